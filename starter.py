@@ -1,7 +1,7 @@
 """The command line: start runs, follow them, read them, look after the artifact store.
 
 Exit codes: 0 done (a partial answer, too); 1 the run failed, does not exist or exists already; 2 bad input or usage;
-3 no server, no worker or no artifact store; 4 the run was cancelled; 130 detached by Ctrl-C (the run goes on).
+3 no server, no worker or no artifact store; 4 the run was cancelled; 130 detached by Ctrl-C (the run continues).
 """
 
 from runtime.imports import begin_imports
@@ -19,21 +19,28 @@ except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
 from console.command import Access, perform
-from console.commands.artifact_commands import artifacts_report, print_artifact
 from console.commands.doctor import examine
 from console.commands.inspect_command import inspect_files
 from console.commands.list_commands import list_report, teams_report
 from console.commands.repair_command import repair
-from console.commands.report_commands import plan_report, result_report, status_report, trace_report
+from console.commands.report_commands import (
+    artifacts_report,
+    plan_report,
+    print_artifact,
+    result_report,
+    status_report,
+    trace_report,
+    verify_run,
+)
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import prune, put_file
 from console.commands.tool_command import try_tool
 from console.commands.update_commands import cancel, extend, resume
-from console.commands.verify_command import verify_run
 from console.hints import keep_connection
 from console.run.find_run import find_run
 from console.run.run_handle import RunHandle
 from console.terminal import Report, console, print_out
+from runtime.imports import end_imports
 from runtime.paths import keep_files_private
 from runtime.process import exit_now
 
@@ -42,7 +49,6 @@ app = typer.Typer(
     help="Start runs, follow them, read them, look after the artifact store.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -133,7 +139,7 @@ def follow(run_id: AnyRun = None, as_json: AsJson = False) -> None:
 @app.command()
 def status(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Show where a run stands."""
-    with_run(run_id, lambda run, access: status_report(run, access.store_or_none), as_json)
+    with_run(run_id, lambda run, access: status_report(run, access), as_json)
 
 
 @app.command()
@@ -144,8 +150,8 @@ def plan(run_id: AnyRun = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def trace(run_id: AnyRun = None, as_json: AsJson = False) -> None:
-    """Tell all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
-    with_run(run_id, lambda run, access: trace_report(run, access.store_or_none), as_json)
+    """Show all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
+    with_run(run_id, lambda run, access: trace_report(run, access), as_json)
 
 
 @app.command()
@@ -175,7 +181,7 @@ def artifact(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write it into this file")] = None,
 ) -> None:
     """Print a stored text, or write it into a file."""
-    do(lambda access: print_artifact(access.store, ref, output))
+    do(lambda access: print_artifact(access, ref, output))
 
 
 @app.command()
@@ -186,7 +192,7 @@ def inspect(paths: Annotated[list[Path], typer.Argument(help="files and folders"
 
 @app.command()
 def verify(run_id: AnyRun = None, as_json: AsJson = False) -> None:
-    """Recompute what each claim of an answer rests on; exit code 1 if something has no support or was changed."""
+    """Recompute the evidence of each claim of an answer; exit code 1 if something has no support or was changed."""
     do(lambda access: verify_run(access, run_id), as_json)
 
 
@@ -223,7 +229,7 @@ def extend_limits(
 
 @app.command("resume")
 def resume_run(run_id: RunId) -> None:
-    """Let a run go on that waits for the model provider, once key or account are fixed."""
+    """Continue a run that waits for the model provider, once key or account are fixed."""
     with_run(run_id, lambda run, _: resume(run))
 
 
@@ -256,7 +262,7 @@ def tool(
 @app.command()
 def put(file: Annotated[Path, typer.Argument(help="a UTF-8 text file")]) -> None:
     """Store a file and print the reference that an attachment may name."""
-    do(lambda access: put_file(access.store, file))
+    do(lambda access: put_file(access, file))
 
 
 @app.command("prune")
@@ -281,6 +287,26 @@ def doctor(
 ) -> None:
     """Check everything that a run needs; exit code 1 if there is a problem."""
     do(lambda access: examine(access, quiet=quiet, as_json=as_json), as_json)
+
+
+_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+@app.command(context_settings=_PASSED_ON)
+def serve(context: typer.Context) -> None:
+    """Run the embedded Temporal server with its Web UI until Ctrl-C; `serve -h` lists its options."""
+    from runtime.server.__main__ import main as serve_temporal
+
+    serve_temporal(context.args)
+
+
+@app.command(context_settings=_PASSED_ON)
+def standin(context: typer.Context) -> None:
+    """Run the stand-in model until Ctrl-C; `standin -h` lists its options."""
+    from standin.__main__ import main as serve_standin
+
+    end_imports()
+    raise typer.Exit(serve_standin(context.args))
 
 
 def main() -> None:

@@ -1,7 +1,4 @@
-"""The Worker process: settings -> client -> activity objects -> Workers. Composes, decides nothing.
-
-python worker_main.py [--roles workflows,model,tools | --pool NAME]
-"""
+"""The Worker process: settings -> client -> activity objects -> Workers. Composes, decides nothing."""
 
 from runtime.imports import begin_imports
 
@@ -11,7 +8,6 @@ import argparse
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -30,9 +26,8 @@ from activities.attempts import Attempts
 from activities.guard import Guard
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
-from activities.model.gate import ModelGate
 from activities.model.journalled_call import ModelCalls
-from activities.model.prompt_fit import KnownWindows
+from activities.model.port import ModelEndpoint
 from activities.questions.judgement import JUDGEMENT
 from activities.questions.planning import PLAN
 from activities.questions.question import Desk, activities_of
@@ -47,8 +42,8 @@ from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.health import shown_alive
 from runtime.imports import end_imports
-from runtime.paths import keep_files_private, make_command
-from runtime.process import check_ownership, exit_now, keep_private
+from runtime.paths import PROGRAM, command, keep_files_private
+from runtime.process import check_ownership, exit_now, keep_private, say
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import LastWords, Watchdog, last_words, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
@@ -60,6 +55,11 @@ from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
+_NO_MODEL = (
+    "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
+    "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the stand-in "
+    "model with {}, then this with SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
+)
 
 
 @contextlib.asynccontextmanager
@@ -73,20 +73,18 @@ async def serving(
     strict_sandbox: bool = True,
     words: LastWords | None = None,
 ) -> AsyncIterator[list[str]]:
-    """The Workers of one process, running for the time of an `async with` block.
+    """The Workers of one process for the time of an `async with` block; yields the usable search attributes.
 
-    Yields the names of the usable search attributes; those that the server lacks are added first, unless
-    `attributes` says which ones to use. With `pool` only that pool's model and tool calls are served.
-    `strict_sandbox` is for tests: see `workflow_runner`.
+    Missing ones are added first, unless `attributes` says which ones to use. `strict_sandbox` is for tests.
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
-    own_id = await namespace_id(client)
-    model = anthropic_model(settings)
+    namespace = await namespace_id(client)
+    endpoint = model_endpoint(settings)
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
-        gate, files = ModelGate(model, settings.model_calls), TeamFiles(settings.teams_folders)
+        stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
+        files = TeamFiles(settings.teams_folders)
         stack.push_async_callback(files.close)
-        for worker in compose(client, settings, gate, files, roles, usable, own_id, pool, strict_sandbox, words):
+        for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox, words):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -94,23 +92,22 @@ async def serving(
 def compose(
     client: Client,
     settings: Settings,
-    gate: ModelGate,
+    endpoint: ModelEndpoint,
     files: TeamFiles,
     roles: Sequence[WorkerRole],
     attributes: list[str],
-    owner: str,
+    namespace: str,
     pool: str | None = None,
     strict_sandbox: bool = True,
     words: LastWords | None = None,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
-    store = open_store(settings.artifacts_url)
+    store = open_store(settings.artifacts_url, namespace)
     conversations = ConversationStore(store)
     teams = StoredTeams(store, files)
-    windows = KnownWindows(settings.model_window)
     facts = ProcessFacts(
+        endpoint=endpoint,
         model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,
-        namespace_id=owner,
         tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
         supervisor_model=settings.supervisor_model,
         worker_model=settings.worker_model,
@@ -118,10 +115,9 @@ def compose(
         warnings=search_attributes.warnings(attributes),
         model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
         ceilings=settings.ceilings,
-        windows=windows,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
-    lookups = Lookups(client, store, conversations, free=settings.model == "standin")
+    lookups = Lookups(client, store, conversations, endpoint)
     return workers(
         client,
         roles,
@@ -134,10 +130,8 @@ def compose(
             lookups.end_earlier_child,
             lookups.child_consumed,
         ],
-        model_activities=model_activities(settings, gate, store, conversations, teams, windows)
-        if "model" in roles
-        else [],
-        tool_activities=[ToolActivities(store, conversations, teams, windows).run_tool],
+        model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
+        tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
         interceptors=[Attempts(words), Guard(store)],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,
@@ -153,8 +147,8 @@ def model_rate(settings: Settings) -> float | None:
     return settings.model_rpm / 60 / (1 + len(named_pools(settings.teams_folders)))
 
 
-def anthropic_model(settings: Settings) -> AnthropicModel:
-    """Returns the process's client of the model; it connects with its first call."""
+def model_endpoint(settings: Settings) -> ModelEndpoint:
+    """Returns the process's endpoint of models; it connects with its first call."""
     idle = timedelta(seconds=settings.model_idle_seconds) if settings.model_idle_seconds else limits.MODEL_IDLE_TIMEOUT
     paid = settings.model != "standin"  # the stand-in needs no key, so it gets none
     return AnthropicModel(
@@ -165,27 +159,22 @@ def anthropic_model(settings: Settings) -> AnthropicModel:
         structured=settings.model_structured,
         without=settings.model_without,
         max_output=settings.model_max_tokens,
+        windows=settings.model_window,
+        free=not paid,
         plain_http=settings.model_plain_http,
     )
 
 
 def model_activities(
     settings: Settings,
-    gate: ModelGate,
+    endpoint: ModelEndpoint,
     store: ArtifactStore,
     conversations: ConversationStore,
     teams: StoredTeams,
-    windows: KnownWindows,
 ) -> list[Callable[..., Any]]:
     """Returns the activities that call the model, with one gate for all of them."""
-    calls = ModelCalls(
-        gate,
-        store,
-        conversations,
-        windows=windows,
-        call_header=settings.call_header == "on",
-        free=settings.model == "standin",
-    )
+    header = settings.call_header == "on"
+    calls = ModelCalls(endpoint, store, conversations, at_once=settings.model_calls, call_header=header)
     questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
     return [*questions, AgentTurnActivities(calls, teams).call_model]
 
@@ -210,12 +199,6 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     await asyncio.to_thread(tracing.shutdown)  # it may wait for a collector that is away
 
 
-def say(text: str) -> None:
-    """Writes one line to standard error, for the operator."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
-
-
 def parse_roles(text: str) -> list[WorkerRole]:
     """Returns the roles named, in the project's order. Raises ArgumentTypeError for anything else."""
     named = [part.strip() for part in text.split(",") if part.strip()]
@@ -230,15 +213,6 @@ def parse_pool(text: str) -> str:
     if not is_pool(text):
         raise argparse.ArgumentTypeError(f"must be 1 to 32 lower-case letters, digits or hyphens, not '{text}'")
     return text
-
-
-def _no_model() -> str:
-    standin = "SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
-    return (
-        "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
-        "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the "
-        f"stand-in model with {make_command('standin')}, then this with {standin}"
-    )
 
 
 def main() -> None:
@@ -263,7 +237,7 @@ def main() -> None:
         say(f"settings: {describe_errors(error)}" if isinstance(error, ValidationError) else str(error))
         exit_now(2)
     if "model" in options.roles and not settings.has_model:
-        say(_no_model())
+        say(_NO_MODEL.format(command(PROGRAM, ["standin", "--port", "8234"])))
         exit_now(2)
     try:
         end_imports()

@@ -6,23 +6,18 @@ The guard before an activity reads the store already, which may be slow: so this
 from typing import Any
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from activities.heartbeat import Witness, beating
-from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactTooLarge
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
+from supervision.base.errors import AWAITED, RUN_KINDS, ErrorKind, SupervisionError
 from supervision.base.text import cut
 
 MISSING_ATTEMPTS = 3  # a folder that machines share may show a new file a little later
 
-_LASTING = {
-    ArtifactMissing: ErrorKind.ARTIFACT_MISSING,
-    ArtifactChanged: ErrorKind.ARTIFACT_CHANGED,
-    ArtifactTooLarge: ErrorKind.ARTIFACT_TOO_LARGE,
-}
+_QUIET = RUN_KINDS | {ErrorKind.CANCELLED}  # ends that the Worker's log shows without an alarm
 
 
 class Attempts(Interceptor):
@@ -45,27 +40,20 @@ class _Attempted(ActivityInboundInterceptor):
         try:
             async with beating(self._witness):
                 return await super().execute_activity(call)
-        except Exception as error:
-            if (typed := _typed(error, activity.info().attempt)) is None:
-                raise
+        except (SupervisionError, RPCError) as error:
             # Not from the error: it may quote what the store's backend said, and causes travel into history.
-            raise typed from None
+            raise _typed(error, activity.info().attempt) from None
 
 
-def _typed(error: Exception, attempt: int) -> ApplicationError | None:
-    """Returns the error of its kind that Temporal gets; None for errors that are already of their kind.
+def _typed(error: SupervisionError | RPCError, attempt: int) -> ApplicationError:
+    """Returns an anticipated error as Temporal gets it; failures of model calls are typed by `journalled_call`.
 
     What a Worker or another store may have is tried again. What this run's own store lacks is gone for good, but for
     a moment in which a shared folder does not show yet what another machine wrote.
     """
-    if isinstance(error, RPCError):
-        return ApplicationError(_message(error), type=ErrorKind.SERVER_UNAVAILABLE)
-    kind = _LASTING.get(type(error))
-    if kind is None:
-        return None
-    awaited = kind is ErrorKind.ARTIFACT_MISSING and attempt < MISSING_ATTEMPTS
-    return ApplicationError(_message(error), type=kind, non_retryable=not awaited)
-
-
-def _message(error: Exception) -> str:
-    return cut(str(error), limits.ERROR_BYTES)
+    kind = error.kind if isinstance(error, SupervisionError) else ErrorKind.SERVER_UNAVAILABLE
+    retried = kind in AWAITED or (kind is ErrorKind.ARTIFACT_MISSING and attempt < MISSING_ATTEMPTS)
+    category = ApplicationErrorCategory.BENIGN if kind in _QUIET else ApplicationErrorCategory.UNSPECIFIED
+    return ApplicationError(
+        cut(str(error), limits.ERROR_BYTES), type=kind, non_retryable=not retried, category=category
+    )

@@ -12,14 +12,13 @@ from typing import Any
 from opentelemetry import metrics
 from pydantic import BaseModel
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from activities.contracts.run_contracts import RunRef, SetupInput
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.store_keys import is_key, is_team, run_prefix
 
 _REFERENCES = ("ref", "head")
@@ -29,8 +28,11 @@ _refusals = metrics.get_meter("temporal-supervisor").create_counter(
 )
 
 
-class NotGranted(Exception):
+class NotGranted(SupervisionError):
     """The caller has no right to what it asks for."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorKind.NOT_GRANTED, message)
 
 
 class Guard(Interceptor):
@@ -74,7 +76,7 @@ class _Guarded(ActivityInboundInterceptor):
         except NotGranted as refused:
             _refusals.add(1, {"activity": info.activity_type})
             activity.logger.warning("refused %s: %s", info.activity_type, refused)
-            raise ApplicationError(str(refused), type=ErrorKind.NOT_GRANTED, non_retryable=True) from None
+            raise
         return await super().execute_activity(call)
 
 

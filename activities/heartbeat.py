@@ -14,10 +14,9 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import DEADLY
 
 Details = Callable[[], dict[str, Any]]
@@ -102,12 +101,12 @@ async def waiting() -> AsyncIterator[None]:
 async def beating(witness: Witness | None = None) -> AsyncIterator[None]:
     """Heartbeats until the block ends. The idle watchdog, not the heartbeat, detects a stalled call.
 
-    Raises ApplicationError, not to be tried again, if the call ended its process too often. If the activity's workflow
-    is gone, its cancellation ends as a benign one, which keeps stack traces of deliberate cancellations out of the log.
+    Raises SupervisionError if the call ended its process too often, and `Cancelled` if the activity's workflow is gone:
+    that keeps stack traces of deliberate cancellations out of the log.
     """
     attempt = _Beats(activity.info(), witness)
     if attempt.deaths >= limits.CALL_DEATHS:
-        raise ApplicationError(DEADLY, type=ErrorKind.UNEXPECTED, non_retryable=True)
+        raise SupervisionError(ErrorKind.UNEXPECTED, DEADLY)
 
     async def beat() -> None:
         while True:
@@ -124,12 +123,7 @@ async def beating(witness: Witness | None = None) -> AsyncIterator[None]:
         attempt.ended()
         reason = activity.cancellation_details()
         if reason and reason.not_found:
-            raise ApplicationError(
-                "stopped: its workflow is gone",
-                type=ErrorKind.CANCELLED,
-                non_retryable=True,
-                category=ApplicationErrorCategory.BENIGN,
-            ) from None
+            raise SupervisionError(ErrorKind.CANCELLED, "stopped: its workflow is gone") from None
         raise
     except Exception:
         attempt.ended()

@@ -14,17 +14,11 @@ from benchmarks.measure import Sample, measure, report
 from benchmarks.processes import CHECKOUT, ProcessFailed
 from benchmarks.rows import ROWS, WARM_UP, Row, shorter
 from benchmarks.scene import FLOOR_SETTINGS, measured, scene
-from runtime.process import exit_now
+from runtime.process import exit_now, say
 
 _FLOOR = "reference_temporal.py"
 _REPETITIONS = 3
 _PAIRS = 8  # of two versions: a difference of a twentieth is seen
-
-
-def say(line: str) -> None:
-    """A line of progress on standard error."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 def main() -> None:

@@ -1,4 +1,1 @@
-"""The parts of the command line `starter.py`: requests, runs, views, commands and the demo.
-
-Facts come from the server and from queries, never from workflow code.
-"""
+"""The parts of the command line `starter.py`: runs, views, commands and the demo."""

@@ -1,4 +1,4 @@
-"""One command: what it has access to, and its exit code; whatever goes wrong becomes one sentence on standard error."""
+"""One command: what it has access to, and its exit code; each error becomes one sentence on standard error."""
 
 import asyncio
 import logging
@@ -15,9 +15,9 @@ from temporalio.client import Client
 from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactTooLarge, ArtifactUnavailable, open_store
+from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable, open_store
 from console.terminal import Report, print_err, safe_line
-from runtime.connection import ConnectionFailed, connect
+from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.imports import INTERRUPTED, end_imports
 from runtime.paths import cache_dir
 from runtime.server.embedded_server import ServerFailed
@@ -64,22 +64,21 @@ class Access:
     namespace: str | None = None
     env_file: Path | None = None
     debug: bool = False
+    _client: Client | None = None
 
     @cached_property
     def settings(self) -> Settings:
         """The settings of this process. Raises ValueError if a variable is wrong."""
         return load_settings(self.env_file)
 
-    @cached_property
-    def store(self) -> ArtifactStore:
-        """The artifact store. Raises ValueError or ArtifactUnavailable if it can't be opened."""
-        return open_store(self.settings.artifacts_url)
+    async def store(self) -> ArtifactStore:
+        """Returns the namespace's part of the store. Raises ValueError, ArtifactUnavailable, ConnectionFailed."""
+        return open_store(self.settings.artifacts_url, await namespace_id(await self.client()))
 
-    @property
-    def store_or_none(self) -> ArtifactStore | None:
-        """The store if it can be opened: following a run needs none."""
+    async def store_or_none(self) -> ArtifactStore | None:
+        """Returns the store if it can be opened: following a run needs none."""
         try:
-            return self.store
+            return await self.store()
         except (ArtifactUnavailable, ValueError):
             return None
 
@@ -89,8 +88,10 @@ class Access:
         return configure("temporal-supervisor")
 
     async def client(self) -> Client:
-        """Returns a connected client. Raises ConnectionFailed if there is no usable server."""
-        return await connect(self.telemetry, address=self.address, namespace=self.namespace)
+        """Returns a connected client, the same each time. Raises ConnectionFailed if there is no usable server."""
+        if self._client is None:
+            self._client = await connect(self.telemetry, address=self.address, namespace=self.namespace)
+        return self._client
 
     def close(self) -> None:
         """Sends the remaining spans."""
@@ -126,8 +127,9 @@ def explain(error: BaseException) -> CommandFailed:
     unexpected = f"something unexpected happened ({text}): run it again with --debug to see where"
     table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int, str], ...] = (
         ((ConnectionFailed, ArtifactUnavailable, ServerFailed, TemporalNotFound), UNREACHABLE, text),
+        (BrokenPipeError, DONE, ""),  # `trace | head`: the reader has what it wanted
+        (ArtifactError, FAILED, text),
         (SupervisionError, BAD_INPUT, getattr(error, "message", "")),
-        ((ArtifactTooLarge, ArtifactMissing), FAILED, text),
         ((ValueError, OSError), BAD_INPUT, text),
         ((asyncio.CancelledError, KeyboardInterrupt), INTERRUPTED, ""),
         (BaseException, FAILED, unexpected),
@@ -150,10 +152,9 @@ def _explain_rpc(error: RPCError) -> CommandFailed:
 
 
 def _without_logs(debug: bool) -> None:
-    """Stops SDK and exporters from writing their own retries to standard error: commands say it in a sentence."""
+    """Keeps log lines of libraries and tools off standard error: commands say it in a sentence."""
     if not debug:
-        for name in ("opentelemetry", "temporalio"):
-            logging.getLogger(name).addHandler(logging.NullHandler())  # else Python prints what has no handler
+        logging.getLogger().addHandler(logging.NullHandler())  # else Python prints what has no handler
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)
 
 
@@ -163,7 +164,7 @@ def server_address(client: Client) -> str:
 
 
 def endpoint(settings: Settings) -> str | None:
-    """Returns the model endpoint that the settings name, without credentials in its address; None if there is none."""
+    """Returns the model endpoint that the settings name, without credentials; None if there is none."""
     if not settings.has_model:
         return None
     parts = urlsplit(settings.anthropic_base_url or "")

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from console.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
+from console.commands.run_commands import new_run_id, start
 from console.run.pollers import WORKFLOWS, pollers
 from console.run.run_handle import RunHandle
 from console.run.run_outcome import RunOutcome
-from console.run.start_run import new_run_id, start
 from console.terminal import console, print_out
 from console.view.answer_text import answer_report
 from console.view.event_lines import now_line
@@ -51,10 +51,7 @@ _STANDIN = "it extracts, it does not reason"
 
 
 async def demo(goal: str, access: Access) -> int:
-    """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code.
-
-    SIGTERM ends it in order, as Ctrl-C does.
-    """
+    """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code."""
     me = asyncio.current_task()
     assert me is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
@@ -94,7 +91,7 @@ async def _watch(run: RunHandle, access: Access, worker: "KeptWorker") -> int:
     try:
         async with open_screen(screen_console, _FOLLOWING) as screen:
             worker.report = lambda text: screen.log(now_line(text, "head"))
-            outcome: RunOutcome = await _unless(keeping, follow(run, screen, access.store, web))
+            outcome: RunOutcome = await _unless(keeping, follow(run, screen, await access.store(), web))
         worker.report = print_out
         code = answer_report(run.id, outcome, web).show(screen_console)
         if screen_console.is_terminal:

@@ -18,6 +18,8 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from runtime.process import say
+
 _SEQUENCES = re.compile(
     r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d]*+(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links, clipboard
     r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x90\x98\x9c\x9e\x9f]*+(?:\x1b\\|\x9c)"  # DCS, SOS, PM, APC
@@ -62,10 +64,16 @@ def _allowed(char: str) -> str:
 
 def console(*, stderr: bool = False) -> Console:
     """Returns a rich console of a stream. It takes our own strings only: foreign text goes in as `Text` or Markdown."""
-    made = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    made = _Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not made.is_terminal:
-        made = Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=400, color_system=None)
+        made = _Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=400, color_system=None)
     return made
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leaves the error to the command, which ends as one that is done: rich would exit with 1."""
+        raise BrokenPipeError
 
 
 def print_out(text: str) -> None:
@@ -76,8 +84,7 @@ def print_out(text: str) -> None:
 
 def print_err(text: str) -> None:
     """Writes text to standard error, made safe, with a line break."""
-    sys.stderr.write(safe(text) + "\n")
-    sys.stderr.flush()
+    say(safe(text))
 
 
 def print_json(value: object) -> None:
@@ -143,11 +150,6 @@ def wrapped(text: str, width: int, style: str) -> list[Text]:
             rows.append(Text(command[1], style=style))
             start = command.end()
     return rows + _broken(shown[start:], room, style, first=not rows)
-
-
-def folded(rows: Iterable[Text], width: int) -> list[Text]:
-    """Returns the rows for a picture that is drawn over in place: those that are too wide are broken here."""
-    return [part for row in rows for part in row.wrap(Console(width=width), width)]
 
 
 def _broken(text: str, room: int, style: str, *, first: bool) -> list[Text]:

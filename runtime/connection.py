@@ -6,13 +6,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
-from runtime.paths import cache_dir, make_command
+from runtime.paths import PROGRAM, cache_dir, command
 from runtime.payloads import data_converter
 from runtime.server.server_record import PORT, read_record
 from runtime.telemetry import Telemetry
@@ -37,6 +38,7 @@ _REASONS = {
     "permission denied": "it refuses the credential",
     "permissiondenied": "it refuses the credential",
 }
+_namespace_ids: WeakKeyDictionary[Client, str] = WeakKeyDictionary()
 
 
 class ConnectionFailed(Exception):
@@ -62,21 +64,18 @@ def target(address: str | None = None, namespace: str | None = None) -> dict[str
 
 
 def _default_address() -> str:
-    """Returns where Temporal is by default, unless a stranger is there: they could read and answer all that is sent."""
+    """Returns where Temporal is by default. Raises ConnectionFailed if another user listens there."""
     user = foreign_listener(PORT)
     if user is not None:
         raise ConnectionFailed(
             f"the server at {DEFAULT_ADDRESS} belongs to another user of this machine (uid {user}): start your own "
-            f"with {make_command('serve')}, or set TEMPORAL_ADDRESS={DEFAULT_ADDRESS} if you trust it"
+            f"with {command(PROGRAM, ['serve'])}, or set TEMPORAL_ADDRESS={DEFAULT_ADDRESS} if you trust it"
         )
     return DEFAULT_ADDRESS
 
 
 def foreign_listener(port: int, tables: Path = Path("/proc/net")) -> int | None:
-    """Returns the id of another user of this machine, root aside, who listens on a port; None if there is none.
-
-    None as well where the system has no tables of its sockets as Linux has them.
-    """
+    """Returns the id of another user, root aside, who listens on a port, as Linux lists it; None if there is none."""
     users = {user for name in ("tcp", "tcp6") for user in _listeners(tables / name, port)}
     return min(users - {_ROOT, os.getuid()}, default=None)
 
@@ -107,7 +106,7 @@ async def connect(
         try:
             async with asyncio.timeout(limits.CONNECT_TIMEOUT.total_seconds()):
                 client = await Client.connect(**config, data_converter=data_converter, plugins=plugins)
-                await _check_namespace(client)
+                await namespace_id(client)
                 return client
         except (RuntimeError, TimeoutError, RPCError) as error:
             if loop.time() >= until:
@@ -118,9 +117,14 @@ async def connect(
         await asyncio.sleep(_CONNECT_RETRY.total_seconds())
 
 
-async def _check_namespace(client: Client) -> None:
+async def namespace_id(client: Client) -> str:
+    """Returns the id of the client's namespace, which no other server's has; its name where it may not be asked for."""
+    if client in _namespace_ids:
+        return _namespace_ids[client]
+    request = DescribeNamespaceRequest(namespace=client.namespace)
     try:
-        await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+        described = await client.workflow_service.describe_namespace(request, timeout=limits.CONNECT_TIMEOUT)
+        known = described.namespace_info.id
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise ConnectionFailed(
@@ -130,17 +134,12 @@ async def _check_namespace(client: Client) -> None:
             ) from error
         if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
             raise
+        known = client.namespace
+    return _namespace_ids.setdefault(client, known)
 
 
 def _explain(address: str, error: Exception) -> str:
     text = str(error).lower()
     why = next((words for sign, words in _REASONS.items() if sign in text), "it does not answer")
-    return f"no Temporal server at {address} ({why}): start one with {make_command('serve')}, or set TEMPORAL_ADDRESS"
-
-
-async def namespace_id(client: Client) -> str:
-    """Returns the id that the server gave to the client's namespace: unlike its name, no other server's has it."""
-    described = await client.workflow_service.describe_namespace(
-        DescribeNamespaceRequest(namespace=client.namespace), timeout=limits.CONNECT_TIMEOUT
-    )
-    return described.namespace_info.id
+    serve = command(PROGRAM, ["serve"])
+    return f"no Temporal server at {address} ({why}): start one with {serve}, or set TEMPORAL_ADDRESS"

@@ -1,7 +1,6 @@
-"""The health of a Worker process, seen from outside: its event loop renews a file.
+"""The health of a Worker process: its event loop renews a file.
 
-`python -m runtime.health FILE` exits 0 when it was renewed a moment ago. It looks at this one process: server, queues
-and runs are looked at by `starter.py doctor`.
+`python -m runtime.health FILE` exits 0 if it was renewed a moment ago.
 """
 
 import asyncio

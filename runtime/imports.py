@@ -16,10 +16,7 @@ _PROGRAMS = (
 
 
 def begin_imports() -> None:
-    """From now on Ctrl-C ends this process at once and without a traceback, if it is one of our programs.
-
-    Called before all other imports. `end_imports` ends it, where there is somebody to catch KeyboardInterrupt.
-    """
+    """Makes Ctrl-C end one of our programs at once, without a traceback, until `end_imports`; called first in each."""
     if f"/{sys.argv[0]}".endswith(_PROGRAMS):
         gc.disable()  # what imports make stays: a quarter of their time went into finding that out
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -27,7 +24,7 @@ def begin_imports() -> None:
 
 
 def end_imports() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt again, and garbage is looked for among what is made from now on."""
+    """Makes Ctrl-C raise KeyboardInterrupt again, and collects garbage among later objects only."""
     from supervision.base import limits  # not above: that would be an import before all others
 
     if not gc.isenabled():

@@ -1,32 +1,40 @@
-"""Where a process keeps what it can make again, and who may look at what it writes."""
+"""The cache folder, the rights of new files, and commands as they run from the working directory."""
 
 import os
+import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from shlex import quote
 
 from supervision.base.trust import distrust
 
+PROGRAM, WORKER = "temporal-supervisor", "temporal-supervisor-worker"
+_HOME = Path(__file__).resolve().parents[1]
+_MAINS = {PROGRAM: "starter.py", WORKER: "worker_main.py"}
+
 
 def keep_files_private() -> None:
-    """Makes whatever this process and its children create from now on the owner's alone; called first in each main."""
+    """Makes all files that this process and its children create the owner's alone; called first in each main."""
     os.umask(0o077)
 
 
-def make_command(target: str) -> str:
-    """Returns the command that makes a target of the Makefile, in backticks, as it runs from the working directory."""
-    home = Path(__file__).resolve().parents[1]
-    here = os.path.realpath(".") == str(home)
-    return f"`make {target}`" if here else f"`make -C {quote(str(home))} {target}`"
+def command(program: str, words: Iterable[str]) -> str:
+    """Returns a command of ours in backticks, quoted for a shell."""
+    return f"`{' '.join([program_here(program), *map(quote, words)])}`"
 
 
-def module_command(*words: str) -> str:
-    """Returns the command that runs a module with the Python of this process, as it runs from the working directory."""
-    return " ".join(quote(word) for word in [from_here(Path(sys.executable)), "-m", *words])
+def program_here(name: str) -> str:
+    """Returns the installed program, by its name alone where the shell finds it; else Python and the main's file."""
+    installed = Path(sys.executable).parent / name
+    if (found := shutil.which(name)) and installed.exists() and Path(found).samefile(installed):
+        return name
+    if installed.exists():
+        return quote(_from_here(installed))
+    return f"{quote(_from_here(Path(sys.executable)))} {quote(_from_here(_HOME / _MAINS[name]))}"
 
 
-def from_here(path: Path) -> str:
-    """Returns the path as one types it in the working directory."""
+def _from_here(path: Path) -> str:
     absolute = Path(os.path.abspath(path))  # not resolved: the Python of a virtual environment is a link
     try:
         return f"{absolute.relative_to(Path.cwd())}"
@@ -35,11 +43,7 @@ def from_here(path: Path) -> str:
 
 
 def cache_dir() -> Path:
-    """Returns the cache folder, created on first use for its owner alone.
-
-    `SUPERVISOR_CACHE_DIR`, else `temporal-supervisor` in `XDG_CACHE_HOME`, else in `~/.cache`. Raises OSError
-    when it cannot be created, and when others can change it: it holds content, and a program that is run.
-    """
+    """Returns the cache folder, made for its owner alone. Raises OSError if it can't be, or others can change it."""
     named = os.environ.get("SUPERVISOR_CACHE_DIR")
     if named:
         folder = Path(named).expanduser().absolute()

@@ -24,13 +24,9 @@ _OVERSIZED = f"it has more than {_RAW_INPUT_BYTES} bytes"
 
 
 class BoundedPayloadConverter(PydanticPayloadConverter):
-    """Plain JSON of pydantic models; ApplicationError `PayloadTooLarge` above the hard cap.
+    """Plain JSON of pydantic models; ApplicationError `PayloadTooLarge` above the hard cap, before anything is sent.
 
-    The stacks that the Web UI asks for are the SDK's own, with its source files: they answer a query and never go
-    into history.
-
-    Servers answer an oversized payload in ways from endless retries to ending the run, depending on their
-    version. Raised here, it fails the activity or the run with a name, before anything is sent.
+    Servers answer an oversized payload in ways from endless retries to ending the run.
     """
 
     def __init__(self) -> None:
@@ -53,20 +49,18 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
         """Returns the decoded values; an Undecodable for each that is asked for without a type and can't be decoded.
 
-        Such are the inputs of runs, which anybody may send: an error would fail the workflow task for ever. Values of
+        Such are the inputs of runs, which any client may send: an error would block the workflow task. Values of
         a known type raise: results, the inputs of activities, the arguments of updates and queries.
         """
-        oversized = [len(payload.data) > _RAW_INPUT_BYTES for payload in payloads]
-        if type_hints:
-            if any(oversized):
-                raise ValueError(_OVERSIZED)
-            return super().from_payloads(payloads, type_hints)
-        return [
-            Undecodable(_OVERSIZED) if too_large else self._untyped(payload)
-            for payload, too_large in zip(payloads, oversized, strict=True)
-        ]
+        if not type_hints:
+            return [self._untyped(payload) for payload in payloads]
+        if any(len(payload.data) > _RAW_INPUT_BYTES for payload in payloads):
+            raise ValueError(_OVERSIZED)
+        return super().from_payloads(payloads, type_hints)
 
     def _untyped(self, payload: Payload) -> Any:
+        if len(payload.data) > _RAW_INPUT_BYTES:
+            return Undecodable(_OVERSIZED)
         try:
             return super().from_payloads([payload])[0]
         except ValidationError as error:  # of JSON: "Invalid JSON: recursion limit exceeded at line 1 column 202"
@@ -76,11 +70,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
 
 
 class ShortFailures(DefaultFailureConverter):
-    """Failures of anticipated kinds travel without stack traces and causes.
-
-    Their kind, message and details say all that anybody reads; each failure of a child stands in two histories, and
-    stack traces are nine tenths of it. Unexpected errors keep theirs.
-    """
+    """Failures of anticipated kinds without stack traces and causes, which would be nine tenths of them."""
 
     def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
         """Writes an exception into a failure."""

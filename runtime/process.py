@@ -22,8 +22,7 @@ _ADVICE = f"install {DISTRIBUTION} in a virtual environment of its own"
 def check_ownership() -> None:
     """Raises SystemExit with one sentence if another distribution owns `workflows` or `activities`, too.
 
-    These names are common. Installers overwrite such packages without a warning, and removing the other
-    distribution then removes ours. Run from source or installed as editable, no other distribution owns them.
+    The names are common, and installers overwrite such packages without a warning.
     """
     problem = shared_with(packages_distributions()) or imported_from_elsewhere(Path(__file__).resolve().parents[1])
     if problem:
@@ -50,11 +49,7 @@ def imported_from_elsewhere(home: Path) -> str | None:
 
 
 def keep_private() -> None:
-    """Closes this process's environment and memory to its children and to others of its user; no core dumps.
-
-    A child with an empty environment could still read `/proc/<parent>/environ`. Linux has that switch; elsewhere only
-    the core dumps are switched off.
-    """
+    """Closes environment and memory to children and other processes of the user, where Linux can; no core dumps."""
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
@@ -62,17 +57,20 @@ def keep_private() -> None:
             ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
+def say(line: str) -> None:
+    """Writes a line to standard error, for the operator."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
 def exit_now(code: int = 0) -> NoReturn:
     """Ends the process with this exit code, after its exit handlers and with its output flushed.
 
-    Skips the interpreter's own tear-down: a thread of the SDK that is still letting go of a finished call
-    aborts the process in it (seen in a third of processes that end right after a call), and turns a success
-    into exit code 134. Call it last in a main, when everything that needs closing is closed.
+    The interpreter's own tear-down is skipped: a thread of the SDK that still lets go of a finished call aborts the
+    process in it, with exit code 134 (seen in a third of the processes that end right after a call).
     """
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError):  # the reader of a pipe has gone
             stream.flush()
-        except OSError:  # the reader of a pipe has gone: nobody reads the rest
-            pass
     os._exit(code)

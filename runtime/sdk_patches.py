@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _WRITTEN_FOR = "1.35.0"
-_LOST = 12.0  # seconds: the server gives a task out again after ten, so what has it by then does so in vain
+_LOST = 12.0  # seconds: the server gives a task out again after ten, so a result after that is refused
 _LOOK = 3.0  # seconds between two looks for lost ones, while a slot is wanted
 _QUIET = {"query_workflow", "remove_from_cache"}
 
@@ -151,14 +151,14 @@ def _where_needed(visit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
     return visited
 
 
-# --- Workflows go on with whole workflow tasks alone ----------------------------------------------
+# --- Workflows get whole workflow tasks only ------------------------------------------------------
 
 
 class WholeTasks(WorkflowRunner):
     """Runs workflows as `runner` does, but holds back what a query brings ahead of its workflow task.
 
     A query that waits for a Worker comes with all events there are by then, of a workflow task that was not given out
-    yet. The SDK lets the workflow go on with them, and with the rest of that task when it comes; a replay has all in
+    yet. The SDK hands them to the workflow at once, and with the rest of that task when it comes; a replay has all in
     one, signals and updates first, so that commands come in another order (`TMPRL1100`). Here the workflow answers as
     its last task left it, and leaves the cache before the next one. See docs/decisions/0004.
     """
@@ -181,7 +181,7 @@ class WholeTasks(WorkflowRunner):
         self._runner.set_worker_level_failure_exception_types(types)
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        """Returns an instance that goes on with whole workflow tasks alone."""
+        """Returns an instance that gets whole workflow tasks only."""
         instance = self._runner.create_instance(det)
         if self._worker is None:
             return instance
@@ -198,8 +198,8 @@ class WholeTasks(WorkflowRunner):
                 if held and "query_workflow" in kinds:
                     self._evict(act.run_id)
                 return completion
-            if held:  # it is to be evicted: without what is held back it must not go on
-                completion.failed.failure.message = "the workflow goes on from its history"
+            if held:  # it is to be evicted: without what is held back it must not continue
+                completion.failed.failure.message = "the workflow continues from its history"
                 completion.failed.failure.application_failure_info.SetInParent()
                 return completion
             started = act.timestamp.ToNanoseconds()

@@ -1,5 +1,7 @@
 """The search attributes of runs: added where permitted, then looked at again, because a wrong type blocks runs."""
 
+import contextlib
+
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.client import Client
@@ -31,13 +33,11 @@ async def ensure(client: Client) -> list[str]:
     have = await usable(client)
     missing = {name: kind for name, kind in WANTED.items() if name not in have}
     if missing:
-        try:
+        with contextlib.suppress(RPCError):
             await client.operator_service.add_search_attributes(
                 AddSearchAttributesRequest(namespace=client.namespace, search_attributes=missing)
             )
-        except RPCError:
-            return have
-        have = await usable(client)
+            have = await usable(client)
     return have
 
 

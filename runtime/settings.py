@@ -16,7 +16,7 @@ from supervision.contract.model_choice import chain_of
 _HOME = Path(__file__).resolve().parents[1]
 BUILTIN_TEAMS = _HOME / "teams"
 ENV_FILE = _HOME / ".env"
-"""Read when no other is named: beside the program, since a working directory may be anybody's."""
+"""Read when no other is named: beside the program, since a working directory may be another user's."""
 RequestPart = Literal[
     "cache_control", "diagnostics", "effort", "eager_input_streaming", "strict", "system_messages", "thinking"
 ]
@@ -120,7 +120,7 @@ class Settings(BaseSettings):
 
     @property
     def has_model(self) -> bool:
-        """True if a key, a token or an address says which model endpoint to use."""
+        """True if a key, a token or a URL says which model endpoint to use."""
         return bool(self.secret("anthropic_api_key") or self.secret("anthropic_auth_token") or self.anthropic_base_url)
 
     def secret(self, name: Literal["anthropic_api_key", "anthropic_auth_token"]) -> str | None:
@@ -135,10 +135,10 @@ class Settings(BaseSettings):
 
 
 def load_settings(env_file: Path | None = None) -> Settings:
-    """Returns the settings of this process: the environment's, then those of `env_file`, else of ENV_FILE if it exists.
+    """Returns the settings: the environment's, then those of `env_file`, else of ENV_FILE if it exists.
 
-    Raises ValueError for a wrong value, for a file that is named and missing or that others can write to, and for a
-    file that would send the environment's key to an address of its own: both belong into one place.
+    Raises ValueError for a wrong value, for a file that is missing or that others can write to, and for a file that
+    would send the key of the environment to another URL.
     """
     file = env_file or ENV_FILE
     if not file.is_file():

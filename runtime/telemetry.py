@@ -27,17 +27,15 @@ _CORE = "temporalio.core"
 _LINE_BYTES = 16 * 1024
 _EXPECTED = re.compile(r"Activity not found on completion|Task not found|query task not found", re.IGNORECASE)
 _AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
+_SAME_OUTAGE = 30.0  # seconds between two lines of the SDK that it has no answer
 _EXPORTER = "opentelemetry.exporter"
-TRACES_LOST = "the collector of traces that OTEL_* names takes none: they are lost, and the work goes on"
+TRACES_LOST = "the collector of traces that OTEL_* names takes none: they are lost, the work continues"
 _SERVER_AWAY = "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then"
 
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Plugins for the Temporal client, and a function to call before the process ends.
-
-    It sends the remaining spans, and returns False if a collector that is away does not take them.
-    """
+    """Plugins for the Temporal client, and `shutdown`: it sends the last spans, and returns False if they are lost."""
 
     plugins: list[Any] = field(default_factory=list)
     shutdown: Callable[[], bool] = lambda: True
@@ -67,7 +65,7 @@ def configure(service: str, environ: Mapping[str, str] = os.environ) -> Telemetr
     from runtime.sdk_patches import tracer_provider, tracing_plugin
 
     class RunSpans(BatchSpanProcessor):
-        """Leaves out queries: whoever follows a run asks several times a second, each time in a trace of its own."""
+        """Leaves out queries: a followed run is queried several times a second, each time in a trace of its own."""
 
         def on_end(self, span: ReadableSpan) -> None:
             if not span.name.startswith(_QUERIES):
@@ -90,7 +88,7 @@ def configure(service: str, environ: Mapping[str, str] = os.environ) -> Telemetr
 
 
 def _in_time(shutdown: Callable[[], None]) -> bool:
-    """Returns False if it does not end soon: an exporter tries again for longer than anybody waits for a command."""
+    """Returns False if it does not end soon: an exporter retries for longer than a command may take."""
     ending = threading.Thread(target=shutdown, daemon=True)
     ending.start()
     ending.join(limits.TRACES_WAIT.total_seconds())
@@ -98,12 +96,10 @@ def _in_time(shutdown: Callable[[], None]) -> bool:
 
 
 class ShortLines(logging.Filter):
-    """Leaves of each expected failure one line; drops what the SDK's core says of every cancelled activity.
-
-    A collector of traces that is away is told once.
-    """
+    """Makes each expected failure one line, and each outage of the server or of a collector of traces."""
 
     _traces_lost = False
+    _away_at = 0.0
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Returns False for records that say nothing to an operator; shortens the others in place."""
@@ -113,9 +109,9 @@ class ShortLines(logging.Filter):
             record.msg, record.args = f"{_subject(record)} {again}: {error.type}: {error.message}", ()
             record.exc_info = record.exc_text = None
         if record.name.startswith(_EXPORTER):
-            told, self._traces_lost = self._traces_lost, self._traces_lost or record.levelno >= logging.ERROR
+            logged, self._traces_lost = self._traces_lost, self._traces_lost or record.levelno >= logging.ERROR
             record.msg, record.args = TRACES_LOST, ()
-            return self._traces_lost and not told
+            return self._traces_lost and not logged
         if not record.name.startswith(_CORE):
             return True
         text = record.getMessage()
@@ -123,14 +119,14 @@ class ShortLines(logging.Filter):
             return False
         away = record.levelno <= logging.WARNING and _AWAY.search(text)
         record.msg, record.args = _SERVER_AWAY if away else one_line(text, limits.SENTENCE_BYTES), ()
-        return True
+        if not away:
+            return True
+        last, self._away_at = self._away_at, record.created
+        return record.created - last > _SAME_OUTAGE
 
 
 class CleanLines(logging.Formatter):
-    """Writes each message on one line without escape sequences: it may hold ids and texts of strangers.
-
-    The lines of a traceback are indented, so that none of them looks like a message.
-    """
+    """Writes each message on one line without escape sequences, as texts may be of others; indents tracebacks."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """Returns the line of a record."""

@@ -1,15 +1,13 @@
-"""The end of a Worker process: by a signal, in order, or by its watchdog, when it is frozen: Temporal survives that.
+"""The end of a Worker process: in order after a signal, or by its watchdog when its event loop is frozen.
 
-While its event loop is frozen, a process still polls for tasks, and keeps what it takes from healthy ones. However it
-ends, what it worked on can be read: it is in a file of its own, which the process holds locked. A file that can be
-locked belongs to a process that is gone, whatever took over its number.
+A frozen process still polls, and keeps the tasks that it takes from healthy ones. Its work stands in a file that it
+holds locked: a file that can be locked belongs to a process that has ended.
 """
 
 import asyncio
 import contextlib
 import faulthandler
 import fcntl
-import json
 import os
 import signal
 import sys
@@ -39,7 +37,7 @@ _SUFFIX = ".work"
 FROZEN = 70
 """The exit code of a process whose event loop was silent, or whose shutdown never ended.
 
-A process whose interpreter stands still, held by native code, is ended by SIGPROF instead: no code of ours runs then.
+SIGPROF ends a process whose interpreter is blocked by native code: no code of ours runs then.
 """
 
 
@@ -109,10 +107,7 @@ class Watchdog:
 
 @contextlib.contextmanager
 def stopping_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, watchdog: Watchdog) -> Iterator[None]:
-    """Sets `stop` at the first signal; a second one ends the process at once.
-
-    The handlers are Python's, not the loop's, which would never run them while it is frozen.
-    """
+    """Sets `stop` at the first signal; a second one ends the process at once, even while the loop is frozen."""
     stopping = False
 
     def on_signal(number: int, frame: FrameType | None) -> None:
@@ -137,8 +132,8 @@ def _wind_up() -> None:
 
 
 def _end(reason: str, work: str) -> NoReturn:
-    """Ends the process at once, whatever its threads do; says why, what it works on, and where its threads stand."""
-    os.write(2, f"watchdog: {reason}: this process ends, others go on with its work\n".encode())
+    """Ends the process at once; says why, what it works on, and where its threads stand."""
+    os.write(2, f"watchdog: {reason}: this process ends, other Workers continue its work\n".encode())
     if work:
         os.write(2, f"watchdog: under way: {work}\n".encode())
     faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
@@ -157,8 +152,8 @@ class LastWords:
     def begins(self, activity_type: str, workflow_id: str) -> int:
         """Returns a number for what begins."""
         number, since = next(self._numbers), datetime.now(UTC).isoformat(timespec="seconds")
-        self._under_way[number] = json.dumps([number, activity_type, workflow_id, since])
-        self._write(self._under_way[number])
+        self._under_way[number] = one_line(f"{activity_type} of run {workflow_id} (since {since})", _NAME_BYTES)
+        self._write(f"{number} {self._under_way[number]}")
         return number
 
     def ends(self, number: int) -> None:
@@ -176,16 +171,14 @@ class LastWords:
         with contextlib.suppress(OSError):  # a full disk: then the file says less
             if self._size > _FILE_BYTES:
                 os.ftruncate(self._file, 0)
-                self._size, line = 0, "\n".join([str(os.getpid()), *self._under_way.values()])
+                under_way = [f"{number} {work}" for number, work in self._under_way.items()]
+                self._size, line = 0, "\n".join([str(os.getpid()), *under_way])
             self._size += os.write(self._file, f"{line}\n".encode())
 
 
 @contextlib.contextmanager
 def last_words(report: Callable[[str], None]) -> Iterator[LastWords]:
-    """Gives the last words of this process; reports those of processes that are gone, in a line each.
-
-    They are kept in the cache folder until the block ends; where that cannot be written, in memory alone.
-    """
+    """Yields the last words of this process, and reports those of processes that have ended, in a line each."""
     with contextlib.ExitStack() as stack:
         file = None
         with contextlib.suppress(OSError):
@@ -228,18 +221,13 @@ def _left(folder: Path) -> list[str]:
 def _open(written: list[str]) -> list[str]:
     under_way: dict[str, str] = {}
     for line in written:
-        number = line[1:].partition(",")[0] if line.startswith("[") else line
+        number, _, work = line.partition(" ")
         under_way.pop(number, None)
-        if line.startswith("["):
-            under_way[number] = line
+        if work:
+            under_way[number] = work
     return list(under_way.values())
 
 
 def _named(work: list[str]) -> str:
-    names = []
-    for entry in work[:_NAMED]:
-        with contextlib.suppress(ValueError):  # cut off in the middle
-            _, activity_type, workflow_id, since = json.loads(entry)
-            names.append(one_line(f"{activity_type} of run {workflow_id} (since {since})", _NAME_BYTES))
     more = [f"{len(work) - _NAMED} more"] if len(work) > _NAMED else []
-    return ", ".join([*names, *more])
+    return ", ".join([*work[:_NAMED], *more])

@@ -2,24 +2,28 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
+from temporalio import workflow
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client
 from temporalio.converter import DataConverter
 from temporalio.worker import (
     FixedSizeSlotSupplier,
+    HandleQueryInput,
     Interceptor,
     Replayer,
     UnsandboxedWorkflowRunner,
     Worker,
     WorkerTuner,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
     WorkflowRunner,
 )
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from runtime.payloads import data_converter
 from runtime.sdk_patches import TaskSlots, WholeTasks, leave_plain_payloads
-from runtime.shown_details import ShownDetails
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
@@ -33,10 +37,9 @@ _PASSED_THROUGH = ("activities", "supervision", "pydantic", "pydantic_core", "an
 
 
 def workflow_runner(*, strict: bool = True) -> WorkflowRunner:
-    """Returns what runs workflow code: a `strict` one is the SDK's sandbox, in which what it must not use is noticed.
+    """Returns what runs workflow code: if `strict` in the SDK's sandbox, as in tests.
 
-    Tests run in it. It loads the workflows' modules for each workflow anew and is entered for each payload, a fifth
-    of a Worker's CPU: Workers run the same code without it.
+    The sandbox loads the modules for each workflow and is entered for each payload, a fifth of a Worker's CPU.
     """
     if not strict:
         return UnsandboxedWorkflowRunner()
@@ -121,3 +124,33 @@ def workers(
             )
         )
     return serving
+
+
+@runtime_checkable
+class HasDetails(Protocol):
+    """A workflow that can render itself."""
+
+    def details(self) -> str:
+        """Returns Markdown."""
+        ...
+
+
+class ShownDetails(Interceptor):
+    """Puts the Markdown for the Web UI into the reply to the SDK's own query for the metadata of a workflow.
+
+    Setting it with every change, as the SDK wants it, costs a large run more than all its other work.
+    """
+
+    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:  # noqa: A002
+        """Returns the part that sees queries."""
+        return _Rendering
+
+
+class _Rendering(WorkflowInboundInterceptor):
+    async def handle_query(self, input: HandleQueryInput) -> Any:  # noqa: A002
+        """Answers a query; only the metadata are completed."""
+        reply = await super().handle_query(input)
+        instance = workflow.instance()
+        if isinstance(reply, WorkflowMetadata) and isinstance(instance, HasDetails):
+            reply.current_details = instance.details()
+        return reply

@@ -15,7 +15,7 @@ from standin.server.serving import listen, run
 def main(arguments: list[str] | None = None) -> int:
     """Runs the server. Returns 0 after a clean stop, 1 if it cannot start."""
     os.umask(0o077)  # the call log names goals: its owner's alone
-    parser = argparse.ArgumentParser(prog="python -m standin", description=__doc__)
+    parser = argparse.ArgumentParser(prog="temporal-supervisor standin", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
     parser.add_argument("--config", type=Path, help="scripted behaviour as JSON")

@@ -1,6 +1,7 @@
 """One real Temporal server, one scripted model and one Worker for the whole test session."""
 
 import gc
+import os
 import signal
 from collections.abc import AsyncIterator
 from uuid import uuid4
@@ -22,6 +23,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 
 gc.freeze()  # as runtime/imports.py does in our programs: an eighth of the tests' time went into looking for garbage
 gc.set_threshold(limits.NEW_OBJECTS)
+
+os.environ.setdefault("GOGC", "400")  # servers that collect garbage seldom take a seventh less CPU
 
 SLOW = ("tests/recovery", "tests/console", "tests/workflow")
 

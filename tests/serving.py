@@ -13,7 +13,8 @@ from typing import Any
 from pydantic import JsonValue
 from temporalio.client import Client
 
-from runtime.connection import connect
+from activities.store.artifacts import ArtifactStore, open_store
+from runtime.connection import connect, namespace_id
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.settings import Settings
 from tests.waiting import until
@@ -27,6 +28,11 @@ def settings_for(model_url: str, artifacts: Path | str, **changes: Any) -> Setti
     """Returns settings of Workers that serve the test teams with that model, whatever the environment says."""
     fixed = {"artifacts_url": str(artifacts), "teams_dir": TEAMS, "ANTHROPIC_BASE_URL": model_url}
     return Settings(_env_file=None, **{"ANTHROPIC_API_KEY": "test-key", **fixed, **changes})
+
+
+async def store_of(client: Client, url: Path | str) -> ArtifactStore:
+    """Returns the artifact store that Workers of the client's namespace use."""
+    return open_store(url, await namespace_id(client))
 
 
 @contextlib.asynccontextmanager

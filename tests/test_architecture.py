@@ -47,15 +47,14 @@ PACKAGES = {
     ),
     "workflows": Package(
         "activities supervision",
-        "failures background start_window child_contracts nested run_context visibility handlers calls "
-        "tool_loop worker_agent plan subtasks answer supervisor",
+        "children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
         lines=4520,
         arrows=43,
     ),
     "runtime": Package(
         "supervision",
         "imports paths process sdk_patches telemetry settings payloads search_attributes watchdog health "
-        "shown_details workers server connection",
+        "workers server connection",
         lines=2195,
         arrows=14,
     ),
@@ -77,7 +76,7 @@ LINES = {
     ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 2510,
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of
-WORKFLOWS_IN_PUBLIC = ("workflows.supervisor", "workflows.worker_agent", "workflows.child_contracts")
+WORKFLOWS_IN_PUBLIC = ("workflows.supervisor", "workflows.worker_agent", "workflows.children.child_contracts")
 CONTRIB = ("aws", "gcp", "opentelemetry", "workflow_streams")
 EXPERIMENTAL = (
     *(f"temporalio.contrib.{name}" for name in CONTRIB),

@@ -15,7 +15,6 @@ from temporalio.client import Client
 import starter
 import supervision.contract
 import worker_main
-from activities.model.gate import ModelGate
 from activities.teams.team_files import TeamFiles
 from activities.tools import tool
 from runtime import search_attributes
@@ -31,7 +30,7 @@ WORKFLOWS = {
     "SupervisorWorkflow": {
         "queries": {"status", "plan", "trace", "result"},
         "updates": {"extend_limits", "resume"},
-        "signals": {"nested_report", "nested_request", "nested_terms", "nested_resume"},
+        "signals": {"nested_report", "nested_terms"},
     },
     "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": set()},
 }
@@ -91,6 +90,7 @@ COMMANDS = {
     "result": {"RUN_ID", "--json", "--full", "--wait"},
     "artifacts": {"RUN_ID", "--save", "--json"},
     "artifact": {"REF", "--output"},
+    "inspect": {"PATHS", "--json"},
     "list": {"--limit", "--state", "--team", "--json"},
     "cancel": {"RUN_ID"},
     "extend": {"RUN_ID", "--deadline", "--budget-tokens", "--budget-usd", "--unlimited"},
@@ -101,6 +101,8 @@ COMMANDS = {
     "put": {"FILE"},
     "prune": {"--older-than", "--yes", "--dry-run"},
     "doctor": {"--quiet", "--json"},
+    "serve": set(),  # and those of `python -m runtime.server`
+    "standin": set(),  # and those of `python -m standin`
 }
 CONTRACT = {
     *("RunRequest", "Budget", "Models", "Attachment"),
@@ -129,8 +131,8 @@ async def test_activity_types(settings: Settings, server: ServerInfo) -> None:
 
 def registered(client: Client, settings: Settings) -> Iterator[str | None]:
     """The names under which a Worker process with all roles registers activities."""
-    gate = ModelGate(worker_main.anthropic_model(settings))
-    for worker in worker_main.compose(client, settings, gate, TeamFiles([]), ALL_ROLES, [], "space-1"):
+    endpoint = worker_main.model_endpoint(settings)
+    for worker in worker_main.compose(client, settings, endpoint, TeamFiles([]), ALL_ROLES, [], "space-1"):
         for function in worker.config()["activities"]:
             yield activity._Definition.must_from_callable(function).name
 

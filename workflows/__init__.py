@@ -1,6 +1,6 @@
 """The deterministic side: no I/O, no clock, no environment, no model SDK.
 
 `supervisor` and `worker_agent` are the two workflows. The rooms, each importing only those after it: `answer`
-(review, drafts, synthesis), `subtasks` (dispatch, retries, attempts, children), `plan` (planning, replanning), `calls`
-(activities). The rules they follow are in `supervision`.
+(review, drafts, synthesis), `subtasks` (dispatch, retries, attempts, child runs), `plan`, `calls`
+(activities), `children` (messages to and from them). The rules they follow are in `supervision`.
 """

@@ -15,9 +15,9 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.updates import ExtendLimits, Resume, UpdateReply, read_update
     from supervision.results.payload_fit import fit
     from supervision.run.run_state import RunState
-    from workflows.child_contracts import NestedReport, NestedRequest, NestedTerms
-    from workflows.nested.child_links import ChildLinks
-    from workflows.nested.parent_link import ParentLink
+    from workflows.children.child_contracts import NestedReport, NestedTerms
+    from workflows.children.child_links import ChildLinks
+    from workflows.children.parent_link import ParentLink
     from workflows.run_context import RunContext
 
 M = TypeVar("M", bound=BaseModel)
@@ -31,7 +31,7 @@ class Handlers:
     """
 
     _state: RunState | SupervisionError
-    _limits_changed: asyncio.Event
+    _changed: asyncio.Event
     _parent: ParentLink | None
     _children: ChildLinks | None
     _context: RunContext | None
@@ -62,13 +62,13 @@ class Handlers:
 
     @workflow.update
     def extend_limits(self, update: ExtendLimits | JsonValue = None) -> UpdateReply:
-        """New totals for budget and deadline; a run that waits or works goes on with them."""
+        """New totals for budget and deadline; they apply at once, to a run that waits, too."""
         state, new = self._run_state(), read_update(ExtendLimits, update)
         if state.once(new.request_id):
             state.extend(new.budget, new.deadline)
             if self._children is not None:
                 self._children.limits_changed()
-            self._limits_changed.set()
+            self._changed.set()
             self._show()
         return UpdateReply(accepted=True, phase=state.phase, message=state.time_and_budget.spent_line())
 
@@ -83,11 +83,11 @@ class Handlers:
             state.time_and_budget.check(new.budget, new.deadline)
 
     @workflow.update
-    async def resume(self, update: Resume | JsonValue = None) -> UpdateReply:
-        """Go on after a wait for the provider, here and in nested supervisors."""
+    def resume(self, update: Resume | JsonValue = None) -> UpdateReply:
+        """Ends the waits for the provider, here and in nested supervisors."""
         state = self._run_state()
         if state.once(read_update(Resume, update).request_id):
-            await self._resume(state)
+            self._resume(state)
         return UpdateReply(accepted=True, phase=state.phase)
 
     @resume.validator
@@ -95,49 +95,39 @@ class Handlers:
         self._open_run_state()
         read_update(Resume, update)
 
-    # Signals take anything, undecoded as yet: whatever is raised in a signal would block the run, and one may come
+    # Signals take anything, undecoded as yet: an error raised in a signal would block the run, and a signal may come
     # before the run has begun. What does not fit is ignored.
 
     @workflow.signal
-    def nested_report(self, report: object = None, *surplus: object) -> None:
+    async def nested_report(self, report: object = None, *surplus: object) -> None:
         """The report of a nested supervisor."""
         valid = _read(NestedReport, report)
         if valid is not None and self._children is not None and self._children.take(valid):
-            self._limits_changed.set()  # of its slots some may be free now, or more may be wanted
+            self._changed.set()  # of its slots some may be free now, or more may be wanted
             self._show()
-
-    @workflow.signal
-    async def nested_request(self, request: object = None, *surplus: object) -> None:
-        """A nested supervisor's request for more budget."""
-        valid = _read(NestedRequest, request)
-        if valid is not None and self._children is not None:
             await self._children.fund(valid)
 
     @workflow.signal
     def nested_terms(self, terms: object = None, *surplus: object) -> None:
         """New terms for this nested supervisor, from the one above it."""
-        valid = _read(NestedTerms, terms)
-        if valid is None or self._parent is None:
+        valid, state = _read(NestedTerms, terms), self._state
+        if valid is None or self._parent is None or self._children is None or isinstance(state, SupervisionError):
             return
-        before = self._parent.limits_changes
+        before = self._parent.terms
         if self._parent.take(valid):
-            if self._children is not None and self._parent.limits_changes != before:
+            if valid.changed != before.changed:
                 self._children.limits_changed()
-            self._limits_changed.set()
+            if valid.resumed_at != before.resumed_at:
+                self._resume(state)
+            self._changed.set()
             self._show()
 
-    @workflow.signal
-    async def nested_resume(self, *surplus: object) -> None:
-        """`resume`, passed on from above."""
-        if isinstance(self._state, RunState):
-            await self._resume(self._state)
-
-    async def _resume(self, state: RunState) -> None:
+    def _resume(self, state: RunState) -> None:
         """Ends the waits for a person at the provider, here and on all levels below."""
         state.resumes += 1
-        state.models.bring_back()
+        state.models.retry_all()
         if self._children is not None:
-            await self._children.resume()
+            self._children.resumed()
 
     def _show(self) -> None:
         """Makes a change of the state visible."""

@@ -1,11 +1,12 @@
-"""What the parts of a supervisor share: its surroundings, its slots, and its waits for models."""
+"""What the parts of a supervisor share: its surroundings, its slots, its waits, its work in the background."""
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from temporalio import workflow
 
@@ -21,10 +22,11 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.serving_models import Outage
     from supervision.run.slots import Slot
     from supervision.run.waits import AWAITED
-    from workflows.child_contracts import NestedInput
-    from workflows.nested.child_links import ChildLinks
-    from workflows.nested.parent_link import ParentLink
-    from workflows.start_window import StartWindow
+    from workflows.children.child_contracts import NestedInput
+    from workflows.children.child_links import ChildLinks
+    from workflows.children.parent_link import ParentLink
+
+STARTS_AT_ONCE = 12  # children: a message to the server holds 4 MiB, so 12 inputs of 256 KiB, the most one may have
 
 
 class CallFields(TypedDict):
@@ -41,8 +43,8 @@ class CallFields(TypedDict):
 class RunContext:
     """One supervisor's surroundings.
 
-    `show` makes a change visible; setting `limits_changed` or `slot_freed` wakes the dispatch; `starts` lets children
-    begin. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the roles that the plan added.
+    `show` makes a change visible, setting `changed` wakes the dispatch, `starts` bounds the children that start at
+    once. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the roles that the plan added.
     `written_by` has the models of the supervisor's own conversations, by their heads.
     """
 
@@ -50,15 +52,14 @@ class RunContext:
     setup: RunSetup
     run: RunRef
     show: Callable[[], None]
-    limits_changed: asyncio.Event
+    changed: asyncio.Event
     children: ChildLinks
     team: TeamCard
     team_ref: str
     nested: NestedInput | None = None
     parent: ParentLink | None = None
     plan_ref: str = ""
-    slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
-    starts: StartWindow = field(default_factory=StartWindow)
+    starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
     written_by: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -75,11 +76,6 @@ class RunContext:
     def depth(self) -> int:
         """1 for the root."""
         return self.nested.depth if self.nested else 1
-
-    @property
-    def in_tree(self) -> bool:
-        """True if there are other supervisors, above or below, to share slots with."""
-        return self.parent is not None or bool(self.state.slots.loans)
 
     @property
     def call_fields(self) -> CallFields:
@@ -115,34 +111,34 @@ class RunContext:
         self.state.own_seconds += (workflow.now() - began).total_seconds()
 
     async def hold(self, slot: Slot) -> None:
-        """Returns when the slot is held; worker agents that work come before subtasks that are to begin."""
+        """Returns when the slot is held; worker agents under way come before subtasks that are to begin."""
         if not slot.held:
             self.state.slots.ask(slot)
-            if self.in_tree and not slot.held:
-                self.slot_freed.set()  # the dispatch calls slots back from nested runs, or asks the one above for more
+            if not slot.held:
+                self.changed.set()  # the dispatch calls slots back from nested runs, or the report asks for more
             await workflow.wait_condition(lambda: slot.held)
 
     def free(self, slot: Slot) -> None:
-        """Gives the slot back: whoever waits for one begins."""
+        """Gives the slot back; other work that waits for one begins."""
         self.state.slots.give_back(slot)
-        self.slot_freed.set()
+        self.changed.set()
 
-    async def finding_comes(self, subtask_id: str) -> bool:
-        """Returns True once the run has a finding, False when nothing is under way any more that could bring it.
+    async def wait_for_first_finding(self, subtask_id: str) -> bool:
+        """Returns True once the run has a finding, False when no work is left that could bring one.
 
-        That is asked for a subtask whose model calls are refused, as those of any other would be: without a finding
-        the run is to fail. Subtasks that are at work decide it, not the order in which the provider answers.
+        The model calls of the subtask are refused, as those of any other would be, so without a finding the run fails.
+        The work under way decides that, not the order in which the provider answers.
         """
         state = self.state
-        state.refused.add(subtask_id)
+        state.rejected_subtasks.add(subtask_id)
         try:
             await workflow.wait_condition(lambda: state.has_finding or not state.finding_may_come)
         finally:
-            state.refused.discard(subtask_id)
+            state.rejected_subtasks.discard(subtask_id)
         return state.has_finding
 
     def model_away(self, model: str, work: object, why: str, seconds: float | None = None) -> None:
-        """Notes that a model is away for so many seconds, longer after each call in vain; None: until a `resume`."""
+        """Notes that a model is away for so many seconds, longer after each failed try; None: until a `resume`."""
         outage = self.state.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
         if seconds is None:
             outage.until = None
@@ -156,20 +152,20 @@ class RunContext:
     def model_answered(self, model: str, work: object) -> None:
         """Notes that a call was answered: if it went first, the others follow."""
         if self.state.models.answered(model, work):
-            self.limits_changed.set()
+            self.changed.set()
 
     def leave(self, work: object) -> None:
         """Ends the part of a piece of work in the waits for models."""
         if self.state.models.leave(work):
-            self.limits_changed.set()
+            self.changed.set()
 
     async def wait_for_model(
         self, subject: str, model: str, work: object, *, attempt: int | None = None, last: bool = False
     ) -> None:
         """Returns when `work` may call a model: at once, unless the run knows that it is away.
 
-        Then one piece of work waits for the time to come, shown as `subject` (the subtask of an `attempt`, else the
-        supervisor's own work), and goes first; the others wait until its call was answered. Raises SupervisionError
+        Then one piece of work, shown as `subject` (the subtask of an `attempt`, else the supervisor's own work), waits
+        for its time and goes first; the others wait until its call was answered. Raises SupervisionError
         `DeadlineExceeded` if the run's time is over first.
         """
         models = self.state.models
@@ -226,7 +222,7 @@ class RunContext:
                 waits.show(wait, expires_at)
                 self.show()
 
-                # The deadline may move while this waits, by `extend_limits`: then the timer is set anew.
+                # The deadline may move while this waits, by `extend_limits`: then the timer is set again.
                 def over_or_moved(deadline: datetime = deadline) -> bool:
                     return ended() or self.expires_at(last) != deadline
 
@@ -236,3 +232,63 @@ class RunContext:
         finally:
             waits.end(wait)
         self.show()
+
+
+async def let_ready_tasks_finish() -> None:
+    """Returns when no other task is ready: that is when the SDK looks at conditions.
+
+    A result may come together with a cancellation or with the end of a wait, and reach its task only after that.
+    """
+    await workflow.wait_condition(lambda: True)
+
+
+async def stop_all(tasks: Sequence[asyncio.Task[Any]]) -> bool:
+    """Cancels tasks and returns when all have ended: True if the caller was cancelled meanwhile, as they are then."""
+    cancelled = False
+    for task in tasks:
+        task.cancel()
+    while pending := [task for task in tasks if not task.done()]:
+        try:
+            await workflow.wait(pending)
+        except asyncio.CancelledError:
+            cancelled = True
+            for task in pending:
+                task.cancel()
+    return cancelled
+
+
+class BackgroundTask(ABC):
+    """Begins a piece of work whenever one is due and none is under way. The dispatch asks it after every change."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    def _is_due(self) -> bool:
+        """True if a piece of work should begin now."""
+
+    @abstractmethod
+    async def _work(self) -> None:
+        """Does one piece of work. Anticipated failures and cancellation end it quietly."""
+
+    @property
+    def running(self) -> bool:
+        """True while a piece of work is under way."""
+        return self._task is not None and not self._task.done()
+
+    def consider(self) -> None:
+        """Begins a piece of work if one is due."""
+        if not self.running and self._is_due():
+            self._task = asyncio.create_task(self._work())
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Returns what a dispatch has to await: the piece of work under way, if any."""
+        return [self._task] if self._task is not None and self.running else []
+
+    async def stop(self) -> None:
+        """Cancels the work under way and awaits its end, so that what it consumed is booked.
+
+        Raises CancelledError if the caller was cancelled meanwhile.
+        """
+        if await stop_all(self.tasks()):
+            raise asyncio.CancelledError

@@ -2,8 +2,10 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 from temporalio import workflow
+from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
@@ -12,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import Published, PublishInput, RunRef, SetupInput
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError, run_kind
-    from supervision.base.text import cut
+    from supervision.base.text import cut, one_line
     from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
@@ -25,17 +27,23 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.review_rounds import review
     from workflows.answer.write_answer import answer_word_for_word, sole_finding, write_answer
     from workflows.calls import run_calls
-    from workflows.child_contracts import NestedInput
-    from workflows.failures import CallFailed
+    from workflows.calls.failures import CallFailed
+    from workflows.children.child_contracts import NestedInput
+    from workflows.children.child_links import ChildLinks
+    from workflows.children.nested_result import nested_result
+    from workflows.children.parent_link import ParentLink
     from workflows.handlers import Handlers
-    from workflows.nested.child_links import ChildLinks
-    from workflows.nested.nested_result import nested_result
-    from workflows.nested.parent_link import ParentLink
     from workflows.plan.make_plan import Replanning, make_plan, own_plan
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch
-    from workflows.visibility import Visibility
 
+PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
+TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
+WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
+USD = SearchAttributeKey.for_float("SupervisorUsd")
+OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
+STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
+_OWNER_BYTES = 200  # databases that lists are kept in take 255
 _PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
 
 
@@ -48,13 +56,14 @@ class SupervisorWorkflow(Handlers):
         """Reads the input. What is wrong with it is kept for `run`: an error raised here would block the run."""
         self._nested, surplus = _nested_input(surplus)
         self._visibility = Visibility()
-        self._limits_changed, self._reset = asyncio.Event(), asyncio.Event()
+        self._changed, self._reset = asyncio.Event(), asyncio.Event()
         self._context: RunContext | None = None
         self._state: RunState | SupervisionError
         self._parent: ParentLink | None = None
         self._children: ChildLinks | None = None
         try:
-            self._state = self._new_state(parse_request(request, surplus))
+            self._state = state = self._new_state(parse_request(request, surplus))
+            self._children = ChildLinks(state, self._parent)
             workflow.register_random_seed_callback(self._note_reset)
         except SupervisionError as error:
             self._state = error
@@ -70,7 +79,6 @@ class SupervisorWorkflow(Handlers):
         if nested is not None:
             state.root_has_finding = nested.terms.root_has_finding
             self._parent = ParentLink(nested, state)
-        self._children = ChildLinks(state, self._parent)
         return state
 
     @workflow.run
@@ -88,8 +96,8 @@ class SupervisorWorkflow(Handlers):
         except (SupervisionError, CallFailed) as error:
             problem = _run_problem(error)
             if self._keep_findings(state, problem):
-                return await self._done(state)
-            raise await self._failed(state, problem) from None  # causes travel into history, with their stack traces
+                return await self._closed(state, "done")
+            raise await self._failed(state, problem) from error
         except asyncio.CancelledError:
             # Temporal asks for a cancellation once: what closes the books below is not cancelled again.
             result = await self._cancelled(state)
@@ -108,7 +116,7 @@ class SupervisorWorkflow(Handlers):
             await self._reset.wait()
             self._reset.clear()
             state.restart()
-            self._limits_changed.set()
+            self._changed.set()
             self._show()
 
     async def _supervise(self, state: RunState) -> RunResult:
@@ -121,7 +129,7 @@ class SupervisorWorkflow(Handlers):
         if state.plan.direct_answer:
             state.answer = Answer(state.plan.direct_answer, reply.answer_ref, unsupported=[*reply.unsupported])
             if context.setup.answer_schema_ref is None:
-                return await self._done(state)
+                return await self._closed(state, "done")
             drafts.draft_ref = reply.answer_ref  # what is left is to bring it into the schema
             drafts.doubtful = [*reply.unsupported]
         else:
@@ -129,17 +137,20 @@ class SupervisorWorkflow(Handlers):
         self._enter(state, "synthesizing")
         if not await answer_word_for_word(context, reply.strategy):
             await write_answer(context, drafts)
-        return await self._done(state)
+        return await self._closed(state, "done")
 
     async def _prepare(self, state: RunState) -> RunContext:
         """Returns the run's surroundings, fixed by its first activity."""
-        run = self._run_ref()
+        info = workflow.info()
+        date = info.workflow_start_time.date().isoformat()
+        own = RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id, date=date)
+        run = self._nested.run if self._nested else own
         setup = await run_calls.prepare_run(
             SetupInput(
                 run=run,
                 request=state.request,
                 brief=self._nested.brief if self._nested else None,
-                own_first_run_id=workflow.info().first_execution_run_id,
+                own_first_run_id=info.first_execution_run_id,
             )
         )
         run = run.model_copy(update={"store_id": setup.store_id, "grant_ref": setup.grant_ref})
@@ -155,7 +166,7 @@ class SupervisorWorkflow(Handlers):
             setup=setup,
             run=run,
             show=self._show,
-            limits_changed=self._limits_changed,
+            changed=self._changed,
             children=self._children or ChildLinks(state, self._parent),
             team=setup.team,
             team_ref=setup.team_ref,
@@ -212,10 +223,7 @@ class SupervisorWorkflow(Handlers):
             raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
 
     def _keep_findings(self, state: RunState, why: Problem) -> bool:
-        """Has the findings of a nested supervisor stand in for its answer, so that they are not lost upward.
-
-        Returns False if there are none.
-        """
+        """True if the findings of a nested supervisor stand in for its answer, so that they are not lost upward."""
         if self._parent is None or not state.board.usable():
             return False
         state.board.close(why)
@@ -223,13 +231,6 @@ class SupervisorWorkflow(Handlers):
             state.answer = Answer(findings_as_answer(state.board.usable(), why.message), is_findings=True)
             state.warn(f"no answer could be written: {why.message}")
         return True
-
-    async def _done(self, state: RunState) -> RunResult:
-        state.finished_at = workflow.now()
-        self._enter(state, "done")
-        result = await _published(state, self._context, self._parent)
-        await workflow.wait_condition(workflow.all_handlers_finished)
-        return result
 
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
         """Returns the error of a run that gave no answer, the partial result in its details."""
@@ -242,10 +243,7 @@ class SupervisorWorkflow(Handlers):
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
 
     async def _cancelled(self, state: RunState) -> RunResult:
-        """Keeps what a cancelled run had, in the store and in the memo: a cancelled run can return nothing.
-
-        A nested supervisor returns it, as worker agents do: the root counts all that was paid.
-        """
+        """Keeps what a cancelled run had, in the store and in the memo; a nested supervisor returns it to the root."""
         why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
         self._keep_findings(state, why)
         result = await self._closed(state, "cancelled", why)
@@ -253,9 +251,11 @@ class SupervisorWorkflow(Handlers):
             self._visibility.keep_partial(result)
         return result
 
-    async def _closed(self, state: RunState, phase: Phase, why: Problem) -> RunResult:
+    async def _closed(self, state: RunState, phase: Phase, why: Problem | None = None) -> RunResult:
+        """Ends the run in a phase, and returns its result."""
         state.finished_at = workflow.now()
-        state.board.close(why)
+        if why is not None:
+            state.board.close(why)
         self._enter(state, phase)
         result = await _published(state, self._context, self._parent)
         # An update that was accepted gets its reply before the run is closed.
@@ -276,13 +276,6 @@ class SupervisorWorkflow(Handlers):
             self._parent.report()
         if self._children is not None:
             self._children.update()
-
-    def _run_ref(self) -> RunRef:
-        info = workflow.info()
-        if self._nested:
-            return self._nested.run
-        date = info.workflow_start_time.date().isoformat()
-        return RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id, date=date)
 
 
 def _run_problem(error: SupervisionError | CallFailed) -> Problem:
@@ -316,7 +309,7 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
             state.warn(f"the result could not be stored: {failed}")
             result = state.result()
             return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result)
-        # A call that was cancelled may have been answered while this waited: what it cost is booked, and told.
+        # A call that was cancelled may have been answered while this waited: what it cost is booked.
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
         result.result_ref = state.result_ref = stored.result_ref
         result.trace_ref = state.trace_ref = stored.trace_ref
@@ -341,3 +334,46 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
         answer_ref=state.answer.ref,
     )
     return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
+
+
+class Visibility:
+    """Shows a run in lists, by `usable` attributes only: setting one that the server lacks blocks the run."""
+
+    def __init__(self) -> None:
+        self.usable: list[str] = []
+        self._shown_team = False
+        self._waiting: str | None = None
+
+    def enter(self, state: RunState) -> None:
+        """Shows the phase, once the team and the owner, the cost so far, and how the run has ended."""
+        updates: list[SearchAttributeUpdate[Any]] = [PHASE.value_set(state.phase)]
+        if not self._shown_team:
+            self._shown_team = True
+            updates.append(TEAM.value_set(state.request.team_name))
+            if owner := one_line(state.request.metadata.get("owner", ""), _OWNER_BYTES):
+                updates.append(OWNER.value_set(owner))
+        cost = state.usage.usd
+        if cost:
+            updates.append(USD.value_set(cost))
+        if ending := state.ending:
+            updates.append(STATUS.value_set(ending))
+        usable = [update for update in updates if update.key.name in self.usable]
+        if usable:
+            workflow.upsert_search_attributes(usable)
+        if PHASE.name not in self.usable:
+            workflow.upsert_memo({"phase": state.phase, "team": state.request.team_name})
+
+    def waiting(self, state: RunState) -> None:
+        """Shows in the lists the most urgent thing that the run waits for; only when that changed."""
+        waiting = state.flags.most_urgent
+        if waiting == self._waiting:
+            return
+        self._waiting = waiting
+        if WAITING.name in self.usable:
+            workflow.upsert_search_attributes([WAITING.value_set(waiting) if waiting else WAITING.value_unset()])
+
+    def keep_partial(self, result: RunResult) -> None:
+        """Leaves the partial result of a cancelled run where `describe` finds it without a worker."""
+        findings = [f"{report.id}: {report.finding.summary}" for report in result.subtasks if report.finding]
+        preview = cut(result.answer or "; ".join(findings) or "no findings yet", limits.REPLY_PREVIEW_BYTES)
+        workflow.upsert_memo({"partial": {"ref": result.result_ref, "preview": preview}})

@@ -35,8 +35,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.usage import ToolTally, Usage
     from supervision.run.trace import Trace
     from workflows.calls import activity_calls
-    from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import CallCancelled, CallFailed
+    from workflows.calls.failures import CallFailed
+    from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
 
 _TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one
 
@@ -188,7 +188,7 @@ class ToolLoop:
 
     async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
         agent, progress = self._agent, self._progress
-        call = activity_calls.call_model(
+        reply = await activity_calls.call_model(
             TurnInput(
                 run=agent.run,
                 team_ref=agent.team_ref,
@@ -207,17 +207,9 @@ class ToolLoop:
             progress.turn,
             agent.expires_at,
             agent.model_queue,
+            self._book,
         )
-        try:
-            reply = await call
-        except CallCancelled as cancelled:
-            progress.usage += cancelled.usage
-            raise asyncio.CancelledError from cancelled
-        except CallFailed as failed:
-            progress.usage += failed.usage
-            raise
         self._turn_open = False
-        progress.usage += reply.usage
         progress.last_tokens = reply.usage.tokens
         progress.last_finding = reply.finding or reply.earlier or progress.last_finding
         self._trace.note(
@@ -231,6 +223,9 @@ class ToolLoop:
             **reply.model_dump(include={"cache_miss", "cleared"}, exclude_defaults=True),
         )
         return reply
+
+    def _book(self, usage: Usage) -> None:
+        self._progress.usage += usage
 
     async def _run_tools(self, reply: TurnReply) -> list[ToolResultRef]:
         """Runs all tool calls of a turn in parallel; returns the results in the order of the calls."""

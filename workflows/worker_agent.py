@@ -10,8 +10,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.contract.status import TracePage
     from supervision.run.trace import Trace
-    from workflows.child_contracts import WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import CallFailed
+    from workflows.calls.failures import CallFailed
+    from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
     from workflows.tool_loop import ToolLoop
 
 
@@ -20,7 +20,7 @@ class WorkerAgentWorkflow:
     """The tool loop of one subtask attempt.
 
     Fails with TurnLimit, Refused, Timeout or ModelUnavailable; with BudgetExhausted, CircuitOpen or an account's
-    error where it can go on later; with the error of the provider or of the artifact store where none can.
+    error where it can be resumed; with the error of the provider or of the artifact store where it cannot.
     """
 
     @workflow.init
@@ -48,10 +48,10 @@ class WorkerAgentWorkflow:
         try:
             async with asyncio.timeout(loop.time_left):
                 return await loop.run()
-        except TimeoutError:
-            raise loop.failure(Problem(type=ErrorKind.TIMEOUT, message="the subtask's own time is over")) from None
+        except TimeoutError as error:
+            raise loop.failure(Problem(type=ErrorKind.TIMEOUT, message="the subtask's own time is over")) from error
         except CallFailed as error:
-            raise loop.failure(error.problem, error.retry_after) from None  # causes travel into two histories
+            raise loop.failure(error.problem, error.retry_after) from error
         except asyncio.CancelledError:
             return loop.stopped()
 

@@ -11,8 +11,7 @@ from temporalio.exceptions import ApplicationError
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.heartbeat import waiting
 from activities.model.conversation import ConversationStore, Entry
-from activities.model.port import Json
-from activities.model.prompt_fit import KnownWindows
+from activities.model.port import Json, ModelEndpoint
 from activities.prompts.agent_prompts import FINISH_MISUSE, UNKNOWN_OUTCOME
 from activities.replies.tool_uses import earlier_output
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable
@@ -43,12 +42,12 @@ class ToolActivities:
         store: ArtifactStore,
         conversations: ConversationStore,
         teams: StoredTeams,
-        windows: KnownWindows | None = None,
+        endpoint: ModelEndpoint,
     ) -> None:
         self._store = store
         self._conversations = conversations
         self._teams = teams
-        self._windows = windows or KnownWindows()
+        self._endpoint = endpoint
 
     @activity.defn
     async def run_tool(self, request: ToolInput) -> ToolReply:
@@ -94,7 +93,7 @@ class ToolActivities:
             earlier = None if refs else earlier_output(self._conversations, request.head, call)
             text = await (earlier or read_text(self._store, refs[0]))
             opening = (await self._conversations.entry([*entry.ancestors, request.head][0])).opening
-            window = self._windows.of(opening.model) if opening else limits.UNKNOWN_WINDOW_TOKENS
+            window = self._endpoint.window(opening.model).tokens if opening else limits.UNKNOWN_WINDOW_TOKENS
             return ToolRun(page(text, call, page_chars(window)))
         except ValueError as error:
             return ToolRun(str(error), is_error=True)

@@ -17,7 +17,7 @@ _UNPACKED_BYTES = 1024 * 1024  # a thousand findings with the longest names take
 class DependencyRef(Model):
     """A finding to build on; `complete` is False if its worker agent was stopped before it was done.
 
-    `partial`: its author calls it that. `stale`: it rests on a finding that was changed after it. `record_ref` leads
+    `partial`: its author calls it that. `stale`: it uses a finding that was changed after it. `record_ref` leads
     to its FindingRecord, in the same folder as its text.
     """
 

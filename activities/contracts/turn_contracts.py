@@ -31,9 +31,8 @@ class ToolResultRef(Model):
 class TurnInput(Model):
     """One model call of a worker agent: the brief on the first turn, later the head and the new messages.
 
-    A first turn with a head goes on with an earlier attempt's conversation: the brief's feedback is all that is new.
-
-    The `last` one of `max_turns` may call no tools. `note` is the system's own word to the model.
+    A first turn with a head continues an earlier attempt's conversation: only the brief's feedback is new. The `last`
+    one of `max_turns` may call no tools. `note` is the system's own word to the model.
     """
 
     run: RunRef
@@ -68,7 +67,7 @@ class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
     A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one reads as if it were.
-    `finish_call_id` names the call of `finish` that gave it, to be answered if the conversation continues.
+    `finish_call_id` names the call of `finish` that gave it: it is answered if more turns follow.
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
     would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could. `cleared` tool
     outputs of the conversation, the oldest ones, were shown as previews.

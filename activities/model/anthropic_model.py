@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import zlib
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
@@ -12,11 +11,19 @@ from typing import Any
 import anthropic
 import httpx2
 
-from activities.model import structured
-from activities.model.call_errors import classify, failure, no_credential
-from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from activities.model.request.endpoint_profile import profile_of
-from activities.model.request.request_body import request_body, rung_of
+from activities.model import pricing, structured
+from activities.model.call_errors import classify, failure
+from activities.model.port import (
+    Json,
+    ModelEndpoint,
+    ModelFailure,
+    ModelMessage,
+    ModelRequest,
+    ModelUsage,
+    StreamProgress,
+    Window,
+)
+from activities.model.request_body import profile_of, request_body, rung_of
 from activities.model.stream import StreamBounds, StreamReader, StreamWatch, checked, whole_message
 from activities.model.structured import Rung
 from supervision.agent.turn_rules import attempt_time
@@ -32,19 +39,18 @@ _MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for it
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
-_UNPACKED = ("gzip", "x-gzip", "deflate")
-_PIECE = 64 * limits.KIB  # of an unpacked answer, before its size is looked at
 _watch: ContextVar[StreamWatch | None] = ContextVar("_watch", default=None)  # of the call that this task makes
 
 
-class AnthropicModel(LanguageModel):
+class AnthropicModel(ModelEndpoint):
     """A Messages API endpoint, real or compatible.
 
     `idle_timeout` bounds the wait for the next sign of life (see StreamWatch). `structured` is the way of asking for
     JSON that the endpoint understands; `without` names the other parts of requests that it does not take, which are
-    booleans of EndpointProfile. `max_output` caps what a reply may have, in tokens. `max_connections` must not be below
-    the number of concurrent calls. `plain_http` lets a credential go to another machine unencrypted. `http_options` go
-    to the HTTP client (proxy, verify, trust_env).
+    booleans of EndpointProfile. `max_output` caps what a reply may have, `windows` are the windows of models by name or
+    pattern, both in tokens. Calls of a `free` endpoint cost nothing. `max_connections` must not be below the number of
+    concurrent calls. `plain_http` lets a credential go to another machine unencrypted. `http_options` go to the HTTP
+    client (proxy, verify, trust_env).
 
     Without key, token and `base_url` the object can be built, and every call fails as ProviderAuthentication.
     Raises ValueError for an address that is none or may not be sent the key, or a key that no header can carry.
@@ -60,6 +66,8 @@ class AnthropicModel(LanguageModel):
         structured: Rung = "format",
         without: Collection[str] = (),
         max_output: int | None = None,
+        windows: Mapping[str, int] | None = None,
+        free: bool = False,
         max_connections: int = limits.ACTIVITY_SLOTS,
         plain_http: bool = False,
         http_options: Mapping[str, Any] | None = None,
@@ -72,6 +80,8 @@ class AnthropicModel(LanguageModel):
         self._rung = structured
         self._without = without
         self._max_output = max_output
+        self._windows = {} if windows is None else windows
+        self._free = free
         self.endpoint = host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http:
             require_private(base_url or _DEFAULT_URL)
@@ -98,7 +108,8 @@ class AnthropicModel(LanguageModel):
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Sends one request. Returns the answer or raises ModelFailure; cancelling closes the connection."""
         if self._client is None:
-            raise no_credential()
+            words = "no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
+            raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, words, retryable=False)
         return await self._send(self._client, request, progress)
 
     def output_schema(self, model: type[Model]) -> Json:
@@ -107,6 +118,18 @@ class AnthropicModel(LanguageModel):
         It is shared, so do not change it.
         """
         return _form_of(model)
+
+    def window(self, model: str) -> Window:
+        """Returns the window of a model: as set, else by the price list."""
+        return pricing.window_of(model, self._windows)
+
+    def price(self, model: str, usage: ModelUsage) -> float | None:
+        """Returns what a call costs in dollars; None if the price is unknown."""
+        return 0.0 if self._free else pricing.price(model, usage)
+
+    def least_cached(self, model: str) -> int:
+        """Returns the tokens of the shortest prefix that is cached."""
+        return profile_of(model).least_cached
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -194,11 +217,10 @@ class _BoundedClient(anthropic.DefaultAioHttpClient):
             options["auth"] = httpx2.BasicAuth(request.url.username, request.url.password)
             request.url = request.url.copy_with(userinfo=b"")
         raw = await super().send(request, stream=True, **{**options, "follow_redirects": False})
-        encoding = raw.headers.pop("content-encoding", "").lower().replace("identity", "").strip(" ,")
         response = httpx2.Response(
             raw.status_code,
             headers=raw.headers,
-            stream=_BoundedBody(raw, encoding, self._endpoint),
+            stream=_BoundedBody(raw, raw.headers.pop("content-encoding", "identity").lower(), self._endpoint),
             request=request,
             extensions=raw.extensions,
         )
@@ -217,36 +239,22 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._raw.status_code >= 300:
-            left = MODEL_ERROR_BODY_BYTES
-            with contextlib.suppress(zlib.error, ModelFailure):
-                async for piece in self._pieces():
-                    yield piece[:left]
-                    left -= len(piece)
-                    if left <= 0:
-                        break
+            left = MODEL_ERROR_BODY_BYTES if self._encoding == "identity" else 0
+            async for piece in self._raw.aiter_raw():
+                yield piece[:left]
+                left -= len(piece)
+                if left <= 0:
+                    break
             return
+        if self._encoding != "identity":
+            detail = f"it compresses ({one_line(self._encoding, limits.MODEL_NAME_BYTES)}), though asked not to"
+            raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail=detail)
         bounds, watch = StreamBounds(self._endpoint), _watch.get()
-        async for piece in self._pieces():
+        async for piece in self._raw.aiter_raw():
             bounds.count(piece)
             if watch is not None:
                 watch.bytes_came()
             yield piece
-
-    async def _pieces(self) -> AsyncIterator[bytes]:
-        """Yields the body, unpacked where a gateway compresses although asked not to: never much at once."""
-        if self._encoding not in ("", *_UNPACKED):
-            detail = f"it compresses ({one_line(self._encoding, limits.MODEL_NAME_BYTES)}), though asked not to"
-            raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail=detail)
-        inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, as the first bytes say
-        async for chunk in self._raw.aiter_raw():
-            if not self._encoding:
-                yield chunk
-                continue
-            while piece := inflater.decompress(chunk, _PIECE):
-                yield piece
-                chunk = inflater.unconsumed_tail
-            if inflater.eof:
-                break
 
     async def aclose(self) -> None:
         await self._raw.aclose()

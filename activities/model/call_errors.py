@@ -4,6 +4,7 @@ It knows the errors of the SDK and of its HTTP client by class name and public f
 Order of judgement: the error's code, its type, the HTTP status, then the header `x-should-retry`.
 """
 
+import contextlib
 import math
 import os
 import re
@@ -148,41 +149,25 @@ def failure(kind: ErrorKind, *, endpoint: str = "the provider", model: str = "",
     return ModelFailure(kind, _message(text, detail), retryable=kind in RETRIED)
 
 
-def no_credential() -> ModelFailure:
-    """Returns the failure of a call for which neither a key nor an endpoint is configured."""
-    text = "no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
-    return ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, text, retryable=False)
-
-
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Returns the seconds of `retry-after-ms`, else of `retry-after` (seconds or a date), at most RETRY_AFTER_MAX.
 
     None if there is no such header, or one that is unreadable or already past.
     """
-    seconds = _number(headers.get("retry-after-ms"), 0.001)
-    if seconds is None:
-        after = headers.get("retry-after")
-        seconds = _number(after, 1.0)
-        if seconds is None:
-            seconds = _until(after)
-    if seconds is None or seconds <= 0:
-        return None
-    return min(seconds, limits.RETRY_AFTER_MAX.total_seconds())
+    after = headers.get("retry-after", "")
+    for text, read in ((headers.get("retry-after-ms", ""), _milliseconds), (after, float), (after, _until)):
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            if not math.isnan(seconds := read(text)):
+                return min(seconds, limits.RETRY_AFTER_MAX.total_seconds()) if seconds > 0 else None
+    return None
 
 
-def _number(text: str | None, unit: float) -> float | None:
-    try:
-        value = float(text or "") * unit
-    except ValueError:
-        return None
-    return None if math.isnan(value) else value
+def _milliseconds(text: str) -> float:
+    return float(text) / 1000
 
 
-def _until(text: str | None) -> float | None:
-    try:
-        moment = parsedate_to_datetime(text or "")
-    except (ValueError, TypeError, OverflowError):
-        return None
+def _until(text: str) -> float:
+    moment = parsedate_to_datetime(text)
     if moment.tzinfo is None:  # "-0000" and a missing zone both mean UTC
         moment = moment.replace(tzinfo=UTC)
     return (moment - datetime.now(UTC)).total_seconds()

@@ -8,23 +8,28 @@ unchanged; outputs of tools are stored apart and put in place on the way to the 
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os.path import commonprefix
 from typing import Generic, TypeVar
 
 from cachetools import LRUCache
 
 from activities.contracts.turn_contracts import ToolResultRef
-from activities.model.conversation_view import ConversationView
 from activities.model.port import Json, ModelMessage
 from activities.store.artifacts import ArtifactChanged, ArtifactStore
+from supervision.agent.agent_tools import beginning, output_name
 from supervision.base import limits
 from supervision.contract.base import Model
 from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
 
 _ENTRY_CACHE_BYTES = 64 * 1024 * 1024  # parsed conversation entries kept in a process
+
+_CLEARED_OUTPUT_CHARS = 600  # of a tool output that has made room: enough to know whether to read it again
+_THINKING = ("thinking", "redacted_thinking")
+_NOTHING_LEFT: Json = {"type": "text", "text": "(thinking only)"}  # the API refuses a message without content
 
 T = TypeVar("T")
 
@@ -40,6 +45,16 @@ class Opening(Model):
     effort: Effort | None = None
     tools: list[Json] = []
     output_schema: Json | None = None
+
+
+class ConversationView(Model):
+    """How a conversation is shown.
+
+    Its first `cleared` tool outputs are previews, its first `thinking_removed_before` replies are without thinking.
+    """
+
+    cleared: int = 0
+    thinking_removed_before: int = 0
 
 
 class Entry(Model):
@@ -71,19 +86,9 @@ class Conversation:
     head: str
 
     @property
-    def ancestors(self) -> list[str]:
-        """The keys of all entries before `head`."""
-        return list(self.entries[-1].ancestors)
-
-    @property
-    def message_id(self) -> str:
-        """The provider's name of the last reply."""
-        return self.entries[-1].reply.message_id
-
-    @property
-    def view(self) -> ConversationView:
-        """How the last call showed the conversation."""
-        return self.entries[-1].view
+    def last(self) -> Entry:
+        """The entry at `head`."""
+        return self.entries[-1]
 
     @property
     def messages(self) -> list[Json]:
@@ -143,7 +148,7 @@ class ConversationStore:
         """Returns a copy of `messages` with tool outputs in place of their references."""
         blocks = (block for message in messages for block in _blocks(message))
         texts = await self._read([b["content_ref"] for b in blocks if "content_ref" in b], self._outputs, _text)
-        return [_with_outputs(message, texts) for message in messages]
+        return [_with_blocks(message, partial(_with_output, texts=texts)) for message in messages]
 
     @staticmethod
     def tool_result_message(results: list[ToolResultRef]) -> Json:
@@ -192,7 +197,7 @@ class ConversationStore:
 
 
 def _dump(entry: Entry) -> bytes:
-    """Returns the stored form. Ancestors share a prefix; kept whole they would make long conversations quadratic."""
+    """Returns the stored form: some 80 bytes for each ancestor, and once what the keys of all begin with."""
     document = entry.model_dump()
     shared = commonprefix(entry.ancestors)
     document["ancestors"] = {"shared": shared, "ends": [key[len(shared) :] for key in entry.ancestors]}
@@ -216,10 +221,11 @@ def _blocks(message: Json) -> Sequence[Json]:
     return content if isinstance(content, list) else []
 
 
-def _with_outputs(message: Json, texts: dict[str, str]) -> Json:
+def _with_blocks(message: Json, change: Callable[[Json], Json]) -> Json:
+    """Returns a copy of a message with its blocks changed."""
     if not isinstance(message["content"], list):
         return dict(message)
-    return {**message, "content": [_with_output(block, texts) for block in message["content"]]}
+    return {**message, "content": [change(block) for block in message["content"]]}
 
 
 def _with_output(block: Json, texts: dict[str, str]) -> Json:
@@ -235,3 +241,47 @@ def _result_block(result: ToolResultRef) -> Json:
     block: Json = {"type": "tool_result", "tool_use_id": result.call_id, **content}
     more = result.model_dump(include={"is_error", "sources", "artifacts"})
     return {**block, **{name: value for name, value in more.items() if value}}
+
+
+def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]], view: ConversationView) -> list[Json]:
+    """Returns the messages of a conversation as its model gets them.
+
+    `inputs` are the messages that its calls added, whole, and `replies` the contents of what came back; the call that
+    comes now has no reply yet.
+    """
+    messages: list[Json] = []
+    cleared = 0
+    for number, added in enumerate(inputs):
+        texts = list(outputs_shown(added, number, view.cleared - cleared))
+        cleared += len(texts)
+        left = iter(texts)
+        messages += [_with_blocks(message, partial(_shown, texts=left)) for message in added]
+        if number < len(replies) and replies[number]:  # the provider refuses an empty message
+            blocks = assistant_blocks(replies[number], thinking=number >= view.thinking_removed_before)
+            messages.append({"role": "assistant", "content": blocks})
+    return messages
+
+
+def outputs_shown(added: list[Json], number: int, cleared: int) -> Iterator[str]:
+    """Yields the tool outputs that a call adds as they are shown, the first `cleared` of them as previews.
+
+    `number` is that of the reply which asked for them, from 1.
+    """
+    for at, block in enumerate(block for message in added for block in tool_results(message)):
+        limit = _CLEARED_OUTPUT_CHARS if at < cleared else limits.TOOL_OUTPUT_CHARS
+        yield beginning(str(block.get("content", "")), output_name(number, at + 1), limit)
+
+
+def tool_results(message: Json) -> list[Json]:
+    """Returns the tool outputs of a message."""
+    return [block for block in _blocks(message) if block.get("type") == "tool_result"]
+
+
+def assistant_blocks(content: list[Json], *, thinking: bool) -> list[Json]:
+    """Returns the blocks of a reply, with or without what was thought."""
+    kept = [dict(block) for block in content if thinking or block.get("type") not in _THINKING]
+    return kept or [dict(_NOTHING_LEFT)]
+
+
+def _shown(block: Json, texts: Iterator[str]) -> Json:
+    return {**block, "content": next(texts)} if block.get("type") == "tool_result" else dict(block)

@@ -8,17 +8,14 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
-from typing import Any
 from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 from opentelemetry import metrics
 
-from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from activities.model.request.endpoint_profile import profile_of
+from activities.model.port import ModelEndpoint, ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.contract.base import Model
 from supervision.provider.provider_breaker import (
     AskAgain,
     BreakerOpen,
@@ -45,23 +42,23 @@ _state = _meter.create_gauge(
 )
 
 
-class ModelGate(LanguageModel):
-    """A model whose calls are sent only while its provider can serve them. One per process.
+class ModelGate:
+    """The way of calls to an endpoint, which are sent only while it can serve them. One per process.
 
     Beside the failures of the model itself it raises ModelFailure CircuitOpen with the remaining seconds while the
     breaker of the request's model is open, and RateLimited where the call would have to wait for more than GATE_WAIT
-    after a 429, or has waited for GATE_PATIENCE. It waits itself for less than that, for room among the calls in
-    flight, of which there are `most` of a model at first, for the outcome of calls that decide whether the breaker
-    opens, and for the first call with a prefix that many share; cancelling ends the wait. Runs are served in turn.
+    after a 429, or has waited for GATE_PATIENCE. It waits for room among the calls in flight (`most` of a model at
+    first), for calls that decide whether the breaker opens, and for the first call with a prefix that many share.
+    Runs are served in turn.
     """
 
     def __init__(
-        self, model: LanguageModel, most: int = limits.MODEL_SLOTS, clock: Callable[[], float] = time.monotonic
+        self, endpoint: ModelEndpoint, most: int = limits.MODEL_SLOTS, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._model = model
+        self._endpoint = endpoint
         self._most = most
         self._clock = clock
-        self._leads = PrefixLeads(clock)
+        self._leads = PrefixLeads(endpoint, clock)
         # Bounded, as requests may name models of their own.
         self._breakers: LRUCache[str, ProviderBreaker] = LRUCache(limits.KNOWN_MODELS)
         self._seen: LRUCache[str, ProviderState] = LRUCache(limits.KNOWN_MODELS)
@@ -74,29 +71,6 @@ class ModelGate(LanguageModel):
         async with self._leads.turn(request, progress):
             return await self._send(request, progress, await self._admit(request))
 
-    def output_schema(self, model: type[Model]) -> Json:
-        """Returns the schema that the model gives."""
-        return self._model.output_schema(model)
-
-    async def close(self) -> None:
-        """Closes the model's connections."""
-        await self._model.close()
-
-    def states(self) -> list[dict[str, Any]]:
-        """Returns the breakers: {model, state, failures, retry_in, paced_for, window}; times in seconds, 0 if over."""
-        now = self._clock()
-        return [
-            {
-                "model": name,
-                "state": breaker.state(now),
-                "failures": breaker.failures,
-                "retry_in": breaker.remaining(now),
-                "paced_for": breaker.paced(now),
-                "window": breaker.window,
-            }
-            for name, breaker in self._breakers.items()
-        ]
-
     async def _admit(self, request: ModelRequest) -> CallTicket:
         """Returns the ticket of a call once it may be sent.
 
@@ -107,10 +81,11 @@ class ModelGate(LanguageModel):
             async with asyncio.timeout(limits.GATE_PATIENCE.total_seconds()), of_run, of_model:
                 return await self._first_in_line(request.model)
         except TimeoutError:
-            raise _full(request.model) from None
+            words = f"other calls of {request.model} are in flight, as many as its provider takes at present"
+            raise _held_back(words, GATE_WAIT.total_seconds()) from None
 
     async def _first_in_line(self, model: str) -> CallTicket:
-        breaker = self._breaker(model)
+        breaker = self.breaker(model)
         while True:
             now = self._clock()
             admission = breaker.ask(now, any(other.trusted(now) for other in self._breakers.values()))
@@ -121,7 +96,8 @@ class ModelGate(LanguageModel):
                 case BreakerOpen():
                     raise _circuit_open(model, admission.seconds, self._last_failures.get(model, "not sent"))
                 case Paced() if admission.seconds > GATE_WAIT.total_seconds():
-                    raise _paced(model, admission.seconds)
+                    words = f"the provider of {model} asked for no calls for another {admission.seconds:.0f} s"
+                    raise _held_back(words, admission.seconds)
                 case Paced():
                     await asyncio.sleep(admission.seconds)
                 case AskAgain():
@@ -130,7 +106,7 @@ class ModelGate(LanguageModel):
 
     async def _send(self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket) -> ModelMessage:
         """Sends the call and reports its outcome to the breaker, whatever it is."""
-        breaker = self._breaker(request.model)
+        breaker = self.breaker(request.model)
 
         def on_content() -> None:
             breaker.answering(ticket, self._clock())
@@ -138,7 +114,7 @@ class ModelGate(LanguageModel):
 
         progress.listen(on_content)
         try:
-            message = await self._model.complete(request, progress)
+            message = await self._endpoint.complete(request, progress)
             breaker.succeeded(ticket, self._clock())
         except ModelFailure as failure:
             breaker.failed(ticket, self._clock(), failure.kind, failure.retry_after)
@@ -148,7 +124,7 @@ class ModelGate(LanguageModel):
                 raise _circuit_open(request.model, cooldown, failure.message) from failure
             if cooldown > (failure.retry_after or 0):
                 # Retry exactly when the breaker half-opens: earlier is refused, later delays the probe.
-                raise failure.after(cooldown) from None
+                failure.retry_after = cooldown
             raise
         finally:
             breaker.released(ticket)  # after an outcome it changes nothing; without one the call was given up
@@ -156,7 +132,8 @@ class ModelGate(LanguageModel):
             self._wake()
         return message
 
-    def _breaker(self, model: str) -> ProviderBreaker:
+    def breaker(self, model: str) -> ProviderBreaker:
+        """Returns the breaker of a model."""
         breaker: ProviderBreaker = self._breakers.setdefault(model, ProviderBreaker(self._most))
         return breaker
 
@@ -169,7 +146,7 @@ class ModelGate(LanguageModel):
 
     def _note(self, model: str) -> None:
         """Records a change of the breaker's state in metrics and log, once."""
-        breaker, now = self._breaker(model), self._clock()
+        breaker, now = self.breaker(model), self._clock()
         state, before = breaker.state(now), self._seen.get(model, "closed")
         if state == before:
             return
@@ -180,7 +157,7 @@ class ModelGate(LanguageModel):
         _log.warning("provider breaker of %s: %s -> %s%s", model, before, state, detail)
 
 
-def _circuit_open(model: str, seconds: float, why: str = "not sent") -> ModelFailure:
+def _circuit_open(model: str, seconds: float, why: str) -> ModelFailure:
     return ModelFailure(
         ErrorKind.CIRCUIT_OPEN,
         f"{why}: the provider of {model} is in an outage, next try in {seconds:.0f} s",
@@ -189,31 +166,15 @@ def _circuit_open(model: str, seconds: float, why: str = "not sent") -> ModelFai
     )
 
 
-def _paced(model: str, seconds: float) -> ModelFailure:
-    return ModelFailure(
-        ErrorKind.RATE_LIMITED,
-        f"not sent: the provider of {model} asked for no calls for another {seconds:.0f} s",
-        retryable=True,
-        retry_after=seconds,
-    )
-
-
-def _full(model: str) -> ModelFailure:
-    return ModelFailure(
-        ErrorKind.RATE_LIMITED,
-        f"not sent: other calls of {model} are in flight, as many as its provider takes at present",
-        retryable=True,
-        retry_after=GATE_WAIT.total_seconds(),
-    )
-
-
-Clock = Callable[[], float]
+def _held_back(why: str, seconds: float) -> ModelFailure:
+    return ModelFailure(ErrorKind.RATE_LIMITED, f"not sent: {why}", retryable=True, retry_after=seconds)
 
 
 class PrefixLeads:
     """The prefixes that are being written, and those that the provider has."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, endpoint: ModelEndpoint, clock: Callable[[], float]) -> None:
+        self._endpoint = endpoint
         self._clock = clock
         self._written: LRUCache[str, float] = LRUCache(_KNOWN_PREFIXES)
         self._leading: dict[str, asyncio.Event] = {}
@@ -221,7 +182,7 @@ class PrefixLeads:
     @contextlib.asynccontextmanager
     async def turn(self, request: ModelRequest, progress: StreamProgress) -> AsyncIterator[None]:
         """Begins when the call may be sent: at once if it leads, or if its prefix is written or not worth the wait."""
-        key = _key(request)
+        key = self._key(request)
         if key is None or not await self._leads(key):
             yield
             if key is not None:
@@ -258,13 +219,12 @@ class PrefixLeads:
         at = self._written.get(key)
         return at is not None and self._clock() - at < _PREFIX_LIFE.total_seconds()
 
-
-def _key(request: ModelRequest) -> str | None:
-    """Returns a name of the prefix; None if the call caches none, or one that is not worth a wait."""
-    if request.cache == "none":
-        return None
-    prefix = json.dumps([request.model, request.tools, request.system])
-    least = max(_LED_PREFIX_TOKENS, profile_of(request.model).least_cached)
-    if len(prefix) < least * limits.CHARS_PER_TOKEN:
-        return None
-    return hashlib.sha256(prefix.encode("utf-8", "surrogatepass")).hexdigest()
+    def _key(self, request: ModelRequest) -> str | None:
+        """Returns a name of the prefix; None if the call caches none, or one that is not worth a wait."""
+        if request.cache == "none":
+            return None
+        prefix = json.dumps([request.model, request.tools, request.system])
+        least = max(_LED_PREFIX_TOKENS, self._endpoint.least_cached(request.model))
+        if len(prefix) < least * limits.CHARS_PER_TOKEN:
+            return None
+        return hashlib.sha256(prefix.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,12 +1,9 @@
 """One model call as an activity makes it: journal first, then the provider, then the journal again.
 
-The stored object is journal and conversation entry in one. It is written right after the answer is read,
-before anything else is awaited, so a call whose answer was stored is never sent again. Its key names the workflow, the
-step and the hash of what was asked, and every attempt looks for it first: so the answer is found by another attempt,
-after a reset, and by a child that is started again.
-
-An attempt that fails leaves its counts in the heartbeat's details, which Temporal hands to the next one in whichever
-process it runs. A prompt that the provider refuses for its length is shortened and sent once more, within the attempt.
+The stored object is journal and conversation entry in one, written right after the answer is read. Its key names the
+workflow, the step and the hash of the question, and every attempt looks for it first, so that an answer that was stored
+is never asked for again. An attempt that fails leaves its counts in the heartbeat's details for the next one. A prompt
+that the provider refuses for its length is shortened and sent once more, within the attempt.
 """
 
 import asyncio
@@ -14,22 +11,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from secrets import SystemRandom
-from typing import Any, Protocol
 
 from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.contracts.run_contracts import RunRef
-from activities.contracts.turn_contracts import arguments_sha256
+from activities.contracts.run_contracts import RunRef, SupervisorCall
+from activities.contracts.turn_contracts import TurnInput, arguments_sha256
 from activities.heartbeat import show, waiting
-from activities.model import call_errors
-from activities.model.conversation import ConversationStore, Entry, Opening
-from activities.model.conversation_view import ConversationView
+from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
+from activities.model.gate import ModelGate
 from activities.model.port import (
     CacheUse,
     Json,
-    LanguageModel,
+    ModelEndpoint,
     ModelFailure,
     ModelMessage,
     ModelRequest,
@@ -37,16 +32,7 @@ from activities.model.port import (
     StreamProgress,
     user_message,
 )
-from activities.model.pricing import price
-from activities.model.prompt_fit import (
-    CallDraft,
-    FirstPrompt,
-    KnownWindows,
-    NextPrompt,
-    PromptWriter,
-    corrected,
-    lasting,
-)
+from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter, corrected, lasting
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from supervision.agent.turn_rules import WINDOW_FULL
 from supervision.base import limits
@@ -56,20 +42,16 @@ from supervision.base.text import cut
 from supervision.contract.base import Model
 from supervision.contract.usage import Usage
 
-ODD_REPLY_ATTEMPTS = 3  # answers nobody understands (HTML, no content): two more tries, then a typed failure
+ODD_REPLY_ATTEMPTS = 3  # unreadable answers (HTML, no content): two more tries, then a typed failure
 
 _jitter = SystemRandom()
 
 
 class EarlierAttempts(Model):
-    """What the attempts at one call hand on: failures by kind, and what those cost that brought no answer.
-
-    `view` is set once the call had to be shortened, so that later attempts send what this one would have sent.
-    """
+    """What the attempts at one call hand on: failures by kind, and what those cost that brought no answer."""
 
     failures: dict[str, int] = {}
     spent: Usage = Usage()
-    view: ConversationView | None = None
 
     @classmethod
     def of_this_call(cls) -> "EarlierAttempts":
@@ -126,23 +108,13 @@ class CallName:
     sha256: str
 
     @classmethod
-    def of(cls, asked: "Asked", step: str) -> "CallName":
+    def of(cls, asked: SupervisorCall | TurnInput, step: str) -> "CallName":
         """Returns the name of the call that an activity's input asks for."""
         return cls(asked.run, step, arguments_sha256(asked.model_dump(mode="json", exclude={"run"})))
 
     def key(self, workflow_id: str) -> str:
         """Returns the key of the call's entry."""
         return call_key(self.run.run_id, self.run.first_run_id, workflow_id, self.step, self.sha256)
-
-
-class Asked(Protocol):
-    """The input of an activity that calls the model."""
-
-    run: RunRef
-
-    def model_dump(self, *, mode: str, exclude: set[str]) -> dict[str, Any]:
-        """Returns the input as JSON values."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -169,25 +141,22 @@ class Answered:
 
 
 class ModelCalls:
-    """Model calls of the activities of one process."""
+    """Model calls of the activities of one process; `call_header` sends `x-supervisor-call`."""
 
     def __init__(
         self,
-        model: LanguageModel,
+        model: ModelEndpoint,
         store: ArtifactStore,
         conversations: ConversationStore,
         *,
-        windows: KnownWindows | None = None,
+        at_once: int = limits.MODEL_SLOTS,
         call_header: bool = True,
-        free: bool = False,
     ) -> None:
-        """`call_header` sends `x-supervisor-call`; `free` says that calls cost nothing, as the stand-in's."""
         self.model = model
         self.store = store
         self.conversations = conversations
-        self.windows = windows or KnownWindows()
+        self._gate = ModelGate(model, at_once)
         self._call_header = call_header
-        self._free = free
 
     async def begin(
         self,
@@ -200,7 +169,7 @@ class ModelCalls:
         """Makes the first call of a conversation; `note` is the system's own word after the text."""
 
         async def beginning() -> FirstPrompt:
-            return FirstPrompt(self.windows, opening, text, note)
+            return FirstPrompt(self.model.window(opening.model), opening, text, note)
 
         return await self._call(name, beginning, options)
 
@@ -208,7 +177,7 @@ class ModelCalls:
         """Makes a later call: the conversation at `head` with `messages` appended."""
 
         async def continuation() -> NextPrompt:
-            return await NextPrompt.after(self.windows, self.conversations, head, messages)
+            return await NextPrompt.after(self.model.window, self.conversations, head, messages)
 
         return await self._call(name, continuation, options)
 
@@ -218,8 +187,8 @@ class ModelCalls:
         """Sends the reply at `head` back with what is wrong with it, or asks again where there is no room for that."""
 
         async def correction() -> NextPrompt:
-            anew = FirstPrompt(self.windows, opening, corrected(text, words))
-            return await NextPrompt.after(self.windows, self.conversations, head, [user_message(words)], anew)
+            instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
+            return await NextPrompt.after(self.model.window, self.conversations, head, [user_message(words)], instead)
 
         return await self._call(name, correction, options)
 
@@ -251,7 +220,7 @@ class ModelCalls:
         past = draft.past
         entry = Entry(
             opening=None if past else prompt.opening,
-            ancestors=[*past.ancestors, past.head] if past else [],
+            ancestors=[*past.last.ancestors, past.head] if past else [],
             input=draft.added,
             reply=message,
             view=draft.view,
@@ -268,11 +237,11 @@ class ModelCalls:
         A reply that ended because the window was full counts as refused, unless nothing can be left out. Then a text
         is better than none; half of a fixed form is not.
         """
-        draft = await prompt.first(earlier.view)
+        draft = await prompt.first()
         message, refusal = await self._try(request, draft, earlier)
         if refusal is not None and (shorter := await prompt.shorter(draft)) is not None:
             self._spend(message, earlier)
-            earlier.view, draft = shorter.view, shorter
+            draft = shorter
             message, refusal = await self._try(request, draft, earlier)
         if message is not None and (refusal is None or request.output_schema is None):
             return message, draft
@@ -284,8 +253,8 @@ class ModelCalls:
         self, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts
     ) -> tuple[ModelMessage | None, ModelFailure | None]:
         """Returns the answer to a draft, and why it has no room in the window: refused, or with half an answer."""
-        room = self.windows.reply_tokens(request.model, draft.tokens)
-        previous = draft.past.message_id if draft.past else None
+        room = self.model.window(request.model).reply_tokens(draft.tokens)
+        previous = draft.past.last.reply.message_id if draft.past else None
         try:
             message = await self._complete(
                 replace(request, messages=draft.messages, room=room, previous_message_id=previous), earlier
@@ -296,12 +265,13 @@ class ModelCalls:
             return None, failure
         cut = message.stop_reason == "max_tokens" and message.usage.output_tokens >= room
         full = cut or message.stop_reason == WINDOW_FULL
-        return message, call_errors.failure(ErrorKind.CONTEXT_OVERFLOW, model=request.model) if full else None
+        words = f"the prompt does not fit into the window of '{request.model}'"
+        return message, ModelFailure(ErrorKind.CONTEXT_OVERFLOW, words, retryable=False) if full else None
 
     def _spend(self, message: ModelMessage | None, earlier: EarlierAttempts) -> None:
         """Counts an answer that is of no use."""
         if message is not None:
-            earlier.spent += usage_of(message.model, message.usage, calls=0, free=self._free)
+            earlier.spent += usage_of(self.model, message.model, message.usage, calls=0)
 
     async def _complete(self, request: ModelRequest, earlier: EarlierAttempts) -> ModelMessage:
         progress = StreamProgress()
@@ -314,10 +284,10 @@ class ModelCalls:
         )
         try:
             async with waiting():
-                message = await self.model.complete(request, progress)
+                message = await self._gate.complete(request, progress)
             return _distinct(message)
         except ModelFailure:
-            earlier.spent += usage_of(request.model, progress.usage, calls=0, free=self._free)
+            earlier.spent += usage_of(self.model, request.model, progress.usage, calls=0)
             show(earlier.model_dump)
             raise
 
@@ -331,7 +301,7 @@ class ModelCalls:
 
     def _handed_on(self, earlier: EarlierAttempts, request: ModelRequest, progress: StreamProgress) -> Json:
         """Returns what the next attempt needs to know if this one ends now."""
-        spent = earlier.spent + usage_of(request.model, progress.usage, calls=0, free=self._free)
+        spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
         return earlier.model_copy(update={"spent": spent}).model_dump()
 
     async def _save(self, key: str, entry: Entry, earlier: EarlierAttempts) -> Entry:
@@ -348,19 +318,19 @@ class ModelCalls:
 
     def _answered(self, key: str, entry: Entry) -> Answered:
         reply = entry.reply
-        usage = usage_of(reply.model, reply.usage, free=self._free)
+        usage = usage_of(self.model, reply.model, reply.usage)
         return Answered(key, reply, usage + entry.spent, entry.view)
 
 
-def usage_of(model: str, tokens: ModelUsage, *, calls: int = 1, free: bool) -> Usage:
-    """Returns what answers of a model cost; nothing in dollars if calls are `free`."""
+def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: int = 1) -> Usage:
+    """Returns what answers of a model cost."""
     return Usage(
         model_calls=calls,
         input_tokens=tokens.input_tokens,
         output_tokens=tokens.output_tokens,
         cache_read_tokens=tokens.cache_read_tokens,
         cache_write_tokens=tokens.cache_write_tokens,
-        usd=0.0 if free or tokens == ModelUsage() else price(model, tokens),
+        usd=0.0 if tokens == ModelUsage() else endpoint.price(model, tokens),
     )
 
 
@@ -370,5 +340,6 @@ def _distinct(message: ModelMessage) -> ModelMessage:
     ids = [block.get("id") for block in calls]
     names = [block.get("name") for block in calls]
     if not all(isinstance(name, str) and name for name in (*ids, *names)) or len(set(ids)) < len(ids):
-        raise call_errors.failure(ErrorKind.BAD_RESPONSE, detail="its tool calls lack names, or ids of their own")
+        words = "the answer's tool calls lack names, or ids of their own"
+        raise ModelFailure(ErrorKind.BAD_RESPONSE, words, retryable=True)
     return message

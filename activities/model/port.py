@@ -1,4 +1,4 @@
-"""The port to language models: a call, its answer, its failure. Imports no SDK.
+"""The port to language models: an endpoint, a call, its answer, its failure. Imports no SDK.
 
 `anthropic_model.AnthropicModel` is the one implementation; the provider's own JSON passes through unchanged
 because signed thinking blocks must return byte for byte.
@@ -8,9 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.contract.base import Model
 from supervision.contract.model_choice import Effort
+
+_CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
+_PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
 
 Json = dict[str, Any]
 CacheUse = Literal["none", "prefix", "conversation"]
@@ -112,7 +116,7 @@ class StreamProgress:
 
     @property
     def output_tokens(self) -> int:
-        """Returns how many tokens have come."""
+        """How many tokens have come."""
         return self.usage.output_tokens
 
     def listen(self, listener: Callable[[], None]) -> None:
@@ -151,27 +155,54 @@ class ModelFailure(Exception):
         self.status = status
         self.request_id = request_id
 
-    def after(self, seconds: float) -> "ModelFailure":
-        """Returns the same failure with another time to wait before the next try."""
-        return ModelFailure(
-            self.kind,
-            self.message,
-            retryable=self.retryable,
-            retry_after=seconds,
-            status=self.status,
-            request_id=self.request_id,
-        )
+
+@dataclass(frozen=True)
+class Window:
+    """The tokens that a prompt and its reply may have together. Above `long_context_threshold` a prompt costs more."""
+
+    tokens: int
+    long_context_threshold: int | None = None
+
+    @property
+    def prompt_tokens(self) -> int:
+        """How many tokens of findings, and of other texts that can be cut, one prompt holds."""
+        return min(limits.CONTEXT_TOKENS, int(self.tokens * _CONTEXT_SHARE))
+
+    @property
+    def target(self) -> int:
+        """How many tokens a prompt should have at most."""
+        share = int(self.tokens * _PROMPT_SHARE)
+        return min(share, self.long_context_threshold or share)
+
+    def reply_tokens(self, prompt: int) -> int:
+        """Returns the tokens that a prompt leaves for its reply: some endpoints refuse a request for more."""
+        return max(self.tokens - prompt, limits.LEAST_OUTPUT_TOKENS)
 
 
-class LanguageModel(Protocol):
-    """A provider. Raises ModelFailure; cancelling the caller closes the connection."""
+class ModelEndpoint(Protocol):
+    """An endpoint of models: all that depends on its provider."""
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
-        """Sends one request, without retries. Returns the whole answer."""
+        """Sends one request, without retries. Returns the whole answer or raises ModelFailure.
+
+        Cancelling the caller closes the connection.
+        """
         ...
 
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` in the form that the provider accepts."""
+        ...
+
+    def window(self, model: str) -> Window:
+        """Returns the window of a model."""
+        ...
+
+    def price(self, model: str, usage: ModelUsage) -> float | None:
+        """Returns what a call costs in dollars; None if the price is unknown."""
+        ...
+
+    def least_cached(self, model: str) -> int:
+        """Returns the tokens of the shortest prefix that is cached."""
         ...
 
     async def close(self) -> None:

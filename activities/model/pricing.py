@@ -1,22 +1,22 @@
-"""The price of a model call, from the price list that ships with genai-prices (never updated over the network).
-
-The list knows the windows of models as well.
-"""
+"""What models of the provider cost and hold, by the price list of genai-prices (never updated over the network)."""
 
 import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 from genai_prices.types import PriceCalculation
 
-from activities.model.port import ModelUsage
+from activities.model.port import ModelUsage, Window
 from supervision.base import limits
 
 _PROVIDER = "anthropic"  # a model of the same name elsewhere has another price: better unknown than wrong
 # Gateways and clouds put more around the same name: `anthropic/claude-...`, `us.anthropic.claude-...-v1:0`,
 # `claude-...@20250929`. They sell at the provider's prices, or near them.
 _NAME = re.compile(r"(?:^|[/.])(?P<name>claude-[a-z0-9.-]+?)(?:-v\d+(?::\d+)?|[@:].*)?$")
+_LONG_CONTEXT: Mapping[str, int] = {"*claude-haiku-5-5*": 95_000}  # above 100,000 tokens each costs five times
 
 
 def price(model: str, usage: ModelUsage) -> float | None:
@@ -33,29 +33,29 @@ def price(model: str, usage: ModelUsage) -> float | None:
     return None if entry is None else float(entry.total_price)
 
 
+def window_of(model: str, settings: Mapping[str, int]) -> Window:
+    """Returns the window of a model: the first of `settings` (tokens by name or pattern) that fits, else the list's."""
+    tokens = _named(settings, model) or _listed_window(model) or limits.UNKNOWN_WINDOW_TOKENS
+    return Window(tokens, long_context_threshold=_named(_LONG_CONTEXT, model))
+
+
 @lru_cache(limits.KNOWN_MODELS)
-def listed_window(model: str) -> int | None:
-    """Returns the tokens that the model takes at once; None if the list does not know it."""
+def _listed_window(model: str) -> int | None:
     entry = _listed(model, PricedUsage())
     return None if entry is None else entry.model.context_window
 
 
-def provider_name(model: str) -> str:
-    """Returns the provider's own name of a model that a gateway names in its way; other names as they are."""
-    match = _NAME.search(model)
-    return re.sub(r"(?<=\d)\.(?=\d)", "-", match["name"]) if match else model
-
-
-def is_priced(model: str) -> bool:
-    """True if calls of `model` have a known price."""
-    return price(model, ModelUsage()) is not None
-
-
 def _listed(model: str, usage: PricedUsage) -> PriceCalculation | None:
     """Returns what the list has on a model, by its own name or by the provider's."""
-    for name in dict.fromkeys((model, provider_name(model))):
+    match = _NAME.search(model)
+    own = re.sub(r"(?<=\d)\.(?=\d)", "-", match["name"]) if match else model
+    for name in dict.fromkeys((model, own)):
         try:
             return calc_price(usage, name, provider_id=_PROVIDER)
         except LookupError:
             continue
     return None
+
+
+def _named(table: Mapping[str, int], model: str) -> int | None:
+    return next((tokens for name, tokens in table.items() if fnmatchcase(model, name)), None)

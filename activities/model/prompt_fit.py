@@ -8,54 +8,32 @@ third.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
 
-from activities.model.conversation import Conversation, ConversationStore, Opening
-from activities.model.conversation_view import ConversationView, outputs_shown, tool_results, visible_messages
-from activities.model.port import Json, ModelFailure, system_note, user_message
-from activities.model.pricing import listed_window
+from activities.model.conversation import (
+    Conversation,
+    ConversationStore,
+    ConversationView,
+    Opening,
+    outputs_shown,
+    tool_results,
+    visible_messages,
+)
+from activities.model.port import Json, ModelFailure, Window, system_note, user_message
 from supervision.base import limits
 from supervision.base.text import cut, size
 
-_CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
 _AGENT_CONTEXT_TOKENS = 17_000  # of findings in a worker agent's brief: every turn reads them again
 _AGENT_CONTEXT_SHARE = 0.4  # of the room that a prompt has for findings, where that is less: tool outputs come on top
 
 PromptWriter = Callable[[int], Awaitable[str]]
 """Writes a prompt; the texts in it that can be cut have at most so many tokens."""
 
-_PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
-_CLEARED_SHARE = 0.33  # of that, to which a clearing cuts
+_CLEARED_SHARE = 0.33  # of the tokens that a prompt should have, to which a clearing cuts
 _CLEARED_LEAST_SHARE = 0.1  # and which it must free: a smaller gain is not worth reading all of it again
-_CHEAP: Mapping[str, int] = {"*claude-haiku-5-5*": 95_000}  # of its million: above 100,000 each token costs five times
 _ALL = 10**9
-
-
-class KnownWindows:
-    """The windows of models: the first of `settings` (tokens by name or pattern) that fits, else the price list's."""
-
-    def __init__(self, settings: Mapping[str, int] | None = None) -> None:
-        self._settings = dict(settings or {})
-
-    def of(self, model: str) -> int:
-        """Returns the tokens that a prompt and its reply may have together."""
-        return _named(self._settings, model) or listed_window(model) or limits.UNKNOWN_WINDOW_TOKENS
-
-    def prompt_tokens(self, model: str) -> int:
-        """Returns how many tokens of findings, and of other texts that can be cut, one prompt holds."""
-        return min(limits.CONTEXT_TOKENS, int(self.of(model) * _CONTEXT_SHARE))
-
-    def target(self, model: str) -> int:
-        """Returns the tokens that a prompt should have at most."""
-        share = int(self.of(model) * _PROMPT_SHARE)
-        return min(share, _named(_CHEAP, model) or share)
-
-    def reply_tokens(self, model: str, prompt: int) -> int:
-        """Returns the tokens that a prompt leaves for its reply: some endpoints refuse a request for more."""
-        return max(self.of(model) - prompt, limits.LEAST_OUTPUT_TOKENS)
 
 
 @dataclass(frozen=True)
@@ -72,24 +50,22 @@ class CallDraft:
 class FirstPrompt:
     """The first call of a conversation: a text, or what writes it, and a note by the system after it."""
 
-    def __init__(
-        self, windows: KnownWindows, opening: Opening, text: str | PromptWriter, note: str | None = None
-    ) -> None:
+    def __init__(self, window: Window, opening: Opening, text: str | PromptWriter, note: str | None = None) -> None:
         self.opening = opening
-        self._windows = windows
+        self._window = window
         self._text = text
         self._note = note
 
-    async def first(self, earlier: ConversationView | None) -> CallDraft:
+    async def first(self) -> CallDraft:
         """Returns the prompt with as much of the texts that can be cut as the window has room for."""
-        room = self._windows.prompt_tokens(self.opening.model)
+        room = self._window.prompt_tokens
         draft = await self._written(room)
-        excess = draft.tokens - self._windows.target(self.opening.model)
+        excess = draft.tokens - self._window.target
         return draft if excess <= 0 else await self._written(max(0, room - excess))
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
         """Returns the prompt with a third of that at most; None if nothing can be cut."""
-        written = await self._written(min(self._windows.prompt_tokens(self.opening.model), draft.tokens) // 3)
+        written = await self._written(min(self._window.prompt_tokens, draft.tokens) // 3)
         return written if written.messages != draft.messages else None
 
     async def _written(self, room: int) -> CallDraft:
@@ -101,50 +77,48 @@ class FirstPrompt:
 class NextPrompt:
     """A later call: a conversation with messages appended, whose tool outputs are `added` by reference.
 
-    `whole` are these messages with their tool outputs. `anew` asks the question in a conversation of its own, where
+    `whole` are these messages with their tool outputs. `instead` asks the question in a conversation of its own, where
     this one has no room for it.
     """
 
     def __init__(
-        self, windows: KnownWindows, past: Conversation, added: list[Json], whole: list[Json], anew: FirstPrompt | None
+        self, window: Window, past: Conversation, added: list[Json], whole: list[Json], instead: FirstPrompt | None
     ) -> None:
         self.opening = past.opening
-        self._windows = windows
+        self._window = window
         self._past = past
         self._added = added
         self._whole = whole
-        self._anew = anew
+        self._instead = instead
         self._new = sum(len(tool_results(message)) for message in whole)
 
     @classmethod
     async def after(
         cls,
-        windows: KnownWindows,
+        window_of: Callable[[str], Window],
         conversations: ConversationStore,
         head: str,
         added: list[Json],
-        anew: FirstPrompt | None = None,
+        instead: FirstPrompt | None = None,
     ) -> "NextPrompt":
         """Returns the prompt that continues the conversation at `head`."""
-        return cls(windows, await conversations.load(head), added, await conversations.resolve(added), anew)
+        past = await conversations.load(head)
+        return cls(window_of(past.opening.model), past, added, await conversations.resolve(added), instead)
 
-    async def first(self, earlier: ConversationView | None) -> CallDraft:
-        """Returns the conversation as it was shown last, or after a clearing where it gets too long.
-
-        `earlier` is the view with which an attempt before this one had to be sent.
-        """
-        draft, target = self._shown(earlier or self._past.view), self._windows.target(self.opening.model)
-        if earlier is not None or draft.tokens <= target:
+    async def first(self) -> CallDraft:
+        """Returns the conversation as it was shown last, or after a clearing where it gets too long."""
+        draft, target = self._shown(self._past.last.view), self._window.target
+        if draft.tokens <= target:
             return draft
-        cleared = outputs_to_clear(draft.tokens, self._gains, self._past.view.cleared, self._new, target)
-        return draft if cleared == self._past.view.cleared else self._cleared(cleared)
+        cleared = outputs_to_clear(draft.tokens, self._gains, self._past.last.view.cleared, self._new, target)
+        return draft if cleared == self._past.last.view.cleared else self._cleared(cleared)
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
         """Returns the conversation with previews of its old outputs, else of all; None if that frees nothing."""
         for cleared in (len(self._gains) - self._new, len(self._gains)):
             if sum(self._gains[draft.view.cleared : cleared]) > 0:
                 return self._cleared(cleared)
-        return await self._anew.shorter(draft) if self._anew else None
+        return await self._instead.shorter(draft) if self._instead else None
 
     @cached_property
     def _gains(self) -> list[int]:
@@ -161,12 +135,12 @@ class NextPrompt:
     def _shown(self, view: ConversationView) -> CallDraft:
         replies = [entry.reply.content for entry in self._past.entries]
         messages = visible_messages([*self._past.inputs, self._whole], replies, view)
-        last = self._past.entries[-1].reply.usage
+        last = self._past.last.reply.usage
         if not last.prompt_tokens:  # the endpoint does not count
             return CallDraft(self._past, self._added, messages, view, opening_tokens(self.opening, messages))
         tokens = last.prompt_tokens + last.output_tokens + _json_tokens(messages[len(messages) - len(self._whole) :])
-        if view.cleared > self._past.view.cleared:
-            tokens -= sum(self._gains[self._past.view.cleared : min(view.cleared, len(self._gains) - self._new)])
+        if view.cleared > self._past.last.view.cleared:
+            tokens -= sum(self._gains[self._past.last.view.cleared : min(view.cleared, len(self._gains) - self._new)])
         return CallDraft(self._past, self._added, messages, view, tokens)
 
 
@@ -217,10 +191,6 @@ def opening_tokens(opening: Opening, messages: Sequence[Json] = ()) -> int:
 def brief_tokens(tokens: int) -> int:
     """Returns how many of a prompt's tokens are for findings in a worker agent's brief, which every turn reads."""
     return min(_AGENT_CONTEXT_TOKENS, int(tokens * _AGENT_CONTEXT_SHARE))
-
-
-def _named(table: Mapping[str, int], model: str) -> int | None:
-    return next((tokens for name, tokens in table.items() if fnmatchcase(model, name)), None)
 
 
 def _json_tokens(values: Sequence[Json]) -> int:

@@ -1,8 +1,7 @@
-"""Reading a streamed answer within bounds: its content, its text so far, and the whole message at the end.
+"""Reading a streamed answer within bounds: its content, its text so far, and the complete message at the end.
 
-Beyond the bounds the connection is closed, before anything of it fills the memory. The last look at a reply makes sure
-that it can be read again and holds no credential. Works on the SDK's events and message by their public fields, so it
-does not import the SDK.
+Beyond the bounds the connection is closed. It knows the SDK's events and message by their public fields, so it does not
+import the SDK.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ _MODEL_WIRE_BYTES = 64 * 1024 * 1024  # a reply with its framing, which is up to
 _MODEL_EVENT_BYTES = 1024 * 1024  # one event of a stream: a web search's results in one block are the largest
 _MODEL_EVENT_LINES = 100  # an event has two; the SDK joins lines in quadratic time
 _MODEL_REPLY_BYTES = 4 * 1024 * 1024  # 128k tokens are half a MiB of text, thinking and signatures come on top
-_MODEL_TOOL_INPUT_BYTES = 512 * 1024  # of one call: the SDK parses arguments anew with each piece
+_MODEL_TOOL_INPUT_BYTES = 512 * 1024  # of one call: the SDK parses all arguments again with each piece
 MODEL_REPLY_DEPTH = 100  # JSON in JSON: parsers give up at 200, and stored replies are nested in other objects
 _MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
-from referencing import Registry
+from referencing import Registry, Resource
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from supervision.base.text import one_line
 
@@ -20,8 +22,6 @@ _PARTS = 2000  # of a schema that is sent, with references resolved: they double
 _PLAIN = ("string", "integer", "number", "boolean", "null")
 _BRANCHES = {"anyOf", "oneOf", "allOf"}
 _REFERENCES = ("$ref", "$dynamicRef")
-_NAMES_ONLY = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
-_DATA = ("enum", "const", "default", "examples")
 _WORDS = {"type", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 _OBJECT_RULES = {"properties", "required", "additionalProperties"}
 _ARRAY_RULES = {"items", "minItems", "maxItems", "uniqueItems"}
@@ -40,12 +40,12 @@ def complaint(schema: Json) -> str | None:
         where = "/".join(str(part) for part in error.absolute_path)
         message = one_line(error.message, 300)
         return f"it is not a JSON schema (draft 2020-12): {f'at {where}: ' if where else ''}{message}"
-    for reference in _references(schema):
+    for reference in _references(DRAFT202012.create_resource(schema)):
         if not reference.startswith("#"):
             return f"it refers to '{one_line(reference, 200)}': only references inside the schema are allowed"
         try:
             _target(schema, reference)
-        except _Beyond:
+        except Unresolvable:
             return f"it refers to '{one_line(reference, 200)}', which it does not hold"
     try:
         _validator(schema).is_valid(None)
@@ -124,29 +124,17 @@ def _literal(schema: Json) -> Json:
     raise _Beyond
 
 
-def _references(schema: Any, data: bool = False) -> list[str]:
-    """Returns all references of a schema; property names and data may look like one and are none."""
-    if isinstance(schema, list):
-        return [reference for part in schema for reference in _references(part)]
-    if not isinstance(schema, dict):
-        return []
-    references = [] if data else [str(schema[key]) for key in _REFERENCES if key in schema]
-    for key, part in schema.items():
-        if data or key not in _DATA:
-            references += _references(part, data=not data and key in _NAMES_ONLY)
-    return references
+def _references(schema: Resource[Any]) -> Iterator[str]:
+    """Yields all references of a schema; property names and data may look like one and are none."""
+    if isinstance(schema.contents, dict):
+        yield from (str(schema.contents[key]) for key in _REFERENCES if key in schema.contents)
+    for part in schema.subresources():
+        yield from _references(part)
 
 
 def _target(root: Json, reference: str) -> Any:
-    node: Any = root
-    if reference != "#" and not reference.startswith("#/"):
-        raise _Beyond
-    for part in reference[2:].split("/") if reference != "#" else []:
-        name = part.replace("~1", "/").replace("~0", "~")
-        if not isinstance(node, dict) or name not in node:
-            raise _Beyond
-        node = node[name]
-    return node
+    whole = Registry[Any]().with_resource("", DRAFT202012.create_resource(root))
+    return whole.resolver().lookup(reference).contents
 
 
 def _validator(schema: Json) -> Draft202012Validator:

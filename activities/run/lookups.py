@@ -10,6 +10,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.contracts.run_contracts import ChildRef, Consumed, PoolQuestion
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.journalled_call import usage_of
+from activities.model.port import ModelEndpoint
 from activities.store.artifacts import ArtifactStore
 from supervision.base import limits
 from supervision.base.store_keys import calls_of, calls_prefix
@@ -17,15 +18,15 @@ from supervision.contract.usage import Usage
 
 
 class Lookups:
-    """Look-ups with the client and the store of this process; `free` says that model calls cost nothing."""
+    """Look-ups with the client, the store and the model endpoint of this process."""
 
     def __init__(
-        self, client: Client, store: ArtifactStore, conversations: ConversationStore, *, free: bool = False
+        self, client: Client, store: ArtifactStore, conversations: ConversationStore, endpoint: ModelEndpoint
     ) -> None:
         self._client = client
         self._store = store
         self._conversations = conversations
-        self._free = free
+        self._endpoint = endpoint
 
     @activity.defn
     async def end_earlier_child(self, child: ChildRef) -> bool:
@@ -56,7 +57,7 @@ class Lookups:
             if key.startswith(own):
                 entry = await self._conversations.entry(key)
                 reply = entry.reply
-                consumed.usage += usage_of(reply.model, reply.usage, free=self._free) + entry.spent
+                consumed.usage += usage_of(self._endpoint, reply.model, reply.usage) + entry.spent
                 consumed.usage += Usage(tool_calls=_tool_calls(entry))
                 consumed.turns += 1
         return consumed

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
-from activities.model.pricing import is_priced
-from activities.model.prompt_fit import KnownWindows, brief_tokens, tokens_of
+from activities.model.port import ModelEndpoint, ModelUsage
+from activities.model.prompt_fit import brief_tokens, tokens_of
 from activities.prompts.agent_opening import fixed_tokens
 from activities.prompts.agent_prompts import finding_block
 from activities.replies import answer_schema
@@ -20,30 +19,29 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam, team_card
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.store_keys import home_key, is_upload
+from supervision.base.store_keys import is_upload
 from supervision.base.text import size
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import chain_of
 from supervision.contract.request import Attachment, Budget, RunRequest
 from supervision.contract.team import Team, TeamCard
 
-GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it anew
+GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it again
 
 
 @dataclass(frozen=True)
 class ProcessFacts:
     """Facts about the process and its settings that a run records at its start and keeps."""
 
+    endpoint: ModelEndpoint
     tools_queue: str
     model_queue: str
-    namespace_id: str
     supervisor_model: str
     worker_model: str
     search_attributes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     model_notice: str | None = None
     ceilings: Ceilings = field(default_factory=Ceilings)
-    windows: KnownWindows = field(default_factory=KnownWindows)
 
 
 class RunSetupActivities:
@@ -59,7 +57,7 @@ class RunSetupActivities:
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
         """Stores goal, team, answer schema and attachments. Returns their references.
 
-        Raises ApplicationError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model or
+        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model or
         with one whose window is too small for it, for a dollar budget with a model of unknown price, and for what is
         above the operator's ceilings.
         """
@@ -67,36 +65,32 @@ class RunSetupActivities:
         run = setup.run
         workers = request.models.workers or chain_of(facts.worker_model)
         supervisor = request.models.supervisor or chain_of(facts.supervisor_model)
-        try:
-            if request.answer_schema is not None:
-                await answer_schema.check_schema(request.answer_schema, run.run_id)
-            # A nested supervisor's numbers are its root's: lowered there, and granted.
-            lowered = [] if setup.brief else facts.ceilings.check(request)
-            team_ref, loaded = await self._teams.save(run.run_id, request.team, workers)
-            card = team_card(loaded, workers)
-            if isinstance(request.team, Team):
-                facts.ceilings.check_inline_team(loaded.sources)
-            _require_models(supervisor[0], card)
-            facts.ceilings.check_models(_models(supervisor, card))
-            goal = await self._goal(setup)
-            _require_windows(facts.windows, supervisor, goal, loaded, card)
-            unpriced = [] if facts.model_notice else _unpriced(supervisor, card)
-            warnings = _budget_warnings(request, unpriced)
-            given = setup.brief.attachments if setup.brief else []
-            attachments = [*given, *[await self._attachment(run, attachment) for attachment in request.attachments]]
-        except SupervisionError as error:
-            raise ApplicationError(
-                error.message, type=error.kind, non_retryable=True, category=ApplicationErrorCategory.BENIGN
-            ) from error
+        if request.answer_schema is not None:
+            await answer_schema.check_schema(request.answer_schema, run.run_id)
+        # A nested supervisor's numbers are its root's: lowered there, and granted.
+        lowered = [] if setup.brief else facts.ceilings.check(request)
+        team_ref, loaded = await self._teams.save(run.run_id, request.team, workers)
+        card = team_card(loaded, workers)
+        if isinstance(request.team, Team):
+            facts.ceilings.check_inline_team(loaded.sources)
+        _require_models(supervisor[0], card)
+        models = _models(supervisor, card)
+        facts.ceilings.check_models(models)
+        goal = await self._goal(setup)
+        _require_windows(facts.endpoint, supervisor, goal, loaded, card)
+        unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
+        warnings = _budget_warnings(request, unpriced)
+        given = setup.brief.attachments if setup.brief else []
+        attachments = [*given, *[await self._attachment(run, attachment) for attachment in request.attachments]]
         return RunSetup(
             store_id=await self._store.identity(),
-            grant_ref=await self._granted(setup, [*_models(supervisor, card), *workers], card),
+            grant_ref=await self._granted(setup, [*models, *workers], card),
             goal_ref=await self._stored(run, goal),
             team_ref=team_ref,
             team=card,
             supervisor_model=supervisor[0],
             supervisor_fallbacks=supervisor[1:],
-            prompt_tokens=min(map(facts.windows.prompt_tokens, supervisor)),
+            prompt_tokens=min(facts.endpoint.window(model).prompt_tokens for model in supervisor),
             answer_schema_ref=await self._stored(run, json.dumps(request.answer_schema))
             if request.answer_schema is not None
             else None,
@@ -116,14 +110,7 @@ class RunSetupActivities:
         run_id = setup.run.run_id
         parent = await self._grants.find(run_id, setup.run.grant_ref) if setup.brief else None
         if setup.brief is not None and parent is None:
-            raise ApplicationError(
-                "a nested run needs its parent's grant", type=ErrorKind.NOT_GRANTED, non_retryable=True
-            )
-        if parent is None and self._facts.namespace_id:
-            # Only commands of a namespace that had a run of this id may ever delete its objects.
-            await self._store.create(
-                home_key(run_id, self._facts.namespace_id), run_id.encode("utf-8", "surrogatepass")
-            )
+            raise SupervisionError(ErrorKind.NOT_GRANTED, "a nested run needs its parent's grant")
         return await self._grants.write(
             RunGrant(
                 run_id=run_id,
@@ -143,7 +130,8 @@ class RunSetupActivities:
         description = (await read_plan(self._store, brief.plan_ref)).subtask(brief.subtask_id).description
         if brief.description_ref:
             description = await read_text(self._store, brief.description_ref)
-        room = self._facts.windows.prompt_tokens((setup.request.models.supervisor or [self._facts.supervisor_model])[0])
+        model = (setup.request.models.supervisor or [self._facts.supervisor_model])[0]
+        room = self._facts.endpoint.window(model).prompt_tokens
         findings = await read_findings(self._store, brief.dependencies, brief_tokens(room))
         parts = [description]
         if findings:
@@ -187,7 +175,7 @@ def _require_models(supervisor_model: str, team: TeamCard) -> None:
 
 
 def _require_windows(
-    windows: KnownWindows, supervisor: list[str], goal: str, loaded: LoadedTeam, card: TeamCard
+    endpoint: ModelEndpoint, supervisor: list[str], goal: str, loaded: LoadedTeam, card: TeamCard
 ) -> None:
     """Raises SupervisionError `InvalidRequest` if a model's window does not hold what is in each of its prompts."""
     planner = tokens_of(goal) + round(limits.PLAN_PROMPT_BYTES / limits.CHARS_PER_TOKEN)
@@ -198,20 +186,15 @@ def _require_windows(
             fixed = fixed_tokens(own, loaded.toolbox.definitions(own.tools))
             users += [(model, f"role '{role.name}', whose prompt and tools", fixed) for model in role.models]
     small = [
-        f"'{model}' has a window of {windows.of(model):,} tokens, too small for {user} alone take about {fixed:,}"
+        f"'{model}' has a window of {tokens:,} tokens, too small for {user} alone take about {fixed:,}"
         for model, user, fixed in users
-        if windows.of(model) < fixed + limits.LEAST_OUTPUT_TOKENS
+        if (tokens := endpoint.window(model).tokens) < fixed + limits.LEAST_OUTPUT_TOKENS
     ]
     if small:
         raise SupervisionError(
             ErrorKind.INVALID_REQUEST,
             f"models: {'; '.join(small)}. Use a model with more, or set SUPERVISOR_MODEL_WINDOW if it has a larger one",
         )
-
-
-def _unpriced(supervisor: list[str], team: TeamCard) -> list[str]:
-    """Returns the models of a run whose price is unknown."""
-    return [model for model in _models(supervisor, team) if not is_priced(model)]
 
 
 def _models(supervisor: list[str], team: TeamCard) -> list[str]:

@@ -6,24 +6,30 @@ loses nothing; a local directory is not flushed to disk at each write, so a powe
 """
 
 import asyncio
+import contextlib
 import hashlib
+import os
 import re
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import LocalStore, from_url
 
-from activities.store.backends import Backend, open_backend, reason
 from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.store_keys import (
     STORE_ID,
     UPLOADS,
     digest_of,
+    encode,
     grant_key,
     is_ended,
     is_key,
@@ -33,48 +39,70 @@ from supervision.base.store_keys import (
     team_key,
     upload_key,
 )
+from supervision.base.trust import is_loopback
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+_STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
+_STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
 
 _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
+_FIXES = {
+    "s3": "Check the bucket, AWS_ENDPOINT_URL, AWS_REGION and the AWS_* credentials",
+    "gs": "Check the bucket and the GOOGLE_* credentials",
+    "az": "Check the container and the AZURE_STORAGE_* account and credentials",
+}
+_KINDS = "a directory, file:///directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
+_SECRET_PARTS = re.compile(r"(?<=//)[^/@\s]*@|\?\S*")
+_CODE = re.compile(r"<Code>(\w+)</Code>")
 
 
-class ArtifactError(Exception):
-    """A failure of the artifact store."""
+class ArtifactError(SupervisionError):
+    """A failure of the artifact store; each class has its kind."""
+
+    of_kind = ErrorKind.UNEXPECTED
+
+    def __init__(self, message: str) -> None:
+        super().__init__(self.of_kind, message)
 
 
 class ArtifactUnavailable(ArtifactError):
     """The store can't be used now, or is not the one that a run uses. A Worker may try again."""
 
+    of_kind = ErrorKind.ARTIFACT_UNAVAILABLE
+
 
 class ArtifactMissing(ArtifactError):
     """The store works and has no object of that key."""
 
-    def __init__(self, key: str, where: str) -> None:
-        super().__init__(f"artifact store {where} has no object '{key}': it was never stored there, or pruned")
-        self.key = key
+    of_kind = ErrorKind.ARTIFACT_MISSING
 
 
 class ArtifactTooLarge(ArtifactError):
     """An object above `limits.ARTIFACT_BYTES`; nothing was written."""
 
+    of_kind = ErrorKind.ARTIFACT_TOO_LARGE
+
 
 class ArtifactChanged(ArtifactError):
-    """Content that is not what its key says: somebody wrote to the store behind our back."""
+    """Content that is not what its key says: another program has written to the store."""
+
+    of_kind = ErrorKind.ARTIFACT_CHANGED
 
 
 class ArtifactStore:
     """Objects by key, see `supervision.base.store_keys`; made by `open_store`. `url` holds no secret.
 
-    Every method raises ArtifactUnavailable for any failure of the backend.
+    `root` is the directory of a local store. Every method raises ArtifactUnavailable for any failure of the backend.
     """
 
-    def __init__(self, backend: Backend) -> None:
-        self.url = backend.shown
-        self._backend = backend.objects
-        self._root = backend.root
-        self._fix = backend.fix
+    def __init__(self, backend: "ObjectStore", url: str, fix: str, root: Path | None = None) -> None:
+        self.url = url
+        self._backend = backend
+        self._root = root
+        self._fix = fix
         self._identity: str | None = None
 
     async def identity(self) -> str:
@@ -105,28 +133,27 @@ class ArtifactStore:
         """Returns the object's content. Raises ArtifactMissing if there is none."""
         data = await self.find(key)
         if data is None:
-            raise ArtifactMissing(key, self.url)
+            raise self._missing(key)
         return data
 
     async def find(self, key: str) -> bytes | None:
         """Returns the object's content, None if there is none."""
         if not is_key(key):  # references come from people, too
             return None
-        self._refuse_links(key, f"read '{key}'")
-        try:
-            if self._root:  # measured: 0.1 ms, against up to 35 ms of an asynchronous call in a burst
-                data = bytes(obstore.get(self._backend, key).bytes())
-            else:
-                data = bytes(await (await obstore.get_async(self._backend, key)).bytes_async())
-        except FileNotFoundError as error:
-            if _NO_BUCKET.search(str(error)):
-                raise self._unavailable(f"read '{key}'", error) from None
-            return None
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"read '{key}'", error) from None
+        with self._reported(f"read '{key}'"):
+            self._refuse_links(key)
+            try:
+                if self._root:  # measured: 0.1 ms, against up to 35 ms of an asynchronous call in a burst
+                    data = bytes(obstore.get(self._backend, key).bytes())
+                else:
+                    data = bytes(await (await obstore.get_async(self._backend, key)).bytes_async())
+            except FileNotFoundError as error:
+                if _NO_BUCKET.search(str(error)):
+                    raise
+                return None
         digest = digest_of(key)
         if digest is not None and hashlib.sha256(data).hexdigest() != digest:
-            raise ArtifactChanged(f"'{key}' in artifact store {self.url} is not what was stored: somebody changed it")
+            raise ArtifactChanged(f"'{key}' in artifact store {self.url} is not what was stored: it was changed")
         return data
 
     async def latest_ended(self, run_id: str) -> bytes | None:
@@ -153,16 +180,15 @@ class ArtifactStore:
         """Copies an upload into a run. Returns its key there. Raises ArtifactMissing if there is no such upload."""
         key = output_key(run_id, digest_of(upload) or "")
         if not is_upload(upload):
-            raise ArtifactMissing(upload, self.url)
-        try:
-            if self._root:
-                obstore.copy(self._backend, upload, key)
-            else:
-                await obstore.copy_async(self._backend, upload, key)
-        except FileNotFoundError:
-            raise ArtifactMissing(upload, self.url) from None
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"copy '{upload}'", error) from None
+            raise self._missing(upload)
+        with self._reported(f"copy '{upload}'"):
+            try:
+                if self._root:
+                    obstore.copy(self._backend, upload, key)
+                else:
+                    await obstore.copy_async(self._backend, upload, key)
+            except FileNotFoundError:
+                raise self._missing(upload) from None
         return key
 
     async def put_team(self, run_id: str, data: bytes) -> str:
@@ -186,15 +212,11 @@ class ArtifactStore:
         """Deletes an object, if there is one of that key."""
         if not is_key(key):
             raise ValueError(f"'{key}' is not a key of the artifact store")
-        try:
+        with self._reported(f"delete '{key}'"), contextlib.suppress(FileNotFoundError):
             if self._root:
-                (self._root / key).unlink(missing_ok=True)
+                (self._root / key).unlink()
             else:
                 await obstore.delete_async(self._backend, key)
-        except FileNotFoundError:
-            pass  # not all backends take it as done
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"delete '{key}'", error) from None
 
     async def delete_run(self, run_prefix: str) -> int:
         """Deletes all objects of one run. Returns how many there were.
@@ -205,15 +227,12 @@ class ArtifactStore:
         if not is_key(segment) or segment in (STORE_ID, UPLOADS) or slash + rest != "/":
             raise ValueError(f"'{run_prefix}' is not the prefix of one run")
         keys = await self.list_keys(run_prefix)
-        try:
+        # Another process may have deleted it meanwhile.
+        with self._reported(f"delete '{run_prefix}'"), contextlib.suppress(FileNotFoundError):
             if self._root:  # with the folders, and with what a killed process left half written
                 await asyncio.to_thread(shutil.rmtree, self._root / segment)
             elif keys:
                 await obstore.delete_async(self._backend, keys)
-        except FileNotFoundError:
-            pass  # deleted by another process meanwhile
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"delete '{run_prefix}'", error) from None
         return len(keys)
 
     async def _write(self, key: str, data: bytes, mode: Literal["create", "overwrite"]) -> bool:
@@ -223,45 +242,116 @@ class ArtifactStore:
             raise ArtifactTooLarge(
                 f"'{key}' would have {len(data)} bytes, at most {limits.ARTIFACT_BYTES} are stored as one object"
             )
-        self._refuse_links(key, f"write '{key}'")
-        try:
+        with self._reported(f"write '{key}'"), contextlib.suppress(AlreadyExistsError):
+            self._refuse_links(key)
             if self._root:
                 obstore.put(self._backend, key, data, mode=mode, use_multipart=False)
             else:
                 await obstore.put_async(self._backend, key, data, mode=mode, use_multipart=False)
-        except AlreadyExistsError:
-            return False
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"write '{key}'", error) from None
-        return True
+            return True
+        return False
 
     async def objects(self, prefix: str = "") -> AsyncIterator["ObjectMeta"]:
         """Yields path, size and time of each object below `prefix`, in no order."""
-        try:
+        with self._reported(f"list '{prefix}'"):
             async for batch in obstore.list(self._backend, prefix or None, chunk_size=1000):
                 for meta in batch:
                     yield meta
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"list '{prefix}'", error) from None
 
-    def _refuse_links(self, key: str, doing: str) -> None:
-        """The store makes no links: one below its folder leads to what is not the store's."""
-        if self._root is None:
-            return
-        path = self._root
-        for segment in key.split("/"):
-            path = path / segment
+    def _refuse_links(self, key: str) -> None:
+        """Raises OSError for a key that a symbolic link leads out of the store: the store makes none."""
+        segments = key.split("/") if self._root else []
+        for end in range(1, len(segments) + 1):
+            path = Path(self._root or "", *segments[:end])
             if path.is_symlink():
-                raise self._unavailable(doing, OSError(f"'{path}' is a symbolic link"))
+                raise OSError(f"'{path}' is a symbolic link")
 
-    def _unavailable(self, doing: str, error: Exception) -> ArtifactUnavailable:
-        return ArtifactUnavailable(f"artifact store {self.url} could not {doing}: {reason(error)}. {self._fix}")
+    def _missing(self, key: str) -> ArtifactMissing:
+        return ArtifactMissing(f"artifact store {self.url} has no object '{key}': it was never stored there, or pruned")
+
+    @contextlib.contextmanager
+    def _reported(self, doing: str) -> Iterator[None]:
+        """Reports failures of the backend as ArtifactUnavailable."""
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            text = f"artifact store {self.url} could not {doing}: {_reason(error)}. {self._fix}"
+            raise ArtifactUnavailable(text) from None
 
 
-def open_store(url: str | Path) -> ArtifactStore:
-    """Returns the store at `url`: a directory, file://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.
+def open_store(url: str | Path, namespace: str = "") -> ArtifactStore:
+    """Returns the part of a store that belongs to a namespace, by the id of `runtime.connection`; all of it without.
 
-    Credentials and endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the
-    URL names no store, ArtifactUnavailable if a directory can't be made.
+    `url` is a directory, file://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. Credentials and
+    endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the URL names no store.
     """
-    return ArtifactStore(open_backend(str(url)))
+    text, folder = str(url), encode(namespace) if namespace else ""
+    if "://" not in text:
+        return _local_store(text, folder)
+    parts = urlsplit(text)
+    if parts.scheme != "file":
+        return _remote_store(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(folder)}".rstrip("/")))
+    if parts.netloc not in ("", "localhost") or len(parts.path) < 2:
+        raise ValueError(f"'{text}' names no directory: write file:///directory")
+    return _local_store(unquote(parts.path), folder)
+
+
+def _local_store(directory: str, folder: str) -> ArtifactStore:
+    if not directory.strip():
+        raise ValueError(f"the artifact store's URL is empty: name {_KINDS}")
+    root = Path(directory).expanduser().absolute() / folder
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"'{root}' can't hold the artifact store: it is a file, or below one") from None
+    fix = "Check that the directory exists, is writable and has space left"
+    return ArtifactStore(LocalStore(root), str(root), fix, root)
+
+
+def _remote_store(parts: SplitResult) -> ArtifactStore:
+    shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path.rstrip('/')}"
+    if parts.scheme not in _FIXES:
+        raise ValueError(f"'{shown}' is no artifact store: name {_KINDS}")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError(f"the URL of '{shown}' holds more than a bucket and a prefix: credentials go into variables")
+    if not parts.netloc:
+        raise ValueError(f"'{shown}' names no bucket")
+    client: ClientConfig = {
+        "connect_timeout": _STORE_CONNECT_TIMEOUT,
+        "timeout": limits.STORE_REQUEST_TIMEOUT,
+    }
+    if parts.scheme == "s3" and _plain_http_allowed():
+        client["allow_http"] = True
+    retries: RetryConfig = {
+        "max_retries": limits.STORE_REQUEST_RETRIES,
+        "retry_timeout": _STORE_RETRY_TIMEOUT,
+    }
+    try:
+        objects = from_url(parts.geturl(), client_options=client, retry_config=retries)
+    except (BaseError, ValueError) as error:
+        raise ValueError(f"artifact store {shown}: {_reason(error)}. {_FIXES[parts.scheme]}") from None
+    return ArtifactStore(objects, shown, _FIXES[parts.scheme])
+
+
+def _plain_http_allowed() -> bool:
+    """True if the S3 endpoint may be plain http: on loopback always, elsewhere only by AWS_ALLOW_HTTP."""
+    endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
+    if endpoint.scheme != "http":
+        return False
+    if is_loopback(endpoint.hostname or "") or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
+        return True
+    raise ValueError(
+        f"AWS_ENDPOINT_URL is plain http to '{endpoint.hostname}': use https, "
+        "or set AWS_ALLOW_HTTP=true if the network between is yours"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Returns the backend's message on one line, without its debug output and without anything secret.
+
+    Raise the new error `from None`: the original one may quote signed URLs, and causes travel into history.
+    """
+    text = str(error)
+    message = re.split(r"\n|[<{]", text, maxsplit=1)[0].strip(" :.")
+    code = _CODE.search(text)
+    return _SECRET_PARTS.sub("", message) + (f" ({code[1]})" if code else "")

@@ -4,22 +4,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base.store_keys import UPLOADS, digest_of, home_of
+from supervision.base.store_keys import UPLOADS, digest_of, is_grant
 
 
 @dataclass
 class StoredRun:
     """The objects of one run; `modified` is the time of the newest.
 
-    `homes` are the ids of the namespaces, each of one server, that have or had a run of this id. `digests` are the
-    hashes of its content: also of uploads that it copied.
+    `grant_ref` is a grant, which has the run's whole id. `digests` are the hashes of its content: also of uploads that
+    it copied.
     """
 
     run_prefix: str
     modified: datetime
     bytes: int = 0
     objects: int = 0
-    homes: set[str] = field(default_factory=set)
+    grant_ref: str = ""
     digests: set[str] = field(default_factory=set)
 
 
@@ -54,7 +54,7 @@ async def read_contents(store: ArtifactStore) -> Contents:
             run.modified = max(run.modified, modified)
             run.bytes += meta["size"]
             run.objects += 1
-            run.homes |= {home} if (home := home_of(key)) else set()
+            run.grant_ref = key if is_grant(key) else run.grant_ref
             run.digests |= {digest} if (digest := digest_of(key)) else set()
     by_age = sorted(runs.values(), key=lambda run: run.modified)
     return Contents(by_age, sorted(uploads, key=lambda upload: upload.modified))

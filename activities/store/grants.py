@@ -1,4 +1,4 @@
-"""What a run may do, granted once when it is prepared: data that nobody can change, as its name is its hash."""
+"""What a run may do, granted once when it is prepared: data whose name is its hash, so that it cannot be changed."""
 
 from datetime import datetime
 

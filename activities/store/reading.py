@@ -31,7 +31,7 @@ _plans: LRUCache[tuple[str, str], Plan] = LRUCache(maxsize=_CACHED_PLANS)
 class FindingExcerpt:
     """A finding as prompts show it: its subtask, the role that brought it, its text, and what is known of it.
 
-    `complete` is False for what its author calls partial or could not finish. `stale` is True if it builds on a
+    `complete` is False for what its author calls partial or could not finish. `stale` is True if it uses a
     finding that was changed after it. A `summarised` one is shown as its author's summary.
     """
 

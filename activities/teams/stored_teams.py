@@ -11,6 +11,7 @@ from cachetools import LRUCache
 from activities.store.artifacts import ArtifactStore
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
 from activities.teams.toolbox import Toolbox
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import clean, one_line
 from supervision.contract.base import Model
 from supervision.contract.plan import NewRole
@@ -32,8 +33,11 @@ class StoredTeam(Model):
     catalogue: str = ""
 
 
-class TeamUnavailable(Exception):
+class TeamUnavailable(SupervisionError):
     """This Worker cannot load the team of a run, or lacks one of its tools. Another one may have it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorKind.TEAM_UNAVAILABLE, message)
 
 
 class StoredTeams:

@@ -1,35 +1,68 @@
 """The command `doctor`: one row for each thing that a run needs, with the fix if something is wrong."""
 
+import asyncio
+import http.client
+import json
+import shlex
+import time
+import urllib.error
+import urllib.request
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from shlex import quote
+from typing import Any, Literal
+from urllib.parse import quote, urlsplit
 
 from rich.text import Text
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from activities.model.request_body import profile_of
 from activities.store.artifacts import ArtifactUnavailable
-from console.command import DONE, FAILED, Access, server_address
-from console.commands.model_check import CheckRow, Level, model_rows
+from console.command import DONE, FAILED, Access, endpoint, server_address
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
-from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
+from console.run.pollers import ACTIVITIES, WORKFLOWS, gone, limited, pollers, shown
 from console.run.run_handle import RPC_TIMEOUT, RunHandle
 from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered
 from console.terminal import Report, console, counted, put, safe_line, wrapped
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
 from runtime.paths import cache_dir
+from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
-from supervision.base.trust import is_readable_by_others
+from supervision.base.text import clean, one_line
+from supervision.base.trust import is_loopback, is_readable_by_others
+from supervision.contract.model_choice import chain_of
 
+Level = Literal["ok", "warning", "problem"]
 _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 _NAME_COLUMN, _TEXT_COLUMN = 9, 32  # where the names begin, and the texts
-_QUEUE_CHARS = 60  # of a queue's name, which may be anybody's
+_QUEUE_CHARS = 60  # of a queue's name, which any client may choose
 _RUNS = 100  # open ones that are looked at, newest first
 _NEARLY_FULL = 0.8  # of the workflows that Workers hold: time to start another one
+_PROVIDER = "https://api.anthropic.com"
+_API_VERSION = "2023-06-01"
+_TIMEOUT = timedelta(seconds=3)  # a provider's list of models comes in well under a second
+_REPLY_BYTES = 64 * 1024  # what it says of one model is 2 KB
+_REASON_CHARS = 240
+_UNANSWERED = (OSError, http.client.HTTPException, ValueError)
+_STANDIN = "the stand-in model, which extracts and does not reason"
+_STRUCTURED = ("structured_outputs", "supported")  # abilities as the API's list of models has them
+_ABILITIES = {"effort": ("effort", "supported"), "thinking": ("thinking", "types", "adaptive", "supported")}
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """The state of one thing that a run needs."""
+
+    level: Level
+    name: str
+    text: str
+    fix: str = ""
 
 
 async def examine(access: Access, *, quiet: bool, as_json: bool) -> Report:
@@ -59,20 +92,21 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     async for row in model_rows(access.settings):
         yield row
     yield _files()
-    store_id = None
-    try:
-        store_id = await access.store.identity()
-        yield CheckRow("ok", "artifact store", f"{access.store.url}, id {store_id}")
-    except (ArtifactUnavailable, ValueError) as error:
-        url = access.settings.artifacts_url
-        fix = "create that bucket, check its credentials," if "://" in url else f"make {url} a folder of yours,"
-        text = f"{fix} or let SUPERVISOR_ARTIFACTS_URL name another one"
-        yield CheckRow("problem", "artifact store", str(error), text)
     try:
         client = await access.client()
     except ConnectionFailed as error:
         yield CheckRow("problem", "server", str(error))
         return
+    store_id = None
+    try:
+        store = await access.store()
+        store_id = await store.identity()
+        yield CheckRow("ok", "artifact store", f"{store.url}, id {store_id}")
+    except (ArtifactUnavailable, ValueError) as error:
+        url = access.settings.artifacts_url
+        fix = "create that bucket, check its credentials," if "://" in url else f"make {url} a folder of yours,"
+        text = f"{fix} or let SUPERVISOR_ARTIFACTS_URL name another one"
+        yield CheckRow("problem", "artifact store", str(error), text)
     try:
         async for row in server_rows(client, store_id, access.settings.teams_folders):
             yield row
@@ -84,7 +118,7 @@ def _files() -> CheckRow:
     """Returns a row that warns if other users of this machine can read the cache folder."""
     folder = cache_dir()
     if is_readable_by_others(folder.stat()):
-        text, fix = f"other users can look into {folder}", f"`chmod 700 {quote(str(folder))}`"
+        text, fix = f"other users can look into {folder}", f"`chmod 700 {shlex.quote(str(folder))}`"
         return CheckRow("warning", "cache folder", text, fix)
     return CheckRow("ok", "cache folder", f"{folder}, yours alone")
 
@@ -98,7 +132,7 @@ async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -
         yield row
     missing = search_attributes.warnings(await search_attributes.usable(client))
     for warning in missing:
-        yield CheckRow("warning", "search attributes", warning, "runs go on without: their phase is in the memo")
+        yield CheckRow("warning", "search attributes", warning, "runs work without: their phase is in the memo")
     if not missing:
         yield CheckRow("ok", "search attributes", "all usable")
     for found in (await _other_store(client, store_id), await _cached(client)):
@@ -111,11 +145,12 @@ async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -
 async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
     for queue, kind, work in ((WORKFLOW_QUEUE, WORKFLOWS, "runs"), (MODEL_QUEUE, ACTIVITIES, "model calls")):
         workers = await pollers(client, queue, kind)
-        if workers:
+        if not all(map(gone, workers)):
             yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
         else:
+            last = f", the last one was {shown(workers)}" if workers else ""
             fix = f"start one with {worker_hint()}"
-            yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}", fix)
+            yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}{last}", fix)
     if why := await limited(client, MODEL_QUEUE):
         yield CheckRow("ok", "rate of model calls", why)
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
@@ -134,7 +169,7 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
 
 async def _cached(client: Client) -> CheckRow | None:
     """Returns how many open workflows there are for each Worker: beyond its cache each task replays a history."""
-    workers = len(await pollers(client, WORKFLOW_QUEUE, WORKFLOWS))
+    workers = sum(not gone(worker) for worker in await pollers(client, WORKFLOW_QUEUE, WORKFLOWS))
     if not workers:
         return None
     query = f"TaskQueue = '{WORKFLOW_QUEUE}' AND ExecutionStatus = 'Running'"
@@ -176,3 +211,159 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
             yield CheckRow("problem", "open run", f"'{run.id}': {cause.cause}", fix)
     if not still:
         yield CheckRow("ok", "open runs", f"{looked_at}, none of them stands still")
+
+
+async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
+    """Yields whether the model endpoint of this environment answers, then what it says of the configured models."""
+    address = endpoint(settings)
+    if address is None:
+        text = "this environment names no model, so Workers started in it can't make model calls"
+        fix = "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint, where Workers run"
+        yield CheckRow("warning", "model", text, fix)
+        return
+    row = await _endpoint_row(settings, address)
+    yield row
+    if row.level != "ok":
+        return
+    users = _configured(settings)
+    replies = await asyncio.gather(*(_asked(settings, model) for model in users))
+    rows = [_listed_row(settings, model, users[model], *reply) for model, reply in zip(users, replies, strict=True)]
+    nothing = CheckRow("ok", "models", f"the endpoint does not say what {', '.join(users)} can do")
+    for listed in [row for row in rows if row] or [nothing]:
+        yield listed
+
+
+async def _endpoint_row(settings: Settings, address: str) -> CheckRow:
+    name = f"{_STANDIN}, at {address}" if settings.model == "standin" else address
+    begun = time.monotonic()
+    try:
+        status, _ = await asyncio.to_thread(_get, settings, "/v1/models?limit=1")
+    except _UNANSWERED as error:
+        where = "start it, or correct ANTHROPIC_BASE_URL" if settings.anthropic_base_url else "check the network"
+        return CheckRow("problem", "model", f"{name}: {_reason(error)}", where)
+    took = f"{(time.monotonic() - begun) * 1000:.0f} ms"
+    if status in (401, 403):
+        fix = "check ANTHROPIC_API_KEY and what the key may do, here and where Workers run"
+        return CheckRow("problem", "model", f"{name}: it refuses the credential ({status})", fix)
+    if status >= 500:
+        return CheckRow("warning", "model", f"{name}: it answers with {status}", "runs wait until it answers")
+    if settings.model == "standin":
+        return CheckRow("warning", "model", f"{name}; it answers in {took}")
+    return CheckRow("ok", "model", f"{name} answers in {took}, as seen from here")
+
+
+def _reason(error: Exception) -> str:
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(cause, ConnectionRefusedError):
+        return "the connection is refused"
+    if isinstance(cause, TimeoutError):
+        return f"no answer within {_TIMEOUT.total_seconds():g} s"
+    return f"it can't be reached ({one_line(clean(str(cause)), _REASON_CHARS)})"
+
+
+def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
+    """Returns the models that are configured, with who uses each and where that is written."""
+    from activities.teams.team_files import named_models  # loads the tools' libraries: 0.3 s for some commands only
+
+    users: dict[str, list[tuple[str, str]]] = {}
+    for setting, variable, who in (
+        (settings.supervisor_model, "SUPERVISOR_SUPERVISOR_MODEL", "supervisors"),
+        (settings.worker_model, "SUPERVISOR_WORKER_MODEL", "worker agents"),
+    ):
+        for model in chain_of(setting):
+            users.setdefault(model, []).append((who, variable))
+    for model, roles in named_models(settings.teams_folders).items():
+        users.setdefault(model, []).extend((role, f"`model` of the role {role}") for role in roles)
+    return users
+
+
+def _listed_row(
+    settings: Settings, model: str, users: list[tuple[str, str]], status: int, listed: dict[str, Any]
+) -> CheckRow | None:
+    """Returns what the endpoint says of a model; None if it says nothing."""
+    name = f"{model}, for {', '.join(who for who, _ in users)}"
+    fix = f"name another one: {', '.join(where for _, where in users)}"
+    if status == 404 and _value_at(listed, ("error", "type")) == "not_found_error":
+        return CheckRow("problem", "models", f"{name}: the provider has no model of that name", fix)
+    if status != 200 or not listed.keys() & {"lifecycle", "capabilities", "max_input_tokens"}:
+        return None
+    lifecycle, retires = listed.get("lifecycle"), listed.get("retires_at")
+    if lifecycle == "retired":
+        return CheckRow("problem", "models", f"{name}: retired, the provider serves it no more", fix)
+    taken, written = listed.get("max_input_tokens"), listed.get("max_tokens")
+    sizes = [f"takes {taken:,} tokens"] if type(taken) is int else []
+    sizes += [f"writes {written:,}"] if type(written) is int else []
+    if lifecycle == "deprecated" or retires:
+        when = f"it retires on {retires[:10]}" if isinstance(retires, str) else "it is to be retired"
+        return CheckRow("warning", "models", f"{name}: {'; '.join([when, *sizes])}", fix)
+    if needed := _needed(settings, model, listed):
+        text = f"{name}: {'; '.join(['it takes less than requests hold', *sizes])}"
+        return CheckRow("warning", "models", text, f"set {', '.join(needed)} where Workers run")
+    return CheckRow("ok", "models", f"{name}: {'; '.join(sizes) or 'the provider serves it'}")
+
+
+def _needed(settings: Settings, model: str, listed: dict[str, Any]) -> list[str]:
+    """Returns the settings that leave out of requests what the list of models says that a model does not take."""
+    from activities.model.pricing import window_of  # loads the price list: for some commands only
+
+    able, profile = listed.get("capabilities"), profile_of(model, settings.model_without, settings.model_max_tokens)
+    needed = []
+    if settings.model_structured == "format" and _value_at(able, _STRUCTURED) is False:
+        needed.append("SUPERVISOR_MODEL_STRUCTURED=tool")
+    if lacks := [
+        part for part, path in _ABILITIES.items() if getattr(profile, part) and _value_at(able, path) is False
+    ]:
+        needed.append(f"SUPERVISOR_MODEL_WITHOUT={','.join([*settings.model_without, *lacks])}")
+    taken, written = listed.get("max_input_tokens"), listed.get("max_tokens")
+    if type(taken) is int and taken < window_of(model, settings.model_window).tokens:
+        needed.append(f"SUPERVISOR_MODEL_WINDOW={model}={taken}")
+    usual = limits.TURN_MAX_TOKENS
+    if type(written) is int and written < min(usual, profile.most_output or usual * limits.UNKNOWN_OUTPUT_SHARE):
+        needed.append(f"SUPERVISOR_MODEL_MAX_TOKENS={written}")
+    return needed
+
+
+def _value_at(value: object, path: tuple[str, ...]) -> object:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A key is not carried to where a redirect points."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Returns None: the redirect is the answer."""
+
+
+async def _asked(settings: Settings, model: str) -> tuple[int, dict[str, Any]]:
+    """Returns what the list of models says of one; status 0 if there is no answer."""
+    try:
+        return await asyncio.to_thread(_get, settings, f"/v1/models/{quote(model, safe='')}")
+    except _UNANSWERED:
+        return 0, {}
+
+
+def _get(settings: Settings, path: str) -> tuple[int, dict[str, Any]]:
+    """Returns the status of a reply and its JSON object, empty if it was none. Raises _UNANSWERED."""
+    base = (settings.anthropic_base_url or _PROVIDER).rstrip("/")
+    request = urllib.request.Request(f"{base}{path}", headers={"anthropic-version": _API_VERSION})
+    parts = urlsplit(base)
+    private = parts.scheme == "https" or is_loopback(parts.hostname or "") or settings.model_plain_http
+    if settings.model != "standin" and private:
+        if key := settings.secret("anthropic_api_key"):
+            request.add_header("x-api-key", key)
+        elif token := settings.secret("anthropic_auth_token"):
+            request.add_header("authorization", f"Bearer {token}")
+    opener = urllib.request.build_opener(_NoRedirects)
+    try:
+        reply = opener.open(request, timeout=_TIMEOUT.total_seconds())
+    except urllib.error.HTTPError as answer:
+        reply = answer
+    with reply:
+        data = reply.read(_REPLY_BYTES)
+    try:
+        read = json.loads(data)
+    except (ValueError, RecursionError):
+        read = {}
+    return int(reply.status), read if isinstance(read, dict) else {}

@@ -14,7 +14,7 @@ from temporalio.client import Client, WorkflowExecution
 from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
 from console.hints import hint
 from console.run.find_run import SEARCHED_RUNS, no_runs, roots, short_id
-from console.run.run_handle import RunHandle, facts, is_open, state_word
+from console.run.run_handle import STATUS, RunHandle, facts, is_open, state_word
 from console.run.standstill import Standstill, causes_of
 from console.terminal import Report, indented, safe_line, wrapped
 from supervision.base import limits
@@ -39,10 +39,7 @@ _STATES = {
 
 
 async def list_report(access: Access, limit: int, state: str | None, team: str | None) -> Report:
-    """Returns the newest runs with the facts that the server keeps; below an open one what it stands still for.
-
-    On a terminal an id is short: its last word, which every command takes; elsewhere it is whole.
-    """
+    """Returns the newest runs with the facts that the server keeps; open ones with what they wait for."""
     if state is not None and state not in _STATES:
         guess = did_you_mean(state, list(_STATES))
         raise CommandFailed(BAD_INPUT, f"there is no state '{state}'{guess}: {', '.join(_STATES)}")
@@ -53,7 +50,7 @@ async def list_report(access: Access, limit: int, state: str | None, team: str |
     looks = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
     rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
     if rows:
-        return Report(rows, lambda screen: _table(rows, screen))
+        return Report(rows, lambda screen: run_table(rows, screen))
     none = f"there is no such run in namespace '{client.namespace}': {hint('list')} shows all"
     return Report([], lambda _: (), notes=[none if state or team else no_runs(client.namespace)])
 
@@ -70,13 +67,22 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
             goal = await run.recorded_goal() or await described.static_summary() or ""
             if is_open(described):
                 causes = await causes_of(run, described)
-        except Exception:  # anybody may start a run with an unreadable summary, and it may be deleted meanwhile
+        except Exception:  # any client may have written the summary, and the run may be deleted meanwhile
             pass
-    known = {"run_id": execution.id, "goal": goal, "state": state_word(execution), "phase": phase, "team": team}
-    return {**known, "started_at": execution.start_time.isoformat(), "usd": usd, "standstills": causes}
+    status = execution.typed_search_attributes.get(STATUS)
+    known = {"run_id": execution.id, "goal": goal, "state": state_word(execution), "status": status}
+    return {
+        **known,
+        "phase": phase,
+        "team": team,
+        "started_at": execution.start_time.isoformat(),
+        "usd": usd,
+        "standstills": causes,
+    }
 
 
-def _table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[RenderableType]:
+def run_table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[RenderableType]:
+    """Yields the table of runs, and below it what open ones wait for."""
     short = screen.is_terminal
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", expand=short)
     for name in ("state", "started", "cost", "team"):
@@ -85,6 +91,7 @@ def _table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[Renderab
     table.add_column("goal", no_wrap=True, overflow="ellipsis", ratio=1 if short else None)
     for row in rows:
         state = f"{row['state']}, {row['phase']}" if row["state"] == "running" and row["phase"] else row["state"]
+        state = "partial" if row["status"] == "partial" else state
         cost = "" if row["usd"] is None else money(row["usd"])
         name = short_id(row["run_id"]) if short else row["run_id"]
         started = datetime.fromisoformat(row["started_at"]).astimezone()
@@ -101,7 +108,7 @@ def _table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[Renderab
 async def teams_report(folders: list[Path], *, name: str | None = None, check: bool = False) -> Report:
     """Returns each team with its roles and tools, or one of them; the exit code is 1 if a team can't be used.
 
-    A team's `tools.py` is code: it is run, as a Worker does it, for a team that is named and to `check` all.
+    The code of a team (`tools.py`) is run for a team that is named, and for all with `check`.
     """
     # these load the tools' libraries: 0.3 s for one command only
     from activities.teams.team_files import TeamError, TeamFiles

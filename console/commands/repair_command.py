@@ -1,7 +1,4 @@
-"""The command `repair`: workflows of a run that do not replay are reset to the last task up to which they do.
-
-That task and what follows are done again.
-"""
+"""The command `repair`: resets workflows that do not replay to the last task up to which they do."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -40,10 +37,9 @@ _RESET = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
 
 @dataclass(frozen=True)
 class ReplayFault:
-    """Where a history ceases to replay.
+    """Where a history ceases to replay, and why; `mended_before` if a repair has done this task again already.
 
-    `event_id` is the end of the first workflow task that comes out otherwise than in the history, `why` what the
-    replay said. `mended_before`: a repair has done this very task again already.
+    `event_id` is the end of the first workflow task with another outcome than in the history.
     """
 
     workflow_id: str
@@ -58,10 +54,7 @@ class CodeFails(Exception):
 
 
 async def repair(run: RunHandle) -> int:
-    """Resets those of a run's open workflows whose histories do not replay. Returns 1 if one is left as it is.
-
-    Raises CommandFailed if there is no such run, or if it has ended.
-    """
+    """Resets the open workflows of a run whose histories do not replay. Returns 1 if one is left as it is."""
     # these load the workflows with their contracts: 0.3 s for one command only
     from runtime.workers import replayer
     from workflows.supervisor import SupervisorWorkflow
@@ -92,7 +85,7 @@ async def repair(run: RunHandle) -> int:
         else:
             await _mend(run.client, fault)
             mended += 1
-            reset = "it was reset to the workflow task that ends there, and goes on"
+            reset = "it was reset to the workflow task that ends there, and continues"
             _say(print_out, workflow_id, f"did {where}: {reset}")
     if not mended and not left:
         others = f", and so do those of {counted(len(workflows) - 1, 'open workflow')} below it"
@@ -108,10 +101,7 @@ def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
 
 
 async def _open_workflows(client: Client, run_id: str) -> list[tuple[str, str]]:
-    """Returns id and execution of each open workflow of a run: worker agents and nested supervisors, then the run.
-
-    The children come first: a run that is reset looks for those that it had started.
-    """
+    """Returns id and execution of each open workflow, children first: a run that is reset looks for them."""
     quoted = run_id.replace("\\", "\\\\").replace("'", "\\'")
     query = f"WorkflowId STARTS_WITH '{quoted}/' AND ExecutionStatus = 'Running'"
     children = [

@@ -1,38 +1,45 @@
 """The commands `run` and `follow`: starting a run, and following it to its answer."""
 
 import asyncio
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from console.command import Access, web_address
-from console.hints import hint
+from temporalio.client import Client
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+
+from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, server_address, web_address
+from console.hints import hint, worker_hint
+from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from console.run.request_options import check_run_id, prepared_request
-from console.run.run_handle import RunHandle
-from console.run.start_run import new_run_id, require_workers, start
+from console.run.run_handle import RUN_TYPE, RunHandle, is_open, state_word
 from console.terminal import Report, console, print_err
 from console.view.answer_text import answer_report
 from console.view.follow import follow
 from console.view.live_view import open_screen
+from supervision.base import limits
 from supervision.base.errors import ErrorKind
+from supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
+from supervision.base.text import did_you_mean, label, slug
+from supervision.contract.request import RunRequest
+from supervision.contract.result import RunResult
 
 _HINT = "Ctrl-C leaves the run going"
 
 
 async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
-    """Starts a run and follows it, or only prints its id; the options are the parameters of the command `run`.
-
-    The request is checked before the server is asked. Attached files are stored before the run is started, because
-    it names them by reference.
-    """
+    """Starts a run and follows it, or only prints its id; the options are the parameters of the command `run`."""
     request, uploads = prepared_request(options)
+    _require_likely_team(access, request.team)
     given = options["run_id"]
     run_id = check_run_id(given) if given is not None else new_run_id(request.goal)
     client = await access.client()
     if not options["queue_anyway"]:
         await require_workers(client)
     for data in uploads:
-        await access.store.put_upload(data)
+        await (await access.store()).put_upload(data)
     run = await start(client, request, run_id)
     web = web_address(client, run_id)
     if options["detach"]:
@@ -47,14 +54,21 @@ async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -
     web = web_address(run.client, run.id)
     try:
         async with open_screen(console(stderr=as_json), _HINT) as screen:
-            outcome = await follow(run, screen, access.store_or_none, web)
+            outcome = await follow(run, screen, await access.store_or_none(), web)
     except asyncio.CancelledError:
-        print_err(f"the run goes on: {hint('follow', run.id)}")
+        print_err(f"the run continues: {hint('follow', run.id)}")
         raise
     report = answer_report(run.id, outcome, web)
     if outcome.error and outcome.error.type == ErrorKind.UNKNOWN_TEAM:
         return replace(report, error="\n".join([report.error, *_explained(access, outcome.error.message)]))
     return report
+
+
+def _require_likely_team(access: Access, name: object) -> None:
+    """Raises CommandFailed if a team of this client has nearly that name, and none has it."""
+    known = [file.parent.name for folder in access.settings.teams_folders for file in folder.glob("*/team.toml")]
+    if isinstance(name, str) and name not in known and (guess := did_you_mean(name, known)):
+        raise CommandFailed(BAD_INPUT, f"there is no team '{name}'{guess}: {hint('teams')} lists them")
 
 
 def _explained(access: Access, message: str) -> Iterator[str]:
@@ -66,3 +80,55 @@ def _explained(access: Access, message: str) -> Iterator[str]:
                     f"this client has team '{file.parent.name}' in {folder}, the Worker that prepared the run has not: "
                     "set SUPERVISOR_TEAMS_DIR where Workers run, too"
                 )
+
+
+async def require_workers(client: Client) -> None:
+    """Raises CommandFailed if no Worker serves one of the queues that a run needs; the message says what to do."""
+    server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
+    if not await pollers(client, WORKFLOW_QUEUE, WORKFLOWS):
+        why = f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {worker_hint()} (it needs {key})"
+    elif not await pollers(client, MODEL_QUEUE, ACTIVITIES):
+        none = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
+        why = f"{none}: set {key} and start one with {worker_hint()}"
+    else:
+        return
+    raise CommandFailed(UNREACHABLE, f"{why}, or pass --queue-anyway")
+
+
+def new_run_id(goal: str) -> str:
+    """Returns a readable id that is not in use."""
+    return f"supervise-{slug(goal)}-{secrets.token_hex(3)}"
+
+
+async def start(client: Client, request: RunRequest, run_id: str) -> RunHandle:
+    """Starts the run. Raises CommandFailed naming the other run if the id is taken."""
+    try:
+        await client.start_workflow(
+            RUN_TYPE,
+            request,
+            id=run_id,
+            task_queue=WORKFLOW_QUEUE,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            static_summary=label(request.goal, 200),
+            static_details=_details(request),
+            result_type=RunResult,
+        )
+    except WorkflowAlreadyStartedError as error:
+        raise CommandFailed(FAILED, await _taken(RunHandle(client, run_id))) from error
+    return RunHandle(client, run_id)
+
+
+def _details(request: RunRequest) -> str:
+    team = request.team if isinstance(request.team, str) else f"{request.team.name} (inline)"
+    return f"{label(request.goal, limits.SUMMARY_BYTES)}\n\nTeam **{team}**, strategy {request.strategy}"
+
+
+async def _taken(run: RunHandle) -> str:
+    """Returns a sentence on the run that has the id, and on what to do."""
+    other = await run.describe()
+    if is_open(other):
+        known = f"is already running (since {other.start_time:%Y-%m-%d %H:%M} UTC): follow it with"
+        return f"run '{run.id}' {known} {hint('follow', run.id)}, or choose another --id"
+    known = f"exists already ({state_word(other)}): read it with"
+    return f"run '{run.id}' {known} {hint('result', run.id)}, or choose another --id"

@@ -1,4 +1,4 @@
-"""The commands `put` and `prune`: storing a text, and deleting what nobody uses any more, by age."""
+"""The commands `put` and `prune`: storing a text, and deleting what is unused, by age."""
 
 import json
 import re
@@ -13,37 +13,34 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.store.artifacts import ArtifactStore
 from activities.store.contents import Contents, StoredRun, StoredUpload, read_contents
+from activities.store.grants import RunGrant
 from console.command import BAD_INPUT, DONE, Access, CommandFailed
 from console.run.request_options import read_text_file
 from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open
 from console.terminal import print_err, print_out
-from runtime.connection import namespace_id
-from supervision.base.store_keys import digest_of, home_name, run_of, run_prefix
+from supervision.base.store_keys import digest_of, run_of, run_prefix
 from supervision.contract.base import Duration
 
 _UPLOAD = re.compile(r"uploads/([0-9a-f]{64})")
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
-async def put_file(store: ArtifactStore, path: Path) -> int:
+async def put_file(access: Access, path: Path) -> int:
     """Stores a text file and prints its reference, alone on standard output."""
+    store = await access.store()
     print_out(await store.put_upload(read_text_file(path)))
     return DONE
 
 
 async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool]) -> int:
-    """Lists what nobody uses any more and stored nothing since that age, and deletes it once `confirmed`.
+    """Lists what is unused and as old as that, and deletes it once `confirmed`.
 
-    That is ended runs of this namespace, by its own server's word, which is asked again right before each is deleted;
-    runs of other namespaces and servers that share the store are left and counted. And uploads that neither a run that
-    stays nor an open run's request has.
+    That is: runs of this namespace which its server says have ended, and uploads that no other run has or asks for.
     """
     oldest = _time_before(older_than)
-    client, store = await access.client(), access.store
-    owner = _Owner(client, store, await namespace_id(client))
+    store = await access.store()
+    owner = _Owner(await access.client(), store)
     contents = await read_contents(store)
-    if foreign := sum(run.modified < oldest and not owner.owns(run) for run in contents.runs):
-        print_err(f"left alone: {foreign} old runs that another namespace or server may use")
     runs = [run for run in contents.runs if run.modified < oldest and await owner.has_ended(run)]
     uploads = await _unused_uploads(owner, contents, runs, oldest)
     if not runs and not uploads:
@@ -105,38 +102,29 @@ class _Unreadable(Exception):
 
 @dataclass(frozen=True)
 class _Owner:
-    """A namespace of one server, by the id that the server gave it: servers share names, never these ids."""
+    """A namespace and its part of the store."""
 
     client: Client
     store: ArtifactStore
-    namespace_id: str
-
-    def owns(self, run: StoredRun) -> bool:
-        """True if no other namespace or server had a run of this id."""
-        return run.homes == {self.namespace_id}
 
     async def has_ended(self, run: StoredRun) -> bool:
-        """True if the run is this namespace's alone, and the server says that it closed or no longer knows it."""
-        if not self.owns(run):
-            return False
+        """True if the server says that the run closed, or no longer knows it."""
         run_id = run_of(run.run_prefix)
         if run_prefix(run_id) != run.run_prefix:  # too long to be read back from a key
-            mark = await self.store.get(run.run_prefix + home_name(self.namespace_id))
-            run_id = mark.decode("utf-8", "surrogatepass")
+            if not run.grant_ref:
+                return False
+            run_id = RunGrant.model_validate_json(await self.store.get(run.grant_ref)).run_id
         try:
             handle = self.client.get_workflow_handle(run_id)
             return not is_open(await handle.describe(rpc_timeout=RPC_TIMEOUT))
         except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:  # it was begun here, so its retention is over
+            if error.status is RPCStatusCode.NOT_FOUND:  # its retention is over
                 return True
             raise
 
     async def requested(self, prepared: list[StoredRun]) -> set[str]:
-        """Returns the hashes of the uploads that open runs ask for which have not stored anything yet.
-
-        Raises _Unreadable if such a request cannot be read.
-        """
-        known = {run.run_prefix for run in prepared if self.namespace_id in run.homes}
+        """Returns the hashes of the uploads that open runs ask for and have not read yet. Raises _Unreadable."""
+        known = {run.run_prefix for run in prepared}
         query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
         wanted: set[str] = set()
         async for execution in self.client.list_workflows(query):

@@ -16,10 +16,7 @@ from supervision.contract.team import Role
 
 
 async def try_tool(folders: list[Path], name: str, arguments: str | None, attach: list[Path]) -> int:
-    """Runs the tool `TEAM/TOOL` in this process and prints its output; without arguments its schema.
-
-    Returns 1 if the tool failed. The rights of roles do not count here: the operator runs it.
-    """
+    """Runs the tool `TEAM/TOOL` in this process and prints its output; without arguments its schema."""
     # these load the tools' libraries: 0.3 s for one command only
     from activities.teams.team_files import TeamFiles
     from activities.tools.tool import ToolContext

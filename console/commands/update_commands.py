@@ -1,4 +1,4 @@
-"""The commands that change a run while it goes on: `cancel`, `extend` and `resume`."""
+"""The commands that change a run while it runs: `cancel`, `extend` and `resume`."""
 
 import asyncio
 import secrets
@@ -10,6 +10,7 @@ from temporalio.client import WorkflowFailureError
 
 from console.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, CommandFailed
 from console.hints import hint
+from console.run.request_options import seconds
 from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
 from console.run.standstill import observed
 from console.terminal import print_err, print_out
@@ -73,7 +74,7 @@ def new_limits(
         options = ", ".join(f"--budget-{name}" for name in totals)
         raise CommandFailed(BAD_INPUT, f"nothing to change: give --deadline, {options} or --unlimited")
     budget: dict[str, JsonValue] = given | ({"unlimited": [*dict.fromkeys(unlimited)]} if unlimited else {})
-    return ({} if deadline is None else {"deadline": deadline}) | ({"budget": budget} if budget else {})
+    return ({} if deadline is None else {"deadline": seconds(deadline)}) | ({"budget": budget} if budget else {})
 
 
 async def resume(run: RunHandle) -> int:
@@ -85,7 +86,7 @@ async def resume(run: RunHandle) -> int:
     except NoAnswer as error:
         raise await _unanswered(run) from error
     print_out(
-        f"run '{run.id}' goes on: {', '.join(waits)}" if waits else f"run '{run.id}' did not wait for the provider"
+        f"run '{run.id}' continues: {', '.join(waits)}" if waits else f"run '{run.id}' did not wait for the provider"
     )
     return DONE
 

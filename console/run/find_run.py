@@ -31,10 +31,9 @@ def no_runs(namespace: str) -> str:
 
 
 async def find_run(client: Client, given: str | None) -> str:
-    """Returns the id of the run that `given` means; without it the newest one's.
+    """Returns the id of the run that `given` means, the newest one's without it. Raises CommandFailed.
 
-    An id that nothing matches is returned as it is: the artifact store may still know it. Raises CommandFailed if
-    there is no run at all, or if several match.
+    An id that nothing matches is returned as it is: the artifact store may still have it.
     """
     if given is None:
         if newest := await roots(client, 1):
@@ -55,11 +54,11 @@ async def find_run(client: Client, given: str | None) -> str:
 
 
 async def roots(client: Client, limit: int, state: str | None = None) -> list[WorkflowExecution]:
-    """Returns at most `limit` runs, newest first, without the nested ones.
-
-    The server lists open runs first, then others by their end; so a good number is asked for, and sorted here.
-    """
+    """Returns at most `limit` runs, newest first, without nested ones. The server lists by the time of the end."""
     query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
     most = max(limit, SEARCHED_RUNS)
     runs = [run async for run in client.list_workflows(query, limit=most) if run.parent_id is None]
-    return sorted(runs, key=lambda run: run.start_time, reverse=True)[:limit]
+    newest: dict[str, WorkflowExecution] = {}
+    for run in sorted(runs, key=lambda run: run.start_time, reverse=True):
+        newest.setdefault(run.id, run)  # a reset leaves older executions of the same id
+    return list(newest.values())[:limit]

@@ -1,5 +1,7 @@
 """The Workers that serve a queue and the rate at which they may, as the server knows them."""
 
+import os
+import socket
 from datetime import UTC, datetime, timedelta
 
 from temporalio.api.enums.v1 import RateLimitSource, TaskQueueType
@@ -10,7 +12,7 @@ from temporalio.client import Client
 from console.run.run_handle import RPC_TIMEOUT
 
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
-_FRESH = timedelta(seconds=70)  # a live Worker polls anew every 60 s; the server lists dead ones for minutes
+_FRESH = timedelta(seconds=70)  # a live Worker polls again every 60 s; the server lists dead ones for minutes
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 
 
@@ -26,7 +28,21 @@ def shown(workers: dict[str, datetime]) -> str:
     """Returns Workers as people read them: one that was killed stays listed for a while."""
     now = datetime.now(UTC)
     ages = {name: max(0, int((now - at).total_seconds())) for name, at in workers.items()}
-    return ", ".join(f"{name} (polled {seconds} s ago)" for name, seconds in ages.items())
+    return ", ".join(f"{name} ({'ended, ' * gone(name)}polled {seconds} s ago)" for name, seconds in ages.items())
+
+
+def gone(identity: str) -> bool:
+    """True if an identity is of a process of this machine that has ended."""
+    pid, _, host = identity.partition("@")
+    if host != socket.gethostname() or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass
+    return False
 
 
 async def limited(client: Client, queue: str) -> str | None:
@@ -38,7 +54,7 @@ async def limited(client: Client, queue: str) -> str | None:
         return f"{rate}, by SUPERVISOR_MODEL_RPM of its Workers"
     if effective.rate_limit_source == RateLimitSource.RATE_LIMIT_SOURCE_API:
         config = described.config.queue_rate_limit.metadata
-        return f"{rate}, {config.reason or 'set by ' + (config.update_identity or 'somebody')}"
+        return f"{rate}, {config.reason or 'set by ' + (config.update_identity or 'an unknown client')}"
     return None
 
 

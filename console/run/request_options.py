@@ -1,4 +1,4 @@
-"""The options of `run`, and the request that they make: checked here, so that nothing is started in vain."""
+"""The options of `run`, and the request that they make: checked here, before anything is started."""
 
 import hashlib
 import json
@@ -21,6 +21,7 @@ _SAME = (
     *("max_subtasks", "max_parallel", "max_turns", "max_reviews", "max_replans", "max_depth"),
 )
 """The options that are fields of the request."""
+_DURATIONS = ("deadline", "subtask_timeout")
 _PARTS = {
     "models": {"supervisor": "supervisor_model", "workers": "worker_model"},
     "budget": {"tokens": "budget_tokens", "usd": "budget_usd"},
@@ -29,11 +30,9 @@ _PARTS = {
 
 
 def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes]]:
-    """Returns the request, and the uploads that it refers to and that are not stored yet.
+    """Returns the request that the options of `run` make, and the uploads that it refers to; nothing is stored yet.
 
-    Its fields are those of the request file, overridden one by one by the options that are not None.
-    The options are the parameters of the command `run`. Raises CommandFailed, or SupervisionError `InvalidRequest`;
-    nothing is stored or started.
+    Options override the fields of a request file. Raises CommandFailed, or SupervisionError `InvalidRequest`.
     """
     given = {name: value for name, value in options.items() if value is not None}
     fields = _object_file(given["request"], '{"goal": "..."}') if "request" in given else {}
@@ -43,6 +42,7 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
     if goal is not None:
         fields["goal"] = goal
     fields |= {name: given[name] for name in _SAME if name in given}
+    fields |= {name: seconds(fields[name]) for name in _DURATIONS if name in given}
     if "answer_schema" in given:
         fields["answer_schema"] = _object_file(given["answer_schema"], '{"type": "object", "properties": {...}}')
     if "plan" in given:  # what `plan --json` says of the run that it was made for is left out
@@ -77,6 +77,11 @@ def read_text_file(path: Path) -> bytes:
         raise CommandFailed(BAD_INPUT, f"{path} is larger than {limits.ARTIFACT_BYTES} bytes: attach a part of it")
     _text(data, f"{path} is not UTF-8 text: worker agents read text only, so convert it first")
     return data
+
+
+def seconds(duration: str) -> str | int:
+    """Returns a duration as the contract has it, in which a number of seconds is no text."""
+    return int(duration) if duration.isdecimal() else duration
 
 
 def check_run_id(run_id: str) -> str:

@@ -40,7 +40,7 @@ from supervision.contract.updates import UpdateReply
 
 RUN_TYPE = "SupervisorWorkflow"
 AGENT_TYPE = "WorkerAgentWorkflow"
-NO_WORKER = "no worker answers; the run is safe and goes on when one is back"
+NO_WORKER = "no worker answers; the run is safe and continues when one is back"
 
 RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
 UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
@@ -51,6 +51,7 @@ _PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 _TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
 WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
 _USD = SearchAttributeKey.for_float("SupervisorUsd")
+STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
 _Value = TypeVar("_Value")
 
 
@@ -59,10 +60,7 @@ class NoAnswer(Exception):
 
 
 class RunHandle:
-    """One run by its id.
-
-    Methods raise CommandFailed if there is no such run. Queries and updates raise NoAnswer if no Worker answers.
-    """
+    """One run by its id. All methods raise CommandFailed if there is none, queries and updates NoAnswer."""
 
     def __init__(self, client: Client, run_id: str) -> None:
         self.client = client
@@ -126,7 +124,7 @@ class RunHandle:
         return plan
 
     async def recorded_goal(self) -> str:
-        """Returns the goal in the run's input; empty for an input that can't be read, as anybody's may be."""
+        """Returns the goal in the run's input; empty if it can't be read: any client may have sent it."""
         async for event in self.handle.fetch_history_events(page_size=1):
             payloads = event.workflow_execution_started_event_attributes.input.payloads
             goal = (await first_object(self.client, payloads)).get("goal")
@@ -150,7 +148,7 @@ class RunHandle:
         """Returns what the server knows of the run, or of one of its worker agents."""
         handle = self.client.get_workflow_handle(workflow_id or self.id)
         async with self._must_exist(workflow_id or self.id):
-            try:  # the client's own retries would go on for longer than a person waits
+            try:  # the client's own retries last longer than a person waits
                 async with asyncio.timeout(RPC_TIMEOUT.total_seconds()):
                     return await handle.describe(rpc_timeout=RPC_TIMEOUT)
             except TimeoutError as error:
@@ -244,7 +242,7 @@ def subtask_path(workflow_id: str, run_id: str) -> str:
 
 
 def is_open(execution: WorkflowExecution) -> bool:
-    """True while the run goes on."""
+    """True while the run continues."""
     return execution.status is WorkflowExecutionStatus.RUNNING
 
 
@@ -265,7 +263,7 @@ async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
 
 
 async def readable_memo(execution: WorkflowExecution) -> Mapping[str, Any]:
-    """The memo of a run; "?" for what can't be read: whoever starts a run may put anything into it."""
+    """The memo of a run; "?" for what can't be read: any client may have written it."""
     memo = await execution.memo()
     return {name: "?" if isinstance(value, Undecodable) else value for name, value in memo.items()}
 

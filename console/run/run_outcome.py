@@ -52,10 +52,7 @@ class RunOutcome:
 
 
 async def outcome_so_far(run: RunHandle, store: ArtifactStore | None, *, wait: bool = False) -> RunOutcome:
-    """Returns how a run ended, or the result so far of an open one unless it is to `wait` for the end.
-
-    Raises CommandFailed if neither server nor store know the run, NoAnswer if no Worker answers for an open one.
-    """
+    """Returns how a run ended, or the result so far of an open one. Raises CommandFailed and NoAnswer."""
     try:
         described = await run.require()
     except CommandFailed:
@@ -78,9 +75,10 @@ async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome
     if isinstance(cause, ApplicationError):
         return RunOutcome(FAILED, "failed", _in_details(cause), Ending(cause.type or "Error", cause.message))
     if isinstance(cause, TerminatedError):
-        return RunOutcome(FAILED, "terminated", await stored_result(run.id, store), Ending("Terminated", str(cause)))
+        return RunOutcome(FAILED, "terminated", await _partial(run, store), Ending("Terminated", str(cause)))
     if isinstance(cause, TemporalTimeout):
-        return RunOutcome(FAILED, "timed out", None, Ending("TimedOut", "the run ran into its Temporal timeout"))
+        why = Ending("TimedOut", "the run ran into its Temporal timeout")
+        return RunOutcome(FAILED, "timed out", await _partial(run, store), why)
     return RunOutcome(FAILED, "failed", None, Ending("Error", str(cause)))
 
 
@@ -112,11 +110,11 @@ async def read_result(store: ArtifactStore, ref: str) -> RunResult:
 
 
 async def _partial(run: RunHandle, store: ArtifactStore | None) -> RunResult | None:
-    """Returns a cancelled run's result: from the store, from a Worker, or at least the preview in the memo."""
+    """Returns a result without an end: from the store, from a Worker, or at least the preview in the memo."""
     if stored := await stored_result(run.id, store):
         return stored
     try:
-        return await run.result()
+        return (await run.result()).model_copy(update={"status": "partial"})
     except NoAnswer:
         pass
     preview = (await readable_memo(await run.describe())).get("partial")

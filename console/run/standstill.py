@@ -1,7 +1,4 @@
-"""What a run waits for that does not come by itself: with whom it stands still, since when, and what helps.
-
-Most of it is the server's own knowledge of pending activities and their queues, which needs no Worker.
-"""
+"""What a run stands still for, since when, and what helps: mostly as the server knows it, which needs no Worker."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,16 +38,15 @@ _QUEUED_LONG = timedelta(seconds=2)  # a free Worker takes an activity within mi
 _MESSAGE_CHARS = 200
 _STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
 
-
 _TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"
-_TURN_HELPS = "it goes on by itself, as fast as the limit allows"
-PROVIDER_HELPS = "it goes on when the provider answers"
+_TURN_HELPS = "it continues by itself, as fast as the limit allows"
+PROVIDER_HELPS = "it continues when the provider answers"
 _BY_KIND: dict[str, tuple[WaitsFor, str, str]] = {
     ErrorKind.ARTIFACT_UNAVAILABLE: ("store", "the artifact store", _STORE_HELPS),
     ErrorKind.ARTIFACT_MISSING: ("store", "the artifact store", _STORE_HELPS),
     ErrorKind.TEAM_UNAVAILABLE: ("worker", "a Worker with the run's team", _TEAM_HELPS),
-    ErrorKind.SERVER_UNAVAILABLE: ("server", "the Temporal server", "it goes on when the server answers"),
-    ErrorKind.RATE_LIMITED: ("provider", "the model provider", "it goes on by itself, more slowly"),
+    ErrorKind.SERVER_UNAVAILABLE: ("server", "the Temporal server", "it continues when the server answers"),
+    ErrorKind.RATE_LIMITED: ("provider", "the model provider", "it continues by itself, more slowly"),
 }
 """Whom a call waits for that failed with an error of some kind, and what helps; for other kinds it is the provider."""
 
@@ -84,10 +80,9 @@ class Standstill:
 async def observed(
     run: RunHandle, described: WorkflowExecutionDescription, answered: bool | None = None
 ) -> list[Standstill]:
-    """Returns everything that the server knows an open run stands still for; nothing while it goes on by itself.
+    """Returns what an open run stands still for, as far as the server knows. Raises RPCError.
 
-    `answered` says if a Worker answered for the run just now, None if none was asked. Raises RPCError if the server
-    does not answer.
+    `answered` says if a Worker answered for the run just now, None if none was asked.
     """
     if not is_open(described):
         return []
@@ -163,7 +158,7 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
         return Standstill("worker", ("the run",), text, helps, since)
     seen = await pollers(run.client, WORKFLOW_QUEUE, WORKFLOWS)
     last = f" (the last one was {shown(seen)})" if seen else ""
-    helps = f"start one with {worker_hint()}; the run is safe and goes on then"
+    helps = f"start one with {worker_hint()}; the run is safe and continues then"
     return Standstill("worker", ("the run",), f"a Worker{last}", helps, since)
 
 
@@ -173,7 +168,7 @@ async def _of_code(run: RunHandle, workflow_id: str, why: str) -> Standstill:
     if await run.replay_failed(workflow_id):
         helps = f"{hint('repair', run.id)} resets it to the last task up to which it does"
         return Standstill("code", who, f"a repair: {why}, because its history does not replay", helps)
-    helps = "the Worker's log says why; the run goes on when Workers with fixed code are started"
+    helps = "the Worker's log says why; the run continues when Workers with fixed code are started"
     return Standstill("code", who, f"fixed workflow code: {why}", helps)
 
 
@@ -225,7 +220,7 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
 
 
 async def _of_queue(run: RunHandle, who: tuple[str, ...], queue: str) -> Standstill | None:
-    """Returns that nobody takes the work of a queue, or its rate is limited; None if its Workers are merely busy."""
+    """Returns that a queue has no Worker, or that its rate is limited; None if its Workers are merely busy."""
     if await pollers(run.client, queue, ACTIVITIES):
         why = await limited(run.client, queue)
         return Standstill("provider", who, f"its turn in queue {queue}: {why}", _TURN_HELPS) if why else None

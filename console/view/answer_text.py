@@ -1,5 +1,6 @@
 """The answer of a run, printed: the text, its citations, the gaps, the cost."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import Console, RenderableType
@@ -17,7 +18,7 @@ from supervision.results.answer import with_gaps
 
 _LINE = 300
 _ERROR_CHARS = 1500
-_IDS = 4
+_IDS = 8  # subtasks named on one line
 
 
 def answer_report(run_id: str, outcome: RunOutcome, web: str | None = None) -> Report:
@@ -55,11 +56,12 @@ def _no_answer(result: RunResult) -> str:
 
 def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | None) -> list[str]:
     usage, timing = result.usage, result.timing
-    lines = ["citations:"] if result.citations else []
-    cited: dict[str, list[str]] = {}
-    for citation in result.citations:
-        cited.setdefault(citation.claim, []).extend(citation.subtask_ids)
-    lines += [f"[{_folded([*dict.fromkeys(ids)])}] {claim}" for claim, ids in cited.items()]
+    lines = []
+    if result.citations:
+        cited = Counter(subtask_id for citation in result.citations for subtask_id in citation.subtask_ids)
+        most = [f"{subtask_id} {count}" for subtask_id, count in cited.most_common(_IDS)]
+        more = ["…"] if len(cited) > _IDS else []
+        lines.append(f"claims by subtask: {', '.join([*most, *more])}; {hint('verify', run_id)} shows each")
     lines += _source_lines(result)
     for item in result.contradictions:
         lines.append(f"conflict between {', '.join(item.subtask_ids)}: {item.description} → {item.resolution}")
@@ -99,8 +101,3 @@ def _source_lines(result: RunResult) -> list[str]:
     }
     lines = [f"[{subtask_id}] {'; '.join(named)}" for subtask_id, named in sources.items() if named]
     return ["sources:", *lines] if lines else []
-
-
-def _folded(ids: list[str]) -> str:
-    """Returns the ids, or the first of many and how many there are."""
-    return ", ".join(ids) if len(ids) <= _IDS else f"{', '.join(ids[: _IDS - 1])}, … ({len(ids)})"

@@ -10,10 +10,7 @@ from supervision.run.events import Mood, sentence
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that happened; `subject` is the subtask it is about, "" for the run. Not yet safe to print.
-
-    `why` are the reasons and words behind it, which only the whole story shows.
-    """
+    """An event; `subject` is its subtask, "" for the run, `why` the reasons, which only `trace` shows. Not yet safe."""
 
     at: datetime
     subject: str

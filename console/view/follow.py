@@ -18,13 +18,12 @@ from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_ope
 from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
-from console.view.live_view import Screen
-from console.view.picture import LiveAgent, LiveCall, Picture
+from console.view.live_view import ENDED_PHASES, LiveAgent, LiveCall, Picture, Screen
 from supervision.base import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
 
-SERVER_AWAY = "the Temporal server does not answer; the run is safe and goes on when it is back"
+SERVER_AWAY = "the Temporal server does not answer; the run is safe and continues when it is back"
 IDLE = timedelta(seconds=5)  # a run without news is queried after this: to notice that no Worker answers
 _POLL = timedelta(seconds=1)  # how often the server is asked whether a followed run has news
 _CHILDREN = 8  # worker agents asked per poll, in rotation
@@ -102,10 +101,7 @@ class _Pages:
 
 
 class RunPoller:
-    """Asks about a run and about a few of its worker agents and nested runs per round, never about those that ended.
-
-    A run without news is queried every few seconds, to notice that no Worker answers any more.
-    """
+    """Asks about a run and a few of its open worker agents and nested runs, one round at a time."""
 
     def __init__(self, run: RunHandle, web: str | None = None) -> None:
         self.picture = Picture(run.id, web)
@@ -120,7 +116,7 @@ class RunPoller:
     @property
     def ended(self) -> bool:
         """True once the run has reached its last phase."""
-        return self.picture.status is not None and self.picture.status.phase in ("done", "failed", "cancelled")
+        return self.picture.status is not None and self.picture.status.phase in ENDED_PHASES
 
     @property
     def caught_up(self) -> bool:
@@ -132,6 +128,7 @@ class RunPoller:
         lines: list[Line] = []
         described = await self._run.describe()
         self.picture.started, self.picture.closed = described.start_time, described.close_time
+        self.picture.state = state_word(described)
         moment = _moment(described)
         news = self._moment != moment
         try:
@@ -224,7 +221,9 @@ class RunPoller:
             beat = await self._run.beat(activity)
             trouble = ""
             if activity.attempt > 1:
-                trouble = f"attempt {activity.attempt}, after: {activity.last_failure.message or 'a lost worker'}"
+                failure = activity.last_failure
+                lost = failure.HasField("timeout_failure_info") or not failure.message
+                trouble = f"attempt {activity.attempt}, after: {'its Worker was lost' if lost else failure.message}"
             calls.append(LiveCall(_number(beat.get("tokens")), str(beat.get("tail") or ""), trouble))
         return max(calls, key=lambda call: (bool(call.tail), call.tokens), default=None)
 

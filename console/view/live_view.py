@@ -1,12 +1,10 @@
-"""A followed run: on a terminal its plan as a tree with states and a footer, redrawn in place; plain lines elsewhere.
-
-All foreign text is made safe here.
-"""
+"""A followed run: on a terminal its plan as a tree, redrawn in place, with events above; elsewhere lines."""
 
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from rich.console import Console, Group, RenderableType
@@ -15,12 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from console.run.run_handle import NO_WORKER
-from console.terminal import folded, safe_line, wrapped
+from console.run.standstill import Standstill, grouped, stated
+from console.terminal import safe_line, wrapped
 from console.view.event_lines import Line, now_line
-from console.view.picture import LiveCall, Picture, TreeRow, fitted
 from supervision.base import limits
 from supervision.base.text import money
 from supervision.contract.result import SubtaskReport
+from supervision.contract.status import Status
 from supervision.contract.usage import Spend
 from supervision.run.events import Mood
 
@@ -45,6 +44,131 @@ _LEAST_WIDTH = 20
 _WAIT_ROWS = 3
 _SPENDERS = 4  # named on one line
 _REASON_INDENT = " " * 9  # below the text of an event, behind its time
+ENDED_PHASES = ("done", "failed", "cancelled")
+_RANK = {"running": 0, "waiting": 1, "failed": 2, "cancelled": 2, "skipped": 3, "completed": 4}
+
+
+@dataclass(frozen=True)
+class LiveCall:
+    """A model or tool call in flight: tokens so far and the tail of its text; `trouble` if it is being retried."""
+
+    tokens: int = 0
+    tail: str = ""
+    trouble: str = ""
+
+
+@dataclass
+class LiveAgent:
+    """One worker agent or nested supervisor, known by the workflow id of its attempt.
+
+    `path` is its subtask's id, below those of the subtasks that it is nested in, as `t3/t1`. `moment` is its history
+    when it was last asked: the execution, and how long it was.
+    """
+
+    path: str = ""
+    cursor: int = 0
+    moment: tuple[str, int] | None = None
+    turn: int = 0
+    tokens: int = 0
+    call: LiveCall | None = None
+    ended: bool = False
+    read_to_end: bool = False
+
+
+@dataclass
+class Picture:
+    """Where a run stands, as far as it was seen. `notice` says why there is nothing newer.
+
+    `reports` are its subtasks by id, `nested` those of the nested runs below it, by workflow id.
+    """
+
+    run_id: str
+    web: str | None = None
+    started: datetime | None = None
+    closed: datetime | None = None
+    state: str = ""
+    status: Status | None = None
+    reports: dict[str, SubtaskReport] = field(default_factory=dict)
+    nested: dict[str, dict[str, SubtaskReport]] = field(default_factory=dict)
+    agents: dict[str, LiveAgent] = field(default_factory=dict)
+    root_call: LiveCall | None = None
+    notice: str | None = None
+    observed: list[Standstill] = field(default_factory=list)
+
+    @property
+    def phase(self) -> str:
+        """The run's phase, or its state in Temporal where something else ended it."""
+        phase = self.status.phase if self.status else ""
+        return self.state or "starting" if not phase or (self.closed and phase not in ENDED_PHASES) else phase
+
+    @property
+    def standstills(self) -> list[Standstill]:
+        """Returns what the run waits for, as it says itself and as the server knows."""
+        said = stated(self.status, self.run_id) if self.status else []
+        return grouped([*said, *self.observed])
+
+    def agent(self, report: SubtaskReport) -> LiveAgent | None:
+        """Returns the worker agent of a subtask's present attempt."""
+        return self.agents.get(report.workflow_id or "")
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of ended subtasks and of the turns of running ones."""
+        running = (self.agent(row.report) for row in self.tree() if row.report.state == "running")
+        not_booked = sum(agent.tokens for agent in running if agent)
+        return (self.status.usage.tokens if self.status else 0) + not_booked
+
+    def tree(self) -> list["TreeRow"]:
+        """Returns the subtasks of all levels."""
+        return tree_rows(list(self.reports.values()), self.nested)
+
+
+@dataclass(frozen=True)
+class TreeRow:
+    """One subtask at its depth; `after` are its dependencies, if it has several: the tree shows only the last.
+
+    `path` is its id below those of the subtasks that it is nested in, as `t3/t1`.
+    """
+
+    report: SubtaskReport
+    depth: int
+    after: list[str]
+    path: str
+
+
+def tree_rows(
+    reports: list[SubtaskReport],
+    nested: Mapping[str, Mapping[str, SubtaskReport]] | None = None,
+    above: str = "",
+    depth: int = 0,
+) -> list[TreeRow]:
+    """Returns every subtask once, each under the last of its dependencies, siblings in the order of the plan.
+
+    The subtasks of `nested` runs, by workflow id, stand under the subtask that theirs works on.
+    """
+    known = {report.id for report in reports}
+    children: dict[str | None, list[SubtaskReport]] = {}
+    for report in reports:
+        dependencies = [d for d in report.depends_on if d in known and d != report.id]
+        children.setdefault(dependencies[-1] if dependencies else None, []).append(report)
+    tree: list[TreeRow] = []
+    pending = [(report, depth) for report in reversed(children.get(None, []))]
+    while pending:
+        report, level = pending.pop()
+        path = f"{above}{report.id}"
+        tree.append(TreeRow(report, level, report.depends_on if len(report.depends_on) > 1 else [], path))
+        if nested and (below := nested.get(report.workflow_id or "")):
+            tree += tree_rows(list(below.values()), nested, f"{path}/", level + 1)
+        pending += [(child, level + 1) for child in reversed(children.pop(report.id, []))]
+    return tree
+
+
+def fitted(tree: list[TreeRow], height: int) -> tuple[list[TreeRow], int]:
+    """Returns at most `height` rows in the tree's order, and how many were left out: ended ones first."""
+    if len(tree) <= height:
+        return tree, 0
+    chosen = sorted(range(len(tree)), key=lambda i: (_RANK[tree[i].report.state], i))[: max(0, height)]
+    return [tree[i] for i in sorted(chosen)], len(tree) - len(chosen)
 
 
 def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
@@ -138,12 +262,13 @@ def _states(tree: list[TreeRow], shown: list[TreeRow]) -> str:
 
 def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: str) -> list[Text]:
     status = picture.status
-    words = [status.phase if status else picture.state or "starting"]
+    words = [picture.phase]
     if status:
         words += [name.replace("_", " ") for name, value in status.flags.model_dump().items() if value]
         counts = status.counts
         if counts.total:
-            words.append(f"{counts.completed}/{counts.total} done, {counts.running} running")
+            running = "" if picture.closed else f", {counts.running} running"
+            words.append(f"{counts.completed}/{counts.total} done{running}")
         lost = {"failed": counts.failed, "skipped": counts.skipped, "cancelled": counts.cancelled}
         words += [f"{count} {state}" for state, count in lost.items() if count]
         cached = f", {status.usage.cached_share:.0%} cached" if status.usage.cache_read_tokens else ""
@@ -158,11 +283,11 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
         NO_WORKER for cause in picture.standstills if cause.waits_for == "worker"
     ]
     if picture.notice and not any(picture.notice in text for text in known):
-        rows += folded(wrapped(picture.notice, width, "yellow"), width)
+        rows += wrapped(picture.notice, width, "yellow")
     if status and status.model_notice:
         rows += wrapped(status.model_notice, width, "magenta")
     if picture.web:
-        rows += folded([Text(picture.web, style="dim")], width)
+        rows.append(Text(picture.web, style="dim"))
     if hint:
         rows += wrapped(hint, width, "dim")
     return rows
@@ -171,7 +296,10 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
 def _waits(picture: Picture, width: int, height: int) -> list[Text]:
     """Returns the rows that say what the run stands still for: at most a third of the screen."""
     causes = [row for cause in picture.standstills for row in wrapped(f"⏸ {cause.line}", width, "yellow")]
-    rows, most = folded(causes, width), max(_WAIT_ROWS, height // 3)
+    rows, most = (
+        [part for row in causes for part in row.wrap(Console(width=width), width)],
+        max(_WAIT_ROWS, height // 3),
+    )
     return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
 
 

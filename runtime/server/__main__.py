@@ -1,4 +1,4 @@
-"""The command behind `make serve`: the shared embedded server, until Ctrl-C."""
+"""The command `serve` (and `make serve`): the shared embedded server, until Ctrl-C."""
 
 from runtime.imports import begin_imports
 
@@ -9,20 +9,21 @@ import asyncio
 import json
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from runtime.imports import INTERRUPTED, end_imports
-from runtime.paths import cache_dir, keep_files_private, module_command
+from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
 from runtime.server.server_record import HOST, PORT, ServerInfo, running, stop_running
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Parses the command line and serves. Exits with 1 and one sentence if there is no server."""
     keep_files_private()
-    options = _parser().parse_args()
+    options = _parser().parse_args(arguments)
     try:
         end_imports()
         code = _run(options)
@@ -34,17 +35,8 @@ def main() -> None:
     exit_now(code)
 
 
-def _run(options: argparse.Namespace) -> int:
-    if options.stop:
-        return asyncio.run(_stop())
-    if asyncio.run(_reported_running()):
-        return 0
-    find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
-    return asyncio.run(_serve(_server(options), options.detach))
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m runtime.server", description=__doc__)
+    parser = argparse.ArgumentParser(prog=f"{PROGRAM} serve", description=__doc__)
     parser.add_argument("--headless", action="store_true", help="no Web UI")
     parser.add_argument("--port", type=int, help=f"the server's port (default: {PORT}, or a free one)")
     parser.add_argument("--db", type=Path, help="the database file (default: temporal.db in the cache folder)")
@@ -65,27 +57,23 @@ def _pair(text: str) -> tuple[str, object]:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=JSON, such as key=true") from error
 
 
-def _server(options: argparse.Namespace) -> EmbeddedServer:
-    return EmbeddedServer(
+def _run(options: argparse.Namespace) -> int:
+    if options.stop:
+        stopped = asyncio.run(stop_running())
+        _write(f"Stopped the Temporal server at {stopped.address}." if stopped else "No Temporal server is running.")
+        return 0
+    if info := asyncio.run(running()):
+        _print_record(info, "A Temporal server is already running")
+        return 0
+    find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
+    server = EmbeddedServer(
         db=None if options.in_memory else options.db or cache_dir() / "temporal.db",
         port=options.port,
         headless=options.headless,
         dynamic_config=dict(options.dynamic_config),
         detach=options.detach,
     )
-
-
-async def _reported_running() -> bool:
-    info = await running()
-    if info is not None:
-        _print_record(info, "A Temporal server is already running", module_command("runtime.server", "--stop"))
-    return info is not None
-
-
-async def _stop() -> int:
-    info = await stop_running()
-    _write(f"Stopped the Temporal server at {info.address}." if info else "No Temporal server is running.")
-    return 0
+    return asyncio.run(_serve(server, options.detach))
 
 
 async def _serve(server: EmbeddedServer, detach: bool) -> int:
@@ -96,7 +84,7 @@ async def _serve(server: EmbeddedServer, detach: bool) -> int:
     try:
         async with server as info:
             if server.joined or detach:
-                _print_record(info, "The Temporal server is running", module_command("runtime.server", "--stop"))
+                _print_record(info, "The Temporal server is running")
                 return 0
             _print_record(info, "The Temporal server is running", "Ctrl-C")
             code = await server.ended()
@@ -107,7 +95,7 @@ async def _serve(server: EmbeddedServer, detach: bool) -> int:
     return 1
 
 
-def _print_record(info: ServerInfo, headline: str, how_to_stop: str) -> None:
+def _print_record(info: ServerInfo, headline: str, how_to_stop: str = "") -> None:
     _write(f"{headline} (process {info.pid}).")
     _write(f"  address   {info.address}")
     if info.address != f"{HOST}:{PORT}":
@@ -115,7 +103,7 @@ def _print_record(info: ServerInfo, headline: str, how_to_stop: str) -> None:
     _write(f"  Web UI    {info.ui or 'none (headless)'}")
     _write(f"  database  {info.db or 'in memory'}")
     _write(f"  log       {info.log}")
-    _write(f"  stop      {how_to_stop}")
+    _write(f"  stop      {how_to_stop or command(PROGRAM, ['serve', '--stop']).strip('`')}")
 
 
 def _write(line: str) -> None:

@@ -1,7 +1,4 @@
-"""The embedded Temporal server: a development server as a child process, shared by all processes that need one.
-
-`python -m runtime.server` serves until Ctrl-C.
-"""
+"""The embedded Temporal server: a development server as a child process, shared by all processes that need one."""
 
 import asyncio
 import json
@@ -30,7 +27,7 @@ from runtime.server.server_record import (
     record_path,
     write_record,
 )
-from runtime.server.temporal_binary import Note, find_temporal, say
+from runtime.server.temporal_binary import find_temporal
 from supervision.base import limits
 
 _UI_OFFSET = 1000  # the server's own convention: the Web UI's port is the server's plus this
@@ -77,7 +74,6 @@ class EmbeddedServer:
         headless: bool = False,
         dynamic_config: Mapping[str, JsonValue] | None = None,
         program: Path | None = None,
-        note: Note = say,
     ) -> None:
         self.joined = False
         """True if the server was started by another process."""
@@ -89,7 +85,6 @@ class EmbeddedServer:
         self._headless = headless
         self._dynamic_config = dynamic_config
         self._program = program
-        self._note = note
         self._process: subprocess.Popen[bytes] | None = None
         self._info: ServerInfo | None = None
 
@@ -99,7 +94,7 @@ class EmbeddedServer:
             return info
         program = self._program
         if program is None:
-            program = await asyncio.to_thread(find_temporal, self._note)
+            program = await asyncio.to_thread(find_temporal)
         if not self._shared:
             return await self._launch(program)
         async with AsyncFileLock(self._cache / "server.lock", poll_interval=_LOCK_POLL.total_seconds()):
@@ -156,7 +151,11 @@ class EmbeddedServer:
             port, ui_port = _choose_ports(self._port, usual=self._shared)
         except OSError as error:
             raise ServerFailed(f"port {self._port} of {HOST} is taken: {error.strerror}") from error
-        log = self._log()
+        log = self._cache / "server.log"
+        if not self._shared:
+            descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
+            os.close(descriptor)
+            log = Path(name)
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 [program, *arguments(port, None if self._headless else ui_port, self._db, self._dynamic_config)],
@@ -206,19 +205,9 @@ class EmbeddedServer:
             process.wait()
             (record_path(self._cache) if self._shared else Path(info.log)).unlink(missing_ok=True)
 
-    def _log(self) -> Path:
-        if self._shared:
-            return self._cache / "server.log"
-        descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
-        os.close(descriptor)
-        return Path(name)
-
 
 def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
-    """Returns the ports of server and Web UI: those wanted, else the usual ones if free, else free ones.
-
-    Raises OSError if the wanted port is taken. Another process may take any of them before the server does.
-    """
+    """Returns the ports of server and Web UI: wanted ones, else the usual ones if free, else free ones."""
     if wanted is not None:
         socket.create_server((HOST, wanted)).close()
         return wanted, wanted + _UI_OFFSET

@@ -1,7 +1,4 @@
-"""The `temporal` program: found on this machine, built with Go, which checks its sources, or downloaded.
-
-`python -m runtime.server.temporal_binary` does it and prints the path.
-"""
+"""The `temporal` program: found on this machine, built with Go, which checks its sources, or downloaded."""
 
 import asyncio
 import os
@@ -18,6 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from runtime.paths import cache_dir, keep_files_private
+from runtime.process import say
 
 Note = Callable[[str], None]
 
@@ -36,16 +34,10 @@ class TemporalNotFound(RuntimeError):
     """No `temporal` program and no way to get one; the message says what to install."""
 
 
-def say(line: str) -> None:
-    """Writes a line of progress to standard error."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
-
-
 def find_temporal(note: Note = say) -> Path:
-    """Returns the `temporal` program: named, on PATH, cached, built or downloaded, in this order.
+    """Returns the `temporal` program: named, on PATH, cached, built or downloaded. Raises TemporalNotFound.
 
-    Blocks, for minutes if it has to build; `note` gets progress lines. Raises TemporalNotFound.
+    Blocks, for minutes if it has to build; `note` gets lines of progress.
     """
     named = os.environ.get("SUPERVISOR_TEMPORAL")
     if named:

@@ -1,26 +1,50 @@
-"""The server's routes: those of the API, open to all, and those that control it, which take its token."""
+"""The model server: `POST /v1/messages` from the first to the last byte of a request, and what controls the server."""
 
+import asyncio
+import hashlib
+import inspect
+import json
+import math
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
-from standin.server.api_reply import Brain
+from standin.server.api_reply import CUT_JSON, ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
+from standin.server.api_request import ApiRequest, BadRequest, Json, parse
 from standin.server.call_log import CallLog
-from standin.server.endpoint import Endpoint, error_body
-from standin.server.faults import BadConfig, FaultScript, parse_config
+from standin.server.faults import BadConfig, Fault, FaultScript, RequestBucket, parse_config
+from standin.server.prompt_cache import PromptCache
 
 TOKEN_VARIABLE = "STANDIN_CONTROL_TOKEN"
 """The environment variable with the token: words on a command line are shown to every user of the machine."""
 
+_BODY_BYTES = 64 << 20  # one request
+_PING_SECONDS = 0.5  # between pings of a stalled stream
+_TYPES = {
+    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
+    404: "not_found_error", 408: "timeout_error", 409: "conflict_error", 413: "request_too_large",
+    429: "rate_limit_error", 504: "timeout_error", 529: "overloaded_error",
+}  # fmt: skip
+_BEGUN: dict[str, Json] = {
+    "text": {"text": ""},
+    "thinking": {"thinking": "", "signature": ""},
+    "tool_use": {"input": {}},
+}
+
 _Handler = Callable[[HttpRequest], Awaitable[JSONResponse]]
+_Ending = Literal["answered", "failed"]
 
 
 class BrainServer:
-    """A brain's server: its state and its routes.
+    """A brain's server: its routes and its state.
 
     Loopback is open to every user of the machine: without a `control_token` it can't be scripted or read by HTTP.
     """
@@ -29,7 +53,7 @@ class BrainServer:
         self._script = script
         self._log = log
         self._token = control_token.encode()
-        self._endpoint = Endpoint(brain, self._script, log)
+        self._endpoint = _Endpoint(brain, script, log)
 
     def app(self) -> Starlette:
         """Returns the ASGI app."""
@@ -51,17 +75,14 @@ class BrainServer:
             given = http.headers.get("authorization", "").removeprefix("Bearer ").encode()
             if self._token and secrets.compare_digest(given, self._token):
                 return await handler(http)
-            problem = f"it takes the token that the server was started with, in {TOKEN_VARIABLE}"
-            return JSONResponse(error_body("permission_error", problem), 403)
+            return _refused(403, f"it takes the token that the server was started with, in {TOKEN_VARIABLE}")
 
         return handle
 
     async def _model(self, http: HttpRequest) -> JSONResponse:
         name = http.path_params["model"]
         listed = self._script.config.listed(name)
-        if listed is None:
-            return JSONResponse(error_body("not_found_error", f"model: {name}"), 404)
-        return JSONResponse(listed)
+        return _refused(404, f"model: {name}") if listed is None else JSONResponse(listed)
 
     async def _health(self, http: HttpRequest) -> JSONResponse:
         return JSONResponse({"status": "ok", "model": "stand-in: it has no model behind it"})
@@ -73,7 +94,7 @@ class BrainServer:
         try:
             self._script.replace(parse_config(await http.body()))
         except BadConfig as error:
-            return JSONResponse(error_body("invalid_request_error", str(error)), 400)
+            return _refused(400, str(error))
         return JSONResponse({"ok": True})
 
     async def _reset(self, http: HttpRequest) -> JSONResponse:
@@ -81,3 +102,227 @@ class BrainServer:
         self._log.clear()
         self._endpoint.reset()
         return JSONResponse({"ok": True})
+
+
+@dataclass
+class _Exchange:
+    """One request on its way; `facts` are for the call log."""
+
+    number: int
+    send: Send
+    facts: Json
+    started: bool = False
+
+    async def start(self, status: int, content_type: str, headers: dict[str, str]) -> None:
+        self.started = True
+        self.facts["status"] = status
+        own = {"content-type": content_type, "request-id": f"req_{self.number:06d}", **headers}
+        encoded = [(k.lower().encode("latin-1"), v.encode("latin-1")) for k, v in own.items()]
+        await self.send({"type": "http.response.start", "status": status, "headers": encoded})
+
+    async def write(self, data: bytes, more: bool = True) -> None:
+        await self.send({"type": "http.response.body", "body": data, "more_body": more})
+
+    async def whole(self, status: int, body: bytes, headers: dict[str, str], kind: str = "application/json") -> None:
+        await self.start(status, kind, headers)
+        await self.write(body, more=False)
+
+
+class _Endpoint:
+    """The endpoint as an ASGI app, because a handler has to notice when its client leaves."""
+
+    def __init__(self, brain: Brain, script: FaultScript, log: CallLog) -> None:
+        self._brain = brain
+        self._script = script
+        self._log = log
+        self._count = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets the prompt cache and the requests that counted against a limit."""
+        self._cache = PromptCache()
+        self._bucket = RequestBucket()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request; the call log gets two lines in any case."""
+        self._count += 1
+        headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
+        facts = {"call": unquote(headers.get("x-supervisor-call", "")), "path": scope["path"], "n": self._count}
+        exchange = _Exchange(self._count, send, facts)
+        body = await _read(receive)
+        if body is None:
+            return
+        exchange.facts["prompt_sha256"] = hashlib.sha256(body).hexdigest()
+        self._log.write("received", **exchange.facts)
+        work = asyncio.create_task(self._answer(exchange, headers, body))
+        left = asyncio.create_task(_disconnected(receive))
+        try:
+            await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            finished = work.done()
+            for task in (work, left):
+                task.cancel()
+            await asyncio.gather(work, left, return_exceptions=True)
+            self._log.write(work.result() if finished else "aborted", **exchange.facts)
+
+    async def _answer(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> _Ending:
+        """Runs one request; an unforeseen error becomes a 500 that names it."""
+        try:
+            return await self._reply(exchange, headers, body)
+        except ErrorReply as error:
+            failure = error
+        except BadRequest as error:
+            failure = ErrorReply(400, str(error))
+        except Exception as error:
+            exchange.facts["error"] = f"{type(error).__name__}: {error}"
+            failure = ErrorReply(500, f"the stand-in failed: {exchange.facts['error']}")
+        if not exchange.started:
+            answer = _error_body(failure, f"req_{exchange.number:06d}")
+            await exchange.whole(failure.status, json.dumps(answer).encode(), failure.headers)
+        return "failed"
+
+    async def _reply(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> _Ending:
+        config = self._script.config
+        try:
+            request = parse(json.loads(body))
+        except ValueError as error:
+            raise BadRequest(str(error)) from error
+        request = replace(request, number=exchange.number, call=exchange.facts["call"], headers=headers)
+        exchange.facts["model"] = request.model
+        if config.limit and (wait := self._bucket.take(config.limit)):
+            after = {"retry-after": str(math.ceil(wait))}
+            raise ErrorReply(429, "this request would exceed the limit of requests", headers=after)
+        fault = self._script.fault(request.call)
+        bill = self._cache.bill(request)  # on arrival: what others still write can't be read
+        await asyncio.sleep((config.latency_ms + fault.delay_ms) / 1000)
+        if fault.garbage is not None:
+            kind = "text/html" if fault.garbage.startswith("<") else "application/json"
+            await exchange.whole(fault.status or 200, fault.garbage.encode(), fault.headers, kind)
+            return "failed"
+        if fault.status is not None:
+            raise ErrorReply(fault.status, fault.message, fault.type, fault.headers)
+        room = config.window(request.model) - bill.total
+        if room < 0:
+            raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {bill.total + room} maximum")
+        reply = fault.scripted() or await self._think(request)
+        if reply.usage is None:
+            reply = limited(reply, request.max_tokens)
+            if output_tokens(reply) > room:
+                reply = replace(limited(reply, room), stop_reason="model_context_window_exceeded")
+        usage = reply.usage or bill.usage(output_tokens(reply))
+        message = _message(reply, request.model, usage)
+        exchange.facts |= {"message_id": message["id"], "usage": usage}
+        self._cache.begin_reply(bill)
+        if request.stream:
+            return await _stream(exchange, _events(reply, message, config.delta_chars), fault)
+        await exchange.start(200, "application/json", {})
+        if await _broken(exchange, fault, fault.cut_after or fault.stall_after or 0):
+            return "failed"
+        await exchange.write(json.dumps(message).encode(), more=False)
+        return "answered"
+
+    async def _think(self, request: ApiRequest) -> ApiReply:
+        reply = self._brain(request)
+        return await reply if inspect.isawaitable(reply) else reply
+
+
+def _refused(status: int, problem: str) -> JSONResponse:
+    return JSONResponse(_error_body(ErrorReply(status, problem)), status)
+
+
+def _error_body(error: ErrorReply, request_id: str = "") -> Json:
+    kind = error.type or _TYPES.get(error.status, "api_error")
+    return {"type": "error", "error": {"type": kind, "message": error.message}, "request_id": request_id}
+
+
+async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> _Ending:
+    """Sends events, ended or stalled where the fault says so."""
+    await exchange.start(200, "text/event-stream; charset=utf-8", {"cache-control": "no-cache"})
+    await exchange.write(b"")
+    for sent, event in enumerate(events):
+        if await _broken(exchange, fault, sent):
+            return "failed"
+        if fault.chunk_delay_ms and event["type"] == "content_block_delta":
+            await asyncio.sleep(fault.chunk_delay_ms / 1000)
+        await exchange.write(_encoded(event), more=event["type"] != "message_stop")
+    return "answered"
+
+
+async def _broken(exchange: _Exchange, fault: Fault, sent: int) -> bool:
+    """True if a stream is to end after so many events: then the server drops the line. Stalls where it is to."""
+    if fault.stall_after == sent:
+        left = fault.stall_ms / 1000
+        while left > 0:
+            await asyncio.sleep(min(_PING_SECONDS, left))
+            left -= _PING_SECONDS
+            if fault.pings:
+                await exchange.write(_encoded({"type": "ping"}))
+    return fault.cut_after is not None and sent >= fault.cut_after
+
+
+def _message(reply: ApiReply, model: str, usage: Json) -> Json:
+    """Returns the reply as one object."""
+    return {
+        "id": f"msg_{secrets.token_hex(12)}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [_written(block) for block in reply.content],
+        "stop_reason": reply.stop_reason,
+        "stop_sequence": None,
+        **({"stop_details": reply.stop_details} if reply.stop_details else {}),
+        "usage": usage,
+    }
+
+
+def _events(reply: ApiReply, message: Json, size: int) -> Iterator[Json]:
+    """Returns the reply as a stream's events, at most `size` characters of text in each."""
+    ends = {key: message.pop(key) for key in ("stop_reason", "stop_sequence", "stop_details") if key in message}
+    opened: Json = {"content": [], "stop_reason": None, "usage": {**message["usage"], "output_tokens": 1}}
+    yield {"type": "message_start", "message": message | opened}
+    yield {"type": "ping"}
+    for index, block in enumerate(reply.content):
+        begun = _written(block) | _BEGUN.get(block["type"], {})
+        yield {"type": "content_block_start", "index": index, "content_block": begun}
+        for delta in _deltas(block, size):
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    yield {"type": "message_delta", "delta": ends, "usage": message["usage"]}
+    yield {"type": "message_stop"}
+
+
+def _deltas(block: Json, size: int) -> Iterator[Json]:
+    kinds = {"text": ("text_delta", "text"), "thinking": ("thinking_delta", "thinking")}
+    kind, name = kinds.get(block["type"], ("input_json_delta", "partial_json"))
+    if block["type"] in _BEGUN:
+        text = block_text(block)
+        yield from ({"type": kind, name: text[at : at + size]} for at in range(0, len(text), size))
+    if block["type"] == "thinking":
+        yield {"type": "signature_delta", "signature": block.get("signature", "")}
+
+
+def _written(block: Json) -> Json:
+    return {key: value for key, value in block.items() if key != CUT_JSON}
+
+
+def _encoded(event: Json) -> bytes:
+    """Returns one event as bytes: ASCII, so that half of a surrogate pair arrives as it was written."""
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+async def _read(receive: Receive) -> bytes | None:
+    """Returns the whole body, at most the limit; None if the client left."""
+    body = b""
+    while True:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            return None
+        body += bytes(event.get("body", b""))
+        if not event.get("more_body") or len(body) > _BODY_BYTES:
+            return body
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Returns when the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

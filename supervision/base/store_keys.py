@@ -7,11 +7,10 @@
     <run>/<first run id>/<workflow id>/<step>/<sha256>   one model call: conversation entry and journal in one
     <run>/outputs/<sha256>                          goal, plans, tool outputs, findings, answers, result, trace
     <run>/started/<a call's id>.*                   the beginning and the result of a tool call with effects
-    <run>/home.<namespace id>                       a namespace of a server that has, or had, a run of that id
     uploads/<sha256>                                texts that users stored before any run, see `starter.py put`
 
-Every segment is an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested supervisor's names
-begin with its scope.
+All of it lies below a segment of its own for each namespace (`activities.store.artifacts.open_store`). Every segment is
+an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested supervisor's names begin with its scope.
 """
 
 import hashlib
@@ -24,7 +23,6 @@ _OUTPUTS = "outputs"
 _TEAM = "team."
 _GRANT = "grant."
 _ENDED = "ended."
-_HOME = "home."
 UPLOADS = "uploads"
 _STARTED = "started"
 _OWN = (STORE_ID, UPLOADS, _OUTPUTS, _STARTED)
@@ -89,22 +87,6 @@ def result_key(run_id: str, call: str) -> str:
     return f"{encode(run_id)}/{_STARTED}/{encode(f'{call}.result')}"
 
 
-def home_key(run_id: str, namespace_id: str) -> str:
-    """Returns the key of the mark that a namespace, by the id that its server gave it, has a run of this id."""
-    return run_prefix(run_id) + home_name(namespace_id)
-
-
-def home_name(namespace_id: str) -> str:
-    """Returns the last segment of such a key."""
-    return encode(f"{_HOME}{namespace_id}")
-
-
-def home_of(key: str) -> str | None:
-    """Returns the id of the namespace that a key of `home_key` names; None for other keys."""
-    _, _, name = key.partition("/")
-    return unquote(name.removeprefix(_HOME)) if name.startswith(_HOME) else None
-
-
 def named_key(run_id: str, name: str) -> str:
     """Returns the key of an object that a run has once, such as its goal or its result."""
     return f"{encode(run_id)}/{encode(name)}"
@@ -125,9 +107,10 @@ def is_team(ref: str, run_id: str) -> bool:
     return is_key(ref) and ref.startswith(f"{encode(run_id)}/{_TEAM}")
 
 
-def is_grant(ref: str, run_id: str) -> bool:
-    """True if `ref` names a grant of this run."""
-    return is_key(ref) and ref.startswith(f"{encode(run_id)}/{_GRANT}")
+def is_grant(ref: str, run_id: str | None = None) -> bool:
+    """True if `ref` names a grant of this run, or of any."""
+    segment, _, name = ref.partition("/")
+    return is_key(ref) and name.startswith(_GRANT) and (run_id is None or segment == encode(run_id))
 
 
 def upload_key(sha256: str) -> str:

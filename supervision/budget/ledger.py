@@ -2,9 +2,9 @@
 
     total = spent + promised to worker agents + reserved for own calls + held back for the synthesis + free
 
-The root has one, each nested supervisor one over its own grant: nobody ever gets a fresh allowance. Whatever is
-promised fits the total when it is promised, so spending passes the total only by what calls already under way
-consume beyond their estimate: at most one call for each running worker agent, and the supervisor's own.
+The root has one, each nested supervisor one over its own grant, never a fresh allowance. A promise fits the total
+when it is made, so spending passes the total only by what calls under way consume beyond their estimate: at most one
+call for each running worker agent, and the supervisor's own.
 """
 
 import math
@@ -34,8 +34,6 @@ class Ledger:
         self._total = Amount(tokens=tokens, usd=usd)
         self._spent = Usage()
         self._grants: dict[str, Amount] = {}
-        self._promised_tokens = 0  # sums over the grants, kept: they are asked for after every event
-        self._promised_usd = 0.0
         self._reserved = 0  # tokens of own calls in flight
 
     @property
@@ -67,11 +65,8 @@ class Ledger:
         return free.usd is not None and (free.usd <= 0 or free.usd < self._least_usd())
 
     def reserve_call(self, estimate_tokens: int, *, synthesis: bool = False) -> bool:
-        """Sets tokens aside for one call of the supervisor's own. Returns False if they are not there.
-
-        The synthesis of the answer may use what is held back for it.
-        """
-        fits = self.can_synthesize(estimate_tokens) if synthesis else self.has_room(estimate_tokens)
+        """Sets tokens aside for one own call, the synthesis from what is held back, too. Returns False without room."""
+        fits = self.has_room(estimate_tokens, synthesis=synthesis)
         if fits:
             self._reserved += estimate_tokens
         return fits
@@ -81,19 +76,17 @@ class Ledger:
         self._reserved = max(0, self._reserved - estimate_tokens)
         self._spend(usage)
 
-    def has_room(self, tokens: int) -> bool:
-        """True if so many tokens are free."""
-        return self._fits(self.free, tokens)
-
-    def can_synthesize(self, estimate_tokens: int) -> bool:
-        """True if a synthesis of that many tokens can be paid."""
-        return self._fits(self.for_synthesis, estimate_tokens)
+    def has_room(self, tokens: int, *, synthesis: bool = False) -> bool:
+        """True if so many tokens are free, or for the synthesis, held back."""
+        available = self.for_synthesis if synthesis else self.free
+        if available.tokens is not None and tokens > available.tokens:
+            return False
+        return available.usd is None or 0 < available.usd >= tokens * token_price(self._spent)
 
     def grant(self, subtask_id: str, share_of: float) -> Amount | None:
-        """Returns a slice of what is free for one attempt of a subtask; None if not even the smallest is.
+        """Returns one of `share_of` slices of what is free, for one attempt; None if not even the smallest is free.
 
-        `share_of` is among how many like this one what is free is to be shared now, this one included. Raises
-        ValueError if the subtask holds a grant already.
+        Raises ValueError if the subtask holds a grant already.
         """
         if subtask_id in self._grants:
             raise ValueError(f"'{subtask_id}' has a grant that is not settled")
@@ -104,13 +97,13 @@ class Ledger:
             tokens=None if free.tokens is None else max(int(free.tokens // share), limits.LEAST_GRANT_TOKENS),
             usd=None if free.usd is None else max(free.usd / share, self._least_usd()),
         )
-        self._promise(subtask_id, grant)
+        self._grants[subtask_id] = grant
         return grant
 
     def top_up(self, subtask_id: str, share_of: float, least_tokens: int) -> Amount | None:
-        """Adds to an open grant, from what is free, a share or `least_tokens`, whichever is more.
+        """Adds to an open grant a slice of what is free or `least_tokens`, whichever is more.
 
-        Returns the whole grant; None if nothing is free, or if there is no such grant. `share_of` as for `grant`.
+        Returns the whole grant; None if nothing is free, or if there is no such grant.
         """
         grant = self._grants.get(subtask_id)
         if grant is None or self.exhausted:
@@ -122,9 +115,7 @@ class Ledger:
         if free.usd is not None and grant.usd is not None:
             wanted = max(free.usd / share, least_tokens * token_price(self._spent))
             usd = grant.usd + min(free.usd, wanted)
-        self._promised_tokens -= grant.tokens or 0
-        self._promised_usd -= grant.usd or 0.0
-        self._promise(subtask_id, Amount(tokens=tokens, usd=usd))
+        self._grants[subtask_id] = Amount(tokens=tokens, usd=usd)
         return self._grants[subtask_id]
 
     def shortfall(self, tokens: int) -> int:
@@ -139,23 +130,13 @@ class Ledger:
     def last_grant(self, subtask_id: str) -> Amount:
         """Returns whatever is free, even nothing: for the one call in which an attempt can still conclude."""
         grant = self.free
-        self._promise(subtask_id, grant)
+        self._grants[subtask_id] = grant
         return grant
 
-    def settle(self, subtask_id: str, usage: Usage) -> Amount:
-        """Ends a grant with what the attempt consumed, and returns what it did not use.
-
-        What was consumed counts even where there is no such grant.
-        """
-        grant = self._grants.pop(subtask_id, Amount(tokens=0, usd=0.0))
-        self._promised_tokens -= grant.tokens or 0
-        # Sums of floats drift by adding and taking away: without a grant they begin anew.
-        self._promised_usd = self._promised_usd - (grant.usd or 0.0) if self._grants else 0.0
+    def settle(self, subtask_id: str, usage: Usage) -> None:
+        """Ends a grant with what the attempt consumed, which counts even where there is no such grant."""
+        self._grants.pop(subtask_id, None)
         self._spend(usage)
-        return Amount(
-            tokens=None if grant.tokens is None else max(0, grant.tokens - usage.tokens),
-            usd=None if grant.usd is None or usage.usd is None else max(0.0, grant.usd - usage.usd),
-        )
 
     def check(self, tokens: int | None, usd: float | None) -> None:
         """Raises ValueError if a total would be below what is spent and promised."""
@@ -209,11 +190,6 @@ class Ledger:
             bought = math.floor(left / price) if price else _ANY_TOKENS
             self._total = Amount(tokens=self._gone()[0] + bought, usd=total.usd)
 
-    def _promise(self, subtask_id: str, grant: Amount) -> None:
-        self._grants[subtask_id] = grant
-        self._promised_tokens += grant.tokens or 0
-        self._promised_usd += grant.usd or 0.0
-
     def _free_beside(self, reserve: Amount) -> Amount:
         tokens_gone, usd_gone = self._gone()
         total = self._total
@@ -225,9 +201,11 @@ class Ledger:
 
     def _gone(self) -> tuple[int, float]:
         """Returns tokens and dollars that are spent or promised."""
-        tokens = self._spent.tokens + self._reserved + self._promised_tokens
+        promised_tokens = sum(grant.tokens or 0 for grant in self._grants.values())
+        promised_usd = sum(grant.usd or 0.0 for grant in self._grants.values())
         reserved_usd = self._reserved * token_price(self._spent)
-        return tokens, (self._spent.usd or 0.0) + reserved_usd + self._promised_usd
+        tokens = self._spent.tokens + self._reserved + promised_tokens
+        return tokens, (self._spent.usd or 0.0) + reserved_usd + promised_usd
 
     def _reserve(self) -> Amount:
         share, total = SYNTHESIS_HOLDBACK_SHARE, self._total
@@ -241,11 +219,6 @@ class Ledger:
 
     def _least_usd(self) -> float:
         return limits.LEAST_GRANT_TOKENS * token_price(self._spent)
-
-    def _fits(self, available: Amount, tokens: int) -> bool:
-        if available.tokens is not None and tokens > available.tokens:
-            return False
-        return available.usd is None or 0 < available.usd >= tokens * token_price(self._spent)
 
 
 def plan_estimate(goal_bytes: int) -> int:

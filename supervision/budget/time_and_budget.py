@@ -16,8 +16,8 @@ from supervision.contract.updates import NewBudget
 class TimeAndBudget:
     """Deadline and budget of one supervisor. `now` is the run's clock; `grant` is a nested supervisor's slice.
 
-    `unfunded` is how many worker agents wait for budget that others may give back, `stopped_because` why no more work
-    may begin, whatever time is left.
+    `agents_waiting` is how many worker agents wait for budget that others may return, `stopped_because` why no more
+    work may begin, whatever time is left.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class TimeAndBudget:
         self.budget = Budget.model_construct(**grant.model_dump()) if grant else request.budget
         self.ledger = Ledger(self.budget.tokens, self.budget.usd)
         self._ceilings = Ceilings()
-        self.unfunded = 0
+        self.agents_waiting = 0
         self.stopped_because = ""
 
     @property
@@ -71,7 +71,7 @@ class TimeAndBudget:
     def shares(self, agents: int, size: float = 1.0) -> float:
         """Returns by how many the free budget is divided now: `agents` without a grant, and the supervisor itself.
 
-        `size` is how much work the one that asks has, against the mean of them all: it gets as much more or less.
+        `size` is the work of the one that asks against the mean of all; its share is as much larger or smaller.
         """
         return 1 + max(1, agents - self.ledger.open_grants) / min(max(size, 0.25), 4.0)
 
@@ -108,7 +108,7 @@ class TimeAndBudget:
         self.deadline = deadline_at - self._started_at
 
     def restart_clock(self) -> None:
-        """Lets the whole deadline begin anew: the run was reset, and the time until then is not its own."""
+        """Begins the whole deadline again: the run was reset."""
         self._started_at = self._now()
 
     def keep_within(self, ceilings: Ceilings, request: RunRequest) -> None:

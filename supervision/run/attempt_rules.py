@@ -1,4 +1,4 @@
-"""The rules after a worker agent's end: its attempt goes on or not, its subtask is tried again or not."""
+"""The rules after a worker agent's end: whether its attempt is continued, and whether its subtask is retried."""
 
 from datetime import timedelta
 from enum import Enum, auto
@@ -7,28 +7,24 @@ from supervision.base import limits
 from supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
 
 DECLINED = {ErrorKind.REFUSED, ErrorKind.CANNOT_DO}
-"""The worker agent, or the model, says that the subtask itself is the trouble: the same description fails again."""
+"""The subtask itself is the problem: the same description would fail again."""
 
 _OTHERS_DOING = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
 
 
 class AfterAgent(Enum):
-    """How an attempt goes on after its worker agent ended with a problem, or without one."""
+    """What follows in an attempt after its worker agent has ended."""
 
     END = auto()  # the attempt has ended, too
-    RETRY_FUNDED = auto()  # its grant is used up: go on from where it stood with another one
-    WAIT_PROVIDER = auto()  # the provider's breaker is open: wait, then go on from where it stood
-    WAIT_RESUME = auto()  # a person must act at the provider: wait for `resume`, then go on
+    RETRY_FUNDED = auto()  # its grant is used up: resume it with another one
+    WAIT_PROVIDER = auto()  # the provider's breaker is open: wait, then resume it
+    WAIT_RESUME = auto()  # a person must act at the provider: wait for `resume`
     FAIL_RUN = auto()  # the same, but the run has no finding to lose
 
 
-def after_agent(problem: ErrorKind | None, *, can_go_on: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
-    """Returns how the attempt goes on.
-
-    `can_go_on`: the worker agent left where it stood. `had_last_grant`: there is no more budget for it.
-    `has_finding`: the run has one, so waiting is better than failing.
-    """
-    if problem is None or problem not in RESUMABLE or not can_go_on:
+def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
+    """Returns what follows in the attempt; a run that has a finding waits rather than fails."""
+    if problem is None or problem not in RESUMABLE or not can_resume:
         return AfterAgent.END
     if problem in ACCOUNT:
         return AfterAgent.WAIT_RESUME if has_finding else AfterAgent.FAIL_RUN

@@ -22,69 +22,9 @@ from supervision.base.errors import ErrorKind
 from supervision.base.text import cut, one_line
 from supervision.contract.finding import Finding
 from supervision.contract.plan import Plan, Subtask
-from supervision.contract.progress import Counts, NestedRun
+from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
 from supervision.contract.usage import Usage
-
-
-class Readiness:
-    """The dependencies of a plan's subtasks, counted.
-
-    Of each subtask it knows whether it waits, whether it has ended, and with success: `changed` takes what changes.
-    """
-
-    def __init__(self, subtasks: list[Subtask], outcome: Callable[[str], tuple[bool, bool | None]]) -> None:
-        """`outcome` returns for an id whether it waits, and whether it succeeded; None while it has not ended."""
-        self._order = [subtask.id for subtask in subtasks]
-        self._place = {subtask_id: place for place, subtask_id in enumerate(self._order)}
-        self._depends_on = {subtask.id: subtask.depends_on for subtask in subtasks}
-        self._dependents: dict[str, list[str]] = {}
-        for subtask in subtasks:
-            for dependency in subtask.depends_on:
-                self._dependents.setdefault(dependency, []).append(subtask.id)
-        states = {subtask_id: outcome(subtask_id) for subtask_id in self._order}
-        self._waiting = {subtask_id for subtask_id, (waits, _) in states.items() if waits}
-        self._success = {subtask_id: success for subtask_id, (_, success) in states.items() if success is not None}
-        self._open: dict[str, int] = {}
-        self._succeeded: dict[str, int] = {}
-        for subtask_id, dependencies in self._depends_on.items():
-            self._open[subtask_id] = sum(dependency not in self._success for dependency in dependencies)
-            self._succeeded[subtask_id] = sum(self._success.get(dependency, False) for dependency in dependencies)
-        self._ready: list[int] = []  # places in the plan, ascending
-        self._hopeless: list[int] = []
-        for subtask_id in self._order:
-            self._sort_in(subtask_id)
-
-    def ready(self) -> Iterator[str]:
-        """Yields those that wait and whose dependencies have ended, one with success; in the order of the plan."""
-        return map(self._order.__getitem__, tuple(self._ready))
-
-    def hopeless(self) -> str | None:
-        """Returns the first that waits and whose dependencies all ended without success; None if there is none."""
-        return self._order[self._hopeless[0]] if self._hopeless else None
-
-    def changed(self, subtask_id: str, waits: bool, success: bool | None) -> None:
-        """Takes over where a subtask stands now."""
-        (self._waiting.add if waits else self._waiting.discard)(subtask_id)
-        self._sort_in(subtask_id)
-        before = self._success.get(subtask_id)
-        if before is success:
-            return
-        if success is None:
-            del self._success[subtask_id]
-        else:
-            self._success[subtask_id] = success
-        ended, succeeded = (success is not None) - (before is not None), bool(success) - bool(before)
-        for dependent in self._dependents.get(subtask_id, ()):
-            self._open[dependent] -= ended
-            self._succeeded[dependent] += succeeded
-            self._sort_in(dependent)
-
-    def _sort_in(self, subtask_id: str) -> None:
-        unblocked = subtask_id in self._waiting and not self._open[subtask_id]
-        has_ground = bool(self._succeeded[subtask_id]) or not self._depends_on[subtask_id]
-        _keep(self._ready, self._place[subtask_id], unblocked and has_ground)
-        _keep(self._hopeless, self._place[subtask_id], unblocked and not has_ground)
 
 
 def _keep(places: list[int], place: int, wanted: bool) -> None:
@@ -118,18 +58,16 @@ class Board:
         self._now = now
         self._subtasks: dict[str, Subtask] = {}
         self._reports: dict[str, SubtaskReport] = {}
-        # Kept, not counted anew: they are asked for after every event of a run.
+        # Kept up to date, because they are asked for after every event of a run.
         self._states: Counter[SubtaskState] = Counter()
         self._in_flight: Counter[str] = Counter()
         self._unfinished: dict[SubtaskState, dict[str, None]] = {"running": {}, "waiting": {}}
-        self._readiness = Readiness([], self._outcome)
         self.extend(plan)
 
     def extend(self, plan: Plan) -> None:
         """Takes over a later revision: new subtasks are added, replaced ones marked, skipped dependents wait again."""
         estimates = [subtask.estimated_tokens for subtask in plan.subtasks if subtask.estimated_tokens > 0]
         self._mean_estimate = sum(estimates) / max(1, len(estimates))
-        self._has_candidates = any(subtask.candidates > 1 for subtask in plan.subtasks)
         for subtask in plan.subtasks:
             self._subtasks[subtask.id] = subtask
             report = self._reports.get(subtask.id)
@@ -143,10 +81,19 @@ class Board:
                 report.depends_on = subtask.depends_on
             for old in subtask.replaces:
                 self._reports[old].replaced_by = subtask.id
-        self._readiness = Readiness(plan.subtasks, self._outcome)
+        self._order = [subtask.id for subtask in plan.subtasks]
+        self._place = {subtask_id: place for place, subtask_id in enumerate(self._order)}
+        self._dependents: dict[str, list[str]] = {}
+        for subtask in plan.subtasks:
+            for dependency in subtask.depends_on:
+                self._dependents.setdefault(dependency, []).append(subtask.id)
+        self._ready: list[int] = []  # places in the plan, ascending
+        self._blocked: list[int] = []
+        for subtask_id in self._order:
+            self._sort_in(subtask_id)
         for subtask_id in TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order():
             report = self._reports[subtask_id]
-            if report.state == "skipped" and not self._hopeless(report):
+            if report.state == "skipped" and not (self._is_due(report) and not self._has_ground(report)):
                 self._move(report.id, "waiting").error = None
 
     def __contains__(self, subtask_id: object) -> bool:
@@ -167,30 +114,35 @@ class Board:
         """Returns how many subtasks stand in each state."""
         return Counts.model_validate({"total": len(self._reports), **self._states})
 
-    def skip_hopeless(self) -> list[str]:
+    def ready(self) -> Iterator[str]:
+        """Yields the ids whose dependencies have ended, one with success, in the order of the plan."""
+        return map(self._order.__getitem__, tuple(self._ready))
+
+    def skip_blocked(self) -> list[str]:
         """Skips each waiting subtask whose dependencies all ended without success; returns their ids.
 
-        One success among the dependencies is enough to go on: the prompt names what is missing.
+        One success among the dependencies is enough to continue: the prompt names what is missing.
         """
         skipped: list[str] = []
-        while (subtask_id := self._readiness.hopeless()) is not None:
-            message = "none of its dependencies succeeded: " + ", ".join(self._reports[subtask_id].depends_on)
-            self._end(subtask_id, "skipped").error = _capped(
-                Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message)
-            )
-            skipped.append(subtask_id)
+        while self._blocked:
+            report = self._end(self._order[self._blocked[0]], "skipped")
+            message = "none of its dependencies succeeded: " + ", ".join(report.depends_on)
+            report.error = _capped(Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message))
+            skipped.append(report.id)
         return skipped
 
-    def _hopeless(self, report: SubtaskReport) -> bool:
-        states = [self._reports[dependency].state for dependency in report.depends_on]
-        return all(state in _ENDED for state in states) and "completed" not in states
+    def _is_due(self, report: SubtaskReport) -> bool:
+        return all(self._reports[dependency].state in _ENDED for dependency in report.depends_on)
 
-    def ready(self) -> Iterator[str]:
-        """Yields the ids that may start now, in the order of the plan.
+    def _has_ground(self, report: SubtaskReport) -> bool:
+        return not report.depends_on or any(self._completed(dependency) for dependency in report.depends_on)
 
-        A subtask is ready when all its dependencies have ended and one succeeded, or when it has none.
-        """
-        return self._readiness.ready()
+    def _sort_in(self, subtask_id: str) -> None:
+        """Lists a subtask among those that are ready, or blocked, or neither."""
+        report, place = self._reports[subtask_id], self._place[subtask_id]
+        is_due = report.state == "waiting" and self._is_due(report)
+        _keep(self._ready, place, is_due and self._has_ground(report))
+        _keep(self._blocked, place, is_due and not self._has_ground(report))
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
         """Returns the dependencies of a subtask that did not succeed."""
@@ -233,19 +185,12 @@ class Board:
             self._move(subtask_id, "running")
         self._end(subtask_id, "completed")
 
-    def show_nested(self, subtask_id: str, run: NestedRun | None) -> None:
-        """Shows a nested supervisor under the subtask that it works on."""
-        self._reports[subtask_id].nested = run
-
-    def set_gaps(self, subtask_id: str, gaps: Sequence[Gap]) -> None:
-        """Sets what the answer of a nested supervisor lacks: it is known at its end."""
-        self._reports[subtask_id].gaps = list(gaps)
-
-    def record(self, subtask_id: str, turns: int, usage: Usage) -> None:
-        """Adds what an attempt consumed, whatever became of it."""
+    def record(self, subtask_id: str, turns: int, usage: Usage, gaps: Sequence[Gap] = ()) -> None:
+        """Adds what an attempt consumed, whatever became of it, and sets what the answer of a nested run lacks."""
         report = self._reports[subtask_id]
         report.turns += turns
         report.usage += usage
+        report.gaps = list(gaps)
 
     def complete(self, subtask_id: str, finding: Finding) -> None:
         """Ends a subtask that succeeded."""
@@ -312,13 +257,9 @@ class Board:
                 del self._unfinished[before][subtask_id]
             if state in self._unfinished:
                 self._unfinished[state][subtask_id] = None
-            self._readiness.changed(subtask_id, *self._outcome(subtask_id))
+            for changed in (subtask_id, *self._dependents.get(subtask_id, ())):
+                self._sort_in(changed)
         return report
-
-    def _outcome(self, subtask_id: str) -> tuple[bool, bool | None]:
-        """Returns whether a subtask waits, and whether it succeeded; None while it has not ended."""
-        state = self._reports[subtask_id].state
-        return state == "waiting", state == "completed" if state in _ENDED else None
 
     def _count(self, role: str, change: int) -> None:
         """Counts a subtask of a role that is running, or no longer is."""
@@ -344,8 +285,6 @@ class Board:
 
     def agents(self, slots: int) -> int:
         """Returns how many worker agents the next `slots` subtasks take, running ones first; each candidate is one."""
-        if not self._has_candidates:
-            return min(slots, sum(map(len, self._unfinished.values())))
         unfinished = islice(chain(self._unfinished["running"], self._unfinished["waiting"]), slots)
         return sum(self._subtasks[subtask_id].candidates for subtask_id in unfinished)
 
@@ -372,9 +311,9 @@ _REASON_BYTES = 600
 
 
 def gaps_of(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
-    """Returns the gaps of subtasks by id; none where a completed subtask replaced the one that is missing.
+    """Returns the gaps of subtasks by id, none where a completed subtask replaced the missing one.
 
-    Of nested runs GAPS_SHOWN are listed one by one; the others are one gap for each run, with their number.
+    GAPS_SHOWN of nested runs are listed one by one; the others are one gap for each run, with their number.
     """
     own: list[Gap] = []
     below: list[Gap] = []

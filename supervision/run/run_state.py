@@ -39,11 +39,8 @@ PLAN_GAP = "plan"  # in place of a subtask's id
 class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
 
-    The parts own their fields: `board` the subtasks, `time_and_budget` the limits and what was consumed, `nested`
-    the reports of nested supervisors, `waits` the breakers and waits, `slots` how many work at a time, `trace` the
-    events. `spending` has what was consumed by role and model, `models` those that can be used. `refused` are the
-    subtasks whose model calls the provider refuses for all alike; `child_found` is True once any worker agent
-    returned a finding.
+    The parts own their fields. `rejected_subtasks` are those whose model calls the provider refuses for all alike;
+    `child_has_finding` is True once a worker agent returned a finding.
     """
 
     def __init__(
@@ -57,15 +54,15 @@ class RunState:
         self.time_and_budget = TimeAndBudget(request, now, started_at, grant)
         self.spending = Spending()
         self.models = ServingModels(now)
-        self.nested = NestedRuns()
+        self.nested = NestedRuns(self.board)
         self.waits = Waits(now, self.nested.waits)
         self.trace = Trace(now)
         self.answer = Answer()
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
-        self.refused: set[str] = set()
+        self.rejected_subtasks: set[str] = set()
         self.root_has_finding = False
-        self.child_found = False
+        self.child_has_finding = False
         self.resumes = 0
         self.own_seconds = 0.0
         self.warnings: list[str] = []
@@ -103,13 +100,13 @@ class RunState:
 
     @property
     def has_finding(self) -> bool:
-        """True once there is a finding on any level. From then on the run waits for `resume` instead of failing."""
-        return self.root_has_finding or self.child_found or self.board.has_finding or self.nested.has_finding
+        """True once there is a finding on any level: then the run waits for `resume` instead of failing."""
+        return self.root_has_finding or self.child_has_finding or self.board.has_finding or self.nested.has_finding
 
     @property
     def finding_may_come(self) -> bool:
-        """True while work is under way that may bring a finding: by anybody but the subtasks that are `refused`."""
-        return self.slots.held > 0 or not self.refused.issuperset(self.board.running())
+        """True while work is under way that may bring a finding: any but that of `rejected_subtasks`."""
+        return self.slots.held > 0 or not self.rejected_subtasks.issuperset(self.board.running())
 
     def breaker(self, role: str) -> RoleBreaker:
         """Returns the breaker of a role."""
@@ -128,7 +125,7 @@ class RunState:
         return request_id in self._seen_requests
 
     def prepared(self) -> None:
-        """Lets go of the request's content: a run may be open for days, one of many."""
+        """Drops the request's content: a Worker holds many runs, for days."""
         self.request = self.request.without_content()
 
     def keep_within(self, ceilings: Ceilings) -> None:
@@ -148,7 +145,7 @@ class RunState:
             self.warn(f"the dollar budget is not kept: the price of {model} is unknown")
 
     def restart(self) -> None:
-        """Goes on after `temporal workflow reset`, with the whole deadline anew."""
+        """Begins the deadline again after `temporal workflow reset`."""
         self.time_and_budget.restart_clock()
         self.trace.note("run_reset", deadline_at=self.time_and_budget.deadline_at.isoformat())
 
@@ -307,11 +304,7 @@ class RunState:
 
 
 def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime) -> Timing:
-    """Returns the times of a run. The supervisor's `own` seconds (planning, review, synthesis) are on every path.
-
-    Subtasks count from start to end.
-    The critical path is the longest chain of dependent subtasks: no parallelism can beat it.
-    """
+    """Returns the times of a run. The supervisor's `own` seconds (planning, review, synthesis) are on every path."""
     times = {report.id: _time(report, now) for report in reports}
     sequential = own + sum(times.values(), timedelta()).total_seconds()
     return Timing(

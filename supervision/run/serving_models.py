@@ -11,10 +11,9 @@ _LEAVING = (ErrorKind.CIRCUIT_OPEN, ErrorKind.MODEL_NOT_SERVED)
 
 @dataclass
 class Outage:
-    """A model that is away: when the time has come one piece of work calls it first, and the others follow its success.
+    """A model that is away. At `until`, or when a person resumes the run, one piece of work calls it `first`.
 
-    The time has come at `until`, or without one when a person resumes the run. `rounds` counts the calls that went
-    first in vain, `waiting` is all work that waits, `first` that which goes first.
+    The `waiting` work follows its success; `rounds` counts the first calls that failed.
     """
 
     why: str
@@ -25,10 +24,7 @@ class Outage:
 
 
 class ServingModels:
-    """The models that a run leaves out: until a time, or until a person has done something about it.
-
-    `now` is the run's clock. Work is told apart by its identity.
-    """
+    """The models that a run leaves out, until a time or a `resume`, and those in an outage. `now` is its clock."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -44,7 +40,7 @@ class ServingModels:
         return bool(chain) and self.choose(chain) in self._outages
 
     def went_away(self, model: str, work: object, why: str) -> Outage:
-        """Notes that a call found the model away. Returns the outage, in which nobody goes first as yet."""
+        """Notes that a call found the model away. Returns the outage, which has no first work yet."""
         outage = self._outages.setdefault(model, Outage(why))
         if outage.first is work:
             outage.first, outage.rounds = None, outage.rounds + 1
@@ -72,7 +68,7 @@ class ServingModels:
         return len(self._outages) < before
 
     def failed(self, model: str, chain: Sequence[str], why: ErrorKind, seconds: float) -> str:
-        """Returns the model of the chain to go on with after a call of `model` failed for good.
+        """Returns the model of the chain that comes after a call of `model` failed for good.
 
         One that is not served is left out, and one in an outage for so many seconds. A prompt too long for a window
         goes to the next model; other failures say nothing about the other models.
@@ -85,7 +81,7 @@ class ServingModels:
         self._out[model] = self._now() + timedelta(seconds=seconds) if outage else None
         return self._best(chain) or model
 
-    def bring_back(self) -> None:
+    def retry_all(self) -> None:
         """Tries all models again."""
         self._out.clear()
 

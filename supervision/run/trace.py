@@ -15,7 +15,7 @@ TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with it
 
 
 class Trace:
-    """The last TRACE_EVENTS events. `now` is the workflow's clock; numbers go on from `last_seq`."""
+    """The last TRACE_EVENTS events. `now` is the workflow's clock; numbers continue from `last_seq`."""
 
     def __init__(self, now: Callable[[], datetime], last_seq: int = 0) -> None:
         self._now = now

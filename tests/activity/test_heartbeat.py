@@ -14,7 +14,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.heartbeat import beating, show, waiting
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import DEADLY
 
 
@@ -103,8 +103,8 @@ async def works() -> None:
 async def refused(call: Call) -> bool:
     try:
         await call.attempt(works)
-    except ApplicationError as error:
-        return (error.message, error.type, error.non_retryable) == (DEADLY, ErrorKind.UNEXPECTED, True)
+    except SupervisionError as error:
+        return (error.message, error.kind) == (DEADLY, ErrorKind.UNEXPECTED)
     return False
 
 

@@ -41,12 +41,6 @@ async def test_a_shortened_answer_is_stored_whole_with_its_gaps(desk: Desk) -> N
     assert '"phase"' in await desk.read(refs.trace_ref)
 
 
-async def test_a_result_without_an_answer_keeps_none(desk: Desk) -> None:
-    gaps = [Gap(subtask_id="t1", reason="failed")]
-    publication = PublishInput(run=await desk.run_ref(), result=RunResult(gaps=gaps))
-    assert (await publish(desk, publication))[1].answer == ""
-
-
 async def test_descriptions_are_stored_as_planned_and_artifacts_as_the_findings_have_them(desk: Desk) -> None:
     artifact = ArtifactRef(name="pears.csv", ref="r")
     finding = Finding(summary="44.", text_ref=await desk.put("finding", "It is 44 pears."), artifacts=[artifact])

@@ -5,15 +5,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, SubtaskBrief
-from activities.model.prompt_fit import KnownWindows
+from activities.model.anthropic_model import AnthropicModel
 from activities.run.run_setup import GRANT_LIFETIME, ProcessFacts, RunSetupActivities
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits
-from supervision.base.store_keys import home_key
+from supervision.base.errors import SupervisionError
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.plan import Subtask
 from supervision.contract.request import RunRequest
@@ -32,18 +31,16 @@ async def prepare(
     windows: dict[str, int] | None = None,
     parent: RunRef | None = None,
     own_first_run_id: str = "",
-    namespace_id: str = "space-1",
     **fields: Any,
 ) -> RunSetup:
     facts = ProcessFacts(
+        endpoint=AnthropicModel(windows=windows, free=notice is not None),
         tools_queue="supervisor",
         model_queue="supervisor",
-        namespace_id=namespace_id,
         supervisor_model="claude-opus-5-5",
         worker_model="claude-haiku-5-5",
         model_notice=notice,
         ceilings=ceilings or Ceilings(),
-        windows=KnownWindows(windows),
     )
     request = RunRequest(**{"goal": "How large is the pear crop?", "team": team(), **fields})
     setup = RunSetupActivities(desk.store, desk.teams, facts)
@@ -56,10 +53,9 @@ async def prepare(
 
 
 async def refusal(desk: Desk, **fields: Any) -> tuple[str | None, str]:
-    with pytest.raises(ApplicationError) as caught:
+    with pytest.raises(SupervisionError) as caught:
         await prepare(desk, **fields)
-    assert caught.value.non_retryable
-    return caught.value.type, caught.value.message
+    return caught.value.kind, caught.value.message
 
 
 async def test_an_answer_schema_is_stored_for_the_synthesis(desk: Desk) -> None:
@@ -76,11 +72,6 @@ async def test_an_answer_schema_nobody_can_keep_is_refused(desk: Desk, schema: d
     kind, message = await refusal(desk, answer_schema=schema)
     assert kind == "InvalidRequest"
     assert message.startswith("answer_schema: ")
-
-
-async def test_known_prices_need_no_warning(desk: Desk) -> None:
-    setup = await prepare(desk, budget={"usd": 1.0})
-    assert not any("dollar" in warning for warning in setup.warnings)
 
 
 async def test_a_dollar_budget_that_nobody_can_count_is_refused_naming_the_models(desk: Desk) -> None:
@@ -114,12 +105,6 @@ async def test_a_toolbox_of_tools_that_do_not_exist_is_refused(desk: Desk) -> No
     kind, message = await refusal(desk, team=unequipped)
     assert kind == "InvalidRequest"
     assert message.startswith("team.toolbox: no team file has a tool 'hammer'")
-
-
-async def test_roles_of_a_later_plan_get_the_model_that_the_run_asked_for(desk: Desk) -> None:
-    setup = await prepare(desk, models={"workers": "claude-sonnet-5-5"})
-    assert setup.team.role("reader").model == "claude-sonnet-5-5"
-    assert (await desk.teams.card(setup.team_ref, "other")).role("reader").model == "claude-sonnet-5-5"
 
 
 async def test_what_is_above_the_operators_ceilings_is_refused(desk: Desk) -> None:
@@ -203,16 +188,6 @@ async def test_a_nested_supervisor_is_granted_one_level_and_no_more_time_than_th
     assert (await granted(desk, await below(desk, nested))).depth == 3
     again = await below(desk, root, models={"supervisor": "claude-sonnet-5-5"})
     assert again.grant_ref == nested.grant_ref, "every attempt at it issues the same"
-
-
-@pytest.mark.parametrize("namespace_id", ["space-1", ""])
-async def test_a_root_leaves_the_mark_of_its_namespace_and_a_nested_supervisor_none(
-    desk: Desk, namespace_id: str
-) -> None:
-    root = await prepare(desk, namespace_id=namespace_id)
-    await below(desk, root, namespace_id="space-2")
-    assert (await desk.store.find(home_key(desk.run_id, "space-1")) is not None) == bool(namespace_id)
-    assert await desk.store.find(home_key(desk.run_id, "space-2")) is None
 
 
 async def test_a_run_knows_by_its_first_run_id_that_it_was_reset(desk: Desk) -> None:

@@ -14,6 +14,7 @@ from activities.agent.tool_calls import ODD_TOOL_ATTEMPTS, ToolActivities
 from activities.contracts.packed import DependencyRef
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, arguments_sha256
+from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import ModelMessage, ModelUsage
 from activities.prompts.agent_prompts import UNKNOWN_OUTCOME
@@ -91,7 +92,7 @@ class Shop:
     ) -> ToolReply:
         """One attempt at a call, in a process of its own as far as the activity can tell."""
         used = store or self.store
-        activities = ToolActivities(used, ConversationStore(used), self._teams(used))
+        activities = ToolActivities(used, ConversationStore(used), self._teams(used), AnthropicModel())
         environment = ActivityEnvironment()
         environment.info = dataclasses.replace(environment.info, attempt=number, workflow_run_id=workflow_run_id)
         return await environment.run(activities.run_tool, request)

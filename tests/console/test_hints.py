@@ -14,7 +14,6 @@ from rich.text import Text
 from console.hints import hint, keep_connection, worker_hint
 from tests.console.conftest import GOAL, ROOT, Cli, Model
 from tests.console.transcripts import compare
-from tests.waiting import until
 
 _HINT = re.compile(r"`([^`]*(?:temporal-supervisor|starter\.py)\b[^`]*)`")
 _EVENT = re.compile(r"\d\d:\d\d:\d\d ")
@@ -75,20 +74,6 @@ async def test_the_hints_of_starting_leaving_and_reading_run_as_printed(read: Cl
     code, out = await run_as_printed(read, hints(nothing.err)[0] + " --detach")
     assert code == 0, out
     await read("cancel", out.splitlines()[0])
-
-
-async def test_the_hint_of_a_run_that_waits_for_a_person_runs_as_printed(read: Cli, standin: Model) -> None:
-    await standin.fails("hints-3/t3", status=401, type="authentication_error", message="bad key")
-    assert (await read("run", GOAL, "--id", "hints-3", "--detach")).code == 0
-
-    async def waits() -> bool:
-        return bool(json.loads((await read("status", "hints-3", "--json")).out)["waiting"])
-
-    await until(waits, 60)
-    shown = await read("status", "hints-3")
-    await standin.usual()
-    assert [command.split()[-2:] for command in await all_run(read, shown.out)] == [["resume", "hints-3"]]
-    assert (await read("result", "hints-3", "--wait")).code == 0
 
 
 async def test_the_hints_of_doctor_and_of_refusals_run_as_printed(alone: Cli) -> None:

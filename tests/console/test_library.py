@@ -47,7 +47,9 @@ async def test_it_is_listed_and_its_tool_can_be_tried_without_a_run(library: Cli
     assert tried.err == "sources: catalogue\n"
     misused = await library("tool", "library/find_books", '{"title": "Ulysses"}')
     assert misused.code == 1
+    assert misused.err.startswith("the tool failed: ")
     assert "the titles are: Emma" in misused.err
+    assert misused.err.count("\n") == 1
     schema = await library("tool", "library/find_books")
     assert '"description": "A word of the title."' in schema.out
     wrong = await library("tool", "library/find_book", "{}")
@@ -80,6 +82,9 @@ async def test_its_two_questions_are_answered(library: Cli) -> None:
     shelf = await library("run", "--team", "library", "On which shelf is Emma?")
     assert shelf.code == 0, shelf.err
     assert "shelf 3" in shelf.out, shelf.out
+    misspelled = await library("run", "--team", "libary", "--id", "misspelled", "On which shelf is Emma?")
+    assert (misspelled.code, "no team 'libary', did you mean 'library'?" in misspelled.sentence) == (2, True)
+    assert (await library("status", "misspelled")).code == 1
     fee = await library("run", "--team", "library", "What does a book cost that comes back late?")
     assert fee.code == 0, fee.err
     assert "0.20 for each day" in fee.out

@@ -12,12 +12,11 @@ from rich.text import Text
 
 from console.hints import hint
 from console.run.standstill import Standstill
-from console.view.event_lines import Line, line
-from console.view.live_view import draw, log_line
-from console.view.picture import LiveAgent, LiveCall, Picture, fitted, tree_rows
+from console.view.event_lines import Line
+from console.view.live_view import LiveAgent, LiveCall, Picture, draw, fitted, log_line, tree_rows
 from supervision.contract.progress import Counts
 from supervision.contract.result import SubtaskReport
-from supervision.contract.status import RunLimits, Status, TraceEvent, Wait
+from supervision.contract.status import RunLimits, Status, Wait
 
 NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"
 
@@ -55,13 +54,6 @@ def test_a_low_screen_keeps_the_order_and_counts_what_it_leaves_out(reports: lis
     assert len(shown) + left_out == len(tree)
     assert len(shown) <= height or left_out == 0
     assert [row for row in tree if row in shown] == shown
-
-
-def test_what_runs_stays_on_a_low_screen() -> None:
-    reports = [SubtaskReport(id=f"t{n}", state="completed") for n in range(20)]
-    reports.append(SubtaskReport(id="live", state="running"))
-    shown, _ = fitted(tree_rows(reports), 3)
-    assert "live" in [row.report.id for row in shown]
 
 
 def test_the_subtasks_of_a_nested_supervisor_stand_under_the_one_it_works_on() -> None:
@@ -175,16 +167,6 @@ def test_lines_of_events_are_safe_in_both_forms() -> None:
         assert "\x1b" not in shown
         assert "[bold]markup[/bold]" in shown
         assert ":smile:" in shown
-
-
-def test_a_wait_for_the_provider_names_its_reason() -> None:
-    event = TraceEvent(seq=1, at="2030-01-01T00:00:00+00:00", type="waiting_provider", data={"why": "no credit"})
-    assert line(event).text == "waits for `resume`: no credit"
-
-
-def test_an_event_that_has_no_wording_is_shown_as_it_is() -> None:
-    event = TraceEvent(seq=1, at="2030-01-01T00:00:00+00:00", type="new_kind", subtask_id="t1", data={"n": 1})
-    assert (line(event).text, line(event).subject) == ("new_kind {'n': 1}", "t1")
 
 
 LONG = "supervise-" + "how-did-life-expectancy-change-" * 4 + "3fa2b1"

@@ -1,15 +1,16 @@
 """Reading runs afterwards: from workers, from the server alone, from the store alone."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from console.demo import KeptWorker
-from console.run.recorded_events import recorded_events
+from console.run.full_trace import recorded_events
 from console.run.run_handle import RunHandle
-from runtime.connection import connect
+from runtime.connection import connect, namespace_id
 from runtime.server.embedded_server import EmbeddedServer
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
@@ -88,7 +89,12 @@ async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:
     assert f"{RUN}/" not in done.out
 
 
-async def test_result_and_trace_outlive_the_server(read: Cli, alone: Cli) -> None:
+async def test_result_and_trace_outlive_the_server_where_another_takes_over_its_part_of_the_store(
+    read: Cli, alone: Cli, place: Path
+) -> None:
+    (before,) = (place / "artifacts").iterdir()
+    client = await connect(address=alone.environ["TEMPORAL_ADDRESS"])
+    shutil.copytree(before, place / "artifacts" / await namespace_id(client))
     for words in (["result"], ["trace"], ["trace", "--json"]):
         done = await alone(words[0], RUN, *words[1:])
         assert done.code == 0

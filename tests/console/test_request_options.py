@@ -5,10 +5,7 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
-
 import starter
-from console.command import CommandFailed
 from console.run.request_options import _PARTS, _SAME, prepared_request
 from supervision.contract.request import RunRequest
 
@@ -39,7 +36,7 @@ def test_options_become_fields_and_others_keep_their_defaults(tmp_path: Path) ->
         effort="low",
         max_replans=0,
         subtask_timeout="5m",
-        deadline="PT1H",
+        deadline="3600",
         budget_usd=2.5,
         answer_schema=tmp_path / "schema.json",
     )
@@ -71,13 +68,6 @@ def test_attached_files_are_uploads_and_named_by_reference(tmp_path: Path) -> No
     (attachment,) = request.attachments
     assert (attachment.name, uploads) == ("notes.md", [b"# Notes"])
     assert (attachment.ref or "").startswith("uploads/")
-
-
-def test_an_answer_schema_that_is_no_object_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "schema.json").write_text("[]")
-    with pytest.raises(CommandFailed, match="must hold an object") as caught:
-        options(goal="goal", answer_schema=tmp_path / "schema.json")
-    assert caught.value.code == 2
 
 
 def test_a_plan_of_ones_own_may_be_one_that_another_run_printed(tmp_path: Path) -> None:

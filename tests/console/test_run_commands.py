@@ -2,12 +2,14 @@
 
 import asyncio
 import json
-import os
 import signal
+import sys
 from pathlib import Path
 
+from temporalio.client import Client
+
 from runtime.server.embedded_server import EmbeddedServer
-from tests.console.conftest import GOAL, Cli, Model
+from tests.console.conftest import GOAL, ROOT, Cli, Model
 from tests.console.test_hints import all_run, hints, run_as_printed
 from tests.waiting import until
 
@@ -89,7 +91,7 @@ async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -
         await terminal.until("asking for a plan")
         terminal.process.send_signal(signal.SIGINT)
         assert await terminal.ended(10) == 130
-        await terminal.until("the run goes on: ")
+        await terminal.until("the run continues: ")
         assert "Traceback" not in terminal.text
         assert terminal.text.rstrip().endswith("follow left-1`")
         (left,) = hints(terminal.text.replace("\r", ""))
@@ -117,12 +119,34 @@ async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin:
     assert (await cli("cancel", "stop-1")).code == 0
 
 
-async def test_a_failed_run_says_why_in_one_sentence_and_exits_1(cli: Cli, standin: Model) -> None:
-    await standin.fails("refused-1", status=401, type="authentication_error", message="bad key")
-    done = await cli("run", GOAL, "--id", "refused-1", "--json")
-    assert done.code == 1
-    assert json.loads(done.out)["status"] == "partial"
-    assert "ProviderAuthentication" in done.err.strip().splitlines()[-1]
+async def test_a_terminated_run_says_so_on_every_screen(cli: Cli, standin: Model) -> None:
+    await standin.fails("ended-1/t2*", stall_after=2, pings=True)
+    assert (await cli("run", GOAL, "--id", "ended-1", "--detach")).code == 0
+
+    async def half_done() -> bool:
+        counts = json.loads((await cli("status", "ended-1", "--json")).out)["counts"]
+        return bool(counts["completed"] == 1 and counts["running"] == 1)
+
+    await until(half_done, 60)
+    client = await Client.connect(cli.environ["TEMPORAL_ADDRESS"])
+    await client.get_workflow_handle("ended-1").terminate(reason="trial")
+    status = await cli("status", "ended-1")
+    assert "\n terminated · 1/3 done" in status.out
+    assert "■ t2" in status.out
+    assert status.out.splitlines()[-1] == "terminated: Terminated: trial"
+    assert json.loads((await cli("status", "ended-1", "--json")).out)["error"]["message"] == "trial"
+    assert "terminated: Terminated: trial" in (await cli("trace", "ended-1")).err
+    result = await cli("result", "ended-1", "--json")
+    assert (result.code, "terminated: trial" in result.err) == (1, True)
+    shown = json.loads(result.out)
+    assert (shown["status"], shown["subtasks"][0]["state"]) == ("partial", "completed")
+    assert "was terminated, or was pruned" in (await cli("verify", "ended-1")).sentence
+
+
+async def test_a_reader_that_leaves_early_ends_a_command_quietly(cli: Cli) -> None:
+    assert (await cli("run", GOAL, "--id", "piped-1")).code == 0
+    program = f"{sys.executable} {ROOT / 'starter.py'}"
+    assert await run_as_printed(cli, f"({program} trace piped-1; echo $? >&2) | true") == (0, "0\n")
 
 
 async def test_the_live_view_fits_its_terminal_and_shows_the_plan(cli: Cli, standin: Model) -> None:
@@ -180,21 +204,3 @@ async def test_following_outlives_the_server(base: dict[str, str], tmp_path: Pat
             await until(lambda: is_back(terminal.text.rpartition("running · ")[2]), 40)
         assert "temporalio_client" not in terminal.text
         assert terminal.process.returncode is None
-
-
-async def test_following_goes_on_when_a_killed_worker_is_replaced(cli: Cli, standin: Model) -> None:
-    await standin.slow("back-1*turn")
-    async with cli.terminal("run", GOAL, "--id", "back-1", columns=120) as terminal:
-        await terminal.until("▶ t")
-        worker = int((cli.folder / "worker.log").read_text().rsplit("pid ", 1)[1].split()[0])
-        os.kill(worker, signal.SIGKILL)
-        await standin.usual()
-        assert await terminal.ended(60) == 0
-        assert "✔ t1" in terminal.text
-
-
-async def test_two_may_follow_one_run(cli: Cli, standin: Model) -> None:
-    await standin.slow("twice-1*plan")
-    await cli("run", GOAL, "--id", "twice-1", "--detach")
-    both = await asyncio.gather(cli("follow", "twice-1"), cli("follow", "twice-1", "--json"))
-    assert [done.code for done in both] == [0, 0]

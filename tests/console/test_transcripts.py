@@ -4,13 +4,11 @@ import pytest
 from pydantic import JsonValue
 from rich.console import Console
 
-from console.commands.doctor import row_texts
-from console.commands.model_check import CheckRow
+from console.commands.doctor import CheckRow, row_texts
 from console.run.standstill import Standstill
 from console.terminal import put
 from console.view.event_lines import line
-from console.view.live_view import draw, log_line, story_rows
-from console.view.picture import LiveAgent, LiveCall, Picture
+from console.view.live_view import LiveAgent, LiveCall, Picture, draw, log_line, story_rows
 from supervision.base.errors import ErrorKind
 from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport
@@ -35,7 +33,7 @@ LATE = Standstill(
     "provider",
     ("t2", "t5"),
     "the model provider: claude-haiku-5-5 is overloaded (529: too many requests), attempt 3 in 8 s",
-    "it goes on when the provider answers; try that from here: `temporal-supervisor doctor`",
+    "it continues when the provider answers; try that from here: `temporal-supervisor doctor`",
     since=None,
 )
 ALONE = Standstill(

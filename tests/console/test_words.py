@@ -1,7 +1,8 @@
 """What screens and arguments are made of, without a server: rows, ids, limits, the words of a failure."""
 
-import argparse
 import io
+import os
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -12,29 +13,29 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 from rich.console import Console
-from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.failure.v1 import Failure, TimeoutFailureInfo
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.converter import default
 
-import worker_main
 from console.command import BAD_INPUT, CommandFailed
-from console.commands import verify_command
-from console.commands.doctor import row_texts
-from console.commands.list_commands import teams_report
-from console.commands.model_check import CheckRow
+from console.commands.doctor import CheckRow, row_texts
+from console.commands.list_commands import run_table, teams_report
 from console.commands.update_commands import new_limits
-from console.run.find_run import short_id
+from console.hints import hint
+from console.run.find_run import roots, short_id
+from console.run.pollers import gone
 from console.run.run_handle import NO_WORKER, RunHandle
 from console.run.run_outcome import Ending, RunOutcome
 from console.run.standstill import Standstill
 from console.terminal import put, wrapped
 from console.view.answer_text import answer_report
-from console.view.live_view import draw
-from console.view.picture import Picture, tree_rows
+from console.view.follow import RunPoller
+from console.view.live_view import Picture, draw
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.progress import Counts
 from supervision.contract.result import Citation, RunResult, SubtaskReport
 from supervision.contract.status import RunLimits, Status
-from tests.console.hint_sites import ROOT
+from tests.console.conftest import ROOT
 
 LONG = "supervise-how-did-life-expectancy-in-rwanda-and-botswana-change-131ca7"
 
@@ -80,12 +81,12 @@ def test_a_command_that_does_not_fit_is_a_row_of_its_own() -> None:
     assert rows == [" read it with", f"x result {LONG}", "  now"]
 
 
-def test_claims_are_named_once_with_all_that_hold_them() -> None:
-    screen = terminal(80)
+def test_claims_are_counted_by_subtask_and_not_printed_a_second_time() -> None:
+    screen = terminal(200)
     cited = [Citation(claim="It grew.", subtask_ids=ids) for ids in (["t3"], ["t1", "t3"])]
     answer_report("r", RunOutcome(0, "completed", RunResult(answer="-", citations=cited))).show(screen)
-    assert written(screen).count("It grew.") == 1
-    assert "[t3, t1] It grew." in written(screen)
+    assert "It grew." not in written(screen)
+    assert f"claims by subtask: t3 2, t1 1; {hint('verify', 'r')} shows each" in written(screen)
 
 
 def test_sources_of_cited_findings_are_listed_by_their_marks() -> None:
@@ -138,9 +139,45 @@ def test_a_missing_worker_is_said_once(notice: str, is_shown: bool) -> None:
     assert (notice in written(screen)) == is_shown
 
 
-def test_a_subtask_names_all_its_dependencies_if_it_has_several() -> None:
-    reports = [SubtaskReport(id="t1"), SubtaskReport(id="t2"), SubtaskReport(id="t3", depends_on=["t1", "t2"])]
-    assert [row.after for row in tree_rows(reports)] == [[], [], ["t1", "t2"]]
+def test_a_worker_of_this_machine_that_has_ended_serves_nothing() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    identities = [f"{process.pid}@{socket.gethostname()}", f"{os.getpid()}@{socket.gethostname()}", "1@elsewhere", "x"]
+    assert [gone(identity) for identity in identities] == [True, False, False, False]
+
+
+async def test_of_several_executions_of_one_id_the_newest_is_listed() -> None:
+    async def executions(query: str, limit: int) -> AsyncIterator[SimpleNamespace]:
+        for start in (1, 3, 2):
+            yield SimpleNamespace(id="reset", start_time=start, parent_id=None)
+
+    client: Any = SimpleNamespace(list_workflows=executions)
+    assert [run.start_time for run in await roots(client, 5)] == [3]
+
+
+async def test_a_call_whose_worker_was_lost_says_so() -> None:
+    failure = Failure(message="activity Heartbeat timeout", timeout_failure_info=TimeoutFailureInfo())
+    pending = PendingActivityInfo(attempt=2, last_failure=failure)
+    described: Any = SimpleNamespace(raw_description=SimpleNamespace(pending_activities=[pending]))
+    client: Any = SimpleNamespace(data_converter=default(), get_workflow_handle=lambda *_, **__: None)
+    call = await RunPoller(RunHandle(client, "r"))._call(described)
+    assert call is not None
+    assert call.trouble == "attempt 2, after: its Worker was lost"
+
+
+def test_a_partial_run_is_listed_as_one() -> None:
+    known: dict[str, Any] = {
+        "run_id": "r",
+        "state": "completed",
+        "phase": "done",
+        "team": "t",
+        "goal": "g",
+        "usd": None,
+    }
+    row: dict[str, Any] = {**known, "started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
+    screen = terminal(80)
+    put(screen, run_table([{**row, "status": "partial"}, {**row, "status": "completed"}], screen))
+    assert [line.split()[0] for line in written(screen).splitlines()] == ["state", "partial", "completed"]
 
 
 @pytest.mark.parametrize(
@@ -187,73 +224,12 @@ def test_limits_that_contradict_or_do_not_exist_are_refused(
     assert (refused.value.code, str(refused.value)) == (BAD_INPUT, expected)
 
 
-@pytest.mark.parametrize(
-    ("value", "goal"), [({"goal": "Why?"}, "Why?"), ({"goal": 3}, ""), ({}, ""), ("text", ""), ([], "")]
-)
-async def test_the_goal_of_any_run_is_read_from_its_input(value: Any, goal: str) -> None:
-    event = HistoryEvent()
-    event.workflow_execution_started_event_attributes.input.payloads.extend(await default().encode([value]))
-
-    async def history(page_size: int) -> AsyncIterator[HistoryEvent]:
-        yield event
-
-    handle = SimpleNamespace(fetch_history_events=history)
-    client: Any = SimpleNamespace(data_converter=default(), get_workflow_handle=lambda *_, **__: handle)
-    assert await RunHandle(client, "r").recorded_goal() == goal
-
-
-async def test_verify_takes_whatever_names_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Store:
-        async def latest_ended(self, run_id: str) -> bytes | None:
-            return b"{}" if run_id == LONG else None
-
-    class Access:
-        store = Store()
-
-        async def client(self) -> str:
-            return "client"
-
-    async def find(client: Any, given: str | None) -> str:
-        return f"{client} found {given}"
-
-    async def chain(run_id: str, store: Any) -> None:
-        verified.append(run_id)
-
-    verified: list[str] = []
-    monkeypatch.setattr(verify_command, "find_run", find)
-    monkeypatch.setattr(verify_command, "chain_report", chain)
-    access: Any = Access()
-    for given in (LONG, "131ca7", None):
-        await verify_command.verify_run(access, given)
-    assert verified == [LONG, "client found 131ca7", "client found None"]
-
-
 @pytest.mark.parametrize("program", ["starter.py", "worker_main.py"])
 def test_without_its_packages_a_program_says_what_to_do(program: str) -> None:
     done = subprocess.run([sys.executable, "-S", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "run `make setup` once, then .venv/bin/temporal-supervisor" in done.stderr
-
-
-def test_ctrl_c_ends_a_worker_that_still_waits_for_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(work: Any) -> None:
-        work.close()
-        raise KeyboardInterrupt
-
-    def ended(code: int) -> None:
-        raise SystemExit(code)
-
-    options = argparse.Namespace(roles=["workflows"], pool=None, env_file=None, debug=False)
-    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", lambda _: options)
-    for name in ("keep_private", "keep_files_private", "check_ownership"):
-        monkeypatch.setattr(worker_main, name, lambda: None)
-    monkeypatch.setattr("worker_main.telemetry.configure_log", lambda _: None)
-    monkeypatch.setattr("worker_main.asyncio.run", interrupted)
-    monkeypatch.setattr(worker_main, "exit_now", ended)
-    with pytest.raises(SystemExit) as end:
-        worker_main.main()
-    assert end.value.code == 0
 
 
 async def test_the_problems_of_a_team_stand_each_on_its_line(

@@ -7,12 +7,12 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, FailureError
 
-from activities.store.artifacts import open_store
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply
 from supervision.base.store_keys import is_grant, is_team
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text
+from tests.serving import store_of
 from tests.workflow import runs
 
 
@@ -43,8 +43,9 @@ async def test_a_worker_agent_without_a_supervisor_reads_nothing(
     client: Client, model: ScriptedModel, settings: Settings, victim: RunResult, run_id: str
 ) -> None:
     """Even with all references of a run, its grant among them, under an id as its own children have."""
-    keys = await open_store(settings.artifacts_url).list_keys(f"{run_id}/")
-    loot = worker_agent(run_id, await run_ref(settings, run_id), next(key for key in keys if is_team(key, run_id)))
+    keys = await (await store_of(client, settings.artifacts_url)).list_keys(f"{run_id}/")
+    own = await run_ref(client, settings, run_id)
+    loot = worker_agent(run_id, own, next(key for key in keys if is_team(key, run_id)))
     before = len(model.calls)
     with pytest.raises(WorkflowFailureError) as caught:
         await client.execute_workflow("WorkerAgentWorkflow", loot, id=f"{run_id}/t1/9", task_queue="supervisor")
@@ -56,10 +57,10 @@ async def test_a_worker_agent_without_a_supervisor_reads_nothing(
 async def test_a_nested_supervisor_without_a_parent_does_not_begin(
     client: Client, settings: Settings, victim: RunResult, run_id: str
 ) -> None:
-    store = open_store(settings.artifacts_url)
+    store = await store_of(client, settings.artifacts_url)
     before = await store.list_keys(f"{run_id}/")
     nested = {
-        "run": await run_ref(settings, run_id),
+        "run": await run_ref(client, settings, run_id),
         "subtask_id": "t1",
         "depth": -1000,
         "brief": {"goal_ref": f"{run_id}/goal", "plan_ref": f"{run_id}/plan", "subtask_id": "t1"},
@@ -76,9 +77,9 @@ async def test_a_nested_supervisor_without_a_parent_does_not_begin(
     assert await store.list_keys(f"{run_id}/") == before
 
 
-async def run_ref(settings: Settings, run_id: str) -> dict[str, str]:
+async def run_ref(client: Client, settings: Settings, run_id: str) -> dict[str, str]:
     """Returns what the activities of a run are given of it."""
-    store = open_store(settings.artifacts_url)
+    store = await store_of(client, settings.artifacts_url)
     keys = await store.list_keys(f"{run_id}/")
     calls = [key for key in keys if key.count("/") == 4]
     grant_ref = next(key for key in keys if is_grant(key, run_id))
@@ -95,7 +96,7 @@ async def run_ref(settings: Settings, run_id: str) -> dict[str, str]:
 async def test_a_run_with_an_id_used_before_leaves_the_first_one_as_it_was(
     client: Client, model: ScriptedModel, settings: Settings, victim: RunResult, run_id: str
 ) -> None:
-    store = open_store(settings.artifacts_url)
+    store = await store_of(client, settings.artifacts_url)
     objects = {key: await store.get(key) for key in await store.list_keys(f"{run_id}/")}
     model.play(run_id, script(plan(answer="something else")))
     second = await runs.run(client, run_id, team="lab", goal="another goal")
@@ -104,11 +105,11 @@ async def test_a_run_with_an_id_used_before_leaves_the_first_one_as_it_was(
 
 
 @pytest.mark.usefixtures("worker")
-async def test_a_rewritten_result_is_noticed(settings: Settings, victim: RunResult) -> None:
-    store = open_store(settings.artifacts_url)
+async def test_a_rewritten_result_is_noticed(client: Client, settings: Settings, victim: RunResult) -> None:
+    store = await store_of(client, settings.artifacts_url)
     assert victim.result_ref is not None
     await store.put(victim.result_ref, b'{"status": "completed", "answer": "FORGED", "usage": {}}')
-    with pytest.raises(Exception, match="somebody changed it"):
+    with pytest.raises(Exception, match="it was changed"):
         await store.get(victim.result_ref)
 
 
@@ -130,9 +131,8 @@ async def test_a_forged_report_changes_nothing(client: Client, model: ScriptedMo
     fake = {"phase": "failed", "counts": {"total": 2_000, "failed": 2_000}, "usage": {"model_calls": 9}}
     wait = {"id": "t1/1", "kind": "resume", "workflow_id": run_id, "since": "2030-01-01T00:00:00+00:00"}
     for key in ("", "guess"):
-        forged = {"subtask_id": "t1", "report_key": key}
-        await handle.signal("nested_report", {**forged, "run": fake, "waits": {"begun": [wait], "anew": True}})
-        await handle.signal("nested_request", {**forged, "number": 1, "tokens": 10**9})
+        forged = {"subtask_id": "t1", "report_key": key, "asked": 1, "tokens": 10**9}
+        await handle.signal("nested_report", {**forged, "run": fake, "waits": {"begun": [wait]}})
         terms = {"grant": {"tokens": 10**9}, "deadline_at": "2000-01-01T00:00:00Z", "root_has_finding": True}
         await handle.signal("nested_terms", {"report_key": key, **terms})
     shown = await runs.status_of(handle)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import anthropic
 import httpx2
 import pytest
 import sqlglot
@@ -22,7 +23,7 @@ from activities import guard
 from activities.agent import tool_calls
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, arguments_sha256
-from activities.model import anthropic_model, journalled_call, stream
+from activities.model import journalled_call, stream
 from activities.prompts import agent_prompts
 from activities.replies import answer_schema
 from activities.store import artifacts
@@ -50,8 +51,9 @@ from tests.corpus import test_forged_principals as principals
 from tests.corpus import test_forged_text as texts
 from tests.corpus import test_growth as growth
 from tests.corpus import test_hostages as hostages
-from tests.corpus import test_patterns as patterns
 from tests.corpus import test_raw_inputs as raw_inputs
+from tests.corpus.growth import slow_text
+from tests.corpus.patterns import all_patterns
 from tests.runtime import test_connection as connections
 from tests.runtime import test_temporal_binary as programs
 from tests.scripted_model import ScriptedModel
@@ -77,6 +79,12 @@ def gone(target: object, name: str, replacement: Any) -> Callable[[Patch], None]
 
 
 # --- cases without a run ----------------------------------------------------------------------------
+
+
+def no_pattern_of_prompts_outgrows_its_text() -> None:
+    found = [one for one in all_patterns() if one.name.startswith("activities.prompts.")]
+    assert found
+    assert [one.name for one in found if slow_text(one)] == []
 
 
 def no_payload_without_a_type_raises() -> None:
@@ -187,13 +195,13 @@ async def parsed_here(self: TableStore, sql: str, run_id: str = "") -> dict[str,
 
 def following(patch: Patch) -> None:
     """Lets the SDK's client follow redirects."""
-    plain: Any = anthropic_model._BoundedClient.__mro__[1]
+    plain: Any = anthropic.DefaultAioHttpClient.send
 
     async def send(self: Any, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        response: httpx2.Response = await plain.send(self, request, **{**options, "follow_redirects": True})
+        response: httpx2.Response = await plain(self, request, **{**options, "follow_redirects": True})
         return response
 
-    patch.setattr(anthropic_model._BoundedClient, "send", send)
+    patch.setattr(anthropic.DefaultAioHttpClient, "send", send)
 
 
 def unhashed(patch: Patch) -> None:
@@ -217,9 +225,6 @@ GUARDS = [
     Guard("grant", gone(guard, "references", lambda *_: []), no_activity_takes_a_reference_of_another_run),
     Guard("hash before the effect", gone(tool_calls, "arguments_sha256", lambda _: arguments_sha256({"to": "Ann"})),
           no_call_is_run_with_other_arguments),
-    Guard("ids of calls", gone(journalled_call, "_distinct", lambda message: message),
-          texts.test_calls_that_share_an_id_are_no_answer),
-    Guard("hash of results", unhashed, principals.test_a_rewritten_result_is_noticed),
     Guard("tags", gone(agent_prompts, "plain", str.strip), texts.test_a_finding_cannot_speak_for_another_one),
     Guard("attributes", gone(agent_prompts, "_attribute", str), texts.test_a_reason_stays_in_its_attribute),
     Guard("SQL in a child process", gone(TableStore, "query", parsed_here), no_query_is_parsed_on_the_event_loop),
@@ -228,7 +233,7 @@ GUARDS = [
           lambda patch: patch.setitem(growth.PARSERS, "first_json", growth.Parser(cubic, growth.units("{"), 1100)),
           growth.test_twice_the_text_takes_at_most_three_times_as_long, {"name": "first_json"}),
     Guard("linear patterns", gone(agent_prompts, "_OWN_TAG", re.compile(r"<(?=\s*/?\s*goal\b)")),
-          patterns.test_no_pattern_outgrows_its_text),
+          no_pattern_of_prompts_outgrows_its_text),
     Guard("redirects", following, endpoint.test_a_redirect_is_a_bad_response_and_is_not_followed, {"status": 302}),
     Guard("usage", gone(stream, "_tokens", lambda value, _: value or 0), endpoint.test_usage_that_cannot_be_is_refused,
           {"field": "input_tokens", "value": 10**9 + 1}),
@@ -252,6 +257,11 @@ GUARDS = [
           no_strangers_server_is_taken),
     Guard("markup in the Web UI", gone(web_details, "_literal", lambda text, limit: text[:limit]), no_goal_is_markup),
 ]  # fmt: skip
+GUARDS_OF_RUNS = [
+    Guard("ids of calls", gone(journalled_call, "_distinct", lambda message: message),
+          texts.test_calls_that_share_an_id_are_no_answer),
+    Guard("hash of results", unhashed, principals.test_a_rewritten_result_is_noticed),
+]  # fmt: skip
 
 
 async def run_case(guarded: Guard, fixtures: dict[str, Any]) -> None:
@@ -273,31 +283,35 @@ def red() -> Iterator[None]:
     raise AssertionError("the case is green without its guard")
 
 
+async def assert_red_without(guarded: Guard, patching: Patch, **fixtures: Any) -> None:
+    """Checks that a case fails without its guard, and passes with it; cases of other modules are tests of their own."""
+    with patching.context() as patch:
+        guarded.drop(patch)
+        with red():
+            await run_case(guarded, fixtures)
+    if guarded.case.__module__ == __name__:
+        await run_case(guarded, fixtures)
+
+
 @pytest.mark.parametrize("guarded", GUARDS, ids=lambda guarded: guarded.name)
 async def test_a_case_is_red_without_its_guard_and_green_with_it(
+    guarded: Guard, settings: Settings, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    await assert_red_without(guarded, monkeypatch, settings=settings, tmp_path=tmp_path, monkeypatch=monkeypatch)
+
+
+@pytest.mark.parametrize("guarded", GUARDS_OF_RUNS, ids=lambda guarded: guarded.name)
+async def test_a_case_with_a_run_is_red_without_its_guard(
     guarded: Guard,
     client: Client,
     model: ScriptedModel,
     settings: Settings,
     victim: RunResult,
     run_id: str,
-    tmp_path: Path,
     monkeypatch: Patch,
 ) -> None:
-    fixtures = {
-        "client": client,
-        "model": model,
-        "settings": settings,
-        "victim": victim,
-        "run_id": run_id,
-        "tmp_path": tmp_path,
-        "monkeypatch": monkeypatch,
-    }
-    with monkeypatch.context() as patch:
-        guarded.drop(patch)
-        with red():
-            await run_case(guarded, fixtures)
-    if guarded.case.__module__ == __name__:  # the others are tests of their own
-        await run_case(guarded, fixtures)
+    await assert_red_without(
+        guarded, monkeypatch, client=client, model=model, settings=settings, victim=victim, run_id=run_id
+    )
     with contextlib.suppress(RPCError):  # the case may have stopped before its run did
         await client.get_workflow_handle(run_id).terminate()

@@ -107,7 +107,7 @@ async def test_texts_that_patterns_may_choke_on_stop_no_worker_and_slow_nobody_d
     lone: Client, model: ScriptedModel, run_id: str, tmp_path: Path
 ) -> None:
     with worker_processes(lone, model.url, str(tmp_path / "artifacts"), tmp_path) as processes:
-        workers = [await processes.start() for _ in range(3)]
+        workers = await asyncio.gather(*(processes.start() for _ in range(3)))
         await honest(lone, model, f"{run_id}-warm")
         began = time.monotonic()
         await honest(lone, model, f"{run_id}-alone")
@@ -132,7 +132,7 @@ async def test_one_poisoned_worker_of_three_leaves_the_runs_to_the_others(
     lone: Client, model: ScriptedModel, run_id: str, tmp_path: Path
 ) -> None:
     with worker_processes(lone, model.url, str(tmp_path / "artifacts"), tmp_path) as processes:
-        workers = [await processes.start() for _ in range(3)]
+        workers = await asyncio.gather(*(processes.start() for _ in range(3)))
         assert await honest(lone, model, f"{run_id}-before") == "completed"
         workers[0].process.send_signal(signal.SIGSTOP)  # it takes tasks no more, and keeps what it has
         ended = await asyncio.gather(*(honest(lone, model, f"{run_id}-{number}") for number in range(8)))

@@ -269,7 +269,7 @@ REPORTS = [
 async def test_signals_before_the_first_workflow_task_are_ignored(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    sent = [(name, inputs) for name in ("nested_resume", "nested_report", "no_such_signal") for inputs in REPORTS]
+    sent = [(name, inputs) for name in ("nested_terms", "nested_report", "no_such_signal") for inputs in REPORTS]
 
     async def one(number: int, name: str, inputs: list[Payload]) -> str:
         own = f"{run_id}-{number}"
@@ -420,7 +420,7 @@ async def test_odd_queries_are_refused(client: Client, run_id: str, open_run: Op
 async def test_odd_signals_are_ignored(client: Client, run_id: str, open_run: OpenRun) -> None:
     before = await open_run.status()
     for inputs in [*([odd] for odd in ODD.values()), *REPORTS]:
-        for name in ("nested_resume", "nested_report", "no_such_signal"):
+        for name in ("nested_terms", "nested_report", "no_such_signal"):
             await signal(client, run_id, name, inputs)
         if sum(len(odd.data) for odd in inputs) > 10_000:  # one workflow task may not get more than the server sends
             await open_run.status()

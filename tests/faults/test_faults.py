@@ -23,6 +23,7 @@ from tests.faults import plays
 from tests.faults.planted import FAULTS, Fault
 from tests.faults.plays import Play
 from tests.scripted_model import ScriptedModel
+from tests.serving import store_of
 from tests.workflow import runs
 
 AT_ONCE = 16
@@ -65,11 +66,12 @@ async def endings(client: Client, model: ScriptedModel, settings: Settings, work
     """Plays all runs, some at a time; by the identity of their play."""
     every = {id(play): play for fault in FAULTS for play in (fault.honest, fault.faulty)}
     turn = asyncio.Semaphore(AT_ONCE)
+    folder = Path((await store_of(client, settings.artifacts_url)).url)
 
     async def ended(play: Play) -> Ending:
         async with turn:
             run_id = f"fault-{uuid4().hex[:12]}"
-            model.play(run_id, play.script(Path(str(settings.artifacts_url))))
+            model.play(run_id, play.script(folder))
             fields = {"max_reviews": len(play.reviews), "max_replans": 0, "deadline": "PT10M", **play.fields}
             handle = await runs.start(client, run_id, "orchard", goal=plays.GOAL, **fields)
             try:

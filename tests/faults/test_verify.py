@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from activities.store.artifacts import open_store
+from activities.store.artifacts import ArtifactStore
 from console.command import DONE, FAILED
-from console.commands.verify_command import chain_report
+from console.commands.report_commands import chain_report
 from runtime.settings import Settings
 from tests.faults.plays import NOTED, QUOTE, YEARS, Play, answering
 from tests.scripted_model import ScriptedModel
+from tests.serving import store_of
 from tests.workflow import runs
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -21,9 +22,9 @@ pytestmark = pytest.mark.usefixtures("worker")
 class Verifier:
     """Plays a run and verifies it."""
 
-    def __init__(self, client: Client, model: ScriptedModel, settings: Settings, capsys: Any) -> None:
+    def __init__(self, client: Client, model: ScriptedModel, store: ArtifactStore, capsys: Any) -> None:
         self._client, self._model, self._capsys = client, model, capsys
-        self.folder = Path(str(settings.artifacts_url))
+        self._store, self.folder = store, Path(store.url)
 
     async def play(self, run_id: str, play: Play) -> None:
         self._model.play(run_id, play.script(self.folder))
@@ -31,7 +32,7 @@ class Verifier:
 
     async def verify(self, run_id: str) -> tuple[int, dict[str, dict[str, Any]], list[str]]:
         """Returns the exit code, the claims by their text, and the problems."""
-        code = (await chain_report(run_id, open_store(self.folder))).show(as_json=True)
+        code = (await chain_report(run_id, self._store)).show(as_json=True)
         printed = json.loads(self._capsys.readouterr().out)
         return code, {link["text"]: link for link in printed["claims"]}, printed["problems"]
 
@@ -41,8 +42,10 @@ class Verifier:
 
 
 @pytest.fixture
-def verifier(client: Client, model: ScriptedModel, settings: Settings, capsys: pytest.CaptureFixture[str]) -> Verifier:
-    return Verifier(client, model, settings, capsys)
+async def verifier(
+    client: Client, model: ScriptedModel, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> Verifier:
+    return Verifier(client, model, await store_of(client, settings.artifacts_url), capsys)
 
 
 async def test_each_claim_is_traced_to_findings_and_to_the_calls_behind_them(verifier: Verifier, run_id: str) -> None:

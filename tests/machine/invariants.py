@@ -11,6 +11,7 @@ from supervision.contract.result import RunResult, SubtaskReport, Timing
 from tests.machine.playing import Ending
 from tests.machine.records import Record, Tree, tree
 from tests.machine.reset_runs import abandoned_calls, paid_again
+from tests.serving import store_of
 from tests.waiting import until
 
 FINAL = {"completed", "failed", "skipped", "cancelled"}
@@ -52,7 +53,7 @@ async def broken(client: Client, ending: Ending, artifacts: Path) -> list[str]:
     for record in records.values():
         wrong += [fault async for fault in _open_children(client, record, was_reset=ending.was_reset)]
     wrong += _wrong_spending(ending, result, records, abandoned_calls(root, before.records))
-    wrong += await paid_again(ending, artifacts)
+    wrong += await paid_again(ending, await store_of(client, artifacts))
     wrong += _late_calls(ending, records, before.records)
     return wrong
 

@@ -5,11 +5,11 @@ ledger as those of the model server: see `ScriptedModel`.
 """
 
 import time
-from dataclasses import dataclass
 from itertools import count
 from types import SimpleNamespace
 from urllib.parse import unquote
 
+from activities.model.anthropic_model import AnthropicModel
 from activities.model.call_errors import classify
 from activities.model.journalled_call import CALL_HEADER
 from activities.model.port import Json, ModelMessage, ModelRequest, ModelUsage, StreamProgress
@@ -32,13 +32,12 @@ class APIStatusError(Exception):
         self.request_id: str | None = None
 
 
-@dataclass
-class QuickModel:
-    """A LanguageModel that asks the scripts of a ScriptedModel directly."""
+class QuickModel(AnthropicModel):
+    """An endpoint that asks the scripts of a ScriptedModel directly."""
 
-    scripted: ScriptedModel
-
-    def __post_init__(self) -> None:
+    def __init__(self, scripted: ScriptedModel) -> None:
+        super().__init__()
+        self.scripted = scripted
         self._numbers = count(1)
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
@@ -73,9 +72,6 @@ class QuickModel:
     def output_schema(self, model: type[Model]) -> Json:
         """Returns a schema without content: the scripts know what to reply."""
         return {"type": "object", "title": model.__name__}
-
-    async def close(self) -> None:
-        """Has nothing to close."""
 
 
 def _body(request: ModelRequest) -> Json:

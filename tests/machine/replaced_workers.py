@@ -58,7 +58,7 @@ def impatient(cached_workflows: int, quick: ScriptedModel | None = None) -> Iter
         # Else the SDK interrupts workflows that a busy machine lets wait for two seconds, and some never go on.
         patch.setenv("TEMPORAL_DEBUG", "1")
         if quick is not None:
-            patch.setattr(worker_main, "anthropic_model", lambda settings: QuickModel(quick))
+            patch.setattr(worker_main, "model_endpoint", lambda settings: QuickModel(quick))
         logging.disable(logging.CRITICAL)  # the SDK logs a traceback of each failed attempt, which takes its time
         try:
             yield

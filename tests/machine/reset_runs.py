@@ -4,10 +4,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from urllib.parse import unquote
 
-from activities.store.artifacts import open_store
+from activities.store.artifacts import ArtifactStore
 from supervision.base.store_keys import run_prefix
 from tests.machine.playing import Ending
 from tests.machine.records import Record
@@ -28,15 +27,15 @@ def _is_copied(number: int, record: Record, last: Record) -> bool:
     return copy is not None and call.done_at is not None and copy.done_at == call.done_at
 
 
-async def paid_again(ending: Ending, artifacts: Path) -> list[str]:
+async def paid_again(ending: Ending, store: ArtifactStore) -> list[str]:
     """Returns the calls that were answered once more after the answer to the same question had been stored."""
-    stored = await _stored_at(ending.run_id, artifacts)
+    stored = await _stored_at(ending.run_id, store)
     return list(_paid_again(ending, stored))
 
 
-async def _stored_at(run_id: str, artifacts: Path) -> dict[str, list[float]]:
+async def _stored_at(run_id: str, store: ArtifactStore) -> dict[str, list[float]]:
     """Returns when the answers to each step of each workflow of a run were stored, in order."""
-    store, stored = open_store(str(artifacts)), defaultdict[str, list[float]](list)
+    stored = defaultdict[str, list[float]](list)
     for key in await store.list_keys(run_prefix(run_id)):
         if key.count("/") == 4:
             _, _, workflow_id, step, _ = key.split("/")

@@ -66,7 +66,7 @@ async def test_a_frozen_worker_dies_and_another_finishes_the_run(
     answer: str,
 ) -> None:
     workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(TEAMS), "SUPERVISOR_CACHE_DIR": str(tmp_path / "cache")}
-    both = [await workers.start(), await workers.start()]
+    both = list(await asyncio.gather(workers.start(), workers.start()))
     await start(lone_client, lone_model, run_id, tool, tmp_path / "begun")
     frozen = await dead(both)
     assert frozen.process.returncode == code

@@ -10,12 +10,11 @@ from activities.contracts.turn_contracts import TurnInput
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.journalled_call import CallName
 from activities.model.port import ModelMessage, ModelUsage, user_message
-from activities.store.artifacts import open_store
 from runtime.server.temporal_binary import find_temporal
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, status
-from tests.serving import WorkerProcesses
+from tests.serving import WorkerProcesses, store_of
 from tests.waiting import until
 from workflows.supervisor import SupervisorWorkflow
 
@@ -63,7 +62,7 @@ async def _store_answer(client: Client, workers: WorkerProcesses, run_id: str, a
     opening = Opening(system="You look things up.", model="m")
     name = CallName.of(await _asked(client, agent), "turn.1")
     assert name.run.first_run_id == run.run_id
-    store = ConversationStore(open_store(str(workers.artifacts)))
+    store = ConversationStore(await store_of(client, workers.artifacts))
     await store.save(name.key(agent), Entry(opening=opening, input=[user_message("Go.")], reply=reply))
 
 

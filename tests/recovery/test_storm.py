@@ -18,8 +18,8 @@ from tests.waiting import until
 from tests.workflow import runs
 from worker_main import serving
 
-RUNS = 50
-UNDER_WAY = 25  # when the storm begins; the others start in it
+RUNS = 24
+UNDER_WAY = 12  # when the storm begins; the others start in it
 REQUESTS = 10  # of one process to one model until its breaker is open
 PROBES = 3  # of each model that fail before the storm is over
 

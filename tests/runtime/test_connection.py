@@ -3,11 +3,14 @@
 import os
 import socket
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from temporalio.service import RPCError, RPCStatusCode
 
 from runtime import connection
-from runtime.connection import ConnectionFailed, foreign_listener, target
+from runtime.connection import ConnectionFailed, foreign_listener, namespace_id, target
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 STRANGER = os.getuid() + 1001
@@ -62,3 +65,23 @@ def test_a_strangers_server_is_not_taken_by_default(monkeypatch: pytest.MonkeyPa
     assert target("localhost:7233")["target_host"] == "localhost:7233"
     monkeypatch.setenv("TEMPORAL_ADDRESS", "localhost:7233")
     assert target()["target_host"] == "localhost:7233"
+
+
+class _Forbidden:
+    """A client whose credential may not describe its namespace."""
+
+    namespace = "ours"
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.workflow_service = SimpleNamespace(describe_namespace=self._refuse)
+
+    async def _refuse(self, *_: object, **__: object) -> None:
+        self.asked += 1
+        raise RPCError("no", RPCStatusCode.PERMISSION_DENIED, b"")
+
+
+async def test_a_namespace_that_may_not_be_described_goes_by_its_name() -> None:
+    client: Any = _Forbidden()
+    assert [await namespace_id(client), await namespace_id(client)] == ["ours", "ours"]
+    assert client.asked == 1

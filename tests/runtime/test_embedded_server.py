@@ -21,13 +21,6 @@ def private(cache: Path, db: Path | None = None, headless: bool = True) -> Embed
     return EmbeddedServer(cache=cache, shared=False, db=db, headless=headless)
 
 
-async def test_it_serves_as_soon_as_it_says_so(cache: Path) -> None:
-    async with private(cache) as info:
-        client = await Client.connect(info.address)
-        handle = await client.start_workflow("Anything", id="first", task_queue="nobody")
-        assert (await handle.describe()).status == WorkflowExecutionStatus.RUNNING
-
-
 async def test_private_servers_run_side_by_side_and_leave_nothing(cache: Path) -> None:
     async with private(cache) as one, private(cache) as other:
         assert one.address != other.address
@@ -82,14 +75,6 @@ async def test_a_run_outlives_a_killed_server_with_a_database_in_wal_mode(cache:
         assert description.status == WorkflowExecutionStatus.RUNNING
 
 
-async def test_settings_reach_the_server_with_eager_activities_on(cache: Path) -> None:
-    server = EmbeddedServer(cache=cache, shared=False, headless=True, dynamic_config={"frontend.namespaceRPS": 4321})
-    async with server as info:
-        words = psutil.Process(info.pid).cmdline()
-    assert "system.enableActivityEagerExecution=true" in words
-    assert "frontend.namespaceRPS=4321" in words
-
-
 async def test_a_shared_server_is_joined_and_outlives_who_joined_it(cache: Path) -> None:
     owner, guest = EmbeddedServer(headless=True), EmbeddedServer(headless=True)
     async with owner as first:
@@ -130,11 +115,6 @@ async def test_a_record_of_a_process_that_is_something_else_is_stale(cache: Path
     async with EmbeddedServer(headless=True) as info:
         assert info.pid != os.getpid()
         assert await running(cache) == info
-
-
-async def test_a_record_cut_in_the_middle_is_stale(cache: Path) -> None:
-    record_path(cache).write_text('{"pid": 1, "addr', encoding="utf-8")
-    assert await running(cache) is None
 
 
 async def test_a_port_taken_in_between_is_tried_again_with_another(

@@ -27,8 +27,3 @@ def test_a_process_that_stands_still_is_not_alive(tmp_path: Path) -> None:
     assert main([str(tmp_path / "alive")]) == 0
     os.utime(tmp_path / "alive", (0, 0))
     assert main([str(tmp_path / "alive")]) == 1
-
-
-def test_the_command_needs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 2
-    assert "runtime.health FILE" in capsys.readouterr().err

@@ -54,11 +54,3 @@ def test_an_unexpected_one_keeps_where_it_comes_from(error: Exception) -> None:
     assert failure.message == "odd"
     assert failure.cause.message == "'what was met'"
     assert "test_payloads.py" in failure.cause.stack_trace
-
-
-def test_an_anticipated_failure_stays_short_as_a_cause_too() -> None:
-    inner = raised(ApplicationError("away", type=ErrorKind.ARTIFACT_UNAVAILABLE))
-    outer = ValueError("odd")
-    outer.__cause__ = inner
-    cause = sent(outer).cause
-    assert (cause.message, cause.stack_trace, cause.HasField("cause")) == ("away", "", False)

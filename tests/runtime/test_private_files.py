@@ -88,19 +88,6 @@ def test_the_env_file_of_the_working_directory_is_not_read(tmp_path: Path) -> No
     assert settings.teams_dir is None
 
 
-def test_an_env_file_that_is_named_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "mine.env"
-    file.write_text(f"ANTHROPIC_BASE_URL=http://localhost:1\nANTHROPIC_API_KEY={KEY}\nSUPERVISOR_WORKER_MODEL=m\n")
-    settings = load_settings(file)
-    assert settings.anthropic_base_url == "http://localhost:1"
-    assert settings.worker_model == "m"
-
-
-def test_an_env_file_that_is_named_and_missing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"missing\.env"):
-        load_settings(tmp_path / "missing.env")
-
-
 def test_an_env_file_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "mine.env"
     file.write_text("SUPERVISOR_WORKER_MODEL=m\n")

@@ -13,19 +13,6 @@ def test_this_checkout_is_accepted() -> None:
     check_ownership()
 
 
-@pytest.mark.parametrize(
-    "owners",
-    [
-        {},
-        {"workflows": ["temporal-supervisor"], "activities": ["temporal-supervisor"]},
-        {"workflows": ["Temporal_Supervisor", "temporal.supervisor"]},
-        {"runtime": ["somebody-else"]},
-    ],
-)
-def test_no_owner_and_ourselves_are_accepted(owners: dict[str, list[str]]) -> None:
-    assert shared_with(owners) is None
-
-
 @pytest.mark.parametrize("package", ["workflows", "activities"])
 def test_another_owner_is_named(package: str) -> None:
     sentence = shared_with({package: ["temporal-supervisor", "llama-index-workflows"]})

@@ -1,8 +1,6 @@
 """Finding the `temporal` program; small shell scripts stand for the programs of other machines."""
 
-import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -70,20 +68,11 @@ def test_a_named_program_that_does_not_run_is_an_error_naming_the_variable(
         find_temporal()
 
 
-def test_a_program_on_the_path_is_used(path: Path) -> None:
-    program = script(path / "temporal", TEMPORAL)
-    assert find_temporal() == program
-
-
 def test_a_broken_program_on_the_path_is_skipped_with_a_note(path: Path, notes: list[str]) -> None:
     script(path / "temporal", "exit 127")
     cached = script(cache_dir() / "bin" / "temporal", TEMPORAL)
     assert find_temporal(notes.append) == cached
     assert notes == [f"{path}/temporal is on PATH but does not run: looking further"]
-
-
-def test_another_program_of_that_name_is_not_taken_for_it(path: Path) -> None:
-    assert not runs(script(path / "temporal", "echo temporal tables 1.0"))
 
 
 def test_without_a_program_it_is_built_once_and_kept(path: Path, notes: list[str]) -> None:
@@ -117,14 +106,6 @@ def test_a_program_of_other_sources_is_not_kept(path: Path, sources: str) -> Non
     assert not (cache_dir() / "bin" / "temporal").exists()
 
 
-def test_what_a_killed_build_left_is_cleared_away(path: Path) -> None:
-    left = cache_dir() / "bin" / "making-before"
-    script(left / "temporal", TEMPORAL)
-    fake_go(path)
-    find_temporal()
-    assert sorted(item.name for item in left.parent.iterdir()) == ["temporal", "temporal.lock"]
-
-
 def fake_download(monkeypatch: pytest.MonkeyPatch, version: str) -> list[Path]:
     """The SDK's download leaves a program of that version; the folders that it was asked to fill."""
     asked = []
@@ -135,14 +116,6 @@ def fake_download(monkeypatch: pytest.MonkeyPatch, version: str) -> list[Path]:
 
     monkeypatch.setattr(temporal_binary, "download", download)
     return asked
-
-
-def test_with_go_nothing_is_downloaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = fake_download(monkeypatch, temporal_binary.VERSION)
-    fake_go(path)
-    find_temporal()
-    assert asked == []
-    assert temporal_binary.GO_PACKAGE.endswith(f"@v{temporal_binary.VERSION}")
 
 
 def test_without_go_the_pinned_version_is_downloaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,38 +131,11 @@ def test_a_download_of_another_version_is_not_used(path: Path, monkeypatch: pyte
     assert not (cache_dir() / "bin" / "temporal").exists()
 
 
-async def test_the_download_names_its_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    options: dict[str, object] = {}
-
-    async def start_local(**given: object) -> None:
-        options.update(given)
-        raise RuntimeError("offline")
-
-    monkeypatch.setattr("temporalio.testing.WorkflowEnvironment.start_local", start_local)
-    assert await asyncio.to_thread(temporal_binary.download, tmp_path) == []
-    assert options["dev_server_download_version"] == f"v{temporal_binary.VERSION}"
-
-
 @pytest.mark.parametrize("version", ["go1.22.1", "devel", ""])
 def test_without_a_usable_go_the_error_says_what_to_install(path: Path, version: str) -> None:
     fake_go(path, version=version)
     with pytest.raises(TemporalNotFound, match=r"Temporal CLI .* Go 1\.23 .* SUPERVISOR_TEMPORAL"):
         find_temporal()
-
-
-def test_a_build_tells_how_it_goes(path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = path / "gate"
-    fake_go(path, install=f'while [ ! -e "{gate}" ]; do :; done')
-    monkeypatch.setattr("runtime.server.temporal_binary.BUILD_REPORT", timedelta(milliseconds=50))
-
-    def note(line: str) -> None:
-        notes.append(line)
-        if "compiling" in line:
-            gate.touch()
-
-    temporal_binary.build(str(path / "go"), path, note)
-    assert notes[-1].startswith("building temporal: ")
-    assert notes[-1].endswith(" s, compiling")
 
 
 def test_the_cache_folder_is_named_or_follows_the_desktop_specification(

@@ -4,16 +4,12 @@ import io
 import logging
 import subprocess
 import sys
-import threading
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from runtime import telemetry
 from runtime.telemetry import TRACES_LOST, CleanLines, ShortLines
-from supervision.base import limits
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,7 +77,8 @@ def test_what_the_core_says_of_cancelled_activities_is_left_out(written: io.Stri
     handler.addFilter(ShortLines())
     core.addHandler(handler)
     core.warning("Activity not found on completion. TaskToken(CiQw...)")
-    core.warning("gRPC call poll_workflow_task_queue retried 6 times error=Status { code: Unavailable }")
+    for call in ("poll_workflow_task_queue", "poll_activity_task_queue"):  # one outage
+        core.warning(f"gRPC call {call} retried 6 times error=Status {{ code: Unavailable }}")
     assert written.getvalue() == (
         "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then\n"
     )
@@ -96,19 +93,6 @@ def test_a_collector_that_takes_no_traces_is_told_once(written: io.StringIO) -> 
         exporter.warning("Transient error %s, retrying in 0.9 s", "connection refused")
         exporter.error("Failed to export spans batch due to timeout, max retries or shutdown.")
     assert written.getvalue() == f"{TRACES_LOST}\n"
-
-
-def test_nobody_waits_long_for_traces_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "TRACES_WAIT", timedelta(milliseconds=10))
-    taken = threading.Event()
-
-    def away() -> None:
-        taken.wait(60)
-
-    assert not telemetry._in_time(away)
-    taken.set()
-    monkeypatch.setattr(limits, "TRACES_WAIT", timedelta(seconds=60))
-    assert telemetry._in_time(away)
 
 
 def test_a_worker_without_a_server_says_at_once_that_it_waits(tmp_path: Path) -> None:
@@ -127,5 +111,6 @@ def test_a_worker_without_a_server_says_at_once_that_it_waits(tmp_path: Path) ->
     finally:
         worker.kill()
         worker.communicate()
-    assert line.startswith("no Temporal server at 127.0.0.1:1 (connection refused): start one with `make serve`")
+    assert line.startswith("no Temporal server at 127.0.0.1:1 (connection refused): start one with `")
+    assert "temporal-supervisor serve`, or set TEMPORAL_ADDRESS" in line
     assert line.rstrip().endswith("trying again for 60 s")

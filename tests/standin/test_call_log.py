@@ -1,7 +1,6 @@
 """The ledger says what was paid for, and who left early."""
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -27,12 +26,6 @@ async def test_an_answered_call_has_two_lines_with_the_same_number(served: Serve
     assert received["at"] <= answered["at"]
 
 
-async def test_the_file_holds_the_same_lines_at_once(served: Served) -> None:
-    await served.ask()
-    entries = await served.ended_calls()
-    assert [json.loads(line) for line in served.ledger_file.read_text().splitlines()][-2:] == entries
-
-
 async def test_a_failure_is_a_failure(served: Served) -> None:
     await served.fault({"cut_after": 4})
     with pytest.raises(Exception, match="."):
@@ -50,10 +43,3 @@ async def test_a_client_that_leaves_is_noticed_at_once(served: Served, fault: di
     entries = await until(served.ledger, lambda entries: len(entries) == 2)
     assert asyncio.get_running_loop().time() - left < 0.5
     assert events(entries) == ["received", "aborted"]
-
-
-async def test_reset_forgets_the_entries(served: Served) -> None:
-    await served.ask()
-    await served.ended_calls()
-    await served.http.post("/reset")
-    assert await served.ledger() == []

@@ -1,6 +1,5 @@
 """Every scripted fault as the real client sees it."""
 
-import asyncio
 from typing import Any
 
 import anthropic
@@ -34,24 +33,10 @@ async def test_rules_match_the_decoded_call(served: Served) -> None:
     await served.ask(extra_headers={"x-supervisor-call": "run%20%C3%A9/plan.1.1"})
 
 
-async def test_an_html_body_has_no_error_type(served: Served) -> None:
-    await served.fault({"status": 502, "garbage": "<html>Bad Gateway</html>"})
-    with pytest.raises(anthropic.InternalServerError) as caught:
-        await served.ask()
-    assert caught.value.type is None
-    assert "Bad Gateway" in str(caught.value.body)
-
-
 async def test_a_cut_stream_is_a_protocol_error(served: Served) -> None:
     await served.fault({"cut_after": 3})
     with pytest.raises(httpx2.RemoteProtocolError):
         await served.ask()
-
-
-async def test_a_cut_whole_reply_is_a_connection_error(served: Served) -> None:
-    await served.fault({"cut_after": 0})
-    with pytest.raises((anthropic.APIConnectionError, httpx2.RemoteProtocolError)):
-        await served.client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}])
 
 
 async def test_a_stall_without_pings_runs_into_the_read_timeout(served: Served) -> None:
@@ -112,18 +97,6 @@ async def test_a_scripted_reply_arrives_as_it_was_written(served: Served) -> Non
     reply = await served.ask()
     assert [block.to_dict(mode="json") for block in reply.content] == content
     assert (reply.stop_reason, reply.usage.input_tokens, reply.usage.output_tokens) == ("tool_use", 11, 22)
-
-
-async def test_delays_come_before_the_headers_and_between_the_pieces(served: Served) -> None:
-    loop = asyncio.get_running_loop()
-    await served.fault({"delay_ms": 200, "chunk_delay_ms": 30, "reply": "x" * 24 * 10})
-    began = loop.time()
-    body = {"model": "m", "max_tokens": 900, "stream": True, "messages": [{"role": "user", "content": "x"}]}
-    async with served.http.stream("POST", "/v1/messages", json=body) as reply:
-        headers = loop.time() - began
-        await reply.aread()
-    assert headers >= 0.2
-    assert loop.time() - began >= 0.2 + 0.3 * 0.9
 
 
 async def test_a_wrong_configuration_is_refused_and_changes_nothing(served: Served) -> None:

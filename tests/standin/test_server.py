@@ -65,13 +65,6 @@ async def test_a_stream_brings_text_in_small_pieces_and_ends_with_usage(served: 
     assert FOOTER in text_of(message)
 
 
-async def test_without_streaming_the_same_text_comes_as_one_object(served: Served) -> None:
-    messages: Any = [{"role": "user", "content": "Tell me about gear wheels."}]
-    whole = await served.client.messages.create(model="claude-opus-5-5", max_tokens=1000, messages=messages)
-    assert text_of(whole) == text_of(await served.ask("Tell me about gear wheels."))
-    assert whole.model == "claude-opus-5-5"
-
-
 async def test_tools_are_called_and_their_results_are_the_answer(served: Served) -> None:
     question: Any = {"role": "user", "content": "<subtask>Find the harbour of Port Vell</subtask>"}
     asked = await served.ask(messages=[question], tools=[WEATHER])
@@ -93,12 +86,6 @@ async def test_a_schema_gets_json_that_fits_it(served: Served) -> None:
     }
     reply = await served.ask(output_config={"format": {"type": "json_schema", "schema": schema}})
     assert json_of(reply) == {"verdict": "good", "score": 3}
-
-
-async def test_a_forced_tool_is_filled_like_a_schema(served: Served) -> None:
-    choice: Any = {"type": "tool", "name": "look_up"}
-    reply = await served.ask("<goal>Where is it?</goal>", tools=[WEATHER], tool_choice=choice)
-    assert [block.type for block in reply.content] == ["tool_use"]
 
 
 async def test_the_output_is_cut_at_max_tokens(served: Served) -> None:

@@ -12,8 +12,8 @@ from supervision.contract.result import Gap
 from supervision.results.answer import Answer
 from supervision.run.run_state import RunState
 from tests.unit.shapes import START, Clock
-from workflows.child_contracts import NestedResult
-from workflows.nested.nested_result import NESTED_GAPS, as_agent_result, nested_result
+from workflows.children.child_contracts import NestedResult
+from workflows.children.nested_result import NESTED_GAPS, as_agent_result, nested_result
 
 ANSWER = Answer("The pears weigh 3 kg.", "run/outputs/answer")
 FINDINGS = Answer("t1 found 3 kg.", "run/outputs/answer", is_findings=True)

@@ -20,7 +20,7 @@ def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         lengths.append(seconds)
 
     monkeypatch.setattr(workflow, "now", lambda: NOW)
-    monkeypatch.setattr(dispatch, "_sleep", sleep)
+    monkeypatch.setattr(workflow, "sleep", sleep)
     return lengths
 
 

@@ -10,7 +10,7 @@ from temporalio.client import Client, WorkflowHistory
 from supervision.base import limits
 from tests.replay.replaying import OURS, outline, refused
 
-OF_ONE_RUN = 8
+OF_ONE_RUN = 4
 _NO_PAUSE = timedelta()
 _AS_TESTED = {**vars(limits), "ATTEMPT_PAUSE": _NO_PAUSE}
 _replayed_later: set[str] = set()
@@ -26,6 +26,18 @@ def short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a failed attempt be followed by the next one at once."""
     monkeypatch.setattr(limits, "ATTEMPT_PAUSE", _NO_PAUSE)
+
+
+@pytest.fixture
+def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a run that can do nothing until its deadline have one of two seconds."""
+    monkeypatch.setattr(limits, "MIN_DEADLINE", timedelta(seconds=2))
+
+
+@pytest.fixture
+def time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps most of a deadline for the answer: work may end soon, and the answer still has its time."""
+    monkeypatch.setattr(limits, "SYNTHESIS_RESERVE_SHARE", 0.8)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -68,8 +80,9 @@ def own_models(run_id: str) -> dict[str, str]:
 
 @pytest.fixture
 def short_outages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds in place of half minutes; an outage of a second is long."""
-    monkeypatch.setattr(limits, "BREAKER_COOLDOWN", timedelta(seconds=0.8))
-    monkeypatch.setattr(limits, "CIRCUIT_RETRY_BELOW", timedelta(seconds=1))
-    monkeypatch.setattr(limits, "PROVIDER_PAUSE", timedelta(seconds=1))
+    """Tenths of seconds in place of half minutes; an outage of half a second is long."""
+    monkeypatch.setattr(limits, "BREAKER_COOLDOWN", timedelta(seconds=0.4))
+    monkeypatch.setattr(limits, "CIRCUIT_RETRY_BELOW", timedelta(seconds=0.5))
+    monkeypatch.setattr(limits, "PROVIDER_PAUSE", timedelta(seconds=0.3))
+    monkeypatch.setattr(limits, "PROVIDER_PAUSE_MAX", timedelta(seconds=0.5))
     monkeypatch.setattr(limits, "MODEL_RETRY_INITIAL", timedelta(seconds=0.1))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
+from supervision.base import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status
+from supervision.contract.updates import ExtendLimits
 from tests.scripted_model import Call, ScriptedModel
+from tests.waiting import until
 from workflows.supervisor import SupervisorWorkflow
 
 Handle = WorkflowHandle[SupervisorWorkflow, RunResult]
@@ -47,6 +51,15 @@ def partial_result(error: ApplicationError) -> RunResult:
     return RunResult.model_validate(error.details[0])
 
 
+async def end_soon(handle: Handle, seconds: float = 0.5, *, work: bool = True) -> None:
+    """Moves a run's deadline so near that so much is left to its work on subtasks, or else until its very end."""
+    shown = await status_of(handle)
+    began = datetime.fromisoformat(shown.deadline_at) - timedelta(seconds=shown.limits.deadline_seconds)
+    end = datetime.now(UTC) - began + timedelta(seconds=seconds)
+    share = 1 - limits.SYNTHESIS_RESERVE_SHARE if work else 1
+    await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=end / share))
+
+
 # --- queries --------------------------------------------------------------------------------------------
 
 
@@ -68,6 +81,18 @@ async def is_in(handle: Handle, state: str, subtask_id: str) -> bool:
 async def roles(handle: Handle) -> dict[str, str]:
     """Returns the roles of a run's subtasks, by id."""
     return {subtask.id: subtask.role for subtask in (await status_of(handle)).subtasks}
+
+
+async def waiting_status(handle: Handle) -> Status:
+    """Returns the status of a run that shows that it waits for its provider: a later one may show the next try."""
+    seen: list[Status] = []
+
+    async def waits() -> bool:
+        seen.append(await status_of(handle))
+        return seen[-1].flags.waiting_provider
+
+    await until(waits)
+    return seen[-1]
 
 
 async def waits_for_provider(handle: Handle) -> bool:

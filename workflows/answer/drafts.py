@@ -9,10 +9,9 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import SupervisionError
     from supervision.contract.result import SubtaskReport
-    from workflows.background import BackgroundTask
     from workflows.calls.asking import ask
     from workflows.calls.finding_refs import as_refs, estimate
-    from workflows.run_context import RunContext
+    from workflows.run_context import BackgroundTask, RunContext
 
 
 class Drafts(BackgroundTask):

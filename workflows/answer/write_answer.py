@@ -21,9 +21,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.drafts import Drafts
     from workflows.calls import run_calls
     from workflows.calls.asking import ask
+    from workflows.calls.failures import CallFailed
     from workflows.calls.finding_refs import as_refs, estimate, shown
     from workflows.calls.judge_calls import choose_answer
-    from workflows.failures import CallFailed
     from workflows.run_context import RunContext
 
 _EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a second one is no accident

@@ -1,15 +1,15 @@
-"""How workflows call activities: queue, timeouts, retries and the label that the Web UI shows, in one place.
+"""How workflows call activities: queue, timeouts, retries, and the label in the Web UI.
 
-Every call returns a reply, or raises CallFailed, or asyncio.CancelledError: no failure of Temporal's own gets further.
+Every call returns a reply, or raises CallFailed or asyncio.CancelledError.
 
-Model calls get the whole time that the run has left, because a shorter limit would cut calls in flight and pay
-for them again; one attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
+Model calls get all the time that the run has left: a shorter limit would cut calls in flight and pay for them again.
+One attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -28,12 +28,19 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.base import Model
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
-    from workflows.background import let_ready_tasks_finish
-    from workflows.failures import CallCancelled, CallFailed, Paid, cancelled, details_of, problem_of
+    from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
+    from workflows.run_context import let_ready_tasks_finish
+
+
+class Paid(Protocol):
+    """A reply to a model call, with what it consumed."""
+
+    usage: Usage
 
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Paid)
+Book = Callable[[Usage], None]
 
 # Errors that say of themselves that they are lasting are not listed. These are raised where they cannot: by the SDK
 # (an input that does not fit the activity has no type) and by servers, for what no other attempt changes.
@@ -48,26 +55,22 @@ _MODEL_RETRY = RetryPolicy(
 _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
 
 
-# --- Model calls ----------------------------------------------------------------------------------
-
-
-async def answer_to(question: Question[C, R], call: C, expires_at: datetime, queue: str) -> R:
+async def answer_to(question: Question[C, R], call: C, expires_at: datetime, queue: str, book: Book) -> R:
     """Returns the reply to a question of the supervisor's."""
     _step, _work, summary, max_tokens = call.terms
-    return await _model_call(question.name, call, question.reply, summary, max_tokens, expires_at, queue)
+    return await _model_call(question.name, call, question.reply, summary, max_tokens, expires_at, queue, book)
 
 
-async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue: str) -> TurnReply:
+async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue: str, book: Book) -> TurnReply:
     """Returns the reply to one model call of a worker agent."""
     summary = f"{payload.role}, turn {turn}"
-    return await _model_call("call_model", payload, TurnReply, summary, payload.max_tokens, expires_at, queue)
+    return await _model_call("call_model", payload, TurnReply, summary, payload.max_tokens, expires_at, queue, book)
 
 
 async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
-    """Returns the output of one tool call.
+    """Returns the output of one tool call, tried until a Worker has the store and the team of the run.
 
-    It is tried until there is a Worker with the store and the team of the run; how often the tool itself may begin is
-    the activity's to count.
+    How often the tool itself may begin is the activity's to count.
     """
     summary = label(f"{payload.call.name}: {payload.call.preview}", limits.LINE_BYTES)
     return await reply_of(
@@ -81,15 +84,6 @@ async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
             summary=summary,
         )
     )
-
-
-# --- What all of them share -----------------------------------------------------------------------
-
-
-def _priority() -> Priority:
-    """Behind a rate limit runs take turns, whatever their size; nested supervisors share their root's turn."""
-    info = workflow.info()
-    return Priority(fairness_key=fairness_key(info.root.workflow_id if info.root else info.workflow_id))
 
 
 async def reply_of(call: Awaitable[T]) -> T:
@@ -110,11 +104,15 @@ async def _model_call(
     max_tokens: int,
     expires_at: datetime,
     queue: str,
+    book: Book,
 ) -> P:
     """Returns the reply to a model call; its problem is of a kind that the work which needs the call can end with.
 
-    Raises CallCancelled at once when it is cancelled; a reply that comes all the same is paid.
+    `book` gets what it consumed, whatever becomes of it: a cancelled call ends at once, and a reply that comes all
+    the same is paid.
     """
+    info = workflow.info()
+    root_id = info.root.workflow_id if info.root else info.workflow_id
     call: workflow.ActivityHandle[P] = workflow.start_activity(
         activity,
         payload,
@@ -126,18 +124,21 @@ async def _model_call(
         heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
         retry_policy=_MODEL_RETRY,
         summary=summary,
-        priority=_priority(),
+        priority=Priority(fairness_key=fairness_key(root_id)),  # behind a rate limit runs take turns, as whole trees
         # Not awaited, but the reply to a call that was answered meanwhile is not dropped.
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
     try:
         # Shielded: the SDK drops the result of a call that is cancelled in the workflow task that brings it.
-        return await reply_of(asyncio.shield(call))
+        answer = await reply_of(asyncio.shield(call))
     except asyncio.CancelledError:
         await let_ready_tasks_finish()
-        if not call.done():
+        if call.done():
+            _book_reply(call, book)
+        else:
             call.cancel()
-        raise CallCancelled(call) from None
+            call.add_done_callback(lambda call: _book_reply(call, book))
+        raise
     except CallFailed as failed:
         problem = failed.problem
         if problem.type is ErrorKind.TIMEOUT:
@@ -147,20 +148,22 @@ async def _model_call(
         else:
             message = problem.message
         details = _details(failed.__cause__)
-        raise CallFailed(
-            Problem(type=call_kind(problem.type), message=message), _breaker_seconds(details), _spent(details)
-        ) from failed
+        remaining = details.get("remaining")  # of the time that the provider's breaker stays open
+        seconds = float(remaining) if isinstance(remaining, (int, float)) else 0.0
+        book(_spent(details))
+        raise CallFailed(Problem(type=call_kind(problem.type), message=message), seconds) from failed
+    book(answer.usage)
+    return answer
+
+
+def _book_reply(call: "asyncio.Future[P]", book: Book) -> None:
+    if not call.cancelled() and call.exception() is None:
+        book(call.result().usage)
 
 
 def _details(error: BaseException | None) -> dict[str, JsonValue]:
     details = details_of(error) if isinstance(error, FailureError) else None
     return details if isinstance(details, dict) else {}
-
-
-def _breaker_seconds(details: dict[str, JsonValue]) -> float:
-    """Returns how long a provider's breaker stays open."""
-    remaining = details.get("remaining")
-    return float(remaining) if isinstance(remaining, (int, float)) else 0.0
 
 
 def _spent(details: dict[str, JsonValue]) -> Usage:

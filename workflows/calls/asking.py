@@ -1,6 +1,6 @@
 """A supervisor's questions to its model: within budget and time, through outages, to the next model of its chain."""
 
-import asyncio
+from functools import partial
 
 from temporalio import workflow
 
@@ -10,14 +10,13 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.ledger import SUPERVISOR
     from supervision.contract.usage import Usage
     from workflows.calls.activity_calls import answer_to
-    from workflows.failures import CallCancelled, CallFailed
+    from workflows.calls.failures import CallFailed
     from workflows.run_context import RunContext
 
 
 async def ask(context: RunContext, question: Question[C, R], call: C, tokens: int, *, last: bool = False) -> R:
-    """Returns the reply to a question; `tokens` is what it may take.
+    """Returns the reply to a question that may take so many `tokens`; the `last` one may use all budget and time left.
 
-    The `last` one writes the answer: it may use all that is left, of the budget and of the time.
     Raises SupervisionError if the budget has no room for it, the deadline comes first, or it failed for good.
     """
     budget, name = context.state.time_and_budget, call.terms.work
@@ -49,31 +48,23 @@ async def ask_or_warn(context: RunContext, question: Question[C, R], call: C, to
 
 
 async def _patiently(context: RunContext, question: Question[C, R], call: C, last: bool, work: object) -> R:
-    """Repeats a call through outages, waits for `resume`, and deadlines that were extended while it ran.
-
-    Another model of the chain takes over where there is one that can.
-    """
+    """Repeats a call through outages and extended deadlines, with the next model of the chain where one can."""
     state, name = context.state, call.terms.work
     model = state.models.choose(context.models)
     while True:
         await context.wait_for_model(name, model, work, last=last)
         expires_at = context.expires_at(last)
         try:
-            addressed = _addressed(context, call, model)
-            reply = await answer_to(question, addressed, expires_at, context.setup.model_queue)
+            addressed, book = _addressed(context, call, model), partial(_book, context, model)
+            reply = await answer_to(question, addressed, expires_at, context.setup.model_queue, book)
             context.model_answered(model, work)
-            _book(context, model, reply.usage)
             context.written_by[reply.head] = model
             following = state.models.following(context.models, model)
             if reply.refusal is None or following is None:
                 return reply
             state.trace.note("model_replaced", work=name, model=model, by=following, why="it refused")
             model = following
-        except CallCancelled as cancelled:
-            cancelled.when_answered(lambda model, usage: _book(context, model, usage), model)
-            raise asyncio.CancelledError from cancelled
         except CallFailed as failed:
-            _book(context, model, failed.usage)
             problem = failed.problem
             following = state.models.failed(model, context.models, problem.type, failed.retry_after)
             if following != model:
@@ -95,7 +86,7 @@ def _book(context: RunContext, model: str, usage: Usage) -> None:
 
 
 def _addressed(context: RunContext, call: C, model: str) -> C:
-    """Returns the call as that model gets it; what another one has begun it does not go on with."""
+    """Returns the call as that model gets it; a conversation that another model began is not continued."""
     changes: dict[str, str | None] = {"model": model}
     head = getattr(call, "head", None)
     if head is not None and context.written_by.get(head, model) != model:

@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
 
 
 def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[DependencyRef]:
-    """Returns the findings of those reports that have one. Their weight comes from the board."""
+    """Returns the findings of those reports that have one, weighted by the board."""
     return [
         DependencyRef(
             subtask_id=report.id,

@@ -21,9 +21,7 @@ async def select(context: RunContext, subtask_id: str, findings: list[tuple[str,
     refs = as_refs(
         [SubtaskReport(id=subtask_id, role=role, state="completed", finding=finding) for role, finding in findings]
     )
-    reply = await _judge(context, "select", context.state.board.subtask(subtask_id).description, refs)
-    choice = reply.choice if reply and reply.choice is not None and reply.choice < len(findings) else 0
-    reason = reply.resolution if reply else ""
+    choice, reason = await _chosen(context, context.state.board.subtask(subtask_id).description, refs)
     context.state.trace.note("candidate_chosen", subtask_id, choice=choice + 1, of=len(findings), reason=reason)
     return choice
 
@@ -31,11 +29,16 @@ async def select(context: RunContext, subtask_id: str, findings: list[tuple[str,
 async def choose_answer(context: RunContext, reports: list[SubtaskReport]) -> int:
     """Returns the index of the finding that answers the goal best; 0 if the judge has no choice."""
     question = "Each candidate is an answer to the whole goal. Choose the one that answers it best."
-    reply = await _judge(context, "select", question, as_refs(reports, context.state.board))
-    choice = reply.choice if reply and reply.choice is not None and reply.choice < len(reports) else 0
-    reason = reply.resolution if reply else ""
+    choice, reason = await _chosen(context, question, as_refs(reports, context.state.board))
     context.state.trace.note("answer_chosen", reports[choice].id, choice=choice + 1, of=len(reports), reason=reason)
     return choice
+
+
+async def _chosen(context: RunContext, question: str, findings: list[DependencyRef]) -> tuple[int, str]:
+    """Returns the index of the judge's choice, and its reason."""
+    reply = await _judge(context, "select", question, findings)
+    choice = reply.choice if reply and reply.choice is not None and reply.choice < len(findings) else 0
+    return choice, reply.resolution if reply else ""
 
 
 async def resolve(context: RunContext, conflict: Contradiction) -> str:

@@ -1,4 +1,4 @@
-"""The calls about a run and its children: free and repeatable."""
+"""The calls about a run and its children; they cost nothing and may be repeated."""
 
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
@@ -27,7 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.queues import pool_queue
     from supervision.contract.status import TraceEvent
     from workflows.calls.activity_calls import LASTING, reply_of
-    from workflows.failures import CallFailed
+    from workflows.calls.failures import CallFailed
 
 T = TypeVar("T")
 
@@ -46,14 +46,14 @@ async def prepare_run(payload: SetupInput) -> RunSetup:
 
 async def adopt_finding(payload: AdoptInput) -> AdoptReply:
     """Returns a finding as the answer, word for word."""
-    summary = "take the finding as the answer"
-    return await _with_store(PublishingActivities.adopt_finding, limits.PUBLISH_TIMEOUT, summary, payload)
+    activity = PublishingActivities.adopt_finding
+    return await _with_store(activity, limits.PUBLISH_TIMEOUT, "take the finding as the answer", payload)
 
 
 async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:
     """Stores the whole result and trace."""
-    summary = "store result and trace"
-    return await _with_store(PublishingActivities.publish_result, limits.PUBLISH_TIMEOUT, summary, payload, trace)
+    activity = PublishingActivities.publish_result
+    return await _with_store(activity, limits.PUBLISH_TIMEOUT, "store result and trace", payload, trace)
 
 
 async def _with_store(

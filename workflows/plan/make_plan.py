@@ -15,10 +15,9 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.strategy import StrategyName
     from supervision.results.success_rule import importance, reachable
     from supervision.run.events import plan_accepted
-    from workflows.background import BackgroundTask
     from workflows.calls.asking import ask
     from workflows.calls.finding_refs import notes
-    from workflows.run_context import RunContext
+    from workflows.run_context import BackgroundTask, RunContext
 
 
 class Replanning(BackgroundTask):

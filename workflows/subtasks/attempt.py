@@ -18,14 +18,12 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
-    from workflows.background import stop_all
     from workflows.calls.finding_refs import as_refs, shown
     from workflows.calls.judge_calls import select
-    from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
-    from workflows.run_context import RunContext
+    from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
+    from workflows.run_context import RunContext, stop_all
     from workflows.subtasks.assignment import Assignment
-    from workflows.subtasks.child_runs import AttemptOutcome, Booked, stopped
-    from workflows.subtasks.children import run_nested, run_worker_agent
+    from workflows.subtasks.child_runs import run_nested, run_worker_agent
 
 
 class _Funding(NamedTuple):
@@ -35,32 +33,39 @@ class _Funding(NamedTuple):
     last: bool
 
 
-async def run_attempt(context: RunContext, subtask_id: str, assignment: Assignment) -> AttemptOutcome:
-    """Runs the next attempt, by one worker agent or by several candidates, and returns the best outcome."""
-    state = context.state
-    candidates = 1 if assignment.role.team else state.board.subtask(subtask_id).candidates
+async def run_attempt(assignment: Assignment) -> WorkerAgentResult:
+    """Runs the next attempt, by one worker agent or by several candidates, and returns the best result."""
+    context, subtask_id, state = assignment.context, assignment.subtask_id, assignment.context.state
+    subtask = state.board.subtask(subtask_id)
+    candidates = 1 if assignment.role.team else subtask.candidates
     number = state.board[subtask_id].attempts + 1
     state.board.start(subtask_id, child_id(workflow.info().workflow_id, subtask_id, number, int(candidates > 1)))
-    why = one_line(state.board.subtask(subtask_id).reasoning, limits.SENTENCE_BYTES)
+    why = one_line(subtask.reasoning, limits.SENTENCE_BYTES)
     state.trace.note("subtask_started", subtask_id, attempt=number, role=assignment.role.name, reasoning=why)
     context.show()
-    attempt = _Attempt(context, subtask_id, assignment, number)
+    attempt = _Attempt(assignment, number)
     slot = assignment.slot or Slot(assignment.role)
     if candidates == 1:
         return await attempt.run_candidate(0, slot)
-    others = [context.team.find(name) for name in state.board.subtask(subtask_id).candidate_roles]
+    others = [context.team.find(name) for name in subtask.candidate_roles]
     roles = [assignment.role, *[role for role in others if role is not None]]
     return await attempt.run_candidates([slot, *[Slot(role) for role in islice(cycle(roles), 1, candidates)]])
 
 
 @dataclass(frozen=True)
 class _Attempt:
-    context: RunContext
-    subtask_id: str
     assignment: Assignment
     number: int
 
-    async def run_candidates(self, slots: list[Slot]) -> AttemptOutcome:
+    @property
+    def context(self) -> RunContext:
+        return self.assignment.context
+
+    @property
+    def subtask_id(self) -> str:
+        return self.assignment.subtask_id
+
+    async def run_candidates(self, slots: list[Slot]) -> WorkerAgentResult:
         """Runs several worker agents, as slots allow; a judge chooses among their findings. All are paid."""
         roles = [slot.role for slot in slots]
         running = [
@@ -73,32 +78,34 @@ class _Attempt:
             await workflow.wait(running, return_when=asyncio.FIRST_EXCEPTION)
             if not all(task.done() for task in running):  # one failed the run: the others would work for nothing
                 await stop_all(running)
-            outcomes = [task.result() for task in running]
-            for number, outcome in enumerate(outcomes, 1):
-                head = {"head": outcome.result.head} if outcome.result.head else {}
+            results = [task.result() for task in running]
+            for number, result in enumerate(results, 1):
+                head = {"head": result.head} if result.head else {}
                 self.context.state.trace.note("candidate_ended", self.subtask_id, candidate=number, **head)
-            index = await self._best(outcomes, roles)
+            index = await self._best(results, roles)
         except asyncio.CancelledError:
             # Cancelled while they run, or while the judge does: each hands in what it has, the first finding counts.
             await stop_all(running)
-            return self.assignment.in_hand.whole or stopped()
+            return self.assignment.best or WorkerAgentResult(stopped=True)
         chosen = self.context.state.board[self.subtask_id]
         chosen.workflow_id = child_id(workflow.info().workflow_id, self.subtask_id, self.number, index + 1)
-        chosen.model = outcomes[index].model or None
+        chosen.model = results[index].model or None
         self.context.state.board.begin(self.subtask_id, roles[index].name)
-        return outcomes[index]
+        return results[index]
 
-    async def _best(self, outcomes: list[AttemptOutcome], roles: list[RoleCard]) -> int:
-        """Returns the index of the best outcome; a judge is asked only where there is a choice."""
+    async def _best(self, results: list[WorkerAgentResult], roles: list[RoleCard]) -> int:
+        """Returns the index of the best result; a judge is asked only where there is a choice."""
         findings = {
-            index: (roles[index].name, outcome.finding) for index, outcome in enumerate(outcomes) if outcome.finding
+            index: (roles[index].name, result.finding)
+            for index, result in enumerate(results)
+            if result.finding and result.succeeded
         }
         indices = list(findings) or [0]
         if len(indices) == 1:
             return indices[0]
         return indices[await select(self.context, self.subtask_id, list(findings.values()))]
 
-    async def run_candidate(self, candidate: int, slot: Slot) -> AttemptOutcome:
+    async def run_candidate(self, candidate: int, slot: Slot) -> WorkerAgentResult:
         """Runs one worker agent to its end, in a slot that it gives back while it waits and at the end."""
         try:
             return await self._run_candidate(candidate, slot)
@@ -106,67 +113,67 @@ class _Attempt:
             self.context.free(slot)
             self.context.leave(slot)
 
-    async def _run_candidate(self, candidate: int, slot: Slot) -> AttemptOutcome:
-        """Runs one worker agent to its end; it goes on from where it stood after each wait and each refill."""
+    async def _run_candidate(self, candidate: int, slot: Slot) -> WorkerAgentResult:
+        """Runs one worker agent to its end; after each wait and each refill it resumes from where it stood."""
         context, state = self.context, self.context.state
-        account, booked = f"{self.subtask_id}.{candidate}", Booked()
-        progress = self._beginning(candidate)
-        result = WorkerAgentResult()
-        model = self._model()
+        account, models = f"{self.subtask_id}.{candidate}", self.assignment.models
+        progress = (None if candidate else self.assignment.resume_from) or LoopProgress()
+        booked = result = WorkerAgentResult()
+        model = "" if self.assignment.role.team else state.models.choose(models)
         while True:
             provider = model or account  # a nested supervisor waits for its models itself, each for its own
             try:
                 await self._until_served(provider, slot)
                 funding = await self._fund(account, slot, under_way=progress.turn > 0)
             except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
-                return stopped(result)
+                return result.when_stopped()
             if funding is None:
                 spent = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=state.time_and_budget.spent_line())
-                return AttemptOutcome(result, spent)
-            outcome = await self._run_agent(candidate, booked, account, funding, progress, model)
-            outcome = replace(outcome, model=model)
-            result, booked = outcome.result, booked.plus(outcome.result)
-            self._book(account, result, model)
-            self.assignment.in_hand.keep(outcome)
-            if (following := self._following(model, outcome)) is not None:
+                return result.model_copy(update={"problem": spent})
+            result = await self._run_agent(candidate, booked, account, funding, progress, model)
+            result.model = model
+            booked = WorkerAgentResult(usage=booked.usage + result.usage, turns=booked.turns + result.turns)
+            self._book(account, result)
+            if (following := self._following(result)) is not None:
                 # Thinking is bound to the model that thought it: the other one begins a conversation of its own.
                 context.leave(slot)
                 model, progress = following, LoopProgress()
                 continue
-            step = self._next_step(outcome, funding)
-            if step is AfterAgent.END and not result.stopped:
-                context.model_answered(provider, slot)
-            if step is AfterAgent.END and not _went_first(outcome):
-                return outcome
+            step = self._next_step(result, funding)
+            if step is AfterAgent.END:
+                if not result.stopped:
+                    context.model_answered(provider, slot)
+                if not _went_first(result):
+                    return result
             progress = result.progress.booked() if result.progress else LoopProgress()
             try:
-                await self._settle(step, provider, slot, outcome)
+                await self._note_outage(step, provider, slot, result)
             except asyncio.CancelledError:
-                return stopped(result)
+                return result.when_stopped()
 
-    async def _settle(self, step: AfterAgent, provider: str, slot: Slot, outcome: AttemptOutcome) -> None:
-        """Notes what the end of a worker agent says of its model, before it goes on.
+    async def _note_outage(self, step: AfterAgent, provider: str, slot: Slot, result: WorkerAgentResult) -> None:
+        """Notes what the end of a worker agent says of its model.
 
         Raises SupervisionError if the provider refuses all work and the run has no finding to lose.
         """
-        context, problem = self.context, outcome.problem
+        context, problem = self.context, result.problem
         if problem is None or step is AfterAgent.RETRY_FUNDED:
             return
         if step is AfterAgent.WAIT_PROVIDER:
-            context.model_away(provider, slot, problem.message, outcome.result.retry_after)
+            context.model_away(provider, slot, problem.message, result.retry_after)
             return
         context.free(slot)  # for others, while this one waits
-        if step is AfterAgent.FAIL_RUN and not await context.finding_comes(self.subtask_id):
+        if step is AfterAgent.FAIL_RUN and not await context.wait_for_first_finding(self.subtask_id):
             raise SupervisionError(run_kind(problem.type), problem.message)
         context.model_away(provider, slot, problem.message)
 
-    def _next_step(self, outcome: AttemptOutcome, funding: _Funding) -> AfterAgent:
-        problem, result = outcome.problem, outcome.result
-        # A nested supervisor waits itself; one that was refused before there was any finding begins anew.
-        anew = bool(self.assignment.role.team) and problem is not None and problem.type in ACCOUNT
+    def _next_step(self, result: WorkerAgentResult, funding: _Funding) -> AfterAgent:
+        problem = result.problem
+        # A nested supervisor waits itself; one that was refused before there was any finding starts again.
+        again = bool(self.assignment.role.team) and problem is not None and problem.type in ACCOUNT
         return after_agent(
             problem.type if problem else None,
-            can_go_on=(anew or result.progress is not None) and not result.stopped,
+            can_resume=(again or result.progress is not None) and not result.stopped,
             had_last_grant=funding.last,
             has_finding=self.context.state.has_finding,
         )
@@ -178,21 +185,9 @@ class _Attempt:
             self.context.free(slot)
             await self.context.wait_for_model(self.subtask_id, model, slot, attempt=self.number)
 
-    def _beginning(self, candidate: int) -> LoopProgress:
-        """Returns where a worker agent begins: at the conversation of the finding that it should correct, or anew."""
-        warm, role = self.assignment.warm, self.assignment.role
-        if warm is None or candidate or role.team or warm.role != role.name:
-            return LoopProgress()
-        return warm.progress.model_copy(deep=True)
-
-    def _model(self) -> str:
-        """Returns the model to begin with; a role that is a team has none."""
-        role, models = self.assignment.role, self.context.state.models
-        return "" if role.team else models.choose(self.assignment.models)
-
-    def _following(self, model: str, outcome: AttemptOutcome) -> str | None:
+    def _following(self, result: WorkerAgentResult) -> str | None:
         """Returns the model that takes over after a worker agent's end; None if it need not, or none can."""
-        problem, result, state = outcome.problem, outcome.result, self.context.state
+        problem, model, state = result.problem, result.model, self.context.state
         if self.assignment.role.team or problem is None or result.stopped:
             return None
         following = state.models.failed(model, self.assignment.models, problem.type, result.retry_after)
@@ -205,8 +200,7 @@ class _Attempt:
     async def _fund(self, account: str, slot: Slot, *, under_way: bool) -> _Funding | None:
         """Returns a slice of the budget, and holds the slot; at its end the last grant for work `under_way`, else None.
 
-        A nested supervisor asks for more first. While other worker agents hold grants it waits: they may give back
-        some of theirs.
+        A nested supervisor asks for more first. While other worker agents hold grants it waits: some may be returned.
         """
         context = self.context
         budget, board = context.state.time_and_budget, context.state.board
@@ -220,43 +214,48 @@ class _Attempt:
             await self._wait_for_budget(slot)
 
     async def _wait_for_budget(self, slot: Slot) -> None:
-        """Returns when there may be some. It holds no slot: those with budget may need it, to end and give back."""
+        """Returns when there may be some. It holds no slot: agents with budget may need it, to end and return some."""
         budget = self.context.state.time_and_budget
         self.context.free(slot)
-        budget.unfunded += 1
+        budget.agents_waiting += 1
         try:
             if not await self.context.more_budget(limits.LEAST_GRANT_TOKENS):
                 # Several may wake from this wait at once, and the first takes what is free: so they ask again.
                 await workflow.wait_condition(lambda: not budget.ledger.exhausted or not budget.ledger.open_grants)
         finally:
-            budget.unfunded -= 1
-            self.context.slot_freed.set()
+            budget.agents_waiting -= 1
+            self.context.changed.set()
 
-    def _book(self, account: str, result: WorkerAgentResult, model: str) -> None:
-        """Books what a worker agent consumed, whatever became of it: in the run's ledger and under its subtask."""
-        state = self.context.state
+    def _book(self, account: str, result: WorkerAgentResult) -> None:
+        """Books what a worker agent consumed, whatever became of it, and keeps what it came to."""
+        state, role = self.context.state, self.assignment.role
         state.time_and_budget.ledger.settle(account, result.usage)
-        if self.assignment.role.team:
-            state.spending.add_team(self.assignment.role.name, result.spend, result.usage)
+        if role.team:
+            state.spending.add_team(role.name, result.spend, result.usage)
         else:
-            state.note_spending(self.assignment.role.name, model, result.usage)
-        state.child_found |= result.finding is not None and not result.stopped and result.progress is None
-        state.board.record(self.subtask_id, result.turns, result.usage)
+            state.note_spending(role.name, result.model, result.usage)
+        state.child_has_finding |= result.finding is not None and not result.stopped and result.progress is None
+        state.board.record(self.subtask_id, result.turns, result.usage, result.gaps)
         state.count_tools(result.tools)
-        state.board.set_gaps(self.subtask_id, result.gaps)
+        self.assignment.results.append(result)
 
     async def _run_agent(
-        self, candidate: int, booked: Booked, account: str, funding: _Funding, progress: LoopProgress, model: str
-    ) -> AttemptOutcome:
+        self,
+        candidate: int,
+        booked: WorkerAgentResult,
+        account: str,
+        funding: _Funding,
+        progress: LoopProgress,
+        model: str,
+    ) -> WorkerAgentResult:
         """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
         context, role = self.context, self.assignment.role
         if role.team:
             return await run_nested(context, role, self._brief(), self.number, booked, account, funding.grant)
-        description = context.state.board.subtask(self.subtask_id).description
         agent = self._agent_input(candidate, funding, progress, model)
         agent.goes_first = context.state.models.outage(model) is not None
         context.state.board[self.subtask_id].model = model
-        return await run_worker_agent(context, agent, booked, description)
+        return await run_worker_agent(context, agent, booked)
 
     def _brief(self) -> SubtaskBrief:
         context, board, assignment = self.context, self.context.state.board, self.assignment
@@ -296,7 +295,6 @@ class _Attempt:
         )
 
 
-def _went_first(outcome: AttemptOutcome) -> bool:
-    """True for the end of a worker agent that only was to see whether the model answers again: it goes on."""
-    result = outcome.result
-    return outcome.problem is None and not result.stopped and result.finding is None and result.progress is not None
+def _went_first(result: WorkerAgentResult) -> bool:
+    """True for a worker agent that ended only to show that the model answers again: it is continued."""
+    return result.problem is None and not result.stopped and result.finding is None and result.progress is not None

@@ -1,92 +1,129 @@
-"""A child workflow from its start to its end: a stop always reaches it, and a reset ends what it would meet again."""
+"""The child workflow of a subtask attempt, a worker agent or a nested supervisor, from its start to its end.
+
+A stop always reaches it, and a reset ends the one that an earlier execution left.
+"""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import ChildRef
+    from activities.contracts.run_contracts import ChildRef, SubtaskBrief
+    from supervision.base import limits
     from supervision.base.errors import ErrorKind
-    from supervision.contract.finding import Finding
+    from supervision.base.text import cut, label
+    from supervision.budget.amount import Amount
     from supervision.contract.result import Problem
-    from supervision.contract.usage import Usage
-    from workflows.background import let_ready_tasks_finish
+    from supervision.contract.team import RoleCard
+    from supervision.run.attempt_rules import child_id
     from workflows.calls import run_calls
-    from workflows.child_contracts import WorkerAgentResult
-    from workflows.failures import CallFailed, cancelled, details_of, problem_of
-    from workflows.run_context import RunContext
-
-Start = Callable[[str], Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]]
+    from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
+    from workflows.children.child_contracts import NestedInput, NestedResult, WorkerAgentInput, WorkerAgentResult
+    from workflows.children.nested_result import as_agent_result
+    from workflows.run_context import RunContext, let_ready_tasks_finish
+    from workflows.worker_agent import WorkerAgentWorkflow
 
 _CANCELLED = Problem(type=ErrorKind.CANCELLED, message="its worker agent was cancelled")
 _MAX_NAMESAKES = 100  # workflows of strangers that may stand in the way of one child
+_LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the picture
 
 
-@dataclass(frozen=True)
-class Booked:
-    """What the supervisor has booked of the earlier executions of a child, which began under the same id."""
-
-    usage: Usage = Usage()
-    turns: int = 0
-
-    def plus(self, result: WorkerAgentResult) -> "Booked":
-        """Returns the same with one more execution."""
-        return Booked(self.usage + result.usage, self.turns + result.turns)
-
-
-@dataclass(frozen=True)
-class AttemptOutcome:
-    """How an attempt of a subtask ended. `problem` is None if it succeeded or the run stopped it: `result` says which.
-
-    `model` is the one that it worked with.
-    """
-
-    result: WorkerAgentResult
-    problem: Problem | None = None
-    model: str = ""
-
-    @property
-    def finding(self) -> Finding | None:
-        """The finding of an attempt that succeeded; that of another one is what it had, and is in its result."""
-        return self.result.finding if self.problem is None and not self.result.stopped else None
+async def run_worker_agent(
+    context: RunContext, agent: WorkerAgentInput, booked: WorkerAgentResult
+) -> WorkerAgentResult:
+    """Runs a worker agent and returns its result."""
+    description = context.state.board.subtask(agent.subtask_id).description
+    return await _run(
+        _Child(
+            context,
+            child_id(workflow.info().workflow_id, agent.subtask_id, agent.attempt, agent.candidate),
+            booked,
+            WorkerAgentResult.model_validate,
+            workflow=WorkerAgentWorkflow.run,
+            args=[agent],
+            static_summary=label(f"{agent.subtask_id} · {agent.role.name}: {description}", _LABEL_BYTES),
+        )
+    )
 
 
-def stopped(result: WorkerAgentResult | None = None) -> AttemptOutcome:
-    """Returns the outcome of an attempt that was stopped, with what it had."""
-    return AttemptOutcome((result or WorkerAgentResult()).model_copy(update={"stopped": True}))
-
-
-async def run_child(
+async def run_nested(
     context: RunContext,
-    workflow_id: str,
-    booked: Booked,
-    start: Start,
-    read: Callable[[object], WorkerAgentResult],
-) -> AttemptOutcome:
+    role: RoleCard,
+    brief: SubtaskBrief,
+    attempt: int,
+    booked: WorkerAgentResult,
+    account: str,
+    grant: Amount,
+) -> WorkerAgentResult:
+    """Runs the supervisor of a role that is a team, and returns its result, its answer as the finding.
+
+    It gets the subtask as its goal and a slice of the deadline. `grant` is that of `account` in the ledger: it grows
+    if the nested supervisor asks for more.
+    """
+    state, subtask_id, links = context.state, brief.subtask_id, context.children
+    terms = links.open(subtask_id, account, grant)
+    if own := state.timeout_of(subtask_id):
+        own_end = workflow.now() + max(timedelta(seconds=own), limits.MIN_DEADLINE)
+        terms = terms.model_copy(update={"deadline_at": min(terms.deadline_at, own_end)})
+    description = state.board.subtask(subtask_id).description
+    request = state.request.model_copy(
+        update={
+            "goal": cut(description, limits.GOAL_BYTES),
+            "team": role.team,
+            "strategy": "auto",
+            "plan": None,
+            "success": "any",
+            "deadline": terms.deadline_at - workflow.now(),
+            "incremental_synthesis": 0,
+            "answer_schema": None,
+            "attachments": [],
+        }
+    )
+    nested = NestedInput(run=context.run, subtask_id=subtask_id, depth=context.depth + 1, brief=brief, terms=terms)
+    result = WorkerAgentResult()
+    try:
+        result = await _run(
+            _Child(
+                context,
+                child_id(workflow.info().workflow_id, subtask_id, attempt),
+                booked,
+                as_agent_result,
+                started=lambda workflow_id: links.started(subtask_id, workflow_id),
+                workflow="SupervisorWorkflow",
+                args=[request, nested],
+                static_summary=label(f"{subtask_id} · team {request.team_name}: {description}", _LABEL_BYTES),
+                result_type=NestedResult,
+            )
+        )
+    finally:
+        links.close(subtask_id, result.nested)
+    return result
+
+
+async def _run(child: "_Child") -> WorkerAgentResult:
     """Runs a child to its end; when the caller is cancelled, the child is stopped and what it had is returned.
 
-    `read` takes the child's result, or the details of its error. A caller that is cancelled a second time does not
-    wait for the child any longer: its cost then comes from the journal, less what is `booked`.
+    A caller that is cancelled a second time does not wait for the child any longer: its cost then comes from the
+    journal, less what is `booked` of earlier executions under the same id.
     """
-    child = _Child(context, workflow_id, booked, start, read)
     try:
         # Shielded here and below: a cancellation must not end the child's task, on which its start or end depends.
         return await asyncio.shield(child.life)
     except asyncio.CancelledError:
         try:
             await child.cancel()
-            outcome = await asyncio.shield(child.life)  # whole, if it had finished before the cancellation came
+            result = await asyncio.shield(child.life)  # whole, if it had finished before the cancellation came
         except asyncio.CancelledError:
             consumed = await child.consumed()
             await let_ready_tasks_finish()
             if not child.life.done():
-                return stopped(consumed)
-            outcome = child.life.result()  # it came meanwhile, with this, or together with the second cancellation
-    return stopped(outcome.result) if outcome.problem or outcome.result.stopped else outcome
+                return consumed.when_stopped()
+            result = child.life.result()  # it came meanwhile, with this, or together with the second cancellation
+    return result.when_stopped() if result.problem or result.stopped else result
 
 
 class _Child:
@@ -94,27 +131,32 @@ class _Child:
 
     A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for that, and a start
     that is under way is never given up. The child is cancelled by its id: a cancel through its handle reaches only the
-    first execution, and a worker agent that has continued as new would go on.
+    first execution, and a worker agent that has continued as new would continue.
     """
 
     def __init__(
         self,
         context: RunContext,
         workflow_id: str,
-        booked: Booked,
-        start: Start,
+        booked: WorkerAgentResult,
         read: Callable[[object], WorkerAgentResult],
+        started: Callable[[str], None] = lambda workflow_id: None,
+        **start: Any,
     ) -> None:
+        """`read` takes its result, or the details of its error; `start` are the arguments that begin it."""
         self._id = workflow_id
-        self._run = context.run
+        self._context = context
         self._booked = booked
-        self._start = start
         self._read = read
+        self._started = started
+        self._start = start
         self._is_started = False
+        self._is_cancelled = False
         self.life = asyncio.create_task(self._live())
 
     async def cancel(self) -> None:
         """Asks the child to stop, as soon as it can be reached."""
+        self._is_cancelled = True
         await workflow.wait_condition(lambda: self._is_started or self.life.done())
         if self.life.done():
             return
@@ -128,7 +170,7 @@ class _Child:
         if not self._is_started:
             return WorkerAgentResult()
         try:
-            consumed = await run_calls.child_consumed(ChildRef(run=self._run, workflow_id=self._id))
+            consumed = await run_calls.child_consumed(ChildRef(run=self._context.run, workflow_id=self._id))
         except CallFailed as failed:
             workflow.logger.warning("the cost of %s is not known: %s", self._id, failed)
             return WorkerAgentResult()
@@ -136,19 +178,22 @@ class _Child:
             usage=consumed.usage - self._booked.usage, turns=max(0, consumed.turns - self._booked.turns)
         )
 
-    async def _live(self) -> AttemptOutcome:
+    async def _live(self) -> WorkerAgentResult:
         try:
-            handle = await self._started()
+            async with self._context.starts:
+                # Other children may have started while this one waited, and the run may have been stopped.
+                if self._is_cancelled:
+                    return WorkerAgentResult(stopped=True)
+                handle = await self._begun()
             result = self._read(await handle)
         except FailureError as error:
-            if cancelled(error):
-                return AttemptOutcome(await self.consumed(), _CANCELLED)
-            details = details_of(error)
+            details = None if cancelled(error) else details_of(error)
             result = self._read(details) if isinstance(details, dict) else await self.consumed()
-            return AttemptOutcome(result, problem_of(error))
-        return AttemptOutcome(result, _CANCELLED if result.stopped else None)
+            problem = _CANCELLED if cancelled(error) else problem_of(error)
+            return result.model_copy(update={"problem": problem})
+        return result.model_copy(update={"problem": _CANCELLED if result.stopped else None})
 
-    async def _started(self) -> workflow.ChildWorkflowHandle[Any, Any]:
+    async def _begun(self) -> workflow.ChildWorkflowHandle[Any, Any]:
         """Starts the child.
 
         An open workflow of the same id is the child of an execution before a reset, which is ended, or a stranger's:
@@ -157,7 +202,8 @@ class _Child:
         wanted, number = self._id, 0
         while True:
             try:
-                handle = await self._start(self._id)
+                handle: workflow.ChildWorkflowHandle[Any, Any]
+                handle = await workflow.start_child_workflow(id=self._id, **self._start)
             except WorkflowAlreadyStartedError:
                 if number > _MAX_NAMESAKES:
                     raise
@@ -166,12 +212,13 @@ class _Child:
                     self._id = f"{wanted}.{number}x"
                 continue
             self._is_started = True
+            self._started(self._id)
             return handle
 
     async def _end_earlier(self) -> bool:
         """True if the id is free now."""
         try:
-            return await run_calls.end_earlier_child(ChildRef(run=self._run, workflow_id=self._id))
+            return await run_calls.end_earlier_child(ChildRef(run=self._context.run, workflow_id=self._id))
         except CallFailed as failed:
             workflow.logger.warning("%s can't be looked up: %s", self._id, failed)
             return False

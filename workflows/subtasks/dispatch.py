@@ -1,7 +1,6 @@
 """Dispatching the subtasks of a plan: each starts the moment its dependencies have ended and a slot is free."""
 
 import asyncio
-from collections.abc import Coroutine
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -12,9 +11,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
-    from workflows.background import BackgroundTask, let_ready_tasks_finish
-    from workflows.run_context import RunContext
-    from workflows.subtasks.assignment import Assignment, assign, next_probe_at, take_role, warm_start
+    from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
+    from workflows.subtasks.assignment import Assignment, assign, resume_point
     from workflows.subtasks.retries import give_up, run_with_retries
 
 
@@ -36,7 +34,7 @@ class Timers:
         if known is not None:
             known[1].cancel()
         left = max(when - workflow.now(), limits.LEAST_CALL_TIME)
-        task = asyncio.create_task(_sleep(left.total_seconds(), f"{name} at {when:%H:%M:%S} UTC"))
+        task = asyncio.create_task(workflow.sleep(left.total_seconds(), summary=f"{name} at {when:%H:%M:%S} UTC"))
         self._set[name] = (when, task)
         return task
 
@@ -44,10 +42,6 @@ class Timers:
         """Cancels all."""
         for _, task in self._set.values():
             task.cancel()
-
-
-def _sleep(seconds: float, summary: str) -> Coroutine[Any, Any, None]:
-    return workflow.sleep(seconds, summary=summary)
 
 
 def _history_is_full() -> bool:
@@ -63,10 +57,7 @@ def _all_done(tasks: list[asyncio.Task[None]]) -> bool:
 
 
 class Dispatch:
-    """Runs the board of a run to its end, or to the deadline; again after a step or a review.
-
-    `replanning` may add subtasks while others run; `drafts` take up findings as they come.
-    """
+    """Runs the board of a run to its end, or to the deadline; again after a step or a review."""
 
     def __init__(self, context: RunContext, replanning: BackgroundTask, drafts: BackgroundTask) -> None:
         self._context = context
@@ -81,20 +72,25 @@ class Dispatch:
     def reopen(self, subtask_id: str, feedback: str, *, warm: bool = False) -> None:
         """Has a completed subtask worked on again, by the same role, with a review's feedback on its finding.
 
-        `warm`: in the conversation that gave the finding, if that can go on.
+        `warm`: in the conversation that gave the finding, if that can be continued.
         """
         before, finding = self._assignments[subtask_id], self._state.board[subtask_id].finding
-        role = before.role
         single = self._state.board.subtask(subtask_id).candidates == 1
-        going_on = warm_start(role.name, before.last, finding) if warm and single else None
+        resume_from = resume_point(before.last, finding) if warm and single else None
         self._assignments[subtask_id] = Assignment(
-            role, feedback=feedback, previous=finding, warm=going_on, last=before.last
+            self._context,
+            subtask_id,
+            before.role,
+            feedback=feedback,
+            previous=finding,
+            resume_from=resume_from,
+            last=before.last,
         )
-        self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=going_on is not None)
+        self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=resume_from is not None)
         self._state.board.reopen(subtask_id)
 
     async def execute(self) -> None:
-        """Returns when every subtask has ended; raises SupervisionError if the provider serves nobody."""
+        """Returns when every subtask has ended; raises SupervisionError if the provider refuses all work."""
         timers = Timers()
         try:
             in_time = await self._dispatch(timers)
@@ -103,11 +99,9 @@ class Dispatch:
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
         timers.cancel()
-        self._state.slots.left_waiting = 0
-        why_stopped = Problem(
-            type=ErrorKind.DEADLINE_EXCEEDED,
-            message=self._state.time_and_budget.stopped_because or "the run's deadline came first",
-        )
+        self._state.slots.starved = 0
+        why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
+        why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message=why)
         if in_time:
             self._state.board.close(why_stopped)  # a wait that the deadline ended stops its subtask without a reason
         else:
@@ -123,7 +117,7 @@ class Dispatch:
             if _history_is_full():
                 self._state.time_and_budget.stop(_HISTORY_FULL)
                 continue
-            for subtask_id in self._state.board.skip_hopeless():
+            for subtask_id in self._state.board.skip_blocked():
                 self._state.trace.note("subtask_skipped", subtask_id)
             # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
             self._replanning.consider()
@@ -133,7 +127,7 @@ class Dispatch:
             self._context.show()
             idle = not self._running and not self._replanning.running
             # A nested run that gave its slots back while all its work waited waits for others.
-            if idle and probe_at is None and not self._state.slots.left_waiting:
+            if idle and probe_at is None and not self._state.slots.starved:
                 return True
             # Whatever happens while this waits (a plan adopted, a subtask held back, limits changed) ends one of the
             # wakers, and the loop looks at the whole board again: nothing is carried over from before the wait.
@@ -173,64 +167,58 @@ class Dispatch:
         return not (self._running or self._replanning.running or counts.waiting or counts.running)
 
     def _start_ready(self) -> datetime | None:
-        """Starts each subtask that is ready and has a slot and a role.
-
-        Returns when the first of the breakers that keep subtasks waiting admits an attempt; None if none does.
-        """
+        """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt."""
         board, slots, probes = self._state.board, self._state.slots, []
-        slots.left_waiting = 0
-        if self._state.refused and not self._state.has_finding:
+        slots.starved = 0
+        if self._state.rejected_subtasks and not self._state.has_finding:
             return None  # others would be refused, too: those at work decide whether the run fails
-        if self._state.time_and_budget.unfunded:
+        if self._state.time_and_budget.agents_waiting:
             return None  # nor could others be paid now
         for subtask_id in board.ready():
             if slots.full:
-                slots.left_waiting += 1
-                if not self._context.in_tree or slots.left_waiting >= self._state.request.max_parallel:
-                    break  # there is nobody to lend slots or to borrow from, or more could not be used
+                slots.starved += 1
+                if slots.starved >= self._state.request.max_parallel:
+                    break  # more could not be used
                 continue
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
             assignment = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
             if self._running and self._state.models.is_away(assignment.models):
                 continue  # those that run wait for it already, and one of them tries it first
-            if take_role(self._context, assignment):
-                self._start(subtask_id, assignment)
-            elif probe_at := next_probe_at(self._context, assignment):
+            if assignment.take_role():
+                self._start(assignment)
+            elif probe_at := assignment.next_probe_at():
                 probes.append(probe_at)
         return min(probes, default=None)
 
-    def _start(self, subtask_id: str, assignment: Assignment) -> None:
+    def _start(self, assignment: Assignment) -> None:
+        subtask_id = assignment.subtask_id
         self._assignments[subtask_id] = assignment
         # On the board at once, not when the task first runs: the next subtask's role is chosen by what is in flight.
         self._state.board.begin(subtask_id, assignment.role.name)
-        task = asyncio.create_task(run_with_retries(self._context, subtask_id, assignment))
+        task = asyncio.create_task(run_with_retries(assignment))
         self._running[subtask_id] = task
         task.add_done_callback(partial(self._note_end, subtask_id))
 
     def _note_end(self, subtask_id: str, task: asyncio.Task[None]) -> None:
-        """Wakes the dispatch. It does not wait for the tasks themselves: each wait would cost what they are many."""
+        """Wakes the dispatch. Awaiting the tasks directly would cost O(n) on every wake-up."""
         self._ended.append((subtask_id, task))
-        self._context.limits_changed.set()
+        self._context.changed.set()
 
     async def _wait(self, timers: Timers, probe_at: datetime | None) -> None:
         """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
-        limits_changed = asyncio.ensure_future(self._context.limits_changed.wait())
-        slot_freed = asyncio.ensure_future(self._context.slot_freed.wait())
+        changed = asyncio.ensure_future(self._context.changed.wait())
         wakers: list[asyncio.Future[Any]] = [
             *self._drafts.tasks(),
             *self._replanning.tasks(),
             timers.at("subtasks stop", self._state.time_and_budget.work_until),
-            limits_changed,
-            slot_freed,
+            changed,
         ]
         if probe_at is not None:
             wakers.append(timers.at("breaker probe", probe_at))
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)
-        limits_changed.cancel()
-        slot_freed.cancel()
-        self._context.limits_changed.clear()
-        self._context.slot_freed.clear()
+        changed.cancel()
+        self._context.changed.clear()
 
     def _collect(self) -> None:
         """Forgets the tasks of subtasks that ended, or were put back to wait; raises what ended the run."""
@@ -263,7 +251,7 @@ class Dispatch:
                 await self._hand_in(running, patience, summary)
         for subtask_id, task in self._running.items():
             if not task.done():
-                give_up(self._context, subtask_id, self._assignments[subtask_id])
+                give_up(self._assignments[subtask_id])
         self._running.clear()
         self._state.board.close(why)
         self._context.show()

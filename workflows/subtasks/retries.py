@@ -12,102 +12,84 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.run.attempt_rules import DECLINED, NextTry, back_off, counts_against_role, is_retried, next_try
     from workflows.calls.judge_calls import refine
-    from workflows.child_contracts import WorkerAgentResult
-    from workflows.run_context import RunContext
-    from workflows.subtasks.assignment import (
-        Assignment,
-        count_outcome,
-        divert,
-        give_back,
-        take_role,
-        unused_fallback,
-    )
+    from workflows.children.child_contracts import WorkerAgentResult
+    from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.attempt import run_attempt
-    from workflows.subtasks.child_runs import AttemptOutcome
 
 
-async def run_with_retries(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
-    """Runs a subtask to its end, or until no breaker admits its next attempt: then the board has it as waiting.
+async def run_with_retries(assignment: Assignment) -> None:
+    """Runs a subtask to its end, or until no breaker admits its next attempt: then it waits on the board.
 
-    Raises SupervisionError if the provider serves nobody, CancelledError never: a subtask that was stopped has ended.
+    Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask and is not raised.
     """
     try:
-        await _run_with_retries(context, subtask_id, assignment)
+        await _run_with_retries(assignment)
     except asyncio.CancelledError:
         # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
-        give_back(context, assignment)
-        _stop(context, subtask_id, assignment)
+        assignment.count_outcome(None)
+        _stop(assignment)
     except SupervisionError:
-        _stop(context, subtask_id, assignment)
+        _stop(assignment)
         raise
     finally:
         if assignment.slot is not None:  # no attempt took it up
-            context.free(assignment.slot)
+            assignment.context.free(assignment.slot)
 
 
-def give_up(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
+def give_up(assignment: Assignment) -> None:
     """Ends a subtask that the run does not wait for any longer, with what it has of it."""
-    if assignment.in_hand.whole is not None:
-        _complete(context, subtask_id, assignment.in_hand.whole)
+    if assignment.best is not None:
+        _complete(assignment, assignment.best)
     else:
-        _stop(context, subtask_id, assignment)
+        _stop(assignment)
 
 
-async def _run_with_retries(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
-    board, trace = context.state.board, context.state.trace
-    await divert(context, subtask_id, assignment)
+async def _run_with_retries(assignment: Assignment) -> None:
+    context, subtask_id = assignment.context, assignment.subtask_id
+    await assignment.divert()
     while True:
-        board.begin(subtask_id, assignment.role.name)
-        outcome = await run_attempt(context, subtask_id, assignment)
-        assignment.last, assignment.warm = outcome.result, None
-        problem = await _left_to_mend(context, subtask_id, assignment, outcome)
+        context.state.board.begin(subtask_id, assignment.role.name)
+        result = await run_attempt(assignment)
+        assignment.last, assignment.resume_from = result, None
+        problem = await _retryable_problem(assignment, result)
         if problem is None:
             return
-        _count_failure(context, assignment, problem)
-        if not await _prepare_retry(context, subtask_id, assignment, problem, outcome.model):
-            _fail(context, subtask_id, assignment, problem)
+        assignment.count_outcome(False if counts_against_role(problem.type) else None)
+        assignment.failures += 1
+        assignment.declined += problem.type in DECLINED
+        if not await _prepare_retry(assignment, problem, result.model):
+            _fail(assignment, problem)
             return
-        if not take_role(context, assignment):
-            board.put_back(subtask_id)
-            trace.note("subtask_held", subtask_id, role=assignment.role.name)
+        if not assignment.take_role():
+            context.state.board.put_back(subtask_id)
+            context.state.trace.note("subtask_held", subtask_id, role=assignment.role.name)
             return
 
 
-async def _left_to_mend(
-    context: RunContext, subtask_id: str, assignment: Assignment, outcome: AttemptOutcome
-) -> Problem | None:
+async def _retryable_problem(assignment: Assignment, result: WorkerAgentResult) -> Problem | None:
     """Returns the problem that another attempt may mend; None once the subtask has ended."""
-    problem = outcome.problem
-    if context.state.board[subtask_id].state != "running":  # the run did not wait for it any longer
+    problem = result.problem
+    if assignment.report.state != "running":  # the run did not wait for it any longer
         return None
     if problem is None:
-        if outcome.finding is None:
-            give_back(context, assignment)
-            _stop(context, subtask_id, assignment)
+        if result.succeeded:
+            assignment.count_outcome(True)
+            _complete(assignment, result)
         else:
-            count_outcome(context, assignment, succeeded=True)
-            _complete(context, subtask_id, outcome)
+            assignment.count_outcome(None)
+            _stop(assignment)
         return None
     if problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
-        give_back(context, assignment)
-        _stop(context, subtask_id, assignment, problem)
+        assignment.count_outcome(None)
+        _stop(assignment, problem)
         return None
     if not is_retried(problem.type):
-        give_back(context, assignment)
+        assignment.count_outcome(None)
         if problem.type in FATAL and assignment.previous is None:
-            await context.finding_comes(subtask_id)
-        _fail(context, subtask_id, assignment, problem)
+            await assignment.context.wait_for_first_finding(assignment.subtask_id)
+        _fail(assignment, problem)
         return None
     return problem
-
-
-def _count_failure(context: RunContext, assignment: Assignment, problem: Problem) -> None:
-    if counts_against_role(problem.type):
-        count_outcome(context, assignment, succeeded=False)
-    else:
-        give_back(context, assignment)
-    assignment.failures += 1
-    assignment.declined += problem.type in DECLINED
 
 
 def _goes_to_another_model(assignment: Assignment, problem: Problem, model: str) -> bool:
@@ -118,14 +100,12 @@ def _goes_to_another_model(assignment: Assignment, problem: Problem, model: str)
     return not assignment.refused_by.issuperset(assignment.role.models)
 
 
-async def _prepare_retry(
-    context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem, model: str
-) -> bool:
+async def _prepare_retry(assignment: Assignment, problem: Problem, model: str) -> bool:
     """Readies the next attempt: same role better described, or the fallback role. Returns False to give up.
 
     A subtask that `model` refused goes to another one, if the role has one.
     """
-    fallback = unused_fallback(context, assignment)
+    context, subtask_id, fallback = assignment.context, assignment.subtask_id, assignment.unused_fallback
     step = next_try(problem.type, assignment.failures, assignment.declined, has_fallback=fallback is not None)
     other_model = _goes_to_another_model(assignment, problem, model)
     if other_model and assignment.failures < limits.SUBTASK_ATTEMPTS:
@@ -143,7 +123,7 @@ async def _prepare_retry(
         if better is not None:
             assignment.description_ref, rewritten = better.description_ref, better.preview
     if step is NextTry.FALLBACK_ROLE and fallback is not None:
-        assignment.role, assignment.fell_back = fallback, True
+        assignment.fall_back(fallback)
     context.state.trace.note(
         "subtask_retried",
         subtask_id,
@@ -153,35 +133,31 @@ async def _prepare_retry(
         description=rewritten,
         **_story(assignment.last),
     )
-    await _pause(subtask_id, back_off(assignment.failures) - (workflow.now() - failed_at))
+    pause = back_off(assignment.failures) - (workflow.now() - failed_at)  # describing it better took a part of it
+    if pause > timedelta():
+        await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
     return True
 
 
-async def _pause(subtask_id: str, pause: timedelta) -> None:
-    """Waits before the next attempt, as much as describing it better has left of the pause."""
-    if pause > timedelta():
-        await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
-
-
-def _complete(context: RunContext, subtask_id: str, outcome: AttemptOutcome) -> None:
-    assert outcome.finding is not None
-    state, result = context.state, outcome.result
-    state.board.complete(subtask_id, outcome.finding)
+def _complete(assignment: Assignment, result: WorkerAgentResult) -> None:
+    assert result.finding is not None
+    state, subtask_id = assignment.context.state, assignment.subtask_id
+    state.board.complete(subtask_id, result.finding)
     state.close_point(subtask_id)
     state.trace.note("subtask_completed", subtask_id, turns=result.turns, **_story(result))
 
 
-def _fail(context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem) -> None:
+def _fail(assignment: Assignment, problem: Problem) -> None:
     """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open.
 
     Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
     """
-    state = context.state
+    state, subtask_id = assignment.context.state, assignment.subtask_id
     if assignment.previous is not None:
         state.board.keep(subtask_id)
         state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {assignment.feedback}")
         return
-    state.board.fail(subtask_id, problem, assignment.in_hand.partial)
+    state.board.fail(subtask_id, problem, assignment.so_far)
     state.trace.note(
         "subtask_failed",
         subtask_id,
@@ -194,15 +170,15 @@ def _fail(context: RunContext, subtask_id: str, assignment: Assignment, problem:
         raise SupervisionError(run_kind(problem.type), problem.message)
 
 
-def _stop(context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem | None = None) -> None:
+def _stop(assignment: Assignment, problem: Problem | None = None) -> None:
     """Ends a subtask that was stopped; what it had is kept as a partial finding. Without a `problem` the run did it."""
-    state = context.state
-    if state.board[subtask_id].state != "running":  # the run did not wait for it any longer
+    state, subtask_id = assignment.context.state, assignment.subtask_id
+    if assignment.report.state != "running":  # the run did not wait for it any longer
         return
     if assignment.previous is not None:
         state.board.keep(subtask_id)
         return
-    state.board.cancel(subtask_id, problem, assignment.in_hand.partial)
+    state.board.cancel(subtask_id, problem, assignment.so_far)
     last = assignment.last
     state.trace.note("subtask_cancelled", subtask_id, turns=last.turns if last else 0, **_story(last))
 

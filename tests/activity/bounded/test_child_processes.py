@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from activities.bounded.child_processes import CHILD_REPLY_BYTES, BoundExceeded, ChildProcesses, Failed, run_bounded
+from activities.bounded.child_processes import CHILD_REPLY_BYTES, BoundExceeded, ChildProcesses, Failed
 from tests.activity.bounded import hostile
 from tests.waiting import until
 
@@ -41,10 +41,6 @@ def processes() -> set[int]:
 
 
 # --- what a function may do ---------------------------------------------------------------------------
-
-
-async def test_a_function_is_called_with_its_arguments() -> None:
-    assert await run_bounded(hostile.echo, {"a": [1, "ä", None]}, owner="run") == {"a": [1, "ä", None]}
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.model.call_errors import classify, failure, retry_after_seconds
-from activities.model.port import ModelFailure
+from activities.model.call_errors import classify, retry_after_seconds
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
 from supervision.base.trust import Credentials
 
 LONGEST = limits.RETRY_AFTER_MAX.total_seconds()
@@ -101,15 +99,6 @@ def test_no_header_makes_a_refused_account_worth_a_retry(status: int) -> None:
     assert not classify(APIStatusError(status, {"x-should-retry": "true"})).retryable
 
 
-@pytest.mark.parametrize(
-    "code",
-    ["enforced_spend_limit_reached", "contract_spend_limit_reached", "linked_organization_spend_limit_reached"],
-)
-def test_a_spend_limit_is_a_matter_of_billing_whatever_its_status_and_type(code: str) -> None:
-    judged = classify(APIStatusError(429, {"retry-after": "60"}, type="rate_limit_error", error_code=code))
-    assert (judged.kind, judged.retryable) == ("ProviderBilling", False)
-
-
 def test_a_message_holds_neither_body_nor_secret_nor_line_breaks_and_stays_short() -> None:
     error = APIStatusError(422, api_message="bad\nfield the-key-itself " + "x" * 5000, body={"prompt": "secret plans"})
     message = classify(error, credentials=Credentials(["the-key-itself"])).message
@@ -124,9 +113,3 @@ def test_an_error_that_nobody_knows_shows_its_class_but_not_its_text() -> None:
     assert (judged.kind, judged.retryable) == ("BadResponse", True)
     assert "KeyError" in judged.message
     assert "prompt text" not in judged.message
-
-
-def test_a_failure_that_is_already_judged_stays_as_it_is() -> None:
-    judged = failure(ErrorKind.STREAM_BROKEN, detail="cut")
-    assert isinstance(judged, ModelFailure)
-    assert classify(judged) is judged

@@ -76,7 +76,7 @@ async def talk(store: ArtifactStore, turns: int, output_chars: int = 5000) -> li
             key_of(turn),
             Entry(
                 opening=None if past else OPENING,
-                ancestors=[*past.ancestors, past.head] if past else [],
+                ancestors=[*past.last.ancestors, past.head] if past else [],
                 input=new,
                 reply=answer,
             ),
@@ -104,7 +104,7 @@ async def test_a_long_conversation_reads_back_as_it_was_sent(store_url: str) -> 
     loaded = await ConversationStore(open_store(store_url)).load(key_of(12))
     assert as_bytes(loaded.messages) == as_bytes(expected)
     assert loaded.opening == OPENING
-    assert loaded.ancestors == [key_of(turn) for turn in range(1, 12)]
+    assert loaded.last.ancestors == [key_of(turn) for turn in range(1, 12)]
     assert loaded.head == key_of(12)
 
 
@@ -157,23 +157,6 @@ async def test_a_cache_too_small_for_the_conversation_changes_nothing(tmp_path: 
         conversations = ConversationStore(open_store(tmp_path), cache_bytes)
         for _ in range(2):
             assert as_bytes((await conversations.load(key_of(10))).messages) == as_bytes(expected)
-
-
-async def test_the_cache_lets_go_of_what_was_used_least_recently(tmp_path: Path) -> None:
-    store = Counting(open_store(tmp_path))
-    writer = ConversationStore(store)
-    for turn in (1, 2, 3):
-        await writer.save(key_of(turn), Entry(opening=OPENING, input=[user("x" * 1000)], reply=reply([])))
-    size = len(await store.get(key_of(1)))
-    conversations = ConversationStore(store, cache_bytes=2 * (2 * size + 10))  # room for two entries
-    for turn in (1, 2, 1, 3):
-        await conversations.entry(key_of(turn))
-    store.reads.clear()
-    for turn in (1, 3):
-        await conversations.entry(key_of(turn))
-    assert store.reads == []
-    await conversations.entry(key_of(2))
-    assert store.reads == [key_of(2)]
 
 
 async def test_of_two_attempts_at_one_call_both_get_the_first_answer(store_url: str) -> None:
@@ -246,7 +229,6 @@ async def test_marking_a_loaded_block_does_not_change_the_conversation(tmp_path:
             message["content"][-1]["cache_control"] = {"type": "ephemeral"}
             message["content"].append({"type": "text", "text": "added"})
         loaded.messages.clear()
-        loaded.ancestors.clear()
 
 
 json_values = st.recursive(
@@ -300,7 +282,7 @@ async def test_a_lost_part_of_a_conversation_is_named(tmp_path: Path) -> None:
     (tmp_path / key_of(2)).unlink()
     with pytest.raises(ArtifactMissing) as caught:
         await ConversationStore(open_store(tmp_path)).load(key_of(5))
-    assert caught.value.key == key_of(2)
+    assert key_of(2) in caught.value.message
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff", b"{}", b"[]", b'{"ancestors": 3}', b'{"input": "x'])
@@ -310,14 +292,3 @@ async def test_a_damaged_entry_is_reported_not_believed(tmp_path: Path, damage: 
     for doing in (ConversationStore(store).find(key_of(1)), ConversationStore(store).load(key_of(1))):
         with pytest.raises(ArtifactChanged, match=f"damaged object '{key_of(1)}'"):
             await doing
-
-
-async def test_a_conversation_that_continues_in_another_workflow_run_loads(tmp_path: Path) -> None:
-    conversations = ConversationStore(open_store(tmp_path))
-    keys = [call_key(RUN, uuid, RUN, "1", SHA) for uuid in (UUID, UUID.replace("0", "7"), UUID.replace("0", "8"))]
-    for n, key in enumerate(keys):
-        entry = Entry(opening=None if n else OPENING, ancestors=keys[:n], input=[user(str(n))], reply=reply([]))
-        await conversations.save(key, entry)
-    loaded = await ConversationStore(open_store(tmp_path)).load(keys[2])
-    assert loaded.messages == [user("0"), user("1"), user("2")]
-    assert loaded.ancestors == keys[:2]

@@ -1,11 +1,7 @@
 """An endpoint that means harm: what it sends is bounded, never followed elsewhere, and never stored with the key."""
 
 import base64
-import gzip
 import json
-import re
-import tracemalloc
-import zlib
 from datetime import timedelta
 from typing import Any
 
@@ -62,10 +58,6 @@ async def test_a_redirect_is_a_bad_response_and_is_not_followed(status: int) -> 
     assert "INTERNAL-SECRET" not in failure.message
 
 
-async def test_a_redirect_that_calls_itself_an_overload_is_still_a_bad_response() -> None:
-    await refused(http.error(307, "overloaded_error", location="http://127.0.0.1:1/"))
-
-
 # --- sizes ----------------------------------------------------------------------------------------
 
 
@@ -77,59 +69,22 @@ async def test_a_request_asks_for_an_answer_without_compression() -> None:
     assert server.requests[0].headers["accept-encoding"] == "identity"
 
 
-def packed(body: bytes, encoding: str = "gzip", status: int = 200) -> Reply:
-    """An answer with a compressed body."""
-    data = zlib.compress(body) if "deflate" in encoding else gzip.compress(body)
-
-    async def reply(exchange: Exchange) -> None:
-        kind = "text/event-stream" if status == 200 else "application/json"
-        await exchange.head(
-            status, content_type=kind, content_encoding=encoding, transfer_encoding="chunked", request_id="req_1"
-        )
-        for start in range(0, len(data), 1000):
-            await exchange.chunk(data[start : start + 1000])
-        await http.eof(exchange)
-
-    return reply
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "identity, x-gzip", "deflate"])
-async def test_a_compressed_answer_is_unpacked(encoding: str) -> None:
-    words = "word " * 20_000
-    events = [http.start(), *http.block(0, http.text(words)), *http.finish()]
-    assert (await call(packed(b"".join(map(http.sse, events)), encoding))).text() == words
-
-
-async def test_a_compressed_answer_is_bounded_by_what_it_unpacks_to() -> None:
-    bomb = packed(b"data: " + bytes(50_000_000))
-    tracemalloc.start()
-    assert "one event has more than" in (await refused(bomb)).message
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 20_000_000
-
-
-@pytest.mark.parametrize(
-    ("encoding", "words"), [("br", r"compresses \(br\)"), ("gzip, br", "compresses"), ("deflate", "")]
-)
-async def test_what_cannot_be_unpacked_is_a_bad_response(encoding: str, words: str) -> None:
-    async def reply(exchange: Exchange) -> None:
-        await exchange.head(content_type="text/event-stream", content_encoding=encoding, transfer_encoding="chunked")
-        await exchange.chunk(b"neither this nor that")
-        await http.eof(exchange)
-
-    assert re.search(words, (await refused(reply)).message)
-
-
-@pytest.mark.parametrize(("encoding", "shown"), [("gzip", True), ("br", False)])
-async def test_the_status_of_a_compressed_error_counts_and_its_body_is_bounded(encoding: str, shown: bool) -> None:
-    for more in (b"", b"x" * 50_000_000):
-        with pytest.raises(ModelFailure) as caught:
-            await call(
-                packed(json.dumps(http.error_body("overloaded_error", "try later")).encode() + more, encoding, 529)
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity, deflate"])
+async def test_a_compressed_answer_is_a_bad_response_and_of_an_error_the_status_counts(encoding: str) -> None:
+    def packed(status: int) -> Reply:
+        async def reply(exchange: Exchange) -> None:
+            await exchange.head(
+                status, content_type="text/event-stream", content_encoding=encoding, transfer_encoding="chunked"
             )
-        assert caught.value.kind == "Overloaded"
-        assert ("try later" in caught.value.message) is (shown and not more)
+            await exchange.chunk(b"\x1f\x8b")
+            await http.eof(exchange)
+
+        return reply
+
+    assert f"compresses ({encoding})" in (await refused(packed(200))).message
+    with pytest.raises(ModelFailure) as caught:
+        await call(packed(529))
+    assert caught.value.kind == "Overloaded"
 
 
 async def test_an_error_body_is_read_up_to_its_cap() -> None:

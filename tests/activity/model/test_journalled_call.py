@@ -13,6 +13,7 @@ from activities.contracts.packed import DependencyRef
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.heartbeat import beating
+from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, StreamProgress
@@ -21,10 +22,11 @@ from tests.activity.supervising import Desk
 from tests.scripted_model import text
 
 
-class Odd:
+class Odd(AnthropicModel):
     """A model of which nobody understands the answers."""
 
     def __init__(self, *kinds: ErrorKind) -> None:
+        super().__init__()
         self.kinds = list(kinds)
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:

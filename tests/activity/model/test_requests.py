@@ -4,16 +4,13 @@ import asyncio
 import json
 import typing
 from dataclasses import fields
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, StreamProgress, system_note, user_message
-from activities.model.request.endpoint_profile import EndpointProfile, profile_of
-from activities.model.request.request_body import request_body
+from activities.model.request_body import EndpointProfile, profile_of, request_body
 from runtime.settings import RequestPart
-from supervision.base import limits
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
 from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, adapter, answer, ask, fail
@@ -84,10 +81,6 @@ async def test_what_a_cut_stream_has_cost_is_known() -> None:
             await model.complete(ask(), progress)
     usage = progress.usage
     assert (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens) == (10, 100, 100)
-
-
-def test_the_limit_of_silence_is_the_one_that_dead_streams_have() -> None:
-    assert timedelta(seconds=90) == limits.MODEL_IDLE_TIMEOUT
 
 
 # --- what a model takes ---------------------------------------------------------------------------
@@ -275,11 +268,6 @@ async def test_a_repair_keeps_to_the_rung_of_the_first_answer() -> None:
     body = (await answer(reply, ask(output_schema=SCHEMA, messages=messages))).body
     assert "output_config" not in body
     assert body["tools"][0]["name"] == "submit"
-
-
-async def test_a_forced_tool_goes_without_thinking() -> None:
-    reply = http.message(http.tool_use("t1", "submit", GOOD), stop_reason="tool_use")
-    assert "thinking" not in (await answer(reply, ask(output_schema=SCHEMA), structured="forced_tool")).body
 
 
 # --- the cache's breakpoints ----------------------------------------------------------------------

@@ -42,14 +42,6 @@ async def test_calls_go_through_the_proxy_of_the_environment(monkeypatch: pytest
     assert call.headers["proxy-authorization"].startswith("Basic ")
 
 
-async def test_addresses_that_need_no_proxy_are_called_directly(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with http.model_server(http.message()) as server:
-        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{http.unused_port()}")
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        await complete(server.url)
-    assert [call.path for call in server.requests] == ["/v1/messages"]
-
-
 async def test_an_authority_of_ones_own_is_believed_when_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with http.model_server(http.message(), tls=self_signed(tmp_path)) as server:
         with pytest.raises(ModelFailure) as refused:

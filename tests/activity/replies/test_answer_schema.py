@@ -2,6 +2,7 @@
 
 import json
 import socket
+from datetime import timedelta
 from typing import Any
 
 import anthropic
@@ -159,16 +160,23 @@ def test_what_fits_the_schema_sent_fits_the_users(schema: dict[str, Any], value:
         assert schema_rules.problems(schema, value) == []
 
 
+@pytest.fixture
+def short_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives a question to a child process less than a second."""
+    monkeypatch.setattr(limits, "BOUNDED_TIME", timedelta(seconds=0.6))
+
+
 def doubling(word: str, depth: int) -> dict[str, Any]:
     """A schema of references that unfold to 2 ** depth parts."""
     parts: dict[str, Any] = {f"d{i}": {word: [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(depth)}
     return {"$ref": "#/$defs/d0", "$defs": {**parts, f"d{depth}": {"type": "string"}}}
 
 
+@pytest.mark.usefixtures("short_bound")
 async def test_references_that_unfold_without_measure_are_refused_or_sent_as_text() -> None:
     for word in ("allOf", "anyOf", "oneOf", "prefixItems"):
         assert sendable(doubling(word, 12))["type"] == "string"
-    with pytest.raises(SupervisionError, match="takes longer than 3 s .*use fewer references"):
+    with pytest.raises(SupervisionError, match="takes longer than 0.6 s .*use fewer references"):
         await check_schema(doubling("anyOf", 60), "run")
 
 
@@ -180,15 +188,17 @@ async def test_deep_schemas_are_refused() -> None:
         await check_schema(deep, "run")
 
 
+@pytest.mark.usefixtures("short_bound")
 async def test_a_pattern_that_searches_without_end_is_a_problem_and_the_next_answer_is_checked() -> None:
     schema = {"type": "string", "pattern": "^(a+)+$"}
     await check_schema(schema, "run")
     (problem,) = await problems(schema, "a" * 40 + "!", "run")
-    assert problem.startswith("answer_json can't be checked, it takes longer than 3 s")
+    assert problem.startswith("answer_json can't be checked, it takes longer than 0.6 s")
     assert await problems(schema, "aaa", "run") == []
     assert await problems(schema, "b", "run") == ["answer_json: 'b' does not match '^(a+)+$'"]
 
 
+@pytest.mark.usefixtures("short_bound")
 async def test_a_schema_that_unfolds_with_the_answer_is_a_problem() -> None:
     node = {"properties": {"next": {"allOf": [{"$ref": "#/$defs/n"}] * 2}}}
     schema = {"$ref": "#/$defs/n", "$defs": {"n": node}}

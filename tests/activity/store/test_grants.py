@@ -40,14 +40,6 @@ async def test_a_grant_is_named_by_what_it_grants(store_url: str) -> None:
     assert {digest_of(name) for name in others}.isdisjoint({None, digest_of(ref)})
 
 
-async def test_a_grant_is_found_by_any_process(store_url: str) -> None:
-    nested = grant(run_id="a run/%2F", workflow_id="a run/%2F/t1/1", depth=3, models=[], nested_teams=["é"])
-    ref = await Grants(open_store(store_url)).write(nested)
-    grants = Grants(open_store(store_url))
-    assert await grants.find("a run/%2F", ref) == nested
-    assert await grants.find("a run/%2F", ref) == nested
-
-
 @pytest.mark.parametrize("change", [b"", b"{}", grant(models=["large", "secret"]).model_dump_json().encode()])
 async def test_a_grant_that_was_changed_in_the_store_is_refused(store_url: str, change: bytes) -> None:
     store = open_store(store_url)

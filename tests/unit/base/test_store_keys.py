@@ -162,8 +162,6 @@ def test_the_layout_is_as_written_down() -> None:
         keys.calls_prefix(RUN, EXECUTION): f"run%201/{EXECUTION}/",
         keys.effect_key(RUN, "2.0"): "run%201/started/2.0.effect",
         keys.result_key(RUN, "2.0"): "run%201/started/2.0.result",
-        keys.home_key(RUN, "space 1"): "run%201/home.space%201",
-        keys.home_name("space 1"): "home.space%201",
         keys.call_key(RUN, EXECUTION, f"{RUN}/t1/1", "turn.3", SHA): (
             f"run%201/{EXECUTION}/run%201%2Ft1%2F1/turn.3/{SHA}"
         ),
@@ -176,30 +174,29 @@ def test_the_layout_is_as_written_down() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "digest", "ended", "home", "team", "grant", "upload"),
+    ("key", "digest", "ended", "team", "grant", "upload"),
     [
-        (keys.upload_key(SHA), SHA, False, None, False, False, True),
-        (keys.output_key(RUN, SHA), SHA, False, None, False, False, False),
-        (keys.team_key(RUN, SHA), SHA, False, None, True, False, False),
-        (keys.team_key("run 2", SHA), SHA, False, None, False, False, False),
-        (keys.grant_key(RUN, SHA), SHA, False, None, False, True, False),
-        (keys.grant_key("run 2", SHA), SHA, False, None, False, False, False),
-        (keys.home_key(RUN, "space 1"), None, False, "space 1", False, False, False),
-        (keys.ended_key(RUN, EXECUTION), None, True, None, False, False, False),
-        (keys.named_key(RUN, "goal"), None, False, None, False, False, False),
-        (keys.call_key(RUN, EXECUTION, RUN, "7", SHA), None, False, None, False, False, False),
-        (f"uploads/{SHA}/7", None, False, None, False, False, False),
-        (f"run%201/outputs/{SHA}/7", None, False, None, False, False, False),
-        (f"run%201/team.{SHA}/7", None, False, None, True, False, False),
-        ("outputs", None, False, None, False, False, False),
-        (f"run%201/team.{SHA}?", f"{SHA}?", False, None, False, False, False),
-        (f"run%201/grant.{SHA}?", f"{SHA}?", False, None, False, False, False),
+        (keys.upload_key(SHA), SHA, False, False, False, True),
+        (keys.output_key(RUN, SHA), SHA, False, False, False, False),
+        (keys.team_key(RUN, SHA), SHA, False, True, False, False),
+        (keys.team_key("run 2", SHA), SHA, False, False, False, False),
+        (keys.grant_key(RUN, SHA), SHA, False, False, True, False),
+        (keys.grant_key("run 2", SHA), SHA, False, False, False, False),
+        (keys.ended_key(RUN, EXECUTION), None, True, False, False, False),
+        (keys.named_key(RUN, "goal"), None, False, False, False, False),
+        (keys.call_key(RUN, EXECUTION, RUN, "7", SHA), None, False, False, False, False),
+        (f"uploads/{SHA}/7", None, False, False, False, False),
+        (f"run%201/outputs/{SHA}/7", None, False, False, False, False),
+        (f"run%201/team.{SHA}/7", None, False, True, False, False),
+        ("outputs", None, False, False, False, False),
+        (f"run%201/team.{SHA}?", f"{SHA}?", False, False, False, False),
+        (f"run%201/grant.{SHA}?", f"{SHA}?", False, False, False, False),
     ],
 )
 def test_a_key_says_of_what_kind_it_is(
-    key: str, digest: str | None, ended: bool, home: str | None, team: bool, grant: bool, upload: bool
+    key: str, digest: str | None, ended: bool, team: bool, grant: bool, upload: bool
 ) -> None:
-    assert (keys.digest_of(key), keys.is_ended(key), keys.home_of(key)) == (digest, ended, home)
+    assert (keys.digest_of(key), keys.is_ended(key)) == (digest, ended)
     assert (keys.is_team(key, RUN), keys.is_grant(key, RUN), keys.is_upload(key)) == (team, grant, upload)
 
 

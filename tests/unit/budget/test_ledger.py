@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.base import limits
-from supervision.budget.amount import Amount, NextCall, last_call, may_call, next_call
-from supervision.budget.ledger import SYNTHESIS_HOLDBACK_TOKENS, Ledger
+from supervision.budget.amount import (
+    Amount,
+    NextCall,
+    last_call,
+    may_call,
+    next_call,
+)
+from supervision.budget.ledger import SUPERVISOR, SYNTHESIS_HOLDBACK_TOKENS, Ledger, Spending
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.request import RunRequest
 from supervision.contract.usage import Usage
@@ -124,7 +130,7 @@ def test_what_is_held_back_is_there_when_calls_keep_to_their_estimates(
         if len(running) == parallel:
             subtask_id = data.draw(st.sampled_from(sorted(running)))
             ledger.settle(subtask_id, call(data.draw(st.integers(0, running.pop(subtask_id).tokens or 0))))
-        assert ledger.can_synthesize(held)
+        assert ledger.has_room(held, synthesis=True)
     assert ledger.reserve_call(held, synthesis=True)
 
 
@@ -148,8 +154,7 @@ def test_what_an_attempt_leaves_is_free_for_the_next() -> None:
     assert first == Amount(tokens=80_000, usd=0.9)
     assert ledger.exhausted
     assert ledger.grant("t2", 1) is None
-    unused = ledger.settle("t1", call(30_000, 0.4))
-    assert unused.model_dump() == {"tokens": 50_000, "usd": pytest.approx(0.5)}
+    ledger.settle("t1", call(30_000, 0.4))
     second = ledger.grant("t1", 2)
     assert second is not None
     assert second.model_dump() == {"tokens": 25_000, "usd": pytest.approx(0.25)}
@@ -162,34 +167,18 @@ def test_a_subtask_holds_one_grant_at_a_time() -> None:
         ledger.grant("t1", 1)
 
 
-def test_an_unknown_grant_gives_nothing_back_and_its_use_counts() -> None:
-    ledger = Ledger(100_000, None)
-    assert ledger.settle("late", call(10)) == Amount(tokens=0, usd=0.0)
-    assert ledger.spent.tokens == 10
-
-
 def test_dollars_run_out_like_tokens() -> None:
     ledger = Ledger(None, 1.0)
     assert ledger.reserve_call(1_000_000)
     ledger.settle_call(1_000_000, call(50_000, 0.5))
     assert ledger.free.usd == pytest.approx(0.4)
     assert not ledger.reserve_call(50_000)
-    assert ledger.can_synthesize(50_000)
+    assert ledger.has_room(50_000, synthesis=True)
     assert ledger.reserve_call(30_000)
     assert ledger.free.usd == pytest.approx(0.1)
     assert not ledger.exhausted
     ledger.settle_call(30_000, call(40_000, 0.4))
     assert ledger.exhausted
-
-
-def test_an_unknown_price_ends_the_accounting_in_dollars() -> None:
-    ledger = Ledger(100_000, 0.01)
-    ledger.settle_call(0, call(100, None))
-    assert ledger.free == Amount(tokens=79_900)
-    assert not ledger.exhausted
-    card = ledger.card()
-    assert card["usd_accounted"] is False
-    assert card["usd"] == {"total": 0.01, "spent": None, "promised": None, "held_back": None, "free": None}
 
 
 @given(totals, dollars, st.integers(0, 100_000), st.integers(0, 100_000))
@@ -213,38 +202,6 @@ def test_new_totals_are_never_below_what_is_spent_and_promised() -> None:
         ledger.extend(None, 0.89)
     ledger.extend(80_000, 0.91)
     assert ledger.exhausted
-
-
-def test_the_card_tells_where_the_budget_is() -> None:
-    ledger = Ledger(100_000, None)
-    ledger.settle_call(0, call(5000))
-    ledger.grant("t1", 2)
-    assert ledger.reserve_call(2500)
-    assert ledger.card()["tokens"] == {
-        "total": 100_000,
-        "spent": 5000,
-        "promised": 40_000,
-        "held_back": 20_000,
-        "free": 35_000,
-    }
-
-
-def test_a_worker_agent_is_told_when_its_grant_ends() -> None:
-    grant, used = Amount(tokens=10_000, usd=0.1), call(4000, 0.02)
-    assert may_call(grant, used, 6000)
-    assert not may_call(grant, used, 6001)
-    assert last_call(grant, used, 3001)
-    assert not last_call(grant, used, 3000)
-    assert not may_call(Amount(usd=0.1), used, 16_001)
-    assert may_call(Amount(usd=0.1), call(4000, None), 10**9)
-    assert may_call(Amount(), used, 10**9)
-    assert not last_call(Amount(), used, 10**9)
-
-
-def test_the_first_call_of_a_worker_agent_is_always_allowed() -> None:
-    grant = Amount(tokens=4000, usd=0.01)
-    assert may_call(grant, Usage(), 50_000)
-    assert last_call(grant, Usage(), 50_000)
 
 
 def test_with_a_grant_that_may_be_followed_by_more_a_worker_agent_stops_one_call_early() -> None:
@@ -280,35 +237,90 @@ def test_dollars_that_cannot_be_counted_any_more_become_a_limit_of_tokens() -> N
     assert ledger.exhausted
 
 
-# --- amounts of nothing ---------------------------------------------------------------------------
+def test_the_card_shows_where_every_token_and_dollar_is() -> None:
+    ledger = Ledger(200_000, 10.0)
+    ledger.settle_call(0, call(10_000, 1.0))
+    ledger.grant("t1", 2)
+    assert ledger.card()["tokens"] == {
+        "total": 200_000, "spent": 10_000, "promised": 85_000, "held_back": SYNTHESIS_HOLDBACK_TOKENS, "free": 85_000,
+    }  # fmt: skip
+    assert ledger.card()["usd"] == pytest.approx(
+        {"total": 10.0, "spent": 1.0, "promised": 4.0, "held_back": 1.0, "free": 4.0}
+    )
+    assert ledger.card()["usd_accounted"] is True
+    ledger.settle("t1", call(5, None))
+    assert ledger.card()["usd_accounted"] is False
 
 
-def test_without_any_dollars_none_are_free() -> None:
-    assert Ledger(1_000_000, 0.0).free.usd == 0.0
+def test_an_own_call_is_reserved_until_it_is_settled() -> None:
+    ledger = Ledger(100_000, None)
+    assert ledger.reserve_call(30_000)
+    assert not ledger.has_room(50_001)
+    assert ledger.has_room(50_000)
+    ledger.settle_call(10_000, call(0))
+    assert ledger.has_room(60_000)
+    assert not ledger.has_room(60_001)
+    ledger.settle_call(50_000, call(0))  # more than is reserved
+    assert ledger.has_room(80_000)
+    assert not ledger.has_room(80_001)
 
 
-def test_what_had_no_grant_costs_what_it_used_and_nothing_else() -> None:
-    ledger = Ledger(1_000_000, 10.0)
-    assert ledger.grant("t1", 2)
-    free = ledger.free
-    ledger.settle("stranger", Usage())
-    assert ledger.free == free
+def test_totals_are_raised_and_never_lowered() -> None:
+    ledger = Ledger(100, 1.0)
+    assert ledger.raise_to(Amount(tokens=50, usd=2.0)) == Amount(tokens=100, usd=2.0)
+    assert ledger.raise_to(Amount(tokens=150, usd=0.5)) == Amount(tokens=150, usd=2.0)
+    assert ledger.raise_to(Amount(tokens=None, usd=3.0)) == Amount(tokens=None, usd=3.0)
+    assert Ledger(0, 0.0).raise_to(Amount(tokens=0, usd=0.0)) == Amount(tokens=0, usd=0.0)
 
 
-def test_a_grant_without_a_limit_keeps_none_when_the_total_gets_one() -> None:
+def test_with_dollars_for_less_than_the_smallest_grant_no_agent_can_be_paid() -> None:
     ledger = Ledger(None, 10.0)
-    assert ledger.grant("t1", 2)
-    ledger.extend(1_000_000, 10.0)
-    grown = ledger.top_up("t1", 2, 1_000)
-    assert grown
-    assert grown.tokens is None
+    ledger.settle_call(0, call(limits.LEAST_GRANT_TOKENS, 4.5))  # 4.5 is free, and the smallest grant costs as much
+    assert not ledger.exhausted
+    ledger.settle_call(0, call(0, 0.1))
+    assert ledger.exhausted
 
 
-def test_a_grant_without_dollars_takes_none_from_a_later_total() -> None:
-    ledger, untouched = Ledger(1_000_000, None), Ledger(1_000_000, None)
-    for one in (ledger, untouched):
-        assert one.grant("t1", 2)
-    assert ledger.top_up("t1", 2, 1_000)
-    for one in (ledger, untouched):
-        one.extend(1_000_000, 10.0)
-    assert ledger.free.usd == untouched.free.usd
+USED = Usage(model_calls=1, input_tokens=100, usd=1.0)
+
+
+def test_a_call_that_takes_exactly_what_is_left_may_be_made() -> None:
+    assert may_call(Amount(tokens=150), USED, 50)
+    assert not may_call(Amount(tokens=149), USED, 50)
+    assert may_call(Amount(usd=1.5), USED, 50)
+    assert not may_call(Amount(usd=1.4), USED, 50)
+
+
+def test_the_last_call_is_the_one_after_which_no_other_fits() -> None:
+    assert not last_call(Amount(tokens=200), USED, 50)
+    assert last_call(Amount(tokens=199), USED, 50)
+    assert last_call(Amount(tokens=99), Usage(), 50)
+    assert not last_call(Amount(tokens=100), Usage(), 50)
+
+
+def _used(tokens: int, usd: float | None = 0.1) -> Usage:
+    return Usage(model_calls=1, input_tokens=tokens, usd=usd)
+
+
+def test_sums_are_by_role_and_model_the_largest_first() -> None:
+    spending = Spending()
+    spending.add("analyst", "small", _used(10))
+    spending.add(SUPERVISOR, "large", _used(50))
+    spending.add("analyst", "small", _used(30))
+    spending.add("analyst", "large", _used(5))
+    spending.add("analyst", "never", Usage())
+    assert [(row.role, row.model, row.usage.input_tokens) for row in spending.rows()] == [
+        (SUPERVISOR, "large", 50),
+        ("analyst", "small", 40),
+        ("analyst", "large", 5),
+    ]
+
+
+def test_many_rows_end_in_one_that_holds_the_rest() -> None:
+    spending = Spending()
+    for number in range(limits.STATUS_PAGE + 3):
+        spending.add(f"role{number}", "m", _used(200 - number))
+    rows = spending.rows()
+    assert len(rows) == limits.STATUS_PAGE + 1
+    assert rows[-1].role == "3 more"
+    assert sum(row.usage.input_tokens for row in rows) == sum(200 - n for n in range(limits.STATUS_PAGE + 3))

@@ -3,12 +3,15 @@
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from supervision.base import limits
 from supervision.budget.amount import Amount
+from supervision.budget.ledger import SYNTHESIS_HOLDBACK_TOKENS, Ledger
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
-from supervision.contract.request import Budget, RunRequest
+from supervision.contract.request import RunRequest
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import Usage
 from tests.unit.shapes import START, Clock
@@ -28,15 +31,6 @@ def test_work_ends_before_the_deadline_so_that_there_is_time_for_the_answer() ->
     short = a_run(deadline=100 * SECOND)
     assert short.work_until == START + 100 * SECOND * (1 - limits.SYNTHESIS_RESERVE_SHARE)
     assert short.latest_deadline_at == START + limits.MAX_DEADLINE
-
-
-def test_work_may_begin_until_then_and_not_at_that_moment() -> None:
-    clock = Clock()
-    run = a_run(clock)
-    clock.at = run.work_until - SECOND
-    assert run.time_left
-    clock.at = run.work_until
-    assert not run.time_left
 
 
 def test_a_stop_ends_the_time_for_work_alone_whatever_the_deadline_becomes() -> None:
@@ -59,36 +53,6 @@ def test_children_get_a_part_of_what_is_left_to_stop(left: timedelta, closing: t
     run = a_run(clock)
     clock.at = run.deadline_at - left
     assert run.closing_time == closing
-
-
-def test_the_free_budget_is_shared_by_those_without_a_grant_and_the_supervisor() -> None:
-    run = a_run()
-    assert [run.shares(agents) for agents in (0, 1, 3)] == [2, 2, 4]
-    assert run.unfunded == 0
-    run.ledger.grant("t1", 2)
-    assert [run.shares(agents) for agents in (1, 3)] == [2, 3]
-
-
-def test_a_run_is_out_of_budget_when_no_agent_can_be_paid() -> None:
-    run = a_run(budget={"tokens": 20_000})
-    assert not run.out_of_budget
-    run.ledger.settle_call(0, Usage(model_calls=1, input_tokens=9_000))
-    assert run.out_of_budget
-
-
-def test_what_is_spent_is_told_with_dollars_where_both_are_known() -> None:
-    run = a_run(budget={"tokens": 100, "usd": 2.0})
-    assert run.spent_line() == "0 of 100 tokens spent, $0.0000 of $2.00"
-    run.ledger.settle_call(0, Usage(input_tokens=7, usd=None))
-    assert run.spent_line() == "7 of 100 tokens spent"
-    assert a_run(budget={"tokens": None, "usd": None}).spent_line() == "0 of any number of tokens spent"
-
-
-def test_a_change_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="nothing to change"):
-        a_run().check(None, None)
-    a_run().check(NewBudget(tokens=10), None)
-    a_run().check(None, HOUR)
 
 
 def test_a_deadline_must_be_ahead() -> None:
@@ -115,34 +79,65 @@ def test_a_budget_must_cover_what_is_spent_and_stay_below_the_ceilings() -> None
     )  # fmt: skip
 
 
-def test_new_totals_count_and_the_others_stay() -> None:
-    run = a_run(budget={"tokens": 1000, "usd": 1.0})
-    run.extend(NewBudget(tokens=2000), None)
-    assert (run.budget, run.deadline) == (Budget(tokens=2000, usd=1.0), HOUR)
-    run.extend(None, 2 * HOUR)
-    assert (run.budget, run.deadline_at) == (Budget(tokens=2000, usd=1.0), START + 2 * HOUR)
-    card = run.card()
-    assert (card.deadline_seconds, card.budget_tokens, card.budget_usd) == (7200, 2000, 1.0)
-    assert (card.max_subtasks, card.max_parallel, card.max_turns) == (12, 8, 10)
-
-
-def test_a_limit_that_is_removed_is_the_operators_ceiling_if_there_is_one() -> None:
-    run = a_run(budget={"tokens": 500, "usd": 1.0})
-    run.keep_within(Ceilings(tokens=1000), RunRequest(goal="g"))
-    run.extend(NewBudget(unlimited=["tokens", "usd"]), None)
-    assert run.budget == Budget(tokens=1000, usd=None)
-
-
-def test_a_nested_run_has_its_slice_and_the_clock_of_its_parent() -> None:
-    run = a_run(grant=Amount(tokens=5000, usd=None))
-    assert run.budget.tokens == 5000
-    run.set_slice(Amount(tokens=7000, usd=None), START + 3 * HOUR)
-    assert (run.budget.tokens, run.deadline_at) == (7000, START + 3 * HOUR)
-
-
 def test_after_a_reset_the_whole_deadline_begins_anew() -> None:
     clock = Clock()
     run = a_run(clock)
     clock.tick(1800)
     run.restart_clock()
     assert run.deadline_at == START + timedelta(seconds=1800) + HOUR
+
+
+def spent(tokens: int, usd: float | None = 0.0) -> Usage:
+    return Usage(model_calls=1, input_tokens=tokens, usd=usd)
+
+
+@given(total=st.integers(0, 2_000_000), used=st.integers(0, 400_000), tokens=st.integers(1, 200_000))
+def test_a_total_that_grew_by_the_shortfall_has_room_and_hardly_more(total: int, used: int, tokens: int) -> None:
+    ledger = Ledger(total, None)
+    ledger.settle_call(0, spent(used))
+    shortfall = ledger.shortfall(tokens)
+    assert ledger.has_room(tokens) == (shortfall == 0) or shortfall <= 2
+    ledger.raise_to(Amount(tokens=total + shortfall))
+    assert ledger.has_room(tokens)
+    if shortfall > 2:
+        smaller = Ledger(total + shortfall - 3, None)
+        smaller.settle_call(0, spent(used))
+        assert not smaller.has_room(tokens)
+
+
+@given(total=st.integers(50_000, 1_000_000), share=st.integers(1, 20), least=st.integers(0, 500_000))
+def test_a_raised_grant_stays_within_what_is_free(total: int, share: int, least: int) -> None:
+    ledger = Ledger(total, 2.0)
+    first = ledger.grant("t1", 20)
+    assert first is not None
+    free = ledger.free
+    raised = ledger.top_up("t1", share, least)
+    assert raised is not None
+    assert None not in (first.tokens, raised.tokens, free.tokens, free.usd, first.usd, raised.usd)
+    grown = (raised.tokens or 0) - (first.tokens or 0)
+    assert grown == min(free.tokens or 0, max((free.tokens or 0) // share, least))
+    assert (raised.usd or 0) - (first.usd or 0) == pytest.approx((free.usd or 0) / share)
+    assert ledger.open_grants == 1
+    ledger.settle("t1", spent(0))
+    assert ledger.free.tokens == total - max(SYNTHESIS_HOLDBACK_TOKENS, -(-total // 10))
+
+
+def test_only_an_open_grant_is_raised_and_only_while_something_is_free() -> None:
+    ledger = Ledger(50_000, None)
+    assert ledger.top_up("t1", 1, 0) is None
+    assert ledger.grant("t1", 2) == Amount(tokens=15_000)
+    assert ledger.top_up("t1", 2, 1_000) == Amount(tokens=22_500)
+    assert ledger.top_up("t1", 2, 90_000) == Amount(tokens=30_000)
+    assert ledger.top_up("t1", 1, 1_000) is None
+
+
+def test_a_slice_is_raised_never_lowered_and_its_deadline_set() -> None:
+    request = RunRequest(goal="g", deadline=timedelta(minutes=5))
+    budget = TimeAndBudget(request, Clock(), START, Amount(tokens=9_000, usd=1.0))
+    budget.ledger.settle_call(0, spent(12_000))  # calls under way may pass the total
+    budget.set_slice(Amount(tokens=8_000, usd=0.5), START + timedelta(hours=1))
+    assert (budget.budget.tokens, budget.budget.usd) == (9_000, 1.0)
+    assert budget.deadline_at == START + timedelta(hours=1)
+    budget.set_slice(Amount(tokens=30_000, usd=None), START + timedelta(minutes=2))
+    assert (budget.budget.tokens, budget.budget.usd) == (30_000, None)
+    assert budget.deadline == timedelta(minutes=2)

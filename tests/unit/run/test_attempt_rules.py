@@ -11,7 +11,6 @@ from supervision.run.attempt_rules import (
     AfterAgent,
     NextTry,
     after_agent,
-    back_off,
     child_id,
     counts_against_role,
     is_retried,
@@ -22,9 +21,9 @@ kinds = st.sampled_from(list(ErrorKind))
 
 
 def after(
-    kind: ErrorKind | None, *, can_go_on: bool = True, had_last_grant: bool = False, has_finding: bool = False
+    kind: ErrorKind | None, *, can_resume: bool = True, had_last_grant: bool = False, has_finding: bool = False
 ) -> AfterAgent:
-    return after_agent(kind, can_go_on=can_go_on, had_last_grant=had_last_grant, has_finding=has_finding)
+    return after_agent(kind, can_resume=can_resume, had_last_grant=had_last_grant, has_finding=has_finding)
 
 
 @pytest.mark.parametrize("has_finding", [False, True])
@@ -34,7 +33,7 @@ def test_an_agent_that_succeeded_or_was_stopped_ends_its_attempt(has_finding: bo
 
 @given(kinds, st.booleans(), st.booleans(), st.booleans())
 def test_an_attempt_goes_on_only_from_where_it_stood(kind: ErrorKind, go_on: bool, last: bool, finding: bool) -> None:
-    step = after(kind, can_go_on=go_on, had_last_grant=last, has_finding=finding)
+    step = after(kind, can_resume=go_on, had_last_grant=last, has_finding=finding)
     if kind not in RESUMABLE or not go_on:
         assert step is AfterAgent.END
 
@@ -79,10 +78,6 @@ def test_a_declined_subtask_is_described_better_once_and_counts_against_nobody(k
     assert next_try(kind, 2, 2, has_fallback=False) is NextTry.GIVE_UP
     assert next_try(kind, 2, 1, has_fallback=True) is NextTry.SAME_ROLE
     assert not counts_against_role(kind)
-
-
-def test_attempts_back_off() -> None:
-    assert [back_off(failures).total_seconds() for failures in (1, 2, 3)] == [1, 2, 4]
 
 
 @pytest.mark.parametrize("subtask_id", ["t1", "a.b/c", "2"])

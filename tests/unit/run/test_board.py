@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.base import limits
-from supervision.contract.plan import Plan
+from supervision.contract.plan import Plan, Subtask
 from supervision.contract.progress import Counts
-from supervision.contract.result import Gap, Problem
-from supervision.contract.usage import Usage
-from supervision.run.board import Board
-from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, completed, plan, subtask
+from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
+from supervision.run.board import Board, gap_of, gaps_of
+from tests.unit.shapes import ERROR, FINDING, Clock, acyclic_plans, completed, plan, subtask
 
 ENDED = {"completed", "failed", "skipped", "cancelled"}
 
@@ -47,8 +46,8 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
     board = Board(candidate, Clock())
     skipped: list[str] = []
     for _ in range(2 * len(candidate.subtasks) + 1):
-        skipped += board.skip_hopeless()
-        assert board.skip_hopeless() == []
+        skipped += board.skip_blocked()
+        assert board.skip_blocked() == []
         counted = Counter[str](report.state for report in board.reports())
         assert board.counts() == Counts(total=len(candidate.subtasks), **counted)
         free = slots - len(in_state(board, "running"))
@@ -77,44 +76,6 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
     assert {gap.subtask_id for gap in board.gaps()} == in_state(board, *ENDED - {"completed"})
 
 
-def test_a_failure_skips_all_that_depend_on_it_alone() -> None:
-    board = Board(
-        plan(
-            subtask("d", "c", "b"),
-            subtask("c", "b"),
-            subtask("b", "a"),
-            subtask("a"),
-            subtask("e", "b", "f"),
-            subtask("f"),
-        ),
-        Clock(),
-    )
-    board.start("a", "w")
-    board.start("f", "w")
-    board.complete("f", FINDING)
-    board.fail("a", ERROR)
-    assert sorted(board.skip_hopeless()) == ["b", "c", "d"]
-    assert list(board.ready()) == ["e"]
-    assert board.missing_for("e")[0].reason == "skipped: DependenciesFailed: none of its dependencies succeeded: a"
-
-
-def test_an_attempt_follows_the_last_and_what_both_consumed_adds_up() -> None:
-    clock = Clock()
-    board = Board(plan(subtask("a")), clock)
-    assert board.start("a", "run/a/1") == 1
-    board.record("a", 3, Usage(model_calls=3, usd=0.5))
-    clock.tick()
-    assert board.start("a", "run/a/2") == 2
-    board.record("a", 2, Usage(model_calls=2, usd=None))
-    clock.tick()
-    board.complete("a", FINDING)
-    report = board["a"]
-    assert (report.attempts, report.turns, report.usage.model_calls, report.usage.usd) == (2, 5, 5, None)
-    assert report.workflow_id == "run/a/2"
-    assert report.started_at == START.isoformat()
-    assert report.finished_at == clock().isoformat()
-
-
 @pytest.mark.parametrize("outcome", ["completed", "failed", "cancelled"])
 def test_what_has_ended_never_changes_again(outcome: str) -> None:
     board = Board(plan(subtask("a")), Clock())
@@ -128,13 +89,6 @@ def test_what_has_ended_never_changes_again(outcome: str) -> None:
         board.start("a", "w")
     board.close(ERROR)
     assert board["a"] == before
-
-
-@pytest.mark.parametrize("outcome", ["completed", "failed"])
-def test_nothing_ends_that_did_not_start(outcome: str) -> None:
-    board = Board(plan(subtask("a")), Clock())
-    with pytest.raises(ValueError, match="'a' is waiting"):
-        end(board, "a", outcome)
 
 
 def test_stopping_closes_what_waits_and_what_runs() -> None:
@@ -158,52 +112,7 @@ def test_closing_keeps_the_finding_of_what_was_reopened() -> None:
     assert board.gaps() == []
 
 
-def test_a_board_of_nothing_has_ended() -> None:
-    board = Board(Plan(), Clock())
-    assert not in_state(board, "waiting") | in_state(board, "running")
-    assert ([*board.ready()], board.skip_hopeless(), board.gaps()) == ([], [], [])
-
-
-def test_gaps_of_nested_runs_are_listed_up_to_a_limit_and_then_counted() -> None:
-    board = Board(plan(*[subtask(f"t{n}") for n in range(8)]), Clock())
-    for report in board.reports():
-        board.start(report.id, f"run/{report.id}/1")
-        board.complete(report.id, FINDING)
-        board.set_gaps(report.id, [Gap(subtask_id=f"s{n}", reason="failed") for n in range(20)])
-    gaps = board.gaps()
-    assert len(gaps) == limits.GAPS_SHOWN + 3
-    assert gaps[0] == Gap(subtask_id="t0/s0", reason="failed")
-    assert gaps[-1] == Gap(subtask_id="t7", reason="20 gaps in the answer of its team")
-
-
-@pytest.mark.parametrize(
-    ("estimates", "sizes"),
-    [([9000, 3000, 0], [1.5, 0.5, 1.0]), ([1, 3], [0.5, 1.5]), ([500], [1.0]), ([0, 0], [1.0, 1.0])],
-)
-def test_the_size_of_a_subtask_is_its_estimate_against_the_mean_of_all(
-    estimates: list[int], sizes: list[float]
-) -> None:
-    planned = [subtask(f"t{n}").model_copy(update={"estimated_tokens": own}) for n, own in enumerate(estimates)]
-    board = Board(plan(*planned), Clock())
-    assert [board.size(item.id) for item in planned] == sizes
-
-
-def test_stopping_gives_its_reason_to_what_was_stopped_before_without_one() -> None:
-    board = Board(plan(subtask("a"), subtask("b")), Clock())
-    own = Problem(type="Cancelled", message="by a person")
-    board.cancel("a", None)
-    board.cancel("b", own)
-    board.close(ERROR)
-    assert (board["a"].error, board["b"].error) == (ERROR, own)
-
-
 # --- findings -----------------------------------------------------------------------------------------
-
-
-def test_a_board_has_no_finding_before_the_first() -> None:
-    board = Board(plan(subtask("a"), subtask("b")), Clock())
-    assert not board.has_finding
-    assert board.text_ref("a") is None
 
 
 @pytest.mark.parametrize("course", ["completed", "reopened", "failed", "cancelled"])
@@ -230,10 +139,132 @@ def test_completed_subtasks_that_rest_on_a_changed_finding_are_stale() -> None:
     assert {report.id for report in board.reports() if report.stale} == {"c"}
 
 
-def test_a_new_finding_is_not_stale() -> None:
-    board = completed("a", "b", candidate=plan(subtask("a"), subtask("b", "a")))
-    board.mark_stale(["a"])
-    board.reopen("b")
-    board.start("b", "w")
-    board.complete("b", FINDING)
-    assert not board["b"].stale
+# --- worker agents ------------------------------------------------------------------------------------
+
+
+def wide(subtask_id: str, candidates: int) -> Subtask:
+    return subtask(subtask_id).model_copy(update={"candidates": candidates})
+
+
+def test_each_candidate_is_a_worker_agent_and_running_subtasks_come_first() -> None:
+    board = Board(plan(wide("a", 1), wide("b", 2), wide("c", 3)), Clock())
+    board.start("c", "w")
+    assert [board.agents(slots) for slots in (0, 1, 2, 3, 9)] == [0, 3, 4, 6, 6]
+
+
+# --- revisions ----------------------------------------------------------------------------------------
+
+
+def revised(*changed: Subtask, candidate: Plan) -> Plan:
+    """The next revision: subtasks with a known id take the place of the former ones."""
+    subtasks = {item.id: item for item in (*candidate.subtasks, *changed)}
+    return Plan(subtasks=list(subtasks.values()), revision=candidate.revision + 1)
+
+
+def replacing(subtask_id: str, old: str) -> Subtask:
+    return subtask(subtask_id).model_copy(update={"replaces": [old]})
+
+
+CHAIN = plan(subtask("a"), subtask("b", "a"), subtask("c", "b"))
+
+
+def failed_chain() -> Board:
+    board = Board(CHAIN, Clock())
+    board.start("a", "w")
+    board.fail("a", ERROR)
+    assert board.skip_blocked() == ["b", "c"]
+    return board
+
+
+def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> None:
+    board = failed_chain()
+    board.extend(revised(replacing("a2", "a"), subtask("b", "a2"), candidate=CHAIN))
+    assert in_state(board, "waiting") == {"a2", "b", "c"}
+    assert (board["b"].depends_on, board["b"].error, board["c"].error) == (["a2"], None, None)
+    assert (list(board.ready()), board.skip_blocked()) == (["a2"], [])
+
+
+def test_what_was_skipped_stays_so_where_a_revision_gives_it_no_hope() -> None:
+    board = failed_chain()
+    board.extend(revised(subtask("d"), candidate=CHAIN))
+    assert in_state(board, "skipped") == {"b", "c"}
+    assert board["b"].error is not None
+
+
+def test_one_dependency_that_completed_is_hope_enough() -> None:
+    candidate = plan(*CHAIN.subtasks, subtask("d"))
+    board = Board(candidate, Clock())
+    board.start("a", "w")
+    board.fail("a", ERROR)
+    board.start("d", "w")
+    board.complete("d", FINDING)
+    board.skip_blocked()
+    board.extend(revised(subtask("b", "a", "d"), candidate=candidate))
+    assert list(board.ready()) == ["b"]
+
+
+def test_a_revision_counts_its_new_subtasks_as_waiting_and_keeps_finished_work() -> None:
+    board = completed("a", candidate=CHAIN)
+    before = board["a"].model_copy(deep=True)
+    board.extend(revised(subtask("d"), candidate=CHAIN))
+    assert board.counts() == Counts(total=4, waiting=3, completed=1)
+    assert board["a"] == before
+
+
+def report(subtask_id: str, state: SubtaskState = "completed", **fields: object) -> SubtaskReport:
+    return SubtaskReport.model_validate({"id": subtask_id, "state": state, **fields})
+
+
+def missing(*reports: SubtaskReport) -> list[str]:
+    return [gap.subtask_id for gap in gaps_of({r.id: r for r in reports})]
+
+
+@pytest.mark.parametrize("state", ["failed", "skipped", "cancelled", "running", "waiting"])
+def test_every_subtask_that_did_not_complete_is_a_gap(state: SubtaskState) -> None:
+    assert missing(report("t1", state), report("t2"), report("t3", state)) == ["t1", "t3"]
+
+
+# --- replacements ---------------------------------------------------------------------------------
+
+
+def test_a_chain_of_replacements_counts_by_its_end() -> None:
+    first, second = report("t1", "failed", replaced_by="t2"), report("t2", "skipped", replaced_by="t3")
+    assert missing(first, second, report("t3")) == []
+    assert missing(first, second, report("t3", "failed")) == ["t1", "t2", "t3"]
+
+
+# --- nested runs ----------------------------------------------------------------------------------
+
+
+def nested(subtask_id: str, gaps: int) -> SubtaskReport:
+    """A completed subtask whose team's answer has so many gaps."""
+    made = report(subtask_id)
+    made.gaps = [Gap(subtask_id=f"s{n}", reason="why", description="what") for n in range(gaps)]
+    return made
+
+
+def test_a_gap_below_is_named_by_its_path_and_keeps_its_words() -> None:
+    assert gaps_of({"t1": nested("t1", 1)}) == [Gap(subtask_id="t1/s0", reason="why", description="what")]
+
+
+def test_beyond_the_limit_a_nested_runs_gaps_are_one_with_their_number() -> None:
+    reports = [nested("t1", limits.GAPS_SHOWN - 2), nested("t2", 3)]
+    last = gaps_of({r.id: r for r in reports})[-1]
+    assert last.subtask_id == "t2"
+    assert "3 gaps" in last.reason
+
+
+# --- the words ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "reason"),
+    [
+        ("failed", Problem(type="TurnLimit", message="no finding"), "failed: TurnLimit: no finding"),
+        ("cancelled", Problem(type="Cancelled", message="by its owner"), "cancelled: by its owner"),
+        ("cancelled", Problem(type="DeadlineExceeded", message="late"), "cancelled: DeadlineExceeded: late"),
+        ("waiting", None, "it is waiting"),
+    ],
+)
+def test_a_gap_says_how_its_subtask_ended_and_why(state: SubtaskState, error: Problem | None, reason: str) -> None:
+    assert gap_of(report("t1", state, error=error)).reason == reason

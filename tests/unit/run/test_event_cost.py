@@ -25,7 +25,7 @@ def run_of(subtasks: int) -> RunState:
 def begin_next(state: RunState) -> None:
     """Begins the next subtask the way a dispatch does."""
     board, budget = state.board, state.time_and_budget
-    assert board.skip_hopeless() == []
+    assert board.skip_blocked() == []
     subtask_id = next(board.ready())
     assert board.in_flight().get("hand", 0) == board.counts().running
     board.begin(subtask_id, "hand")
@@ -82,7 +82,7 @@ def test_the_end_of_a_subtask_costs_its_dependents_not_the_plan() -> None:
         sys.setprofile(count)
         try:
             state.board.complete("a", FINDING)
-            state.board.skip_hopeless()
+            state.board.skip_blocked()
         finally:
             sys.setprofile(None)
         assert next(state.board.ready()) == "b"

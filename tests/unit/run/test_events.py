@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from console.view.event_lines import _REASONS
-from supervision.contract.status import TraceEvent
-from supervision.run.events import ROWS, TABLE, EventRow, plan_accepted, reviewed, sentence
+from supervision.run.events import ROWS, TABLE, EventRow, plan_accepted, reviewed
 from tests.unit.shapes import plan, subtask
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -73,10 +71,6 @@ def test_a_note_that_does_not_fit_is_found() -> None:
     assert of('note("subtask_failed", "t1", error="x", message="y")') == ""
 
 
-def test_types_are_listed_once() -> None:
-    assert len(ROWS) == len(TABLE)
-
-
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.type)
 def test_every_row_has_a_sentence_of_its_own_fields(row: EventRow) -> None:
     data: dict[str, JsonValue] = {name: SAMPLE.get(name, name.upper()) for name in fields(row)}
@@ -99,15 +93,6 @@ def test_braces_in_foreign_text_are_only_text() -> None:
     assert ROWS["note"].line({"text": "{why} {0} {"})[0] == "is told: {why} {0} {"
 
 
-def test_a_field_that_is_missing_is_shown_as_missing() -> None:
-    event = TraceEvent(seq=1, at="2030-01-01T00:00:00+00:00", type="subtask_held")
-    assert sentence(event) == ("waits: the breaker of role ? is open", "bad")
-
-
 def test_what_a_program_makes_of_a_plan_and_a_review_are_the_fields_of_their_rows() -> None:
     assert set(plan_accepted(plan(subtask("a")), "plan")) == fields(ROWS["plan_accepted"])
     assert set(reviewed(1, {"t1": "say when"}, ["the price"])) == fields(ROWS["reviewed"])
-
-
-def test_reasons_are_fields_of_events() -> None:
-    assert set(_REASONS) <= set().union(*map(fields, TABLE))

@@ -1,9 +1,12 @@
-"""What a supervisor knows of those nested in it: sums and waits, from reports with the right key only."""
+"""What a supervisor knows of those nested in it: sums and waits, as their reports say."""
 
+from supervision.contract.plan import Plan, Subtask
 from supervision.contract.progress import Counts, NestedRun
 from supervision.contract.status import Wait
 from supervision.contract.usage import Usage
+from supervision.run.board import Board
 from supervision.run.nested_runs import NESTED_STEPS, NestedRuns, WaitChanges, milestone
+from tests.unit.shapes import Clock
 
 
 def wait(name: str, why: str = "no credit") -> Wait:
@@ -11,22 +14,12 @@ def wait(name: str, why: str = "no credit") -> Wait:
 
 
 def runs(*subtask_ids: str) -> NestedRuns:
-    """Nested supervisors at work, the key of each being `key of <id>`."""
-    nested = NestedRuns()
+    """Nested supervisors at work."""
+    plan = Plan(subtasks=[Subtask(id=name, description="d", role="r") for name in subtask_ids])
+    nested = NestedRuns(Board(plan, Clock()))
     for subtask_id in subtask_ids:
-        nested.begin(subtask_id, f"key of {subtask_id}")
+        nested.begin(subtask_id)
     return nested
-
-
-def test_only_the_key_of_the_present_attempt_is_let_in() -> None:
-    nested = runs("t1")
-    assert nested.expects("t1", "key of t1")
-    assert not nested.expects("t1", "")
-    assert not nested.expects("t2", "key of t1")
-    nested.begin("t1", "another")
-    assert not nested.expects("t1", "key of t1")
-    nested.end("t1")
-    assert not nested.expects("t1", "another")
 
 
 def test_sums_are_over_all_levels_and_what_has_ended_is_booked_elsewhere() -> None:
@@ -41,7 +34,7 @@ def test_sums_are_over_all_levels_and_what_has_ended_is_booked_elsewhere() -> No
     nested.end("t1", last)
     assert nested.usage.model_calls == 4
     assert nested.counts.completed == 5
-    assert nested.of("t1") == last
+    assert nested._board["t1"].nested == last
 
 
 def test_without_a_finding_below_there_is_none() -> None:
@@ -49,7 +42,7 @@ def test_without_a_finding_below_there_is_none() -> None:
     nested.report("t1", NestedRun(counts=Counts(total=2, running=2)), WaitChanges())
     assert not nested.has_finding
     nested.end("t1")
-    left = nested.of("t1")
+    left = nested._board["t1"].nested
     assert left is not None
     assert (left.phase, left.status, left.counts.total) == ("failed", "partial", 2)
 
@@ -64,9 +57,8 @@ def test_waits_change_by_what_has_begun_and_ended() -> None:
     def below(*waits: Wait) -> list[Wait]:
         return [one.below("t1") for one in waits]
 
-    assert report(begun=[wait("a"), wait("b")], anew=True) == below(wait("a"), wait("b"))
-    assert report(begun=[wait("b", "still no credit")], ended=[wait("a")]) == below(wait("b", "still no credit"))
-    assert report(begun=[wait("c")], anew=True) == below(wait("c"))
+    assert report(begun=[wait("a"), wait("b")]) == below(wait("a"), wait("b"))
+    assert report(begun=[wait("b", "still no credit")], ended=["a", "unknown"]) == below(wait("b", "still no credit"))
     nested.end("t1")
     assert nested.waits() == []
 
@@ -75,13 +67,6 @@ def test_milestones_are_as_many_for_a_large_run_as_for_a_small_one() -> None:
     for total in (20, 400, 1000):
         seen = {milestone("executing", Counts(total=total, completed=done, running=1)) for done in range(total + 1)}
         assert NESTED_STEPS <= len(seen) <= NESTED_STEPS + 2
-
-
-def test_the_first_finding_and_a_phase_are_milestones() -> None:
-    counts = Counts(total=400, running=8)
-    first = milestone("executing", counts)
-    assert milestone("executing", counts + Counts(completed=1)) != first
-    assert milestone("synthesizing", counts) != first
 
 
 def test_that_work_begins_or_rests_is_a_milestone_and_how_much_of_it_is_not() -> None:

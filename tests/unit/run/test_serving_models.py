@@ -38,7 +38,7 @@ def test_a_model_comes_back_after_its_outage_and_an_unserved_one_by_a_person() -
     clock.now += timedelta(seconds=60)
     assert models.choose(CHAIN) == "large"
     assert models.following(CHAIN, "large") == "small"
-    models.bring_back()
+    models.retry_all()
     assert models.following(CHAIN, "large") == "middle"
 
 
@@ -51,12 +51,6 @@ def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> N
     models.failed("first", gone, ErrorKind.MODEL_NOT_SERVED, 0)
     assert models.failed("second", gone, ErrorKind.MODEL_NOT_SERVED, 0) == "second"
     assert models.choose(gone) == "first"
-
-
-def test_failures_that_would_meet_every_model_change_nothing() -> None:
-    models = ServingModels(_Clock())
-    for kind in (ErrorKind.PROVIDER_BILLING, ErrorKind.TIMEOUT, ErrorKind.PROVIDER_REJECTED):
-        assert models.failed("large", CHAIN, kind, 60) == "large"
 
 
 def test_a_prompt_too_long_for_one_window_goes_to_the_next_model_and_leaves_none_out() -> None:
@@ -85,33 +79,6 @@ def _waits(models: ServingModels, model: str, work: _Work) -> bool:
     return True
 
 
-def test_a_model_is_away_from_the_first_failure_to_the_answer_of_what_went_first() -> None:
-    models, work = ServingModels(_Clock()), _Work()
-    assert not models.is_away(["large"])
-    outage = models.went_away("large", work, "busy")
-    assert (outage.why, outage.until, outage.rounds, outage.first) == ("busy", None, 0, None)
-    assert models.is_away(["large"])
-    assert models.outage("large") is outage
-    assert models.outage("small") is None
-    outage.first = work
-    assert models.answered("large", work)
-    assert not models.is_away(["large"])
-    assert models.outage("large") is None
-
-
-def test_work_waits_only_where_all_of_its_models_are_away() -> None:
-    models, work = ServingModels(_Clock()), _Work()
-    models.went_away("large", work, "busy")
-    assert models.is_away(["large"])
-    assert not models.is_away(["large", "small"])
-    assert models.choose(["large", "small"]) == "small"
-    assert models.following(["small", "large"], "small") is None
-    models.went_away("small", work, "busy")
-    assert models.is_away(["large", "small"])
-    assert models.choose(["large", "small"]) == "large"
-    assert not models.is_away([]), "a team has no models of its own"
-
-
 def test_a_late_answer_to_other_work_ends_nothing() -> None:
     models, first, late = ServingModels(_Clock()), _Work(), _Work()
     outage = models.went_away("large", first, "busy")
@@ -134,31 +101,6 @@ def test_rounds_count_the_failures_of_what_went_first_and_its_words_are_the_last
     again = models.went_away("large", first, "down")
     assert (again.rounds, again.first, again.why) == (1, None, "down")
     assert again is outage
-
-
-def test_the_last_that_leaves_takes_the_outage_with_it() -> None:
-    models, one, two = ServingModels(_Clock()), _Work(), _Work()
-    outage = models.went_away("large", one, "busy")
-    assert _waits(models, "large", one)
-    assert _waits(models, "large", two)
-    models.leave(_Work())
-    assert (models.outage("large"), outage.first) == (outage, one)
-    models.leave(one)
-    assert (models.outage("large"), outage.first) == (outage, None), "another may go first"
-    assert _waits(models, "large", two)
-    models.leave(two)
-    assert models.outage("large") is None
-    assert models.went_away("large", two, "busy").rounds == 0
-
-
-def test_the_end_of_one_models_outage_leaves_the_others() -> None:
-    models, work = ServingModels(_Clock()), _Work()
-    for model in CHAIN:
-        models.went_away(model, work, "busy").first = work
-    assert models.answered("middle", work)
-    assert models.choose(CHAIN) == "middle"
-    models.leave(work)
-    assert models.choose(CHAIN) == "large"
 
 
 def test_an_answer_brings_a_model_back_before_its_time() -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.contract.team import RoleCard
-from supervision.run.slots import Slot, Slots
+from supervision.run.slots import Slot, SlotLease, Slots
 
 WIDE = RoleCard(name="wide", description="Works.", model="m")
 NARROW = RoleCard(name="narrow", description="Works alone.", model="m", max_parallel=1)
@@ -12,24 +12,6 @@ NARROW = RoleCard(name="narrow", description="Works alone.", model="m", max_para
 
 def slots(total: int = 2) -> Slots:
     return Slots(lambda: total)
-
-
-def test_a_slot_is_there_or_not() -> None:
-    two = slots()
-    first, second = two.take(WIDE), two.take(NARROW)
-    assert first
-    assert second
-    assert (first.held, second.held) == (True, True)
-    assert (two.take(WIDE), two.full, two.held) == (None, True, 2)
-    two.give_back(first)
-    assert (two.full, two.has_room(WIDE), two.has_room(NARROW)) == (False, True, False)
-
-
-def test_a_role_has_no_more_than_its_own() -> None:
-    two = slots()
-    assert two.take(NARROW)
-    assert two.take(NARROW) is None
-    assert two.take(WIDE)
 
 
 def test_slots_are_given_in_the_order_of_asking() -> None:
@@ -42,15 +24,6 @@ def test_slots_are_given_in_the_order_of_asking() -> None:
     assert (first.held, second.held) == (False, False)
     one.give_back(holder)
     assert (first.held, second.held, one.take(WIDE)) == (True, False, None)
-
-
-def test_who_waits_for_a_full_role_blocks_nobody_else() -> None:
-    two = slots()
-    assert two.take(NARROW)
-    waiting = Slot(NARROW)
-    two.ask(waiting)
-    assert two.take(WIDE)
-    assert not waiting.held
 
 
 def test_a_slot_moves_to_a_role_with_room_even_when_the_run_has_none() -> None:
@@ -67,26 +40,6 @@ def test_a_slot_moves_to_a_role_with_room_even_when_the_run_has_none() -> None:
     assert other.role is WIDE
 
 
-def test_giving_back_twice_or_without_a_slot_changes_nothing() -> None:
-    two = slots()
-    slot = two.take(WIDE)
-    assert slot
-    two.give_back(slot)
-    two.give_back(slot)
-    two.give_back(Slot(WIDE))
-    assert two.held == 0
-
-
-def test_a_wait_that_is_given_up_gets_no_slot() -> None:
-    one = slots(1)
-    holder, waiting = one.take(WIDE), Slot(WIDE)
-    one.ask(waiting)
-    one.give_back(waiting)
-    assert holder
-    one.give_back(holder)
-    assert (waiting.held, one.held) == (False, 0)
-
-
 @given(st.integers(1, 4), st.lists(st.tuples(st.sampled_from(["ask", "give_back"]), st.booleans(), st.integers(0, 9))))
 def test_limits_hold_and_nobody_waits_who_could_work(total: int, steps: list[tuple[str, bool, int]]) -> None:
     some, known = slots(total), list[Slot]()
@@ -100,3 +53,162 @@ def test_limits_hold_and_nobody_waits_who_could_work(total: int, steps: list[tup
         assert some.held == len(held) <= total
         assert held.count("narrow") <= 1
         assert not any(some.has_room(slot.role) for slot in known if not slot.held)
+
+
+def lending(total: int, *loans: SlotLease, starved: int = 0) -> Slots:
+    """A supervisor with nothing but nested ones at work, after it has shared its slots; each took one to begin."""
+    some = slots(total)
+    for number, loan in enumerate(loans):
+        assert some.take(WIDE)
+        some.leases[f"t{number}"] = loan
+    some.starved = starved
+    some.lend()
+    return some
+
+
+def test_slots_are_shared_out_evenly() -> None:
+    first, second = SlotLease(wanted=8), SlotLease(wanted=8)
+    lending(8, first, second)
+    assert [(loan.held, loan.cap) for loan in (first, second)] == [(4, None), (4, None)]
+
+
+def test_own_work_that_waits_has_its_slots_before_nested_runs_get_more() -> None:
+    large, small = SlotLease(granted=2, wanted=8), SlotLease(wanted=8)
+    lending(3, large, small, starved=1)
+    assert (large.cap, small.cap) == (1, None)
+    assert (large.held, small.held) == (2, 1)
+
+
+def test_who_wants_none_leaves_its_slot_to_others_and_gets_no_cap() -> None:
+    resting, eager = SlotLease(wanted=0), SlotLease(wanted=8)
+    some = lending(4, resting, eager)
+    assert (resting.cap, eager.held) == (None, 3)
+    resting.returned += 1
+    some.lend()
+    assert eager.held == 4
+
+
+def test_the_supervisor_above_is_told_what_all_below_could_use() -> None:
+    some = Slots(lambda: 20, SlotLease(granted=3))
+    assert some.take(WIDE)
+    some.leases["t0"] = SlotLease(wanted=5)
+    assert some.wanted == 5
+    some.leases["t0"].granted = 7
+    assert some.wanted == 7, "what it has more than it wants is not free yet"
+
+
+def test_who_only_waits_wants_nothing_and_who_might_go_on_wants_one() -> None:
+    some = Slots(lambda: 2, SlotLease())
+    assert some.wanted == 1
+    some.is_waiting = lambda: True
+    assert some.wanted == 0
+
+
+# --- trees ----------------------------------------------------------------------------------------------
+
+
+class Branch:
+    """A supervisor of a tree: `own` worker agents that it could use at once, and others below it."""
+
+    def __init__(self, most: int, own: int, below: "list[Branch] | None" = None) -> None:
+        self.slots = Slots(lambda: most)
+        self.own = own
+        self.below = below or []
+        self.begun: list[Branch] = []
+        self.held: list[Slot] = []
+
+    def begin(self) -> None:
+        """Begins what there are slots for, nested ones first; counts what is left."""
+        for branch in self.below:
+            if branch not in self.begun and self.slots.take(WIDE):
+                branch.slots.lease = self.slots.leases[str(id(branch))] = SlotLease()
+                self.begun.append(branch)
+        while len(self.held) < self.own and (slot := self.slots.take(WIDE)):
+            self.held.append(slot)
+        self.slots.starved = self.own - len(self.held) + len(self.below) - len(self.begun)
+        self.slots.lend()
+        for branch in self.begun:
+            branch.begin()
+            branch.slots.return_spare()
+            assert branch.slots.lease
+            branch.slots.lease.wanted = branch.slots.wanted
+
+    def end(self, agents: int) -> None:
+        """Ends so many of the own worker agents."""
+        for _ in range(min(agents, len(self.held))):
+            self.own -= 1
+            self.slots.give_back(self.held.pop())
+
+    @property
+    def working(self) -> int:
+        """How many worker agents work, here and below."""
+        return len(self.held) + sum(branch.working for branch in self.begun)
+
+    @property
+    def idle(self) -> int:
+        """How many nested ones have no work for the one slot that each keeps."""
+        return sum(branch.idle + (not branch.held and not branch.begun) for branch in self.begun)
+
+    def settle(self) -> None:
+        """Lets messages pass until nothing changes any more."""
+        for _ in range(12):
+            self.begin()
+
+
+def test_what_is_free_is_lent_and_comes_back_when_others_wait() -> None:
+    busy, later = Branch(8, 20), Branch(8, 0)
+    root = Branch(8, 1, [busy, later])
+    root.settle()
+    assert (busy.working, later.working, root.working) == (6, 0, 7)
+    later.own = 20
+    root.settle()
+    assert (busy.working, later.working) == (6, 1)  # nobody is stopped
+    busy.end(6)
+    root.settle()
+    assert (busy.working, later.working, root.working) == (4, 3, 8)
+
+
+def test_with_one_slot_in_all_every_level_goes_on() -> None:
+    deep = Branch(1, 3)
+    root = Branch(1, 0, [Branch(1, 0, [deep])])
+    root.settle()
+    assert (deep.working, root.working) == (1, 1)
+
+
+def test_who_has_only_work_that_waits_returns_all_and_asks_again() -> None:
+    deep = Branch(2, 1)
+    middle = Branch(2, 0, [deep])
+    root = Branch(2, 2, [middle])
+    root.settle()
+    assert (deep.working, root.working) == (1, 2)
+    deep.own = 0
+    deep.slots.give_back(deep.held.pop())  # it waits for a provider
+    waits = True
+    middle.slots.is_waiting = deep.slots.is_waiting = lambda: waits
+    root.settle()
+    assert (deep.slots.total, middle.slots.total, len(root.held)) == (0, 0, 2)
+    waits, deep.own = False, 1
+    root.settle()
+    assert deep.working == 0, "nobody is stopped for it"
+    root.end(1)
+    root.settle()
+    assert (deep.working, root.working) == (1, 2)
+
+
+@given(
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(1, 6), max_size=3)), max_size=4),
+    st.lists(st.integers(0, 9), max_size=8),
+)
+def test_a_tree_never_has_more_at_work_than_its_root_and_no_slot_is_lost(
+    total: int, shape: list[tuple[int, list[int]]], ends: list[int]
+) -> None:
+    branches = [Branch(total, own, [Branch(total, leaf) for leaf in leaves]) for own, leaves in shape]
+    root = Branch(total, 2, branches)
+    every = [root, *branches, *[leaf for branch in branches for leaf in branch.below]]
+    for index in [*ends, *range(len(every))]:
+        root.settle()
+        assert root.working <= total
+        wanting = [b for b in root.begun if b.own > len(b.held) and not b.below]
+        assert root.working + root.idle == total or not wanting
+        every[index % len(every)].end(1)

@@ -40,17 +40,6 @@ def test_what_still_runs_counts_until_now_and_what_never_started_takes_no_time()
     assert (times.sequential_seconds, times.critical_path_seconds, times.speedup) == (8.0, 8.0, 1.0)
 
 
-def test_a_run_without_subtasks_or_time_divides_by_nothing() -> None:
-    times = timing([], 0.0, 0.0, START)
-    assert (times.sequential_seconds, times.critical_path_seconds, times.speedup) == (0.0, 0.0, 0.0)
-
-
-def test_times_are_given_in_milliseconds_and_the_speedup_in_hundredths() -> None:
-    times = timing([report("t1", 1.23456)], 0.61049, 0.1, START)
-    assert (times.wall_seconds, times.sequential_seconds, times.critical_path_seconds) == (0.61, 1.335, 1.335)
-    assert times.speedup == 2.19
-
-
 @pytest.mark.timeout(5)
 def test_a_long_chain_listed_backwards_is_quick() -> None:
     """Each subtask depends on the hundred before it."""

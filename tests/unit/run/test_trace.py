@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from supervision.base import limits
 from supervision.run.trace import TRACE_PAGE_BYTES, Trace
-from tests.unit.shapes import START, Clock
+from tests.unit.shapes import Clock
 
 
 def filled(count: int, last_seq: int = 0) -> Trace:
@@ -24,26 +24,11 @@ def test_the_latest_events_that_fit_are_recent(count: int, limit: int) -> None:
     assert len(recent) <= limits.TRACE_EVENTS
 
 
-def test_an_event_that_just_fits_is_recent_and_one_byte_less_leaves_it_out() -> None:
-    trace = filled(5)
-    three = sum(len(event.model_dump_json()) for event in trace.page().events[-3:])
-    assert [event.seq for event in trace.recent(three)] == [3, 4, 5]
-    assert [event.seq for event in trace.recent(three - 1)] == [4, 5]
-
-
 def test_numbers_go_on_from_an_earlier_run_whose_events_are_dropped() -> None:
     trace = filled(2, last_seq=40)
     page = trace.page()
     assert ([event.seq for event in page.events], page.next_cursor, page.dropped) == ([41, 42], 42, 40)
     assert filled(0, last_seq=40).page(38).dropped == 2
-
-
-def test_data_may_have_the_names_of_an_events_own_fields() -> None:
-    trace = filled(0)
-    trace.note("tool", "t1", event="x", subtask_id="y")
-    (event,) = trace.page().events
-    assert (event.type, event.subtask_id, event.at) == ("tool", "t1", START.isoformat())
-    assert event.data == {"event": "x", "subtask_id": "y"}
 
 
 def test_a_page_fits_into_a_payload_and_its_cursor_leads_to_the_rest() -> None:
@@ -57,20 +42,6 @@ def test_a_page_fits_into_a_payload_and_its_cursor_leads_to_the_rest() -> None:
         cursor = page.next_cursor
     assert seen == list(range(limits.TRACE_EVENTS))
     assert cursor == trace.last_seq
-
-
-def filling(share: int) -> Trace:
-    """Nine events, each of which takes that part of a page."""
-    bare, trace = Trace(Clock()), Trace(Clock())
-    bare.note("tool", "t1", text="")
-    (event,) = bare.page().events
-    for _ in range(9):
-        trace.note("tool", "t1", text="x" * (TRACE_PAGE_BYTES // share - len(event.model_dump_json())))
-    return trace
-
-
-def test_a_page_is_filled_to_the_byte() -> None:
-    assert [event.seq for event in filling(4).page().events] == [1, 2, 3, 4]
 
 
 def test_an_event_larger_than_a_page_is_a_page() -> None:

@@ -1,12 +1,9 @@
 """What a run waits for: shown while it waits, told apart by whether a person can end it."""
 
 from datetime import datetime, timedelta
-from typing import get_args
 
-import pytest
-
-from supervision.contract.status import Flags, Wait, WaitKind
-from supervision.run.waits import AWAITED, Waits
+from supervision.contract.status import Flags, Wait
+from supervision.run.waits import Waits
 from tests.unit.shapes import START, Clock
 
 LATER = "2026-01-01T00:01:00+00:00"
@@ -37,13 +34,6 @@ def fail(some: Waits, role: str, times: int) -> None:
         some.breaker(role).failed(ticket)
 
 
-def test_each_role_has_one_breaker() -> None:
-    some = waits()
-    assert some.breaker("digger") is some.breaker("digger")
-    assert some.breaker("digger") is not some.breaker("finder")
-    assert some.breaker("digger").role == "digger"
-
-
 def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
     some, same = waits(), TIMED.model_copy()
     some.show(TIMED, START)
@@ -55,21 +45,6 @@ def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
     assert some.current == [TIMED]
     some.end(same)
     assert some.current == []
-
-
-def test_waits_of_nested_supervisors_count_like_own_ones() -> None:
-    some = waits(FOR_A_PERSON)
-    some.show(TIMED, SOON)
-    assert some.current == [TIMED, FOR_A_PERSON]
-    assert (some.for_provider, some.for_person) == (True, True)
-
-
-@pytest.mark.parametrize("kind", get_args(WaitKind))
-def test_each_kind_is_for_a_provider_or_a_person(kind: WaitKind) -> None:
-    some = waits(TIMED.model_copy(update={"kind": kind}))
-    assert some.for_provider == (kind in ("provider", "resume"))
-    assert some.for_person == (kind != "provider")
-    assert AWAITED[kind] in some.notes()[0] or kind == "provider"
 
 
 def test_the_lists_show_the_most_urgent_condition() -> None:
@@ -104,12 +79,3 @@ def test_a_run_above_shows_a_wait_by_its_path() -> None:
     assert (seen.workflow_id, seen.kind, seen.model) == (TIMED.workflow_id, TIMED.kind, TIMED.model)
     own = TIMED.model_copy(update={"id": "a plan", "subtask_id": None})
     assert (own.subject, own.below("t3").id, own.below("t3").subject) == ("a plan", "t3/a plan", "t3")
-
-
-def test_a_role_whose_breaker_rests_is_open_until_its_cool_down_ends() -> None:
-    clock = Clock()
-    some = Waits(clock, list)
-    fail(some, "digger", 3)
-    assert [card["state"] for card in some.cards()] == ["open"]
-    clock.tick(3600)
-    assert [card["state"] for card in some.cards()] == ["half_open"]

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from supervision.base.text import money, size
 from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Flags
@@ -54,36 +53,6 @@ def test_no_text_breaks_the_table(goal: str, description: str, note: str) -> Non
     "\n".join(lines).encode("utf-8")
 
 
-def test_a_large_plan_is_cut_and_says_so() -> None:
-    ids = [f"t{n}" for n in range(1000)]
-    told = shown(reports=[SubtaskReport(id=subtask_id, description="d" * 4000, depends_on=ids) for subtask_id in ids])
-    assert told.splitlines()[-1] == "| … | | | | | and 940 more |"
-    assert len(told) < 25_000
-
-
-@pytest.mark.parametrize(("count", "lines"), [(60, 60), (61, 61), (1000, 61)])
-def test_a_plan_of_sixty_subtasks_is_shown_whole(count: int, lines: int) -> None:
-    told = shown(reports=[SubtaskReport(id=f"t{n}", role="analyst") for n in range(count)])
-    assert len(told.split("\n")) == 6 + lines
-
-
-def test_goal_and_notes_are_cut_to_a_few_lines_and_cells_to_one() -> None:
-    long = "x" * 1000
-    report = SubtaskReport(id=long, role=long, description=long, depends_on=[long], replaced_by=long)
-    heading, *_, row, _, note = shown(long, [report], [long]).splitlines()
-    assert (size(heading), size(note)) == (300 + len("****"), 300 + len("> "))
-    assert [size(cell) for cell in row[2:-2].split(" | ")] == [120, 120, 120, 120, 0, 120]
-
-
-@pytest.mark.parametrize(("attempts", "said"), [(0, False), (1, False), (2, True)])
-def test_a_second_attempt_is_worth_a_word(attempts: int, said: bool) -> None:
-    assert ("attempt" in shown(reports=[SubtaskReport(id="t1", attempts=attempts)])) == said
-
-
-def test_a_replaced_subtask_names_the_one_in_its_place() -> None:
-    assert "t9" in shown(reports=[SubtaskReport(id="t1", state="failed", replaced_by="t9")])
-
-
 # --- notes on breakers ----------------------------------------------------------------------------
 
 ROLE: dict[str, JsonValue] = {"role": "digger", "state": "open", "failures": 3, "retry_at": "10:00"}
@@ -98,14 +67,6 @@ def test_a_note_on_a_role_says_who_rests_after_how_many_failures_and_until_when(
 def test_a_note_on_a_provider_says_who_waits_for_which_model_and_until_when() -> None:
     note = breaker_note(PROVIDER)
     assert all(word in note for word in ("t1", "provider of m", "10:00"))
-
-
-def test_a_breaker_without_a_time_is_being_tried() -> None:
-    assert "is being tried" in breaker_note(ROLE | {"retry_at": None})
-
-
-def test_an_unknown_cost_is_called_unknown() -> None:
-    assert [money(usd) for usd in (None, 0.0, 0.00012, 1234.5)] == ["cost unknown", "$0.0000", "$0.0001", "$1,234.50"]
 
 
 MARKUP = [

@@ -43,7 +43,7 @@ async def test_a_provider_that_fails_at_the_answer_leaves_the_findings_as_they_c
     client: Client, model: ScriptedModel, run_id: str, own_model: dict[str, str], fault: str
 ) -> None:
     model.play(run_id, script(PAIR, PEARS, FAILS[fault]))
-    result = await (await start(client, run_id, models=own_model, deadline="PT8S")).result()
+    result = await (await start(client, run_id, models=own_model, deadline="PT5S")).result()
     assert (result.status, [r.state for r in result.subtasks]) == ("partial", ["completed"] * 2)
     assert "44 pears" in result.answer
     assert [gap.subtask_id for gap in result.gaps] == ["answer"]
@@ -77,7 +77,7 @@ async def test_a_provider_that_paces_the_planner_past_the_deadline_is_named(
     client: Client, model: ScriptedModel, run_id: str, own_model: dict[str, str]
 ) -> None:
     model.play(run_id, lambda step: PACED)
-    error = await failure(await start(client, run_id, models=own_model, deadline="PT6S"))
+    error = await failure(await start(client, run_id, models=own_model, deadline="PT5S"))
     assert error.type == "DeadlineExceeded"
     assert "RateLimited" in error.message
     assert model.steps(run_id) == ["plan.1.1"]

@@ -1,5 +1,6 @@
 """Requests and plans that can't be: each ends typed, with the exact reason, before a child or a model call too many."""
 
+import asyncio
 import functools
 from typing import Any
 
@@ -10,10 +11,10 @@ from temporalio.exceptions import ApplicationError
 from runtime.settings import Settings
 from supervision.base.errors import ErrorKind
 from supervision.contract.result import Problem, RunResult
-from tests.scripted_model import Reply, ScriptedModel, as_json, stop, text
+from tests.scripted_model import Reply, ScriptedModel, as_json, plan, stop, text
 from tests.serving import own_server
 from tests.workflow import runs
-from tests.workflow.runs import Handle, details, failure, prompt, started_children
+from tests.workflow.runs import Handle, details, events, failure, prompt, started_children
 from tests.workflow.scripts import item, plans, subtasks
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
@@ -47,111 +48,114 @@ async def refused(handle: Handle, model: ScriptedModel, run_id: str, reason: str
     return error
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        *(({"success": value}, FRACTION) for value in ("3/2", "0/3", "2/0", 0, 1.5, -0.5, "half", True, None, "1e-9")),
-        ({"strategy": "swarm"}, "strategy: Input should be 'auto', 'plan', 'route' or 'step'"),
-        ({"max_subtasks": 0}, "max_subtasks: Input should be greater than or equal to 1"),
-        ({"max_parallel": 201}, "max_parallel: Input should be less than or equal to 200"),
-        ({"max_depth": 0}, "max_depth: Input should be greater than or equal to 1"),
-        ({"max_reviews": -1}, "max_reviews: Input should be greater than or equal to 0"),
-        ({"deadline": "PT1S"}, "deadline: must be from PT5S (5 seconds) to P30D (30 days)"),
-        ({"budget": {"tokens": 0}}, "budget.tokens: Input should be greater than or equal to 1"),
-        ({"budget": {"usd": -1}}, "budget.usd: Input should be greater than 0"),
-        ({"models": {"workers": ""}}, "models.workers.0: String should have at least 1 character"),
-        (inline(roles=[]), "team.roles: List should have at least 1 item after validation, not 0"),
-        (inline(generalist="wizard"), "team: generalist 'wizard' is not one of the roles: reader"),
-        (inline(roles=[{**ROLE, "model": ""}]), "team.roles.reader.model.0: String should have at least 1 character"),
-        (inline(roles=[{**ROLE, "pool": "Far Away"}]), "team.roles.reader.pool: must be 1 to 32 lower-case letters"),
-        (inline(roles=[{**ROLE, "backup": "nobody"}]), "team: role 'reader': backup 'nobody' is not one of the roles"),
-        (inline(roles=[{**ROLE, "fallback": "reader"}]), "team: role 'reader' is its own fallback"),
-        (inline(roles=[{**ROLE, "max_parallel": 0}]), "team.roles.reader.max_parallel: Input should be greater than"),
-    ],
-    ids=str,
-)
+OUT_OF_BOUNDS: list[tuple[dict[str, Any], str]] = [
+    *(({"success": value}, FRACTION) for value in ("3/2", "0/3", "2/0", 0, 1.5, -0.5, "half", True, None, "1e-9")),
+    ({"strategy": "swarm"}, "strategy: Input should be 'auto', 'plan', 'route' or 'step'"),
+    ({"max_subtasks": 0}, "max_subtasks: Input should be greater than or equal to 1"),
+    ({"max_parallel": 201}, "max_parallel: Input should be less than or equal to 200"),
+    ({"max_depth": 0}, "max_depth: Input should be greater than or equal to 1"),
+    ({"max_reviews": -1}, "max_reviews: Input should be greater than or equal to 0"),
+    ({"deadline": "PT1S"}, "deadline: must be from PT5S (5 seconds) to P30D (30 days)"),
+    ({"budget": {"tokens": 0}}, "budget.tokens: Input should be greater than or equal to 1"),
+    ({"budget": {"usd": -1}}, "budget.usd: Input should be greater than 0"),
+    ({"models": {"workers": ""}}, "models.workers.0: String should have at least 1 character"),
+    ({"effort": "huge"}, "effort: Input should be 'low', 'medium' or 'high'"),
+    ({"models": {"workers": []}}, "models.workers: an empty list names no model"),
+    ({"models": {"supervisor": ["a", "a"]}}, "models.supervisor: the models must differ"),
+    ({"models": {"supervisor": [f"m{n}" for n in range(6)]}}, "models.supervisor: 6 models are more than"),
+    (inline(roles=[]), "team.roles: List should have at least 1 item after validation, not 0"),
+    (inline(generalist="wizard"), "team: generalist 'wizard' is not one of the roles: reader"),
+    (inline(roles=[{**ROLE, "model": ""}]), "team.roles.reader.model.0: String should have at least 1 character"),
+    (inline(roles=[{**ROLE, "pool": "Far Away"}]), "team.roles.reader.pool: must be 1 to 32 lower-case letters"),
+    (inline(roles=[{**ROLE, "backup": "nobody"}]), "team: role 'reader': backup 'nobody' is not one of the roles"),
+    (inline(roles=[{**ROLE, "fallback": "reader"}]), "team: role 'reader' is its own fallback"),
+    (inline(roles=[{**ROLE, "max_parallel": 0}]), "team.roles.reader.max_parallel: Input should be greater than"),
+    (inline(toolbox=["hammer"]), "team.toolbox: no team file has a tool 'hammer'"),
+    (inline(tools=[{"name": "x", "uses": "sql"}]), "team.tools: an inline team has no tools section"),
+]
+
+
 @pytest.mark.usefixtures("worker")
-async def test_a_request_out_of_bounds_fails_at_once_naming_the_field(
-    client: Client, model: ScriptedModel, run_id: str, fields: dict[str, Any], reason: str
+async def test_requests_out_of_bounds_fail_at_once_naming_the_field(
+    client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    await refused(await send(client, run_id, **fields), model, run_id, reason)
+    async def fails(number: int, fields: dict[str, Any], reason: str) -> None:
+        own = f"{run_id}-{number}"
+        await refused(await send(client, own, **fields), model, own, reason)
+
+    await asyncio.gather(*(fails(number, *case) for number, case in enumerate(OUT_OF_BOUNDS)))
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        (inline(roles=[{**ROLE, "tools": ["hammer"]}]), "team.roles.reader.tools: no team file has a tool 'hammer'"),
-        (inline(toolbox=["hammer"]), "team.toolbox: no team file has a tool 'hammer'"),
-        (inline(tools=[{"name": "x", "uses": "sql"}]), "team.tools: an inline team has no tools section"),
-    ],
-    ids=["tool", "toolbox", "tools section"],
-)
 @pytest.mark.usefixtures("worker")
 async def test_an_inline_team_has_only_what_the_operator_registered(
-    client: Client, model: ScriptedModel, run_id: str, fields: dict[str, Any], reason: str
+    client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    handle = await send(client, run_id, **fields)
+    reason = "team.roles.reader.tools: no team file has a tool 'hammer'"
+    handle = await send(client, run_id, **inline(roles=[{**ROLE, "tools": ["hammer"]}]))
     error = await refused(handle, model, run_id, reason)
     shown = await handle.query(SupervisorWorkflow.status)
     assert (shown.phase, shown.error) == ("failed", Problem(type=ErrorKind.INVALID_REQUEST, message=error.message))
     assert reason in await details(handle)
 
 
-@pytest.mark.parametrize(
-    ("setting", "reason"),
-    [
-        (
-            "worker_model",
-            "these roles have no model: hand, reader, librarian, reckoner, solo, pupil, far, abroad; set models",
-        ),
-        ("supervisor_model", "the supervisor has no model: set models.supervisor"),
-    ],
-)
 async def test_whoever_has_no_model_is_named_before_any_call(
-    model: ScriptedModel, settings: Settings, run_id: str, setting: str, reason: str
+    model: ScriptedModel, settings: Settings, run_id: str
 ) -> None:
     model.play(run_id, plans(subtasks(item("t1"))))
-    bare = settings.model_copy(update={setting: ""})
-    async with own_server() as client, serving(client, bare):
-        error = await failure(await start(client, run_id))
-        assert (error.type, model.of(run_id)) == ("InvalidRequest", [])
-        assert error.message.startswith(reason)
-        model.play(f"{run_id}-2", plans(subtasks(item("t1"))))
-        named = {"supervisor": "claude-opus-5-5", "workers": "claude-haiku-5-5"}
-        assert (await (await start(client, f"{run_id}-2", models=named)).result()).status == "completed"
+    roles = "hand, reader, librarian, reckoner, solo, pupil, far, abroad"
+    reasons = {
+        "worker_model": f"these roles have no model: {roles}; set models",
+        "supervisor_model": "the supervisor has no model: set models.supervisor",
+    }
+    async with own_server() as client:
+        for setting, reason in reasons.items():
+            async with serving(client, settings.model_copy(update={setting: ""})):
+                error = await failure(await start(client, f"{run_id}-{setting}"))
+                assert error.type == "InvalidRequest"
+                assert error.message.startswith(reason)
+                assert model.of(f"{run_id}-{setting}") == []
+        async with serving(client, settings.model_copy(update=dict.fromkeys(reasons, ""))):
+            named = {"supervisor": "claude-opus-5-5", "workers": "claude-haiku-5-5"}
+            assert (await (await start(client, run_id, models=named)).result()).status == "completed"
 
 
-@pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        (subtasks(item("t1", depends_on=["t1"])), "subtask 't1' depends on itself"),
-        (subtasks(item("t 1")), "subtask id 't 1' must be 1 to 64 letters, digits, hyphens or underscores"),
-        (subtasks(item("t1", candidates=9)), "subtask 't1' asks for 9 candidates, 1 to 5 are allowed"),
-        (subtasks(item("t1", attachments=["map"])), "subtask 't1' lists the attachment 'map', which does not exist"),
-        (subtasks(item("t1") | {"description": "x y" * 2000}), "subtask 't1' has a description of more than 4000"),
-        (subtasks(item("t1"), direct_answer="Three."), "give either a direct_answer or subtasks, not both"),
-        (subtasks(*(item(f"t{n}") for n in range(500))), "the plan has 500 subtasks, at most 12 are allowed"),
-        (as_json({"subtasks": [{"id": "t1"}]}), "the reply is not the JSON asked for: subtasks.0.description: "),
-        (stop("max_tokens", '{"subtasks": ['), "the plan was cut off: make it shorter"),
-        (text('{"subtasks": ['), "the reply is not the JSON asked for: the JSON text is cut off"),
-    ],
-    ids=["itself", "id", "candidates", "attachment", "long", "both", "huge", "incomplete", "cut", "half"],
-)
+BAD_PLANS: list[tuple[Reply, str]] = [
+    (subtasks(item("t1", depends_on=["t1"])), "subtask 't1' depends on itself"),
+    (subtasks(item("t 1")), "subtask id 't 1' must be 1 to 64 letters, digits, hyphens or underscores"),
+    (subtasks(item("t1", candidates=9)), "subtask 't1' asks for 9 candidates, 1 to 5 are allowed"),
+    (subtasks(item("t1", attachments=["map"])), "subtask 't1' lists the attachment 'map', which does not exist"),
+    (subtasks(item("t1") | {"description": "x y" * 2000}), "subtask 't1' has a description of more than 4000"),
+    (subtasks(item("t1"), direct_answer="Three."), "give either a direct_answer or subtasks, not both"),
+    (subtasks(*(item(f"t{n}") for n in range(500))), "the plan has 500 subtasks, at most 12 are allowed"),
+    (as_json({"subtasks": [{"id": "t1"}]}), "the reply is not the JSON asked for: subtasks.0.description: "),
+    (stop("max_tokens", '{"subtasks": ['), "the plan was cut off: make it shorter"),
+    (text('{"subtasks": ['), "the reply is not the JSON asked for: the JSON text is cut off"),
+    (
+        plan({"id": "a", "after": ["b"]}, {"id": "b", "after": ["a"]}),
+        "these subtasks depend on each other in a circle: a -> b -> a",
+    ),
+    (text("I would rather not say"), "the reply is not the JSON asked for"),
+]
+
+
 @pytest.mark.usefixtures("worker")
-async def test_a_plan_that_can_not_run_fails_with_its_reason_before_any_child(
-    client: Client, model: ScriptedModel, run_id: str, bad: Reply, reason: str
+async def test_plans_that_can_not_run_fail_with_their_reason_before_any_child(
+    client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    model.play(run_id, plans(bad))
-    handle = await start(client, run_id)
-    error = await failure(handle)
-    assert error.type == "InvalidPlan"
-    assert error.message.startswith(f"no plan that can run after 3 tries: {reason}")
-    assert reason in prompt(model, run_id, "plan.1.2")
-    assert model.steps(run_id) == ["plan.1.1", "plan.1.2", "plan.1.3"]
-    assert await started_children(client, run_id) == []
-    rejected = [e for e in (await handle.query(SupervisorWorkflow.trace)).events if e.type == "plan_rejected"]
-    assert len(rejected) == 3
-    assert RunResult.model_validate(error.details[0]).usage.model_calls == 3
+    async def fails(number: int, bad: Reply, reason: str) -> None:
+        own = f"{run_id}-{number}"
+        model.play(own, plans(bad))
+        handle = await start(client, own)
+        error = await failure(handle)
+        assert error.type == "InvalidPlan"
+        assert error.message.startswith(f"no plan that can run after 3 tries: {reason}")
+        assert reason in prompt(model, own, "plan.1.2")
+        assert model.steps(own) == ["plan.1.1", "plan.1.2", "plan.1.3"]
+        assert await started_children(client, own) == []
+        assert (await events(handle)).count("plan_rejected") == 3
+        assert RunResult.model_validate(error.details[0]).usage.model_calls == 3
+
+    await asyncio.gather(*(fails(number, *case) for number, case in enumerate(BAD_PLANS)))
 
 
 @pytest.mark.usefixtures("worker")

@@ -29,7 +29,17 @@ from tests.scripted_model import (
 )
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import GOAL, failure, prompt, scheduled, sent, started_children
+from tests.workflow.runs import (
+    GOAL,
+    end_soon,
+    failure,
+    is_in,
+    prompt,
+    scheduled,
+    sent,
+    started_children,
+    status_of,
+)
 from tests.workflow.scripts import FOUND, Turns, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -200,15 +210,6 @@ async def test_what_a_worker_agent_had_before_a_refill_is_kept_if_it_fails_after
     assert report.finding.summary == "three so far"
 
 
-async def test_an_unknown_price_refuses_an_explicit_dollar_budget_and_names_the_model(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    error = await failure(await start(client, run_id, models={"workers": "pear-1"}, budget={"usd": 1.0}))
-    assert error.type == "InvalidRequest"
-    assert "pear-1" in error.message
-    assert model.of(run_id) == []
-
-
 async def test_an_unknown_price_is_a_warning_without_a_dollar_budget_and_the_cost_is_null(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
@@ -238,21 +239,27 @@ async def test_dollars_run_out_like_tokens(client: Client, model: ScriptedModel,
 # --- deadline -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("short_deadlines")
 async def test_the_deadline_in_planning_fails_the_run_and_ends_its_call(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, hang_at("plan", script(PAIR)))
-    error = await failure(await start(client, run_id, deadline="PT5S"))
+    error = await failure(await start(client, run_id, deadline="PT2S"))
     assert error.type == "DeadlineExceeded"
     await until(lambda: model.of(run_id)[-1].aborted_at is not None)
 
 
-@pytest.mark.parametrize("stage", ["refine", "review", "judge"])
+@pytest.mark.usefixtures("time_to_answer")
+@pytest.mark.parametrize(("stage", "candidates"), [("refine", 1), ("review", 1), ("judge", 1), ("judge", 2)])
 async def test_the_deadline_in_any_judgement_leaves_time_for_the_answer(
-    client: Client, model: ScriptedModel, run_id: str, stage: str
+    client: Client, model: ScriptedModel, run_id: str, stage: str, candidates: int
 ) -> None:
+    """The judge compares two findings in conflict, or two candidates of a subtask."""
+    shape = subtasks(item("t1", candidates=candidates), item("t2"))
     conflict = {"subtask_ids": ["t1", "t2"], "description": "44 or 45"}
-    usual = script(PAIR, {"t2": lambda step: text("") if stage == "refine" else FOUND}, answer("in time", ["t1"]))
+    hold = asyncio.Event()
+    turns: Turns = {"t2": lambda step: when(hold, text("") if stage == "refine" else FOUND)}
+    usual = script(shape, turns, answer("in time", ["t1"]))
 
     def play(step: Step) -> Reply:
         if step.kind == "review" and stage == "judge":
@@ -260,13 +267,22 @@ async def test_the_deadline_in_any_judgement_leaves_time_for_the_answer(
         return hang_at(stage, usual)(step)
 
     model.play(run_id, play)
-    result = await (await start(client, run_id, deadline="PT8S", max_reviews=1, max_turns=1)).result()
+    handle = await start(client, run_id, max_reviews=1, max_turns=1)
+    await until(sent(model, run_id, "t2/1/turn.1"))
+    if candidates == 1:
+        await until(functools.partial(is_in, handle, "completed", "t1"))
+    else:
+        await until(lambda: model.of(run_id)[-1].step.kind == "judge")
+    await end_soon(handle, 2)
+    hold.set()
+    result = await handle.result()
     assert result.answer.startswith("in time")
     assert result.subtasks[0].state == "completed"
     assert result.status == ("partial" if stage == "refine" else "completed")
     assert model.steps(run_id)[-1].startswith("synthesis")
 
 
+@pytest.mark.usefixtures("time_to_answer")
 async def test_the_deadline_while_findings_are_mended_keeps_the_old_ones(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
@@ -274,7 +290,10 @@ async def test_the_deadline_while_findings_are_mended_keeps_the_old_ones(
     flagged = [{"subtask_id": subtask_id, "ok": False, "feedback": f"mend {subtask_id}"} for subtask_id in ("t1", "t2")]
     bad = as_json({"verdicts": flagged, "conflicts": []})
     model.play(run_id, lambda step: bad if step.kind == "review" else usual(step))
-    result = await (await start(client, run_id, deadline="PT8S", max_reviews=1, max_parallel=1)).result()
+    handle = await start(client, run_id, max_reviews=1, max_parallel=1)
+    await until(sent(model, run_id, "t1/2/turn.1"))
+    await end_soon(handle)
+    result = await handle.result()
     assert (result.status, [r.state for r in result.subtasks]) == ("completed", ["completed", "completed"])
     assert {gap.subtask_id: "mend" in gap.reason for gap in result.gaps} == {"t1": True, "t2": True}
     assert "old pears" in model.of(run_id)[-1].step.prompt
@@ -283,22 +302,19 @@ async def test_the_deadline_while_findings_are_mended_keeps_the_old_ones(
 async def test_the_deadline_while_the_answer_is_written_gives_the_findings_as_they_came(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    model.play(run_id, hang_at("synthesis", script(PAIR, {"t1": lambda step: text("44 pears")})))
-    result = await (await start(client, run_id, deadline="PT8S")).result()
+    hold = asyncio.Event()
+    turns: Turns = {"t1": lambda step: text("44 pears"), "t2": lambda step: when(hold, text("finding of t2"))}
+    model.play(run_id, hang_at("synthesis", script(PAIR, turns)))
+    handle = await start(client, run_id)
+    await until(sent(model, run_id, "t2/1/turn.1"))
+    await end_soon(handle, 2.5, work=False)
+    hold.set()
+    result = await handle.result()
     assert result.status == "partial"
     assert "44 pears" in result.answer
     assert "finding of t2" in result.answer
     assert any("no answer could be written" in warning for warning in result.warnings)
     assert model.steps(run_id).count("synthesis.1") == 1
-
-
-async def test_the_deadline_while_the_judge_compares_candidates_keeps_one_of_them(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    shape = subtasks(item("t1", candidates=2))
-    model.play(run_id, hang_at("judge", script(shape, {"t1": lambda step: text("44 pears")})))
-    result = await (await start(client, run_id, deadline="PT8S")).result()
-    assert (result.subtasks[0].state, result.status) == ("completed", "completed")
 
 
 # --- extending ------------------------------------------------------------------------------------------
@@ -309,7 +325,7 @@ async def test_a_later_deadline_is_noticed_by_a_run_at_work_and_its_calls_go_on(
 ) -> None:
     hold = asyncio.Event()
     model.play(run_id, script(PAIR, {"t2": lambda step: when(hold, text("late pears"))}))
-    handle = await start(client, run_id, deadline="PT8S")
+    handle = await start(client, run_id, deadline="PT5S")
     await until(lambda: "t2/1/turn.1" in model.steps(run_id))
     before = await handle.query(SupervisorWorkflow.status)
     reply = await handle.execute_update(
@@ -351,35 +367,29 @@ async def test_a_larger_budget_continues_a_run_that_waits_for_it_and_counts_once
     assert [e.type for e in events].count("limits_extended") == 2
 
 
-@pytest.mark.parametrize(
-    ("extension", "word"),
-    [
-        ({}, "nothing to change"),
-        ({"deadline": "PT0.1S"}, "passed already"),
-        ({"budget": {"tokens": 1}}, "budget.tokens must be at least"),
-        ({"budget": {"tokens": 0}}, "budget.tokens: Input should be greater"),
-        ([], "valid dictionary"),
-        ({"colour": "red"}, "colour: unknown field"),
-    ],
-)
+REFUSED: list[tuple[Any, str]] = [
+    ({}, "nothing to change"),
+    ({"deadline": "PT0.1S"}, "passed already"),
+    ({"budget": {"tokens": 1}}, "budget.tokens must be at least"),
+    ({"budget": {"tokens": 0}}, "budget.tokens: Input should be greater"),
+    ([], "valid dictionary"),
+    ({"colour": "red"}, "colour: unknown field"),
+]
+
+
 async def test_limits_that_can_not_be_are_refused_and_change_nothing(
-    client: Client, model: ScriptedModel, run_id: str, extension: Any, word: str
+    client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     hold = asyncio.Event()
     model.play(run_id, script(PAIR, {"t2": lambda step: when(hold, text("late"))}))
     handle = await start(client, run_id)
-    await until(lambda: "t2/1/turn.1" in model.steps(run_id))
-    with pytest.raises(WorkflowUpdateFailedError) as refused:
-        await handle.execute_update("extend_limits", extension)
-    assert word in str(refused.value.cause)
-    assert (await handle.query(SupervisorWorkflow.status)).limits.budget_tokens == 1_000_000
+    await until(sent(model, run_id, "t2/1/turn.1"))
+    for extension, word in REFUSED:
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await handle.execute_update("extend_limits", extension)
+        assert word in str(refused.value.cause)
+    assert (await status_of(handle)).limits.budget_tokens == 1_000_000
     hold.set()
-    await handle.result()
-
-
-async def test_a_run_that_has_ended_takes_no_new_limits(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, script(PAIR))
-    handle = await start(client, run_id)
     await handle.result()
     with pytest.raises(Exception, match="completed"):
         await handle.execute_update("extend_limits", {"deadline": "PT60S"})

@@ -16,7 +16,7 @@ from tests.waiting import until
 from tests.workflow import runs
 from worker_main import model_rate, serving
 
-LARGE, SMALL, BESIDE = 100, 2, 3
+LARGE, SMALL, BESIDE = 60, 2, 3
 RPM = 900  # the test teams name two pools: a third of it is the model queue's
 
 

@@ -86,13 +86,13 @@ async def impatient(tmp_path: Any, billing: Billed) -> AsyncIterator[Client]:
 
 
 async def test_worker_agents_of_a_role_share_its_prefix(lone: Client, billing: Billed, run_id: str) -> None:
-    ids = [f"t{n}" for n in range(100)]
+    ids = [f"t{n}" for n in range(40)]
     turns = {id_: lambda step: billed(text_block(f"found {step.subtask_id}")) for id_ in ids}
     subtasks = [{"id": id_, "role": "counter"} for id_ in ids]
     billing.play(run_id, script(plan(*subtasks), turns))
-    await run(lone, run_id, TEAM, max_subtasks=100, max_parallel=50)
+    await run(lone, run_id, TEAM, max_subtasks=40, max_parallel=40)
     usages = billing.usages("turn")
-    assert len(usages) == 100
+    assert len(usages) == 40
     assert sum(usage["cache_read_input_tokens"] == 0 for usage in usages) == 1
     assert read_share(usages) >= 0.7
 
@@ -118,25 +118,22 @@ async def test_nothing_is_cached_of_calls_that_nothing_continues(lone: Client, b
         assert ("cache_control" in str(call.step.body)) == (call.step.kind == "turn"), call.step.call
 
 
-@pytest.mark.parametrize("block", ["thinking", "tool"])
-async def test_a_model_that_is_silent_for_long_is_asked_once(
-    impatient: Client, billing: Billed, run_id: str, block: str
-) -> None:
-    silent: Json = {"type": "thinking", "thinking": "", "signature": "c2ln"}
-    if block == "tool":
-        silent = tool_block("lookup", {"query": "pears"})
+async def test_a_model_that_is_silent_for_long_is_asked_once(impatient: Client, billing: Billed, run_id: str) -> None:
+    """It thinks, or writes a tool call."""
+    thinks = billed({"type": "thinking", "thinking": "", "signature": "c2ln"}, text_block("found"))
+    looks = billed(tool_block("lookup", {"query": "pears"}), stop_reason="tool_use")
 
     def turn(step: Step) -> Reply:
         if step.number > 1:
             return text("found")
-        return billed(silent, stop_reason="tool_use") if block == "tool" else billed(silent, text_block("found"))
+        return thinks if step.subtask_id == "t1" else looks
 
-    billing.play(run_id, script(plan({"id": "t1"}), {"t1": turn}))
+    billing.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turn, "t2": turn}))
     # After message_start, ping and the beginning of the block: nearly three times the limit, as 4 minutes to 90 s.
     billing.fault(call="*/turn.1", stall_after=3, stall_ms=5400, pings=True)
     result = await run(impatient, run_id, "lab")
     assert result.status == "completed"
-    assert billing.steps(run_id).count("t1/1/turn.1") == 1
+    assert [billing.steps(run_id).count(f"{subtask_id}/1/turn.1") for subtask_id in ("t1", "t2")] == [1, 1]
 
 
 async def test_a_dead_stream_is_ended_and_what_it_cost_is_counted(
@@ -147,12 +144,12 @@ async def test_a_dead_stream_is_ended_and_what_it_cost_is_counted(
     whole = await run(impatient, run_id, "lab")
     again = f"{run_id}-again"
     billing.play(again, script(plan({"id": "t1"}), {"t1": lambda step: long}))
-    billing.fault(call="*/turn.1", times=2, stall_after=30)
+    billing.fault(call="*/turn.1", times=1, stall_after=30)
     result = await run(impatient, again, "lab")
-    assert billing.steps(again).count("t1/1/turn.1") == 3
+    assert billing.steps(again).count("t1/1/turn.1") == 2
     assert result.usage.model_calls == whole.usage.model_calls
     dead = _tokens(result) - _tokens(whole)
-    assert dead > 2 * 100, "two prompts of a hundred tokens and more, and the words that came"
+    assert dead > 100, "a prompt of a hundred tokens and more, and the words that came"
     assert (result.usage.usd or 0) > (whole.usage.usd or 0)
 
 

@@ -100,21 +100,3 @@ async def test_a_price_that_gets_unknown_is_said(client: Client, model: Scripted
     result = await run(client, "m5", "crew", models={"supervisor": "house-model", "workers": SMALL})
     assert result.usage.usd is None
     assert "the dollar budget is not kept: the price of house-model is unknown" in result.warnings
-
-
-@pytest.mark.parametrize(
-    ("fields", "complaint"),
-    [
-        ({"effort": "huge"}, "effort: Input should be 'low', 'medium' or 'high'"),
-        ({"models": {"workers": []}}, "models.workers: an empty list names no model"),
-        ({"models": {"supervisor": ["a", "a"]}}, "models.supervisor: the models must differ"),
-        ({"models": {"supervisor": [f"m{n}" for n in range(6)]}}, "models.supervisor: 6 models are more than"),
-    ],
-)
-async def test_bad_choices_are_said_by_name(client: Client, fields: dict[str, Any], complaint: str) -> None:
-    request = {"goal": "x", **fields}
-    handle = await client.start_workflow(
-        "SupervisorWorkflow", request, id=f"bad-{complaint[:30]}", task_queue="supervisor"
-    )
-    error = await failure(handle)
-    assert (error.type, complaint in error.message) == ("InvalidRequest", True), error.message

@@ -1,6 +1,7 @@
 """While a model is known to be away a run waits once: no child is started to fail, then one call goes first."""
 
 import functools
+from collections import Counter
 
 import pytest
 from temporalio.api.enums.v1 import EventType
@@ -18,8 +19,8 @@ start = functools.partial(runs.start, team="lab")
 
 pytestmark = pytest.mark.usefixtures("worker")
 
-SUBTASKS, PARALLEL = 12, 3
-AWAY = status(529, "overloaded_error", retry_after="2")
+SUBTASKS, PARALLEL = 8, 3
+AWAY = status(529, "overloaded_error", retry_after_ms="600")
 SHAPE = plan(*[{"id": f"t{number}"} for number in range(1, SUBTASKS + 1)])
 ROUND_EVENTS = 20
 
@@ -75,14 +76,13 @@ async def test_an_account_that_is_refused_is_waited_for_once(
     model.play(run_id, script(shape, {f"t{n}": turns for n in range(1, SUBTASKS + 1)}))
     handle = await start(client, run_id, models=own_models, max_subtasks=SUBTASKS, max_parallel=PARALLEL)
     await until(functools.partial(waits_for_provider, handle))
-    calls = len(model.of(run_id))
     refused["on"] = False
     assert [wait.kind for wait in (await status_of(handle)).waiting] == ["resume"]
     assert len(set(await started_children(client, run_id))) <= 1 + PARALLEL
-    assert len(model.of(run_id)) == calls
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     result = await handle.result()
     assert (result.status, {report.attempts for report in result.subtasks}) == ("completed", {1})
+    assert max(Counter(model.steps(run_id)).values()) <= 2
 
 
 async def test_a_typed_failure_travels_without_stack_traces(

@@ -1,24 +1,27 @@
 """A provider that refuses calls (429), whatever their rate: a run is slower by its waits, and nothing else."""
 
+from datetime import timedelta
 from itertools import count
 
 import pytest
 from temporalio.client import Client
 
+from supervision.base import limits
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, status, text, tools
 from tests.workflow import runs
 
 pytestmark = pytest.mark.usefixtures("worker")
 
-SUBTASKS, TURNS = 5, 3
+SUBTASKS, TURNS = 4, 2
 CALLS = 1 + SUBTASKS * TURNS + 1
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("wish", [{}, {"retry_after": "1"}], ids=["unnamed", "named"])
+@pytest.mark.parametrize("wish", [{}, {"retry_after_ms": "200"}], ids=["unnamed", "named"])
 async def test_a_run_is_answered_by_a_provider_that_refuses_a_third_of_its_calls(
-    client: Client, model: ScriptedModel, run_id: str, wish: dict[str, str]
+    client: Client, model: ScriptedModel, run_id: str, wish: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(limits, "MODEL_RETRY_INITIAL", timedelta(seconds=0.2))
     ids = [f"t{number}" for number in range(SUBTASKS)]
 
     def turn(step: Step) -> Reply:

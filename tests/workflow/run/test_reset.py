@@ -10,19 +10,19 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHistory
 from temporalio.worker import Replayer
 
-from activities.store.artifacts import open_store
 from runtime.settings import Settings
 from runtime.workers import workflow_runner
 from supervision.contract.result import RunResult
 from supervision.contract.updates import ExtendLimits, Resume
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, text, tools, when
-from tests.serving import own_server
+from tests.serving import own_server, store_of
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, task_of_update, workflow_tasks
 from tests.workflow.runs import (
     Handle,
     closed,
+    end_soon,
     events,
     failure,
     sent,
@@ -72,8 +72,8 @@ def books_all(result: RunResult, model: ScriptedModel, run_id: str) -> bool:
 async def test_a_reset_to_any_workflow_task_pays_nothing_again(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    shape = plan(*[{"id": subtask_id} for subtask_id in AT_ONCE], {"id": "t4", "after": ["t1"]})
-    model.play(run_id, script(shape, dict.fromkeys((*AT_ONCE, "t4"), two_turns)))
+    shape = plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]})
+    model.play(run_id, script(shape, dict.fromkeys(AT_ONCE, two_turns)))
     base = await runs.start(client, run_id, team="lab", max_reviews=1)
     whole = await base.result()
     for point in await workflow_tasks(base):
@@ -178,7 +178,9 @@ async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(
         return when(asyncio.Event(), text("never")) if slow["on"] else text("found at last")
 
     model.play(run_id, script(plan({"id": "t1"}), {"t1": turns}))
-    expired = await start(client, run_id, deadline="PT6S")
+    expired = await start(client, run_id)
+    await until(sent(model, run_id, "t1/1/turn.2"))
+    await end_soon(expired)
     assert (await failure(expired)).type == "DeadlineExceeded"
     slow["on"] = False
     handle = await reset(client, expired, (await workflow_tasks(expired))[0])
@@ -198,7 +200,7 @@ async def test_nothing_begins_after_the_deadline(model: ScriptedModel, settings:
     model.play(run_id, script(when(planned, plan({"id": "t1"}))))
     async with own_server() as client, serving(client, settings, ["model"]):
         async with serving(client, settings, ["workflows", "tools"]):
-            handle = await start(client, run_id, deadline="PT10S")
+            handle = await start(client, run_id, deadline="PT5S")
             await until(sent(model, run_id, "plan.1.1"))
             deadline = datetime.fromisoformat((await status_of(handle)).deadline_at)
         planned.set()  # the plan comes in time, but there is nobody to begin with it
@@ -222,7 +224,7 @@ async def test_the_same_run_id_twice_touches_nothing_of_the_first_run(
         "the first finding",
         "another finding",
     ]
-    stored = await open_store(settings.artifacts_url).get(first.result_ref or "")
+    stored = await (await store_of(client, settings.artifacts_url)).get(first.result_ref or "")
     kept = RunResult.model_validate_json(stored)
     assert kept.subtasks[0].finding is not None
     assert kept.subtasks[0].finding.summary == "the first finding"

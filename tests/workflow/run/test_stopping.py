@@ -80,14 +80,15 @@ async def test_a_cancel_reaches_children_whose_start_is_under_way(
     assert all(call.aborted_at or call.answered_at for call in model.of(run_id) if call.step.subtask_id is None)
 
 
+@pytest.mark.usefixtures("short_deadlines")
 async def test_the_deadline_reaches_children_whose_start_is_under_way(
     client: Client, model: ScriptedModel, run_id: str, held: Held
 ) -> None:
     planned = asyncio.Event()
     shape = when(planned, plan(*[{"id": i} for i in MANY]))
     model.play(run_id, script(shape, dict.fromkeys(MANY, lambda step: NEVER)))
-    handle = await start(client, run_id, deadline="PT5S")
-    work_until = (await handle.describe()).start_time.timestamp() + 4
+    handle = await start(client, run_id, deadline="PT3S")
+    work_until = (await handle.describe()).start_time.timestamp() + 2.4
     await until(lambda: time.time() > work_until - 0.7)
     planned.set()
     error = await runs.failure(handle)
@@ -168,6 +169,7 @@ async def test_a_terminated_nested_supervisor_costs_what_its_tree_consumed(
     await until(functools.partial(closed, handle))
 
 
+@pytest.mark.usefixtures("time_to_answer")
 async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
     client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,7 +179,10 @@ async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
         return tools(("lookup", {"query": "x"})) if step.number == 1 else NEVER
 
     model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
-    handle = await start(client, run_id, deadline="PT6S")
+    handle = await start(client, run_id)
+    await until(sent(model, run_id, "t1/1/turn.2"))
+    await until(functools.partial(runs.is_in, handle, "completed", "t2"))
+    await runs.end_soon(handle)
     result = await handle.result()
     answered = [call for call in model.of(run_id) if call.answered_at is not None]
     assert result.usage.model_calls == len(answered)
@@ -240,13 +245,13 @@ async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_i
     monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
     monkeypatch.setattr(limits, "CHILD_GIVE_UP_WAIT", timedelta(milliseconds=300))
     may_end, is_busy, whole, list_keys = asyncio.Event(), threading.Event(), AgentStories.whole, ArtifactStore.list_keys
-    bring_back = ServingModels.bring_back
+    retry_all, updates = ServingModels.retry_all, list[asyncio.Task[Any]]()
 
-    def bring_back_slowly(models: ServingModels) -> None:
+    def retry_all_slowly(models: ServingModels) -> None:
         if workflow.info().workflow_id == run_id and not is_busy.is_set():
             is_busy.set()
             time.sleep(1.5)  # below the SDK's two seconds for a workflow task without an await
-        bring_back(models)
+        retry_all(models)
 
     async def whole_once_it_may(stories: AgentStories, *story: Any) -> Any:
         if activity.info().workflow_id != run_id:
@@ -255,19 +260,20 @@ async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_i
 
     async def list_keys_while_the_run_is_busy(store: ArtifactStore, prefix: str) -> list[str]:
         if activity.info().workflow_id == run_id and not is_busy.is_set():
-            await client.get_workflow_handle(run_id).signal("nested_resume")
+            updates.append(asyncio.create_task(client.get_workflow_handle(run_id).execute_update("resume")))
             await asyncio.to_thread(is_busy.wait, 5)
             may_end.set()
             await client.get_workflow_handle(f"{run_id}/t1/1").result()
             await asyncio.sleep(0.4)  # the wait ends; the server shows that when the workflow task is done
         return await list_keys(store, prefix)
 
-    monkeypatch.setattr(ServingModels, "bring_back", bring_back_slowly)
+    monkeypatch.setattr(ServingModels, "retry_all", retry_all_slowly)
     monkeypatch.setattr(AgentStories, "whole", whole_once_it_may)
     monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_while_the_run_is_busy)
     handle = await start_half_done(client, model, run_id)
     await handle.cancel()
     await until(functools.partial(closed, handle))
+    await asyncio.gather(*updates)
     assert is_busy.is_set()
     await assert_finding_is_kept(handle)
 
@@ -320,8 +326,8 @@ async def test_what_a_child_returns_at_the_deadline_is_kept_if_the_run_is_cancel
         return await whole(stories, *story)
 
     monkeypatch.setattr(AgentStories, "whole", whole_once_cancelled)
-    model.play(run_id, half_done)
-    handle = await start(client, run_id, team="house", deadline="PT5S")
+    handle = await start_half_done(client, model, run_id)
+    await runs.end_soon(handle)
     await stopping.wait()
     await handle.cancel()
     await until(functools.partial(has_taken_its_cancel, handle))

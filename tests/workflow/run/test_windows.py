@@ -20,7 +20,7 @@ from tests.workflow.runs import call, failure, run, start
 from worker_main import serving
 
 WINDOW = 100_000
-TURNS = 80
+TURNS = 48
 TEAM: dict[str, Any] = {
     "name": "counters",
     "generalist": "counter",
@@ -85,7 +85,7 @@ async def narrow(tmp_path: Any) -> AsyncIterator[tuple[Client, Billed]]:
             yield client, model
 
 
-async def test_eighty_turns_with_long_outputs_fit_into_a_window_of_100k_tokens(
+async def test_many_turns_with_long_outputs_fit_into_a_window_of_100k_tokens(
     narrow: tuple[Client, Billed], run_id: str
 ) -> None:
     client, model = narrow
@@ -103,8 +103,8 @@ async def test_eighty_turns_with_long_outputs_fit_into_a_window_of_100k_tokens(
     usages = model.usages("turn")[-TURNS:]
     assert read_share(usages) >= 0.85
     rewritten = [u for u in usages[1:] if u["cache_read_input_tokens"] < u["cache_creation_input_tokens"]]
-    assert 3 <= len(rewritten) <= 12, "clearings are few"
-    assert len(looks.read_again) >= 10
+    assert 2 <= len(rewritten) <= 8, "clearings are few"
+    assert len(looks.read_again) >= 6
     for name, whole in looks.read_again.items():
         assert whole == output(int(name.partition("-")[0])), name
 

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from activities.store.artifacts import ArtifactStore, open_store
+from activities.store.artifacts import ArtifactStore
 from runtime.settings import Settings
 from standin.server.api_reply import text_block, tool_block
 from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, ScriptedModel, answer, as_json, message, script, text, tools
+from tests.serving import store_of
 from tests.workflow.runs import call, failure, run, start
 from tests.workflow.scripts import in_order, item, reviewed, subtasks, verdicts
 
@@ -48,8 +49,8 @@ async def whole_text(store: ArtifactStore, finding: Finding) -> str:
 
 
 @pytest.fixture
-def store(settings: Settings) -> ArtifactStore:
-    return open_store(settings.artifacts_url)
+async def store(client: Client, settings: Settings) -> ArtifactStore:
+    return await store_of(client, settings.artifacts_url)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Who waits for budget holds no slot: those that have budget may need it, to end and give back what they do not use."""
 
 import functools
+import json
 
 import pytest
 from temporalio.client import Client
@@ -46,5 +47,9 @@ async def has_asked_for_budget(client: Client, run_id: str, nested: str) -> bool
     """True if a nested run has asked its root for budget."""
     events = (await client.get_workflow_handle(run_id).fetch_history()).events
     signals = [event.workflow_execution_signaled_event_attributes for event in events]
-    senders = [s.external_workflow_execution.workflow_id for s in signals if s.signal_name == "nested_request"]
-    return f"{run_id}/{nested}" in senders
+    return any(
+        signal.external_workflow_execution.workflow_id == f"{run_id}/{nested}"
+        and json.loads(signal.input.payloads[0].data)["asked"]
+        for signal in signals
+        if signal.signal_name == "nested_report"
+    )

@@ -12,7 +12,7 @@ from tests.scripted_model import Reply, ScriptedModel, Step, text, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import failure, partial_result, sent, states, waits_for_provider
+from tests.workflow.runs import failure, partial_result, search_attribute, sent, states, waits_for_provider
 from tests.workflow.scripts import FOUND, GIVES_UP, in_order, item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -21,6 +21,7 @@ start = functools.partial(runs.start, team="crew")
 pytestmark = pytest.mark.usefixtures("worker", "short_rest")
 
 NO_KEY = http_error(401, "authentication_error")
+NO_CREDIT = http_error(402, "billing_error")
 NO_MODEL = http_error(404, "not_found_error", "model: nobody")
 REJECTED = http_error(400, "invalid_request_error", "messages.0: not like this")
 
@@ -124,8 +125,8 @@ async def test_a_refusal_waits_for_the_first_finding_of_those_at_work(
 
 @pytest.mark.parametrize(
     ("refusal", "error_type"),
-    [(NO_KEY, "ProviderAuthentication"), (NO_MODEL, "ProviderRejected")],
-    ids=["key", "model"],
+    [(NO_KEY, "ProviderAuthentication"), (NO_MODEL, "ProviderRejected"), (NO_CREDIT, "ProviderRejected")],
+    ids=["key", "model", "credit"],
 )
 async def test_a_run_fails_when_nobody_at_work_brings_a_finding(
     client: Client, model: ScriptedModel, run_id: str, refusal: Reply, error_type: str
@@ -138,5 +139,6 @@ async def test_a_run_fails_when_nobody_at_work_brings_a_finding(
     later.set()
     error = await failure(handle)
     assert error.type == error_type
-    assert "t3/1/turn.1" not in model.steps(run_id)
+    assert not any(step.startswith(("t3/", "refine", "synthesis")) for step in model.steps(run_id))
+    assert await search_attribute(handle, "SupervisorStatus") == "failed"
     assert {r.state for r in partial_result(error).subtasks} == {"cancelled"}

@@ -8,7 +8,7 @@ from temporalio.client import Client
 from standin.server.api_reply import ApiReply
 from tests.scripted_model import Reply, Script, ScriptedModel
 from tests.waiting import until
-from tests.workflow.runs import start, status_of, waits_for_provider
+from tests.workflow.runs import start, waiting_status, waits_for_provider
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import STOREY_BESIDE_T2, Account, tree
 from workflows.supervisor import SupervisorWorkflow
@@ -83,19 +83,19 @@ async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(
     assert {"t3/1/turn.1", "t4/1/turn.1"} <= set(steps[:14]), steps
 
 
-async def test_eight_nested_runs_with_one_each_below_share_four_slots(
+async def test_five_nested_runs_with_one_each_below_share_two_slots(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    storeys = {"": subtasks(*[item(f"t{n}", "storey") for n in range(8)])}
-    for n in range(8):
+    storeys = {"": subtasks(*[item(f"t{n}", "storey") for n in range(5)])}
+    for n in range(5):
         storeys[f"t{n}/1"] = subtasks(item("f1", "bench"))
         storeys[f"t{n}/1/f1/1"] = subtasks(item("l1", "finder"))
-    turns = Turns(together=4, held=8)
+    turns = Turns(together=2, held=4)
     model.play(run_id, turns.within(tree(storeys)))
-    result = await (await start(client, run_id, "house", max_depth=3, max_parallel=4)).result()
+    result = await (await start(client, run_id, "house", max_depth=3, max_parallel=2)).result()
     assert (result.status, result.gaps) == ("completed", [])
-    assert turns.most == 4
-    assert sum(call.step.kind == "turn" for call in model.of(run_id)) == 8
+    assert turns.most == 2
+    assert sum(call.step.kind == "turn" for call in model.of(run_id)) == 5
 
 
 async def test_nested_runs_whose_worker_agents_wait_give_their_slots_to_others(
@@ -107,7 +107,7 @@ async def test_nested_runs_whose_worker_agents_wait_give_their_slots_to_others(
     model.play(run_id, account.reply)
     handle = await start(client, run_id, "house", max_depth=3, max_parallel=1)
     await until(lambda: "t2/1/turn.1" in model.steps(run_id))
-    assert await waits_for_provider(handle)
+    await until(lambda: waits_for_provider(handle))
     account.paid = True
     await handle.execute_update(SupervisorWorkflow.resume)
     result = await handle.result()
@@ -123,7 +123,7 @@ async def test_a_nested_run_that_waits_with_its_plan_gives_its_slot_to_others(
     model.play(run_id, account.reply)
     handle = await start(client, run_id, "house", max_parallel=1)
     await until(lambda: "t2/1/turn.1" in model.steps(run_id))
-    assert [wait.workflow_id for wait in (await status_of(handle)).waiting] == [f"{run_id}/t1/1"]
+    assert [wait.workflow_id for wait in (await waiting_status(handle)).waiting] == [f"{run_id}/t1/1"]
     account.paid = True
     await handle.execute_update(SupervisorWorkflow.resume)
     result = await handle.result()

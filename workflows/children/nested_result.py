@@ -1,4 +1,4 @@
-"""What a nested supervisor hands upward at its end: its answer as a finding, or what it had when it had to end."""
+"""The result of a nested supervisor: its answer as a finding, or what it had when it had to end."""
 
 from supervision.base import limits
 from supervision.base.text import cut, size
@@ -7,7 +7,7 @@ from supervision.contract.progress import NestedRun
 from supervision.contract.result import Gap, RunResult
 from supervision.results.payload_fit import fit
 from supervision.run.run_state import RunState
-from workflows.child_contracts import NestedResult, WorkerAgentResult
+from workflows.children.child_contracts import NestedResult, WorkerAgentResult
 
 _NESTED_RESULT_BYTES = 16 * 1024  # what a nested run returns goes into two histories: its whole result is in the store
 NESTED_GAPS = 20  # missing subtasks of a nested run that the run above lists one by one

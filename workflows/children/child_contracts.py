@@ -13,7 +13,7 @@ from supervision.contract.base import Model, number_exceeds
 from supervision.contract.finding import Finding
 from supervision.contract.model_choice import Effort
 from supervision.contract.progress import Counts, NestedRun, Phase
-from supervision.contract.result import Gap, RunResult
+from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import Spend, ToolTally, Usage
 from supervision.run.nested_runs import WaitChanges
@@ -30,12 +30,11 @@ class ParentsInput(Model):
 
 
 class LoopProgress(Model):
-    """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait for the provider.
+    """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait.
 
-    `turn` counts through; `turns_booked` of them, and all usage before, are in the supervisor's books already.
-    `worked_seconds` is the time that the attempt took so far, without its waits for the provider and for budget.
-    `objected` is True once a conclusion went back to its author, `feedback_due` until a review's feedback was given in
-    the conversation at `head`.
+    Of its turns `turns_booked`, and the usage before, are in the supervisor's books already. `worked_seconds` is the
+    time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
+    `feedback_due` until a review's feedback was given in the conversation at `head`.
     """
 
     head: str | None = None
@@ -60,9 +59,9 @@ class LoopProgress(Model):
 class WorkerAgentInput(ParentsInput):
     """One attempt of one subtask.
 
-    No call is retried beyond `expires_at`, which is later than any deadline: the supervisor ends the attempt at its
-    own, and that may move. With its `last_grant` a worker agent concludes; any other one may be followed by more.
-    One that `goes_first` after an outage returns its progress after one turn, so that others can follow.
+    `expires_at` ends the retries of calls; it is later than any deadline, which the supervisor keeps. With its
+    `last_grant` a worker agent concludes; any other may be followed by more. One that `goes_first` after an outage
+    returns its progress after one turn, so that others can follow.
     """
 
     run: RunRef
@@ -85,15 +84,17 @@ class WorkerAgentInput(ParentsInput):
 
 
 class WorkerAgentResult(Model):
-    """What a worker agent came to. `stopped`: it was cancelled before it had finished; `finding` is what it had.
+    """What one execution of a worker agent, or of a nested supervisor, came to.
 
-    The same value is in the details of a failed attempt's error, so that what it consumed is counted. `progress` is
-    what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a
-    nested run. `head` is its conversation's, also of one that failed; `finish_call_id` names the call in it that gave
-    the finding, if one did.
+    `stopped`: it was cancelled before it had finished. `finding` is what it had, also then, and with a `problem`; the
+    supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
+    next try can resume from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a nested
+    run. `head` is its conversation's; `finish_call_id` names the call in it that gave the finding, if one did.
     """
 
     finding: Finding | None = None
+    problem: Problem | None = None
+    model: str = ""
     stopped: bool = False
     turns: int = 0
     usage: Usage = Usage()
@@ -106,14 +107,21 @@ class WorkerAgentResult(Model):
     gaps: list[Gap] = []
     spend: list[Spend] = []
 
+    @property
+    def succeeded(self) -> bool:
+        """True if its finding is the subtask's, not what it had when it was stopped or failed."""
+        return self.finding is not None and self.problem is None and not self.stopped
+
+    def when_stopped(self) -> "WorkerAgentResult":
+        """Returns the same as the result of an attempt that the run stopped."""
+        return self.model_copy(update={"stopped": True, "problem": None})
+
 
 class NestedInput(ParentsInput):
-    """What a nested supervisor gets beside its request: whose it is, how deep, and what it may use.
+    """The input of a nested supervisor beside its request; only a parent workflow may give it.
 
-    `run` is the root's, with the grant of the supervisor above.
-
-    It travels as the workflow's second argument, which only a parent workflow may give. The `report_key` of the
-    terms is known to the two of them: a message without it is somebody else's, or of another attempt.
+    `run` is the root's, with the grant of the supervisor above. Only the two supervisors know the `report_key` of the
+    terms: a message without it is a stranger's, or of another attempt.
     """
 
     run: RunRef
@@ -124,35 +132,27 @@ class NestedInput(ParentsInput):
 
 
 class NestedReport(Model):
-    """A nested supervisor's report to its parent: sums over all levels below, and how its waits have changed.
+    """What a nested supervisor says upward: sums over all levels below, changed waits, its slots, its need of budget.
 
-    Of its slots, `slots_given` counts those that it got since its start, `slots_returned` those that it gave back,
-    `slots_wanted` those it could use.
+    `asked` counts its requests for budget; the last one is for `tokens`. The slots are those of its `SlotLease`.
     """
 
     subtask_id: str
     report_key: str = ""
     run: NestedRun
     waits: WaitChanges = WaitChanges()
-    slots_given: int = 1
+    slots_granted: int = 1
     slots_returned: int = 0
     slots_wanted: int = 1
-
-
-class NestedRequest(Model):
-    """A nested supervisor asks its parent for more budget; `number` counts its requests, from 1."""
-
-    subtask_id: str
-    report_key: str = ""
-    number: int
-    tokens: int
+    asked: int = 0
+    tokens: int = 0
 
 
 class NestedTerms(Model):
-    """What a nested supervisor may use from now on, by its parent: its whole grant, its deadline.
+    """What a nested supervisor may use from now on: its whole grant, its deadline, the slots of its `SlotLease`.
 
-    `answered` is the number of its last request that was decided; `changed` counts how often a person changed the
-    limits of the run. `slots_given` and `slots_cap` are those of its `Loan`.
+    `answered` is the number of its last request that was decided, `changed` how often a person changed the limits of
+    the run, `resumed_at` when a person last resumed it.
     """
 
     report_key: str = ""
@@ -161,7 +161,8 @@ class NestedTerms(Model):
     root_has_finding: bool = False
     answered: int = 0
     changed: int = 0
-    slots_given: int = 1
+    resumed_at: AwareDatetime | None = None
+    slots_granted: int = 1
     slots_cap: int | None = None
 
 

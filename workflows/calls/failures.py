@@ -1,8 +1,6 @@
-"""One reading of what activities and children raise: a typed problem, or a cancellation."""
+"""The errors of activities and children as typed problems, or as cancellations."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Protocol
 
 from temporalio.exceptions import (
     ActivityError,
@@ -15,51 +13,15 @@ from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 from supervision.base.errors import ErrorKind
 from supervision.contract.result import Problem
-from supervision.contract.usage import Usage
 
 
 class CallFailed(Exception):
-    """An activity failed for good.
+    """An activity failed for good; `retry_after` is how many seconds a provider's breaker stays open."""
 
-    `retry_after` is how many seconds a provider's breaker stays open, `usage` what its attempts consumed.
-    """
-
-    def __init__(self, problem: Problem, retry_after: float = 0.0, usage: Usage | None = None) -> None:
+    def __init__(self, problem: Problem, retry_after: float = 0.0) -> None:
         super().__init__(f"{problem.type}: {problem.message}")
         self.problem = problem
         self.retry_after = retry_after
-        self.usage = usage or Usage()
-
-
-class Paid(Protocol):
-    """A reply to a model call, with what it consumed."""
-
-    usage: Usage
-
-
-class CallCancelled(asyncio.CancelledError):
-    """A model call was cancelled. Its reply may be there already, or come before the cancellation reaches it."""
-
-    def __init__(self, call: "asyncio.Future[Any]") -> None:
-        super().__init__()
-        self._call = call
-
-    @property
-    def usage(self) -> Usage:
-        """What the call consumed, as far as its reply is there."""
-        return _usage_of(self._call) if self._call.done() else Usage()
-
-    def when_answered(self, book: Callable[[str, Usage], None], model: str) -> None:
-        """Books what the call of that model consumes, now or as soon as its reply comes."""
-        if self._call.done():
-            book(model, self.usage)
-        else:
-            self._call.add_done_callback(lambda call: book(model, _usage_of(call)))
-
-
-def _usage_of(call: "asyncio.Future[Paid]") -> Usage:
-    answered = not call.cancelled() and call.exception() is None
-    return call.result().usage if answered else Usage()
 
 
 def cancelled(error: BaseException) -> bool:
@@ -70,8 +32,8 @@ def cancelled(error: BaseException) -> bool:
 def problem_of(error: FailureError) -> Problem:
     """Returns what went wrong, from the innermost failure that says so.
 
-    A call whose time was over before its next attempt is a timeout, whatever the last attempt met: the server then
-    ends it with that attempt's failure. The message names it.
+    A call whose time was over before its next attempt is a timeout: the server ends it with the failure of the last
+    attempt, which the message names.
     """
     problem = _last_problem(error)
     if isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT:
