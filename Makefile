@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo test mutants cases corpus check serve worker standin bench large prompts pin-images
+.PHONY: help setup dev temporal demo test mutants cases corpus check serve worker standin bench large prompts showcase pin-images
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -61,6 +61,9 @@ large: dev ## Run the largest sizes, with kill -9 in the middle
 
 prompts: dev ## Write docs/prompts.md: what the default team sends for the demo's goal
 	@$(VENV) -m benchmarks.prompts
+
+showcase: dev ## Record runs of the bundled goals with the configured model in docs/showcase (says first what it costs at most)
+	@$(VENV) -m benchmarks.showcase
 
 pin-images: ## Add the digests of the images to Dockerfile and docker-compose.yml
 	@deploy/pin-images.sh

@@ -197,9 +197,9 @@ def plan(*subtasks: Json, answer: str | None = None) -> Reply:
 
 
 def answer(words: str = "the answer", cites: list[str] | None = None, **more: Any) -> Reply:
-    """A synthesis."""
-    cited = [{"claim": f"about {subtask_id}", "subtask_ids": [subtask_id]} for subtask_id in cites or []]
-    return as_json({"answer": words, "confidence": 0.9, "citations": cited, "contradictions": [], **more})
+    """A synthesis; `cites` adds a statement with a mark for each of these subtasks."""
+    marked = "".join(f" About {subtask_id} [{subtask_id}]." for subtask_id in cites or [])
+    return as_json({"answer": words + marked, "confidence": 0.9, "contradictions": [], **more})
 
 
 OTHERS: dict[str, Callable[[Step], Reply]] = {

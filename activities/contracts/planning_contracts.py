@@ -23,11 +23,13 @@ class PlanInput(SupervisorCall):
     From revision 2 on `plan_ref` is the plan so far and `done` its outcome: the reply only adds to it; `missing` is
     what a review misses in it. `own_plan_ref` is the plan of the run's caller: it is checked, and no model is asked.
     `nesting_left` is how many levels of nested supervisors may still begin: with 0, no role that is a team is usable.
+    `max_turns` is how many turns one worker agent has.
     """
 
     team_ref: str
     attachments: list[AttachmentRef] = []
     max_subtasks: int
+    max_turns: int = limits.MAX_TURNS
     strategy: StrategyName = "auto"
     nesting_left: int = 0
     in_flight: dict[str, int] = {}
@@ -52,7 +54,8 @@ class PlanInput(SupervisorCall):
 class PlanReply(SupervisorReply):
     """A plan that can run, or the problems with the reply. `plan` may hold shortened descriptions.
 
-    `team_ref` and `team` replace the run's team if the plan defines roles of its own. `answer_ref` is the text of a
+    `team_ref` and `team` replace the run's team if the plan defines roles of its own. `unknown_roles` are roles that
+    the planner made up, by subtask: the generalist does these subtasks. `answer_ref` is the text of a
     direct answer, `unsupported` its claims that the goal does not hold. `finished` is True if the planner says that
     nothing more is needed, `incapable` if no role has a capability that the plan asks for.
     """
@@ -66,4 +69,5 @@ class PlanReply(SupervisorReply):
     team: TeamCard | None = None
     finished: bool = False
     incapable: bool = False
+    unknown_roles: dict[str, str] = {}
     problems: list[str] = []

@@ -234,10 +234,11 @@ def _attachments(attachments: Mapping[str, str | None], room: int) -> Iterator[s
     for name, text in attachments.items():
         fits = text is not None and size(text) <= room
         room -= size(text) if text is not None and fits else 0
-        yield _attachment(name, text if fits else None)
+        yield attachment_block(name, text if fits else None)
 
 
-def _attachment(name: str, text: str | None) -> str:
+def attachment_block(name: str, text: str | None) -> str:
+    """Returns an attachment between tags; one without text as a line that says to read it."""
     if text is None:
         return f"- {plain(name)} (read it with your tool)"
     return f'<{ATTACHMENT} name="{_attribute(name)}">\n{plain(text)}\n</{ATTACHMENT}>'

@@ -10,7 +10,8 @@ from typing import Literal
 
 from activities.contracts.packed import FindingRefs
 from activities.contracts.run_contracts import CallTerms, SupervisorCall, SupervisorReply
-from activities.prompts.agent_prompts import DATA_RULE, block, described, findings_block, plain, tag
+from activities.prompts.agent_prompts import DATA_RULE, block, described, finding_block, findings_block, plain, tag
+from activities.questions.planning_prompts import role_means, tool_texts
 from activities.questions.question import Desk, M, Question, ask
 from activities.replies.agent_story import attempt_story
 from activities.store.artifacts import ArtifactError
@@ -29,6 +30,7 @@ from supervision.planning.plan_graph import description_problems
 class RefineInput(SupervisorCall):
     """A subtask attempt that failed, to be described better; `tried_ref` is the head of its conversation."""
 
+    team_ref: str
     subtask_id: str
     description_ref: str | None = None
     role: str
@@ -60,26 +62,30 @@ class DescriptionDraft(Model):
     description: str
 
 
-REFINE_SYSTEM = f"""You supervise worker agents. An attempt at a subtask failed; rewrite its description so that the \
-next one succeeds.
+REFINE_SYSTEM = f"""You supervise worker agents. An attempt at a subtask failed. Rewrite its description so that the \
+next attempt succeeds.
 
-- Keep its scope: entities, period, units and questions stay, nothing is added.
-- Say plainly what the error, and the calls that were made, show to avoid or to do differently: fewer or smaller \
-steps, another way to the same fact, what to do when a source has nothing.
-- When the attempt says that it is impossible, ask for what the sources can give, and for a plain word on the rest.
-- The worker agent sees the new description alone, and knows nothing of the error.
+- Keep the scope: the entities, period, units and questions stay, and nothing is added.
+- Say what the error, and the calls that were made, show to avoid or to do differently: fewer or smaller steps, \
+another way to the same fact, what to do when a source has nothing. Ask only for what the role's tools and data can do.
+- If the sources cannot have it, narrow the subtask to what they can give and say so in it.
+- The worker agent sees only the new description, not the error.
 
 {DATA_RULE}"""
 
 
-def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, story: str = "") -> str:
-    """Returns the prompt for a better description: the subtask, how its attempt failed, and what that had tried."""
+def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, means: str, story: str = "") -> str:
+    """Returns the prompt for a better description: the subtask, the `means` of its role, how its attempt failed.
+
+    `story` is what that had tried.
+    """
     tried = [tag(ATTEMPT, story)] if story else []
     return "\n\n".join(
         [
             tag(GOAL, goal),
             tag(SUBTASK, subtask.description),
-            f"It was given to the role {role}. The attempt failed:",
+            f"The subtask was given to the role {role}. {plain(means)}",
+            "The attempt failed:",
             tag(ERROR, f"{error.type}: {error.message}"),
             *tried,
             "Write the better description.",
@@ -93,9 +99,12 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
     if call.description_ref is not None:
         subtask = subtask.model_copy(update={"description": await read_text(desk.store, call.description_ref)})
     goal, story = await read_text(desk.store, call.goal_ref), await _story(desk, call)
+    loaded, catalogue = await desk.teams.load(call.team_ref), await desk.teams.catalogue(call.team_ref)
+    role = next((role for role in loaded.team.roles if role.name == call.role), None)
+    means = role_means(role, tool_texts(loaded.toolbox), catalogue)
 
     async def within(tokens: int) -> str:
-        return refine_request(goal, subtask, call.role, call.error, cut(story, list_bytes(tokens)))
+        return refine_request(goal, subtask, call.role, call.error, means, cut(story, list_bytes(tokens)))
 
     reply, draft = await ask(desk, call, RefineReply, REFINE_SYSTEM, DescriptionDraft, within)
     description = cut(draft.description.strip(), limits.DESCRIPTION_CHARS) if draft else ""
@@ -154,8 +163,8 @@ class VerdictDraft(Model):
     """A verdict as the reviewer writes it."""
 
     subtask_id: str
-    ok: bool
     feedback: str = ""
+    ok: bool
     wrong_approach: bool = False
 
 
@@ -176,15 +185,23 @@ class ReviewDraft(Model):
 
 REVIEW_SYSTEM = f"""You supervise worker agents. You check their findings against the goal.
 
-- One verdict for each finding: would mending it change the answer? ok is true when it does what its subtask asks well \
-enough for that; one that says honestly that its sources hold nothing is ok.
-- Below a finding stand its tool calls with the beginnings of their outputs: hold figures against them. "No tool \
-output has" lists what code found nowhere.
-- Where ok is false, feedback says exactly which figure, unit, period, source or question is wrong or missing: the \
-worker agent goes on in its conversation with it. wrong_approach is true where it should begin anew.
-- Ask for no more than the subtask does, nor for style. What your former verdicts accepted stays accepted unless its \
-finding changed.
-- missing lists what the goal asks for and no subtask covers, a short sentence each.
+Below each finding stands what a program found in the tool outputs behind it: for each figure and quotation the line \
+that has it, or "nowhere". For each finding go through these questions, then write feedback, then ok:
+
+1. Does it answer what its subtask asks: every entity, period and unit, and the question itself, not a similar one?
+2. Is each figure that matters the right one (the right thing, year and unit in its line)? "nowhere" is a fault if the \
+answer would depend on that figure.
+3. Do its conclusions follow from its figures? Growth reported as decline, or a cause that no source states, is a fault.
+4. Does it contradict another finding?
+
+- ok is false only if fixing the finding would change the answer. A finding that says honestly that its sources have \
+nothing is ok.
+- feedback names the one figure, period or question and what to do: "Rwanda 1992 is missing: query year 1992 and add \
+the fall from 1987", not "add more detail". It is empty where ok is true. The worker agent continues its conversation \
+with it; wrong_approach is true where it should start from the beginning instead.
+- Ask for no more than the subtask does, and not for style. What your former verdicts accepted stays accepted unless \
+the finding changed.
+- missing lists what the goal asks for and no subtask covers, one short sentence each.
 - conflicts lists findings that contradict each other on a fact: their ids, and what differs.
 
 {DATA_RULE}"""
@@ -205,7 +222,7 @@ def review_request(
     before = [
         f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.PARAGRAPH_BYTES)}" for verdict in former or []
     ]
-    asked = [tag("former_verdicts", "\n".join(["You asked for this in the round before:", *before]))] if before else []
+    asked = [tag("former_verdicts", "\n".join(["In the round before you asked for:", *before]))] if before else []
     shown = findings_block(findings, with_evidence=True)
     return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, "Review the findings."])
 
@@ -289,22 +306,25 @@ class JudgeReply(SupervisorReply):
 class ChoiceDraft(Model):
     """The best candidate as the judge names it, counted from 1."""
 
-    choice: int
     reason: str = ""
+    choice: int
 
 
 class ResolutionDraft(Model):
     """The settled conflict as the judge writes it."""
 
-    prefer: str | None = None
     resolution: str
+    prefer: str | None = None
 
 
-SELECT_SYSTEM = f"""You supervise worker agents. Several did the same subtask independently; choose the best finding.
+SELECT_SYSTEM = f"""You supervise worker agents. Several of them did the same subtask independently. Choose the best \
+finding.
 
-- Prefer the one that answers the whole subtask with figures, units and sources; then the one that agrees with the \
-others; never the longest for its length.
-- choice is the number of the candidate. reason is one sentence.
+- First put aside candidates with important figures or quotations that were found "nowhere" in their tool outputs.
+- Then put aside those that leave out a part of the subtask.
+- Of the rest take the one whose statements its evidence supports best; if two agree, take one of them.
+- Being longer, or more confident, is not a merit.
+- reason is one sentence, written before choice. choice is the number of the candidate.
 
 {DATA_RULE}"""
 
@@ -312,7 +332,7 @@ others; never the longest for its length.
 def select_request(goal: str, description: str, findings: list[FindingExcerpt]) -> str:
     """Returns the prompt of a choice: the candidates of one subtask, numbered from 1."""
     candidates = [
-        f'<{CANDIDATE} number="{number}" role="{finding.role}">\n{plain(finding.text)}\n</{CANDIDATE}>'
+        f'<{CANDIDATE} number="{number}">\n{finding_block(finding, with_evidence=True)}\n</{CANDIDATE}>'
         for number, finding in enumerate(findings, 1)
     ]
     return "\n\n".join(
@@ -320,12 +340,12 @@ def select_request(goal: str, description: str, findings: list[FindingExcerpt]) 
     )
 
 
-CONFLICT_SYSTEM = f"""You supervise worker agents. Some of their findings disagree; settle it from what they say and \
-what they rest on, which stands below them.
+CONFLICT_SYSTEM = f"""You supervise worker agents. Some of their findings disagree. Decide how the answer should treat \
+the difference. Below each finding stands what a program found in the tool outputs behind it.
 
-- A figure that a tool returned counts more than one that it did not.
-- prefer is the id of the finding to go by; null when none deserves it or both hold in their own sense.
+- Prefer a number that a tool returned over one that the worker agent stated without a source.
 - resolution says in one or two sentences how the answer should treat the difference.
+- prefer is the id of the finding to follow. It is null when neither deserves it, or when both hold in their own sense.
 
 {DATA_RULE}"""
 

@@ -1,11 +1,11 @@
 """Checks that a plan can run with this team, and the plan as it will run: capabilities covered, roles known."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from activities.contracts.planning_contracts import PlanInput
 from activities.contracts.run_contracts import AttachmentRef
 from supervision.base import limits
-from supervision.base.text import cut, quoted
+from supervision.base.text import cut, did_you_mean, quoted
 from supervision.contract.plan import NewRole, Plan, Subtask
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard
 from supervision.planning import capabilities
@@ -17,15 +17,17 @@ from supervision.results.payload_fit import cut_to
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan that can run, or the problems with it. It is the whole plan, earlier revisions included.
+    """A plan that can run, earlier revisions included, or the problems with it.
 
-    `incapable` is True if no role has a capability that the plan asks for.
+    `incapable` is True if no role has a capability that the plan asks for. `unknown_roles` are roles that the plan
+    names and the team lacks, by subtask: the generalist does these.
     """
 
     plan: Plan | None = None
     new_roles: list[NewRole] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     incapable: bool = False
+    unknown_roles: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,23 @@ def check_plan(
     problems += new_role_problems(team.team, plan.new_roles)
     problems += _nesting_problems(plan, team.team, call.nesting_left)
     problems += _candidate_problems(plan, usable)
+    unknown = _unknown_roles(plan, team.team)
+    if call.own_plan_ref is not None:
+        names = [role.name for role in usable.roles]
+        problems += [
+            f"subtask {quoted(subtask_id)}: {quoted(role)} is not a role of the team{did_you_mean(role, names)}"
+            for subtask_id, role in unknown.items()
+        ]
     missing = capabilities.missing(plan, usable)
     if problems or missing:
         return CheckedPlan(problems=problems + missing, incapable=bool(missing))
-    return _expanded(plan, previous, team.team, usable, call)
+    return replace(_expanded(plan, previous, team.team, usable, call), unknown_roles=unknown)
+
+
+def _unknown_roles(plan: Plan, team: Team) -> dict[str, str]:
+    """Returns the roles that subtasks name and neither the team nor the plan has, by subtask."""
+    known = {"auto", *(role.name for role in team.roles), *(role.name for role in plan.new_roles)}
+    return {subtask.id: subtask.role for subtask in plan.subtasks if subtask.role not in known}
 
 
 def _rule_problems(plan: Plan, previous: Plan | None, call: PlanInput) -> list[str]:

@@ -12,7 +12,11 @@ from supervision.contract.plan import Aggregation, NewRole, Plan, Subtask
 from supervision.contract.team import Team
 from supervision.planning.plan_graph import description_problems
 
-_REASON = Annotated[str, Field(description="why this way: one short sentence")]
+_ESTIMATE = (
+    "What its agent reads and writes in all: about 6000 for a lookup, 20000 for some documents, 60000 for a broad "
+    "search. Leave it out if you cannot tell."
+)
+_REASON = Annotated[str, Field(description="Why you plan it this way, in one short sentence.")]
 
 
 class SubtaskDraft(Subtask):
@@ -23,7 +27,7 @@ class SubtaskDraft(Subtask):
 
 
 class NewRoleDraft(NewRole):
-    """A role that a plan defines, with nothing left out."""
+    """A role that a plan defines, all of its fields required."""
 
     tools: list[str]
 
@@ -62,8 +66,8 @@ def route_form(roles: tuple[str, ...]) -> type[Model]:
 def plan_form(subtask: type[Model], *, new_roles: bool, whole: bool = True, **first: Any) -> type[Model]:
     """Returns the model whose schema asks for a plan of such subtasks, or for an addition to one if it is not `whole`.
 
-    `first` are types of fields that come first, after the reasoning. The subtasks are its first list of objects, as in
-    the contract: model servers that fill a form without understanding it rely on that.
+    `first` are types of fields that come first, after the reasoning. The subtasks are its first list of objects, as
+    model servers expect that fill a form without understanding it.
     """
     item: Any = subtask
     fields: dict[str, Any] = {"reasoning": _REASON, **first, "subtasks": list[item]}
@@ -78,37 +82,40 @@ def plan_form(subtask: type[Model], *, new_roles: bool, whole: bool = True, **fi
 def subtask_form(
     roles: tuple[str, ...], capabilities: tuple[str, ...], *, new_roles: bool, replaces: bool = False
 ) -> type[Model]:
-    """Returns the model whose schema asks for a subtask, its `role` one of `roles` or a new one."""
-    known = ", ".join(capabilities) or "none"
+    """Returns the model whose schema asks for a subtask, its `role` one of `roles` or a new one.
+
+    A field that has a usual value may be left out: a plan of many subtasks would pay for each of them.
+    """
     names: Any = Literal[roles]
-    new = {"new_role": Annotated[str | None, Field(description="a name of new_roles, in place of role")]}
-    fields: dict[str, Any] = {
+    known: Any = Literal[capabilities] if capabilities else None
+    required: dict[str, Any] = {
         "id": str,
         "description": str,
-        "reasoning": Annotated[str, Field(description="why this role: a few words")],
+        "reasoning": Annotated[str, Field(description="Why this role, in a few words.")],
         "role": Literal[(*roles, "auto")],
-        **(new if new_roles else {}),
-        "capabilities": Annotated[list[str], Field(description=f"what it needs, out of: {known}")],
         "depends_on": list[str],
-        "importance": Literal["required", "optional"],
-        "weight": Annotated[float, Field(ge=0, le=1, description="0 to 1: how much the answer rests on it")],
-        "candidates": Annotated[
-            int,
-            Field(ge=1, le=limits.CANDIDATES, description="independent attempts, of which the best is kept"),
-        ],
-        **({"candidate_roles": list[names]} if len(roles) > 1 else {}),
-        "estimated_tokens": Annotated[int, Field(ge=0, description="a guess at what it takes")],
-        "timeout_seconds": Annotated[float | None, Field(description="null, or when it is no longer of use")],
-        "attachments": list[str],
     }
     if replaces:
-        fields["replaces"] = Annotated[list[str], Field(description="ids that this subtask stands in for")]
-    return _form("SubtaskDraft", fields)
+        required["replaces"] = Annotated[list[str], Field(description="The ids that this subtask replaces.")]
+    optional: dict[str, tuple[Any, str]] = {
+        **({"new_role": (str, "The name of one of new_roles, in place of role.")} if new_roles else {}),
+        **({"capabilities": (list[known], 'Only with role "auto": what the subtask needs.')} if known else {}),
+        "importance": (Literal["required", "optional"], "Leave it out if it is required."),
+        "weight": (float, "From 0 to 1, how much the answer depends on it. Leave it out for 0.5."),
+        "candidates": (int, f"Independent attempts, at most {limits.CANDIDATES}. Leave it out for one."),
+        **({"candidate_roles": (list[names], "Other roles for these attempts.")} if len(roles) > 1 else {}),
+        "estimated_tokens": (int, _ESTIMATE),
+        "attachments": (list[str], "The attachments that the subtask must read, by name."),
+    }
+    return _form("SubtaskDraft", required, optional)
 
 
-def _form(name: str, types: dict[str, Any]) -> type[Model]:
-    """Returns a model of which every field must be given: constrained output leaves nothing out."""
-    fields: dict[str, Any] = {field: (kind, ...) for field, kind in types.items()}
+def _form(name: str, required: dict[str, Any], optional: dict[str, tuple[Any, str]] | None = None) -> type[Model]:
+    """Returns a model whose schema has these fields; of the `optional` ones each has a description, too."""
+    fields: dict[str, Any] = {field: (kind, ...) for field, kind in required.items()}
+    for field, (kind, description) in (optional or {}).items():
+        # A factory leaves no default in the schema; a reply is read by `PlanDraft`, which has the defaults.
+        fields[field] = (kind, Field(default_factory=lambda: None, description=description))
     return create_model(name, __base__=Model, **fields)
 
 
@@ -160,6 +167,7 @@ def _subtask_of(draft: SubtaskDraft) -> Subtask:
             "role": (draft.new_role or "").strip() or draft.role,
             "depends_on": list(dict.fromkeys(draft.depends_on)),
             "candidates": max(1, draft.candidates),
+            "timeout_seconds": None,  # a model's guess would end honest work: only a caller's plan sets one
             "weight": min(max(draft.weight, 0.0), 1.0),
             "estimated_tokens": min(max(draft.estimated_tokens, 0), limits.MAX_BUDGET_TOKENS),
             "reasoning": cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),

@@ -3,18 +3,27 @@
 import asyncio
 
 from activities.contracts.planning_contracts import PlanInput, PlanReply
-from activities.model.conversation import Opening
+from activities.contracts.run_contracts import AttachmentRef
 from activities.model.journalled_call import Answered, CallName, CallOptions
 from activities.questions.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
 from activities.questions.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
-from activities.questions.planning_prompts import history, plan_repair, planner_request, planner_system, rules_for
-from activities.questions.question import Desk, Question, refusal_of
+from activities.questions.planning_prompts import (
+    history,
+    plan_repair,
+    planner_request,
+    planner_system,
+    rules_for,
+    tool_texts,
+)
+from activities.questions.question import Desk, Question, opening_of, refusal_of
 from activities.store.reading import list_bytes, read_plan, read_text
 from supervision.base import limits
 from supervision.contract.plan import Plan
 from supervision.contract.strategy import STRATEGIES
 from supervision.contract.usage import Usage
 from supervision.grounding.support import Source, unsupported_texts
+
+_ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough for the columns of a table, or a title
 
 
 async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
@@ -28,7 +37,7 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
         call=call,
         team=loaded.team,
         goal=await read_text(desk.store, call.goal_ref),
-        tools={tool.name: tool.description for tool in tools},
+        tools=tool_texts(loaded.toolbox),
         catalogue=await desk.teams.catalogue(call.team_ref),
     )
     previous = await read_plan(desk.store, call.plan_ref) if call.plan_ref else None
@@ -63,19 +72,16 @@ async def _reading(desk: Desk, context: PlanContext, previous: Plan | None) -> t
 
 
 async def _ask(desk: Desk, mode: PlanMode, context: PlanContext, previous: Plan | None) -> Answered:
-    call = context.call
-    name, rules = CallName.of(call, call.terms.step), rules_for(context.team, call.max_subtasks, mode.rules)
-    opening = Opening(
-        system=planner_system(context.team, context.roles, context.tools, context.catalogue, rules),
-        model=call.model,
-        effort=call.effort,
-        output_schema=desk.calls.model.output_schema(mode.form(context)),
-    )
+    call, rules = context.call, rules_for(context.team, context.call.max_subtasks, context.call.max_turns, mode.rules)
+    name = CallName.of(call, call.terms.step)
+    system = planner_system(context.team, context.roles, context.tools, context.catalogue, rules)
+    opening = opening_of(desk, call, system, mode.form(context))
+    attachments = {item.name: await _beginning(desk, item) for item in call.attachments}
 
     async def within(tokens: int) -> str:
         return planner_request(
             context.goal,
-            call.attachments,
+            attachments,
             call.in_flight,
             history(previous, call.done, list_bytes(tokens)) if previous else "",
             call.missing,
@@ -90,9 +96,18 @@ async def _ask(desk: Desk, mode: PlanMode, context: PlanContext, previous: Plan 
     return await desk.calls.begin(name, opening, within, options)
 
 
+async def _beginning(desk: Desk, attachment: AttachmentRef) -> str:
+    """Returns the beginning of an attachment's text; of another kind of file its size alone."""
+    text = await read_text(desk.store, attachment.ref)
+    size = f"{attachment.bytes:,} bytes"
+    if "\0" in text or "\ufffd" in text[:_ATTACHMENT_CHARS]:
+        return f"({size}, not a text)"
+    return text if len(text) <= _ATTACHMENT_CHARS else f"{text[:_ATTACHMENT_CHARS]} [... {size} in all]"
+
+
 async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, checked: CheckedPlan, goal: str) -> None:
     """Writes a checked plan into the reply and the store, or its problems into the reply."""
-    reply.problems, reply.incapable = checked.problems, checked.incapable
+    reply.problems, reply.incapable, reply.unknown_roles = checked.problems, checked.incapable, checked.unknown_roles
     plan = checked.plan
     if plan is None:
         return

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from activities.contracts.planning_contracts import WorkNote
-from activities.contracts.run_contracts import AttachmentRef
-from activities.prompts.agent_prompts import DATA_RULE, block, plain, tag
+from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
+from activities.teams.toolbox import Toolbox
 from supervision.base import limits
 from supervision.base.prompt_marks import ATTACHMENTS, GOAL, MISSING_POINTS, MOST_SUBTASKS, OUTCOME, PLANNED, ROLES
 from supervision.base.text import one_line
@@ -13,57 +13,68 @@ from supervision.contract.team import PlanExample, Role, Team
 from supervision.planning.revisions import replacements
 
 _SUBTASK_RULES = f"""\
-- Each description stands alone: a worker agent sees its subtask, its attachments and the findings it depends on, not \
-the goal. It says what to hand in and in which form; the things, period and units; the sources; what other subtasks \
-do, so that none does it twice; and when to stop. Not "Analyze the orders", but "From the table of \
-orders, give the number of orders per month of 2023 in France and in Spain, as a table. Leave the causes to t2. Done \
-when both have twelve values, or the table shows that some are missing."
-- depends_on lists only subtasks whose findings it needs: the others run in parallel.
-- Split what needs the sources or tools of different roles; leave whole what one role gets from one source. Subtasks \
-whose findings are put side by side have the same fields, units and period, in the same words.
-- role is the one that fits best; with "auto" the least busy one that has all capabilities gets the subtask.
-- importance is "optional" only for what the answer can do without; weight is low for background, which is cut first.
-- candidates is 1; 2 to {limits.CANDIDATES} only where one attempt is likely to be wrong and a comparison would show \
-it: each is paid in full. candidate_roles names other roles for them.
-- attachments lists those that the subtask must read; its role must read attachments.
-- The answer needs no subtask of its own: none only sums up, unless the goal asks for a document or a file."""
+- A worker agent has {{max_turns}} turns and sees at most {{tool_output}} characters of a tool's output at once. A \
+subtask has the right size if one role can answer it in 2 to 6 tool calls.
+- Plan one subtask for each part that needs another role or another source. Keep parts that one query or one document \
+answers together in one subtask.
+- If several subtasks must fit each other (the same fields, units, periods, an outline), let one subtask fix that \
+first and let the others depend on it; where it is short, write it into each description in the same words.
+- A worker agent sees its description, its attachments and the findings it depends on, but not the goal. So a \
+description says: the question; the things, period and unit; the source by name; the form to hand in; what the other \
+subtasks do; and when to stop. Not "Analyze the orders", but "From the table of orders, give the number of orders per \
+month of 2023 in France and in Spain, as a table. Leave the causes to t2. Done when both have twelve values, or the \
+table shows that some are missing."
+- depends_on lists only the subtasks whose findings this one needs. All others run in parallel.
+- role is the role that fits best. With "auto", the least busy role that has all capabilities gets the subtask.
+- importance is "optional" only for what the answer can do without. weight is low for background, which is shortened \
+first.
+- candidates is above 1, up to {limits.CANDIDATES}, only where one attempt is likely to be wrong and a comparison \
+would show it: each attempt is paid in full.
+- attachments lists those that the subtask must read. Its role must have a tool that reads attachments.
+- The answer is written from the findings afterwards. Do not plan a subtask that only sums up, unless the goal asks \
+for a document or a file.
+- Before you reply, check that each part of the goal has a subtask, and that no two subtasks do the same."""
 
 _PLAN_RULES = f"""\
-- Effort follows the goal: one subtask for a fact, two to four for a comparison, more only for a broad goal with \
-parts of its own. {MOST_SUBTASKS}. Ids are short: t1, t2, ...
-- aggregation is "merge" when the answer draws on all findings, "select" when the subtasks are rival answers, "reduce" \
-when many like findings are to be condensed first. final_instruction says how to write the answer from them."""
+- First settle for yourself what a complete answer consists of (the parts, figures and comparisons that its reader \
+needs) and which listed table, document or attachment has each of them.
+- A single fact needs one subtask, a comparison two to four; plan more only for a broad goal with parts of its own. \
+{MOST_SUBTASKS}. Ids are short: t1, t2, ...
+- aggregation is "merge" when the answer draws on all findings, "select" when each subtask answers the same question \
+and the best answer is wanted, "reduce" when many similar findings should be condensed first. final_instruction says \
+how to write the answer from the findings."""
 
 _AUTO_RULES = """\
-- direct_answer, without subtasks, is only for what the goal itself holds: small talk, plain arithmetic, a text that \
-it gives; what you remember of the world is no source. Else it is null.
-- strategy is "plan" when the subtasks can be named now, "step" when the next one depends on what the last one finds: \
-then give only the first, you will be asked again after each finding."""
+- Give a direct_answer, without subtasks, only if the goal itself holds all that is needed: small talk, plain \
+arithmetic, a text to rework. Your memory of the world is not a source. Otherwise direct_answer is null.
+- strategy is "plan" when the subtasks can be named now. It is "step" when the next subtask depends on what the last \
+one finds: then give only the first one; you will be asked again after each finding."""
 
 _STEP_RULES = f"""\
-- You decide one step at a time. Give exactly one subtask: the next one that the goal needs after what has been \
-found. It may depend on earlier ones; never repeat one that is completed.
-- When what was found is enough to answer the goal, or nothing more can be found, finished is true and subtasks is \
-empty.
+- You decide one step at a time. Give exactly one subtask: the next one that the goal needs after what has been found. \
+It may depend on earlier subtasks. Do not repeat a subtask that is completed.
+- When the findings are enough to answer the goal, or nothing more can be found, set finished to true and leave \
+subtasks empty.
 - {MOST_SUBTASKS}. Ids are short and new: t1, t2, ..."""
 
 _REVISION_RULES = f"""\
-- The plan below has been worked on. Return only what is to be added; what is there stays as it is.
-- A subtask that failed or was skipped is replaced by a new one that goes another way (another source, role or split) \
-and lists it in replaces; what depends on the old one will use the new one. Never repeat a description that failed, \
-nor ask for what a finding shows to be missing from the sources.
-- With nothing worth adding, subtasks is empty: the answer is then written from what is there.
-- New ids only. {MOST_SUBTASKS}, those below counted."""
+- Work on the plan below has begun. Return only what should be added to it; the existing subtasks stay as they are.
+- Replace a subtask that failed or was skipped by a new one that takes another way (another source, role or split), \
+and list the old id in replaces: subtasks that depend on the old one will use the new one. Do not repeat a \
+description that failed, and do not ask for something that a finding shows to be missing from the sources.
+- If nothing is worth adding, leave subtasks empty: the answer is then written from the findings that exist.
+- Use new ids only. {MOST_SUBTASKS}, including those below."""
 
 _ROUTE_RULES = """\
-- The whole goal goes to one role: the one whose description and tools fit it best.
-- secondary_role is a second role that works on the goal beside it, only when its view is really needed; else null.
-- description stands alone, as the role does not see the goal: what to find out or produce, the whole wish, entities, \
-period, units, form and language of the answer."""
+- Choose one role for the complete goal: the role whose description and tools fit it best.
+- secondary_role is a second role that works on the same goal in parallel. Choose one only when its view is really \
+needed; otherwise it is null.
+- The role does not see the goal, so description must contain all of it: what to find out or produce, the entities, \
+period and units, and the form and language of the answer."""
 
 _NEW_ROLES = """\
-- When no role fits a subtask, define one in new_roles (tools only out of: {tools}) and name it in the subtask's \
-new_role; otherwise new_roles is empty and new_role is null. At most {new_roles}, with new names."""
+- If no role fits a subtask, define one in new_roles (its tools only from this list: {tools}) and name it in the \
+subtask's new_role. Otherwise leave new_roles empty. Define at most {new_roles} roles, with new names."""
 
 
 PLAN_RULES = (_SUBTASK_RULES, _PLAN_RULES, _NEW_ROLES)
@@ -79,14 +90,14 @@ def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], cata
     `tools` are descriptions by name; `catalogue` is empty for a team without data of its own.
     """
     listed = "\n".join(_role_line(role) for role in roles)
-    used = dict.fromkeys([tool for role in roles for tool in role.tools] + team.toolbox)
-    described = [f"- {name}: {one_line(tools[name], limits.LINE_BYTES)}" for name in used if name in tools]
+    described = _tool_lines([tool for role in roles for tool in role.tools] + team.toolbox, tools)
     parts = [
-        "You supervise worker agents. You split a goal into subtasks, one role each, and do none yourself.",
+        "You supervise worker agents. You split a goal into subtasks and give each to one role. You do not do the "
+        "subtasks yourself.",
         f"The team: {one_line(team.description, limits.LINE_BYTES)}" if team.description.strip() else "",
         f"{ROLES}\n{listed}",
         "\n".join(["Tools of these roles:", *described]) if described else "",
-        f"Data that these tools reach:\n{catalogue}" if catalogue else "",
+        f"Data that these tools can read:\n{catalogue}" if catalogue else "",
         f"How to plan\n{rules}",
         f"How this team plans\n{team.planning.instructions.strip()}" if team.planning.instructions.strip() else "",
         *map(_example, team.planning.examples),
@@ -95,15 +106,39 @@ def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], cata
     return "\n\n".join(part for part in parts if part)
 
 
-def rules_for(team: Team, max_subtasks: int, parts: Iterable[str]) -> str:
+def tool_texts(toolbox: Toolbox) -> dict[str, str]:
+    """Returns the descriptions of tools by name."""
+    return {tool["name"]: tool["description"] for tool in toolbox.definitions(toolbox.names())}
+
+
+def role_means(role: Role | None, tools: Mapping[str, str], catalogue: str) -> str:
+    """Returns the tools and data of a role, as far as they are known."""
+    described = _tool_lines(role.tools, tools) if role else []
+    parts = ["\n".join(["Its tools:", *described])] if described else ["It has no tools of its own."]
+    if described and catalogue:
+        parts.append(f"The data of its team:\n{catalogue}")
+    return "\n\n".join(parts)
+
+
+def _tool_lines(names: Iterable[str], tools: Mapping[str, str]) -> list[str]:
+    return [f"- {name}: {one_line(tools[name], limits.LINE_BYTES)}" for name in dict.fromkeys(names) if name in tools]
+
+
+def rules_for(team: Team, max_subtasks: int, max_turns: int, parts: Iterable[str]) -> str:
     """Returns the rules of planning; without those of new roles where they would have no tools, only recall."""
     named = [part for part in parts if part is not _NEW_ROLES or team.toolbox]
-    return "\n".join(named).format(most=max_subtasks, tools=", ".join(team.toolbox), new_roles=limits.NEW_ROLES)
+    return "\n".join(named).format(
+        most=max_subtasks,
+        max_turns=max_turns,
+        tool_output=f"{limits.TOOL_OUTPUT_CHARS:,}",
+        tools=", ".join(team.toolbox),
+        new_roles=limits.NEW_ROLES,
+    )
 
 
 def planner_request(
     goal: str,
-    attachments: Iterable[AttachmentRef],
+    attachments: Mapping[str, str],
     in_flight: dict[str, int],
     plan_so_far: str = "",
     missing: Iterable[str] = (),
@@ -111,23 +146,24 @@ def planner_request(
 ) -> str:
     """Returns the goal as the planner sees it; `plan_so_far` is the `history` of the plan that it adds to.
 
-    `missing` is what a review found to be missing from that plan.
+    `attachments` are their beginnings by name. `missing` is what a review found to be missing from that plan.
     """
     lines = [tag(GOAL, goal)]
-    if names := [f"- {a.name} ({a.bytes} bytes)" for a in attachments]:
-        lines.append(tag(ATTACHMENTS, "\n".join(names)))
+    if attachments:
+        lines.append("The beginnings of the attachments:")
+        lines.append(block(ATTACHMENTS, [attachment_block(name, text) for name, text in attachments.items()]))
     busy = [f"- {role}: {count}" for role, count in sorted(in_flight.items()) if count]
     if busy:
         lines.append(tag("at_work", "Worker agents that are busy now, by role:\n" + "\n".join(busy)))
     if plan_so_far:
         lines.append(plan_so_far)
     if points := [f"- {point}" for point in missing]:
-        lines.append("A review of the findings misses this for the goal; add subtasks for what can be found out:")
+        lines.append("A review found that this is missing for the goal. Add subtasks for what can be found out:")
         lines.append(tag(MISSING_POINTS, "\n".join(points)))
     return "\n\n".join([*lines, *([last_words] if last_words else [])])
 
 
-PLAN_WORDS = "Plan subtasks for this goal: a direct answer is not wanted."
+PLAN_WORDS = "Plan subtasks for this goal. Do not answer it directly."
 STEP_WORDS = "Decide the next step."
 REVISION_WORDS = "Return what should be added to the plan."
 ROUTE_WORDS = "Choose the role."
@@ -147,7 +183,7 @@ def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_
 def plan_repair(problems: list[str]) -> str:
     """Returns the message that sends a plan back with its problems."""
     listed = "\n".join(f"- {plain(problem)}" for problem in problems)
-    return f"This plan can't run:\n{listed}\n\nReturn the whole reply again with these points fixed."
+    return f"This plan cannot run:\n{listed}\n\nReturn the complete reply again with these points fixed."
 
 
 def _role_line(role: Role) -> str:

@@ -62,6 +62,13 @@ def activities_of(questions: Iterable[Question[Any, Any]], desk: Desk) -> list[C
     return [question.activity(desk) for question in questions]
 
 
+def opening_of(desk: Desk, call: SupervisorCall, system: str, form: type[Model] | None) -> Opening:
+    """Returns the opening of a supervisor's conversation; without a `form` the reply is plain text."""
+    dated = f"Today is {call.run.date}.\n\n{system}" if call.run.date else system
+    schema = desk.calls.model.output_schema(form) if form else None
+    return Opening(system=dated, model=call.model, effort=call.effort, output_schema=schema)
+
+
 async def ask(
     desk: Desk, call: SupervisorCall, reply: type[R], system: str, form: type[M], text: PromptWriter
 ) -> tuple[R, M | None]:
@@ -69,9 +76,7 @@ async def ask(
 
     There is no answer if none can be read: the reply's `problem` says why.
     """
-    opening = Opening(
-        system=system, model=call.model, effort=call.effort, output_schema=desk.calls.model.output_schema(form)
-    )
+    opening = opening_of(desk, call, system, form)
     name, options = CallName.of(call, call.terms.step), CallOptions(call.terms.max_tokens)
     answered = await desk.calls.begin(name, opening, text, options)
     begun = reply(head=answered.head, refusal=refusal_of(answered.message), usage=answered.usage)

@@ -4,7 +4,7 @@ Input and reply are history: see `run_contracts`.
 """
 
 import asyncio
-from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue, WithJsonSchema, create_model
@@ -25,7 +25,7 @@ from activities.prompts.agent_prompts import (
     plain,
     tag,
 )
-from activities.questions.question import Desk, Question, refusal_of
+from activities.questions.question import Desk, Question, opening_of, refusal_of
 from activities.replies import answer_schema
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, read_texts, with_findings
 from supervision.base import limits
@@ -33,9 +33,10 @@ from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
 from supervision.base.text import cut
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
-from supervision.contract.result import Citation, Contradiction, Gap
+from supervision.contract.result import Citation, Contradiction, Gap, Unsupported
+from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, marked_citations, with_valid_marks
-from supervision.grounding.support import Source, unsupported_texts
+from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported_texts
 from supervision.results.answer import checked_contradictions
 
 
@@ -74,7 +75,8 @@ class SynthesisInput(SupervisorCall):
 class SynthesisReply(SupervisorReply):
     """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`). None if there is none.
 
-    `problems` say why it cannot be used, `unsupported` what it claims that no finding says.
+    `problems` say why its JSON cannot be used, `unsupported` what it claims that no finding says, `unsupported_fields`
+    the same of its JSON.
     """
 
     answer: str | None = None
@@ -86,14 +88,13 @@ class SynthesisReply(SupervisorReply):
     contradictions: list[Contradiction] = []
     problems: list[str] = []
     unsupported: list[str] = []
+    unsupported_fields: list[Unsupported] = []
     stop_reason: str
 
-
-class CitationDraft(Model):
-    """A citation as the model writes it."""
-
-    claim: str
-    subtask_ids: list[str]
+    @property
+    def claims_to_fix(self) -> list[str]:
+        """What is unsupported, as the author of the answer reads it."""
+        return [*self.unsupported, *(f"{item.text} ({item.where})" for item in self.unsupported_fields)]
 
 
 class ContradictionDraft(Model):
@@ -108,34 +109,37 @@ class AnswerDraft(Model):
     """The answer as the model writes it."""
 
     answer: str
-    confidence: float
-    citations: list[CitationDraft]
+    confidence: float | None
     contradictions: list[ContradictionDraft]
 
 
-SYNTHESIS_SYSTEM = f"""You supervise worker agents. From their findings you write the one answer to the goal.
+SYNTHESIS_SYSTEM = f"""You supervise worker agents. From their findings you write the answer to the goal.
 
-- answer is Markdown in the language, form and length that the goal asks for, else in its language and as short as it \
-can be whole: first the answer to the question, then what it rests on.
-- Use only what the findings say. Copy each figure with its unit and period, rounded at most: code compares them. \
-Compute nothing, add no figure or fact of your own.
-- After each statement name the findings it rests on in square brackets, such as [t2] or [t1, t3]. citations lists \
-the same: the claim in a few words and the ids.
-- Say so where a statement rests on a finding with partial="true", a low confidence or a limitation that matters, and \
-where findings disagree: contradictions lists these with your resolution.
-- subtasks shows all that was planned. Say in words what the reader does not get of what is missing.
-- confidence, 0 to 1, is how likely the answer is right and whole: not above the findings' own, lower for what is \
-missing, partial or disputed.
+Write for the person who asked, who knows nothing of subtasks or agents. answer is Markdown:
+
+- Begin with the answer itself in one to three sentences. Then give what supports it, in the form, length and language \
+that the goal asks for. If the goal asks for none, use its language, and no headings below 150 words.
+- Use only what the findings say, each figure with its unit and period as it stands there (you may round it): a \
+program compares them. If a difference or share that the goal asks for is in no finding, say that it was not computed.
+- After each statement put the ids of the findings that support it, such as [t2] or [t1, t3]. A program turns them \
+into references.
+- Where a finding names its source (a document, table or URL), name the source once in the sentence.
+- Where findings disagree, are partial, or have a limitation that changes what the reader may conclude, say so where \
+it matters, in half a sentence.
+- A program adds a list of what is missing below your text. Do not write one.
+
+contradictions lists each disagreement between findings, and how you settled it. confidence, from 0 to 1, is how \
+likely a careful reader with all sources would agree with the complete answer; it is not above that of the findings.
 
 {DATA_RULE}"""
 
-DIGEST_SYSTEM = f"""You supervise worker agents. There are more findings than one prompt can hold; you condense some \
-for the one who writes the answer.
+DIGEST_SYSTEM = f"""You supervise worker agents. There are more findings than one prompt can hold. Condense some of \
+them for the author of the answer.
 
-- Keep every figure with its unit, period and source, and every caveat. Drop repetition and wording.
-- After each statement name the ids of the findings it rests on in square brackets, such as [t3].
+- Keep every figure with its unit, period and source, and every limitation. Drop repetition and wording.
+- After each statement put the ids of the findings that support it in square brackets, such as [t3].
 - Add nothing of your own. Where findings disagree, keep both sides with their ids.
-- Answer with the condensed text alone.
+- Reply with the condensed text only.
 
 {DATA_RULE}"""
 
@@ -163,18 +167,18 @@ def synthesis_request(
     if draft is not None:
         parts.append(tag(DRAFT, draft))
         parts.append(
-            "The draft already holds what earlier findings said: keep its statements with their ids, unless a finding "
-            "below corrects them. Only the findings that came later follow."
+            "The draft already contains what earlier findings said. Keep its statements with their ids, unless a "
+            "finding below corrects them. Only the findings that came later follow."
         )
     parts.append(findings_block(findings))
     if any(finding.role == DIGEST for finding in findings):
-        parts.append(f"A finding of the role {DIGEST} condenses several: cite the ids in its square brackets.")
+        parts.append(f"A finding of the role {DIGEST} condenses several findings. Cite the ids in its square brackets.")
     parts += gap_blocks(MISSING, missing, room)
     if open_points:
-        parts.append("A review found fault with these findings, and it could not be fixed; say so in the answer:")
+        parts.append("A review found these faults, which could not be fixed. Say so where it matters in the answer:")
         parts += gap_blocks("open_point", open_points, room)
     if contradictions:
-        parts.append("These findings disagree; follow how it was settled, and say so in the answer:")
+        parts.append("These findings disagree. Follow how it was settled, and say so in the answer:")
         parts += first_of([contradiction_block(item) for item in contradictions], room)
     return "\n\n".join([*parts, last_words])
 
@@ -182,10 +186,13 @@ def synthesis_request(
 FINAL_WORDS = "Write the answer."
 DIGEST_WORDS = "Condense these findings."
 DRAFT_WORDS = (
-    "Some subtasks are still running: write a short draft of the answer from what is here. Name after each statement "
-    "the ids of the findings it rests on in square brackets, such as [t3]: the findings will not be shown again."
+    "Some subtasks are still running. Write a short draft of the answer from these findings. After each statement put "
+    "the ids of the findings that support it in square brackets, such as [t3]: the findings will not be shown again."
 )
-JSON_WORDS = "answer_json holds the answer's facts in the form that was asked for; take every value from the findings."
+JSON_WORDS = (
+    "answer_json gives the facts of the answer in the form that was asked for. Take every value from the findings: a "
+    "program compares each of them. Use null, where the form allows it, for a value that no finding has."
+)
 
 _LAST_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORDS}
 
@@ -193,14 +200,14 @@ _LAST_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORD
 def answer_repair(problems: list[str]) -> str:
     """Returns the message that sends an answer back with what is wrong with it."""
     listed = "\n".join(f"- {plain(problem)}" for problem in problems)
-    return f"This answer can't be used:\n{listed}\n\nReturn the whole answer again with these points fixed."
+    return f"This answer cannot be used:\n{listed}\n\nReturn the complete answer again with these points fixed."
 
 
 def unsupported_problems(texts: list[str]) -> list[str]:
-    """Returns what to say to the author of an answer that claims what no finding has, or not the one it cites."""
+    """Returns what the author of an answer reads that claims what no finding has, or not the one it cites."""
     shown = "; ".join(texts[: limits.UNSUPPORTED_SHOWN])
     return [
-        f"these stand in no finding, or not in the finding cited beside them: {shown}. "
+        f"these are in no finding, or not in the finding cited beside them: {shown}. "
         "Take each from a finding as it stands there and cite that finding, or leave it out"
     ]
 
@@ -240,7 +247,7 @@ class _Synthesis:
             await self._keep(reply, text)
         else:
             text = await self._read_answer(reply, text, cited)
-        reply.unsupported = await self._unsupported("\n".join([text, *_leaves(reply.answer_json)]), cited)
+        await self._look_up(reply, text, cited)
         return reply
 
     async def _ask(self) -> Answered:
@@ -253,17 +260,12 @@ class _Synthesis:
     def _opening(self) -> Opening:
         call = self._call
         if call.mode == "digest":
-            return Opening(system=DIGEST_SYSTEM, model=call.model, effort=call.effort)
+            return opening_of(self._desk, call, DIGEST_SYSTEM, None)
         form: type[Model] = AnswerDraft
         if self._schema is not None:
             value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(self._schema))]
             form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
-        return Opening(
-            system=SYNTHESIS_SYSTEM,
-            model=call.model,
-            effort=call.effort,
-            output_schema=self._desk.calls.model.output_schema(form),
-        )
+        return opening_of(self._desk, call, SYNTHESIS_SYSTEM, form)
 
     async def _request(self, tokens: int) -> str:
         """Writes the prompt; its parts are read here, because a repair seldom needs them."""
@@ -296,8 +298,8 @@ class _Synthesis:
         others += [await read_text(self._store, call.draft_ref)] if call.draft_ref else []
         return CitedFindings({ref.subtask_id: text for ref, text in found if ref.role != DIGEST}, others)
 
-    async def _unsupported(self, text: str, cited: CitedFindings) -> list[str]:
-        """Returns what the text claims and none of its findings has, or not the one that it cites.
+    async def _look_up(self, reply: SynthesisReply, text: str, cited: CitedFindings) -> None:
+        """Writes into the reply what it claims and no finding has, or not the one that it cites.
 
         The goal and the plan may be repeated.
         """
@@ -305,13 +307,19 @@ class _Synthesis:
         given = [await read_text(self._store, call.goal_ref), *(item.description for item in self._plan.subtasks)]
         settled = [f"{item.description}\n{item.resolution}" for item in call.contradictions]
 
-        def look_up() -> list[str]:
+        def look_up() -> None:
             sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
-            return unsupported_texts(
+            reply.unsupported = unsupported_texts(
                 text, sources, [*call.doubtful, *cited.miscited(text, _citable(call, self._plan), given)]
             )
+            fields = field_claims(reply.answer_json, [*cited.texts, *settled], given)
+            missing = (claim for claim in fields if not claim.found)
+            reply.unsupported_fields = [
+                Unsupported(text=cut(claim.text, UNSUPPORTED_BYTES), where=claim.path)
+                for claim in islice(missing, limits.UNSUPPORTED_SHOWN)
+            ]
 
-        return await asyncio.to_thread(look_up)
+        await asyncio.to_thread(look_up)
 
     async def _read_answer(self, reply: SynthesisReply, text: str, cited: CitedFindings) -> str:
         """Writes what the model answered into the reply; returns the text of the answer."""
@@ -322,12 +330,12 @@ class _Synthesis:
         except ValueError as error:
             if reply.stop_reason == "max_tokens":
                 return ""
-            # A model that answers in prose has answered: the text stands, without citations.
-            draft = AnswerDraft(answer=text, confidence=0.0, citations=[], contradictions=[])
+            # A model that answers in prose has answered: the text stands, without a confidence.
+            draft = AnswerDraft(answer=text, confidence=None, contradictions=[])
             if schema is not None:
                 reply.problems = [f"the reply is not the JSON asked for: {cut(str(error), limits.SENTENCE_BYTES)}"]
         else:
-            reply.confidence = min(1.0, max(0.0, draft.confidence))
+            reply.confidence = None if draft.confidence is None else min(1.0, max(0.0, draft.confidence))
             if schema is not None:
                 await _take_json(reply, fields, schema, call.run.run_id)
         citable = _citable(call, self._plan)
@@ -345,15 +353,6 @@ class _Synthesis:
         reply.answer_ref = await self._store.put_output(self._call.run.run_id, data)
 
 
-def _leaves(value: JsonValue) -> Iterator[str]:
-    """Yields the texts and figures of JSON, each to be looked up as if it stood in the answer."""
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(item)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield str(value)
-
-
 async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: str) -> None:
     if "answer_json" not in fields:
         reply.problems = ["answer_json is missing"]
@@ -366,8 +365,6 @@ async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: 
 def _take_references(
     reply: SynthesisReply, draft: AnswerDraft, answer: str, citable: set[str], cited: CitedFindings
 ) -> None:
-    listed = [Citation(claim=cut(c.claim, limits.SENTENCE_BYTES), subtask_ids=c.subtask_ids) for c in draft.citations]
-    citations = cited.holding(listed, citable) or cited.holding(marked_citations(answer, citable), citable)
     contradictions = [
         Contradiction(
             subtask_ids=item.subtask_ids,
@@ -376,7 +373,7 @@ def _take_references(
         )
         for item in draft.contradictions
     ]
-    reply.citations = citations[: limits.CITATIONS]
+    reply.citations = cited.holding(marked_citations(answer, citable), citable)[: limits.CITATIONS]
     reply.contradictions = checked_contradictions(contradictions, citable)[: limits.CONFLICTS]
 
 

@@ -39,7 +39,7 @@ def complaint(schema: Json) -> str | None:
     except SchemaError as error:
         where = "/".join(str(part) for part in error.absolute_path)
         message = one_line(error.message, 300)
-        return f"it is no JSON schema (draft 2020-12): {f'at {where}: ' if where else ''}{message}"
+        return f"it is not a JSON schema (draft 2020-12): {f'at {where}: ' if where else ''}{message}"
     for reference in _references(DRAFT202012.create_resource(schema)):
         if not reference.startswith("#"):
             return f"it refers to '{one_line(reference, 200)}': only references inside the schema are allowed"

@@ -29,7 +29,7 @@ from supervision.base.text import money
 from supervision.contract.finding import ArtifactRef, Finding, FindingRecord
 from supervision.contract.plan import Plan
 from supervision.contract.status import Status
-from supervision.grounding.chain import Grounded, Link, answer_chain
+from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
 
 _WIDEST = 120
 
@@ -193,7 +193,9 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
         for report in result.subtasks
         if report.finding and report.replaced_by is None
     }
-    links = answer_chain(answer, result.citations, findings, [subtask.description for subtask in result.subtasks])
+    planned = [subtask.description for subtask in result.subtasks]
+    links = answer_chain(answer, result.citations, findings, planned)
+    links += field_links(result.answer_json, findings, planned)
     problems += [problem for finding in findings.values() for problem in finding.problems]
     missing = [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
     problems = list(dict.fromkeys([*problems, *missing]))

@@ -9,17 +9,14 @@ from standin.extract.words import clip, figures_in, key_lines, sentences
 from standin.server.api_request import ApiRequest, Json, PastCall
 from supervision.base import prompt_marks as marks
 
-FOOTER = "_Written by the stand-in model: it extracts, it does not reason._"
+FOOTER = "_An extract by the stand-in model, not an answer: it does not reason._"
 
 _CLOSING = re.compile(r"^[^\S\n]*+(confidence|limitations?)\s*:.*$", re.IGNORECASE | re.MULTILINE)
-_CONFIDENCE = re.compile(r"^[^\S\n]*+Confidence:\s*([01](?:\.\d+)?)", re.IGNORECASE | re.MULTILINE)
-_CITED = re.compile(r"(.+?)\[([\w-]+(?:,\s*[\w-]+)*)\]", re.DOTALL)
 _NOTHING = "The tools returned nothing about: "
 _COUNTED = "holds the most figures; they were counted, not understood."
 _ROOM = 12_000  # characters of all findings in one text: a third of what a digest may be made of
 _LEAST_ROOM = 80  # of one finding among very many
 _SHOWN_ROWS = 15  # longer tables are told in sentences
-_MOST_CLAIMS = 60
 
 
 def worker_finding(request: ApiRequest, composing: set[str]) -> Json:
@@ -35,27 +32,21 @@ def worker_finding(request: ApiRequest, composing: set[str]) -> Json:
         "outcome": "done" if text else "partial",
         "summary": clip((sentences(text) or [text])[0], 300),
         "finding": f"{text or _NOTHING + clip(question, 300)}\n\n{FOOTER}",
-        "confidence": 0.2 if not text else 0.6 if failed else 0.8,
+        "confidence": None,
         "limitations": [*failed, "extracted from tool results, not interpreted"],
     }
 
 
 def synthesis(request: ApiRequest) -> Json:
-    """Returns the fields of an answer: Markdown out of the findings, each claim with the subtask that holds it."""
+    """Returns the fields of an answer: Markdown out of the findings, each claim with the mark of its subtask."""
     goal = prompt_parts.block(request.prompt, marks.GOAL) or ""
     findings = prompt_parts.findings(request.prompt)
     documents = [text for finding in findings if (text := strip(finding.text)).startswith("# ")]
     draft = strip(prompt_parts.block(request.prompt, marks.DRAFT) or "")
     text = "\n\n".join(filter(None, [draft, joined(sections(findings, goal, cited=True))]))
-    told = [line for line in sentences(text) if not line.startswith(_NOTHING)]
-    matches = [match for line in told if (match := _CITED.fullmatch(line))]
-    stated = [float(match[1]) for finding in findings if (match := _CONFIDENCE.search(finding.text))]
-    missing = len(re.findall(rf"<{marks.MISSING}\b[^>]*>", request.prompt))
-    confidence = sum(stated) / len(stated) if stated else 0.6
     return {
         "answer": f"{documents[-1] if documents else text or 'No findings were handed over.'}\n\n{FOOTER}",
-        "confidence": round(max(0.1, confidence * len(findings) / max(1, len(findings) + missing)), 2),
-        "citations": [{"claim": m[1].rstrip(), "subtask_ids": re.split(r",\s*", m[2])} for m in matches][:_MOST_CLAIMS],
+        "confidence": None,
         "contradictions": [],
     }
 

@@ -29,9 +29,10 @@ def _finished(request: ApiRequest) -> ApiReply:
     made = answers.worker_finding(request, {tool["name"] for tool in request.tools if composes(tool)})
     for tool in request.tools:
         if tool["name"] == FINISH_TOOL:
-            return ApiReply([tool_block(FINISH_TOOL, Filler(tool["input_schema"]).fill(made))], "tool_use")
+            filled = {**Filler(tool["input_schema"]).fill(made), "confidence": None}  # an extract has none
+            return ApiReply([tool_block(FINISH_TOOL, filled)], "tool_use")
     limitations = "; ".join(made["limitations"])
-    return text_reply(f"{made['finding']}\n\nConfidence: {made['confidence']}\nLimitations: {limitations}")
+    return text_reply(f"{made['finding']}\n\nLimitations: {limitations}")
 
 
 def _structured(request: ApiRequest, schema: Json) -> Any:

@@ -7,7 +7,7 @@ from simpleeval import simple_eval
 from standin.extract import prompt_parts
 from standin.extract.prompt_parts import RoleLine
 from standin.extract.schema_fill import Filler
-from standin.extract.words import clip, key_stems, shared
+from standin.extract.words import clip, key_stems, sentences, shared
 from standin.server.api_request import ApiRequest, Json
 from supervision.base import limits
 from supervision.base import prompt_marks as marks
@@ -18,6 +18,7 @@ _COMPOSES = re.compile(r"(?:\b|_)(writ|format|compos|draft|edit)", re.IGNORECASE
 _MOST_ROLES = 4  # of a larger team only those that fit the goal best
 _CAP = re.compile(marks.MOST_SUBTASKS.format(most=r"(\d+)"))
 _QUESTION = re.compile(r"^(please )?(what is|what's|how much is|calculate|compute|work out)\s+", re.IGNORECASE)
+_OPENER = re.compile(r"^(how|what|why|when)\s+(did|do|does|is|are|was|were|has|have)\s+", re.IGNORECASE)
 _SUM = re.compile(r"(?=.*\d\s*[-+*/])[\d\s.+\-*/()]{3,200}")
 _PURPOSE_CHARS = 300
 _ERROR_CHARS = 200
@@ -123,21 +124,24 @@ def _fit(role: RoleLine, goal: str) -> int:
 
 
 def _subtask(request: ApiRequest, at: int, role: RoleLine, question: str, after: list[str] | None = None) -> Json:
-    """A subtask, number `at` of those to add: the question, by which people know it, and what its role is for."""
+    """A subtask, number `at` of those to add: what its role is for, by which people know it, and the question."""
     known = [int(number) for number in re.findall(r'\bid="t(\d+)"', request.user_text)]
     purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", _PURPOSE_CHARS)
     return {
         "id": f"t{max(known, default=0) + 1 + at}",
-        "description": f"Question: {clip(question, limits.DESCRIPTION_CHARS - 1000)}\n\nYour part: {purpose}.",
+        "description": f"{purpose}.\nQuestion: {clip(_asked(question), limits.DESCRIPTION_CHARS - 1000)}",
         "role": role.name,
         "depends_on": after or [],
-        "importance": "required",
-        "candidates": 1,
-        "weight": 0.5,
         "reasoning": f"The work of {role.name}.",
         "estimated_tokens": _ESTIMATED_TOKENS,
         "attachments": _attachments(request, role.name),
     }
+
+
+def _asked(goal: str) -> str:
+    """Returns the questions of a goal, without what it asks the author of the answer to do."""
+    asked = [sentence for sentence in sentences(goal) if sentence.endswith("?")]
+    return _OPENER.sub("", " ".join(asked)).rstrip("? ") or goal
 
 
 def _attachments(request: ApiRequest, role: str) -> list[str]:

@@ -17,7 +17,7 @@ SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running",
 class Gap(Model):
     """What is missing from the answer: `description` says what the subtask was for, `reason` why it is missing.
 
-    `subtask_id` is `answer` if no answer could be written.
+    `subtask_id` is `answer` if no answer could be written, `answer_json` if that does not fit its schema.
     """
 
     subtask_id: str
@@ -41,7 +41,7 @@ class Citation(Model):
 
 
 class Unsupported(Model):
-    """A figure, quotation or address that nothing supports, `where` it stands: `answer` or a subtask's id."""
+    """A figure, quotation or URL that nothing supports, and where: `answer`, `answer_json.<path>`, a subtask's id."""
 
     text: str
     where: str

@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
+from pydantic import JsonValue
+
 from supervision.contract.base import Model
 from supervision.contract.finding import Evidence, Grounding
 from supervision.contract.result import Citation
+from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
 from supervision.grounding.claims import claims
 from supervision.grounding.support import Source, Support
@@ -54,6 +57,18 @@ def answer_chain(
     return [
         *_claim_links(answer, findings, cited, given),
         *(_citation_link(item, findings, cited) for item in citations),
+    ]
+
+
+def field_links(value: JsonValue, findings: Mapping[str, Grounded], given: Sequence[str]) -> list[Link]:
+    """Returns a link for each claim of a structured answer, with its path."""
+    return [
+        Link(
+            kind="figure",
+            text=f"{claim.path}: {claim.text}",
+            problem="" if claim.found else "no finding has it beside its unit and the names of its row",
+        )
+        for claim in field_claims(value, [finding.text for finding in findings.values()], given)
     ]
 
 

@@ -91,6 +91,7 @@ def _word(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", re.IGNORECASE)
 
 
+_FIELD_UNITS = {"ms": r"ms|m/s|met(?:er|re)s per second", "kmh": r"kmh|km/h|kilomet(?:er|re)s per hour"}
 _UNIT_WORDS = [(_word(pattern), unit) for units in _UNITS.values() for unit, pattern in units.items()]
 _SCALE_WORDS = [(_word(pattern), scale) for scale, pattern in _SCALES.items()]
 
@@ -98,6 +99,13 @@ _SCALE_WORDS = [(_word(pattern), scale) for scale, pattern in _SCALES.items()]
 def unit_of(written: str) -> str | None:
     """Returns the unit that is written so, None if it is none."""
     return next((unit for pattern, unit in _UNIT_WORDS if pattern.fullmatch(written.strip())), None)
+
+
+def unit_words(written: str) -> re.Pattern[str] | None:
+    """Returns the pattern of all words for the unit that the name of a field gives so, None if it is none."""
+    if (words := _FIELD_UNITS.get(written)) is not None:
+        return _word(words)
+    return next((pattern for pattern, _ in _UNIT_WORDS if pattern.fullmatch(written)), None)
 
 
 def scale_of(written: str) -> Decimal:

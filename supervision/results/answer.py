@@ -6,12 +6,15 @@ from pydantic import JsonValue
 
 from supervision.base import limits
 from supervision.base.text import cut, one_line
-from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport
+from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport, Unsupported
 
 TRIED_SHOWN = 10  # subtasks that a failed run lists as tried
 
 ANSWER = "answer"
 """In place of a subtask's id, in the gap of an answer that could not be written."""
+
+ANSWER_JSON = "answer_json"
+"""The same, in the gap of a structured answer that does not fit its schema."""
 
 _REASON_BYTES = 600
 
@@ -20,8 +23,8 @@ _REASON_BYTES = 600
 class Answer:
     """The answer: `text` may be shortened, `ref` leads to all of it.
 
-    `unsupported` are claims that no finding has. `model` wrote the answer. `is_findings` is True if
-    the findings stand in for an answer that could not be written.
+    `unsupported` are claims that no finding has, `unsupported_fields` those of `as_json`. `model` wrote the answer.
+    `is_findings` is True if the findings stand in for an answer that could not be written.
     """
 
     text: str = ""
@@ -30,6 +33,7 @@ class Answer:
     confidence: float | None = None
     citations: list[Citation] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
+    unsupported_fields: list[Unsupported] = field(default_factory=list)
     is_findings: bool = False
     model: str | None = None
 

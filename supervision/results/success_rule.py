@@ -6,10 +6,10 @@ more. A run in which nothing completed meets no rule.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from supervision.base.text import one_line
-from supervision.contract.plan import Importance, Plan, Subtask
+from supervision.contract.plan import Importance, Plan
 from supervision.contract.request import success_fraction
 from supervision.contract.result import SubtaskReport
 
@@ -22,14 +22,6 @@ def importance(plan: Plan) -> dict[str, Importance]:
     """Returns the importance of the subtasks of the plan's last revision, by id."""
     replaced = {old for subtask in plan.subtasks for old in subtask.replaces}
     return {subtask.id: subtask.importance for subtask in plan.subtasks if subtask.id not in replaced}
-
-
-def needed(rule: Rule, subtasks: Sequence[Subtask]) -> int | None:
-    """Returns how many of the subtasks that count must complete; None for `any`, where one of any kind is enough.
-
-    Raises ValueError if `rule` is not a valid rule.
-    """
-    return _needed(rule, {subtask.id: subtask.importance for subtask in subtasks})
 
 
 def met(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
@@ -49,7 +41,7 @@ def explain(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapp
     counted = _counted(rule, importance_by_id)
     states = {report.id: report.state for report in reports if report.id in counted}
     completed = sum(state == "completed" for state in states.values())
-    count = _needed(rule, importance_by_id)
+    count = needed(rule, importance_by_id)
     kind = "required subtasks" if len(counted) < len(importance_by_id) else "subtasks"
     wants = "one of" if count is None else f"{count} of"
     missing = ", ".join(f"{subtask_id} is {state}" for subtask_id, state in states.items() if state != "completed")
@@ -58,7 +50,7 @@ def explain(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapp
 
 
 def _enough(rule: Rule, completed: set[str], importance_by_id: Mapping[str, Importance]) -> bool:
-    return len(completed & _counted(rule, importance_by_id)) >= (_needed(rule, importance_by_id) or 1)
+    return len(completed & _counted(rule, importance_by_id)) >= (needed(rule, importance_by_id) or 1)
 
 
 def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]:
@@ -67,7 +59,11 @@ def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]
     return set(importance_by_id) if success_fraction(rule) is None or not required else required
 
 
-def _needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int | None:
+def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int | None:
+    """Returns how many of the subtasks that count must complete; None for `any`, where one of any kind is enough.
+
+    Raises ValueError if `rule` is not a valid rule.
+    """
     share = success_fraction(rule)
     return None if share is None else math.ceil(share * len(_counted(rule, importance_by_id)))
 

@@ -103,7 +103,6 @@ def _turn(data: _Data) -> str:
 
 
 _R = EventRow
-_CHOSEN = "candidate {choice} of {of} is the best"
 
 TABLE: tuple[EventRow, ...] = (
     # The run.
@@ -118,6 +117,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("plan_requested", "attempt revision", _requested, "faint"),
     _R("plan_accepted", "subtasks revision strategy reasoning estimated_tokens", _accepted, "good"),
     _R("plan_rejected", "attempt problems", "the plan can't run: {problems}", "bad"),
+    _R("role_unknown", "role by", "the team has no role {role}: {by} does it", "bad"),
     _R("nothing_to_add", "revision", "the plan needs nothing more", "faint"),
     # Subtasks. `head` is where the attempt's conversation can be read, `trace_ref` a nested run's trace.
     _R("subtask_started", "attempt role reasoning?", _started),
@@ -130,7 +130,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("subtask_held", "role", "waits: the breaker of role {role} is open", "bad"),
     _R("subtask_diverted", "role pool waited_seconds", "goes to {role}: pool {pool} is {waited_seconds} s behind"),
     _R("candidate_ended", "candidate head?", "candidate {candidate} has ended", "faint"),
-    _R("candidate_chosen", "choice of reason", _CHOSEN),
+    _R("candidate_chosen", "choice of reason", "candidate {choice} of {of} is the best"),
     # Worker agents.
     _R("turn", "turn stop_reason preview tokens model cache_miss? cleared?", _turn, "faint"),
     _R("tool", "name arguments is_error preview", "{name} {arguments} → {preview}"),
@@ -144,7 +144,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("draft_outdated", "number", "a draft is dropped: a finding in it is done again", "faint"),
     _R("synthesis_started", "number findings mode", _written, "faint"),
     _R("answer_returned", "unsupported problems", "the answer goes back to its author", "bad"),
-    _R("answer_chosen", "choice of", _CHOSEN),
+    _R("answer_chosen", "choice of reason", "its finding is the best of {of} answers"),
     _R("finding_adopted", "", "its finding is the answer, word for word"),
 )
 

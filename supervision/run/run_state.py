@@ -20,7 +20,7 @@ from supervision.contract.result import Contradiction, Gap, Problem, RunResult, 
 from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import ToolTally, Usage
-from supervision.results.answer import ANSWER, Answer, with_gaps
+from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, with_gaps
 from supervision.results.confidence import basis_of, ceiling, unsupported_in
 from supervision.results.payload_fit import cut_to
 from supervision.results.success_rule import importance, nothing_missing
@@ -287,7 +287,7 @@ class RunState:
         """Returns what the answer says of itself, never above what its basis allows."""
         if self.answer.confidence is None:
             return None
-        points = [point for point in (*self.open_points, *self._lacks) if point.subtask_id != ANSWER]
+        points = [point for point in (*self.open_points, *self._lacks) if point.subtask_id not in (ANSWER, ANSWER_JSON)]
         by_id = importance(self.plan)
         basis = basis_of(self.answer, self.board.current(), by_id, self.contradictions, points)
         return min(self.answer.confidence, ceiling(basis))
@@ -299,7 +299,8 @@ class RunState:
         if self.phase not in ("done", "failed", "cancelled"):
             return "running"
         written = self.phase == "done" and bool(self.answer.text) and not self.answer.is_findings
-        return "completed" if written and nothing_missing(self.board.current()) else "partial"
+        complete = written and ANSWER_JSON not in self._open_points and nothing_missing(self.board.current())
+        return "completed" if complete else "partial"
 
 
 def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime) -> Timing:

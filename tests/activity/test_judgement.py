@@ -5,6 +5,7 @@ from typing import Any, Literal
 import pytest
 
 from activities.agent.agent_turn import AgentTurnActivities
+from activities.contracts.packed import DependencyRef
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import TurnInput
 from activities.questions.judgement import (
@@ -20,6 +21,7 @@ from activities.questions.judgement import (
 )
 from supervision.base import limits
 from supervision.base.text import size
+from supervision.contract.finding import FindingRecord
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Problem
 from supervision.contract.team import Role, Team
@@ -28,15 +30,17 @@ from tests.scripted_model import Reply, as_json, stop, text
 
 T1 = Subtask(id="t1", description="Count the pears of 1990", role="reader")
 T2 = Subtask(id="t2", description="Weigh the pears of 1990", role="counter")
+ORCHARD = Team(name="orchard", generalist="reader", roles=[Role(name="reader", **ROLE)])
 
 
 # --- refine ------------------------------------------------------------------------------------------
 
 
-async def refine(desk: Desk, reply: Reply, **fields: Any) -> RefineReply:
+async def refine(desk: Desk, reply: Reply, team: str | Team = ORCHARD, **fields: Any) -> RefineReply:
     desk.say(reply)
     request = RefineInput(
         run=await desk.run_ref(),
+        team_ref=await desk.team(team),
         goal_ref=await desk.put("goal", "How large is the crop?"),
         plan_ref=await desk.plan(T1, T2),
         subtask_id="t1",
@@ -56,6 +60,24 @@ async def test_a_description_is_rewritten_from_the_error(desk: Desk) -> None:
     for shown in ("Count the pears of 1990", "TurnLimit: no finding after ten turns", "How large is the crop?"):
         assert shown in desk.prompt
     assert "Weigh the pears" not in desk.prompt
+
+
+async def test_the_tools_and_the_data_of_the_role_are_shown_to_the_one_who_rewrites(desk: Desk) -> None:
+    folder = desk.teams_folder / "yearbooks"
+    folder.mkdir()
+    (folder / "pears.csv").write_text("year,pears\n1990,44\n")
+    (folder / "team.toml").write_text(
+        'name = "yearbooks"\ngeneralist = "reader"\n[[roles]]\nname = "reader"\ndescription = "Counts pears."\n'
+        'system_prompt = "You count."\ntools = ["look"]\n[[roles]]\nname = "other"\ndescription = "Writes."\n'
+        'system_prompt = "You write."\ntools = ["sum"]\n[[tools]]\nname = "look"\nuses = "sql_tables"\n'
+        'options = { tables = "*.csv" }\n[[tools]]\nname = "sum"\nuses = "calculator"\n'
+    )
+    await refine(desk, as_json({"description": "Count the pears"}), team="yearbooks")
+    shown = desk.asked[-1].step.prompt
+    assert "\n- look: " in shown
+    assert "table pears (year 1990" in shown
+    assert "- sum:" not in shown
+    assert "narrow the subtask to what they can give and say so in it" in desk.prompt
 
 
 async def test_a_second_refinement_starts_from_the_first(desk: Desk) -> None:
@@ -89,7 +111,6 @@ async def test_a_description_stays_within_its_limit(desk: Desk) -> None:
 
 async def test_a_worker_agent_sees_the_refined_description_and_what_to_mend(desk: Desk) -> None:
     desk.say(text("44 pears\n\nConfidence: 0.9\nLimitations: none"))
-    roles = [Role(name="reader", **ROLE)]
     brief = SubtaskBrief(
         goal_ref=await desk.put("goal", "How large is the crop?"),
         plan_ref=await desk.plan(T1),
@@ -100,7 +121,7 @@ async def test_a_worker_agent_sees_the_refined_description_and_what_to_mend(desk
     )
     turn = TurnInput(
         run=await desk.run_ref(),
-        team_ref=await desk.team(Team(name="orchard", generalist="reader", roles=roles)),
+        team_ref=await desk.team(ORCHARD),
         role="reader",
         model=MODEL,
         step="turn.1",
@@ -147,6 +168,8 @@ async def test_a_reviewer_sees_what_was_asked_and_what_came(desk: Desk) -> None:
     for shown in ("How large is the crop?", "Count the pears of 1990", "44 pears", "9 kg"):
         assert shown in desk.prompt
     assert "Not yet begun" not in desk.prompt
+    (verdict_form,) = (form for form in desk.schema["$defs"].values() if "ok" in form["properties"])
+    assert list(verdict_form["properties"]) == ["subtask_id", "feedback", "ok", "wrong_approach"]
 
 
 async def test_verdicts_that_say_nothing_useful_are_dropped(desk: Desk) -> None:
@@ -188,7 +211,9 @@ async def test_a_review_nobody_can_read_judges_nothing(desk: Desk, reply: Reply,
 # --- judge ---------------------------------------------------------------------------------------------
 
 
-async def judge(desk: Desk, question: Literal["select", "conflict"], reply: Reply) -> JudgeReply:
+async def judge(
+    desk: Desk, question: Literal["select", "conflict"], reply: Reply, findings: list[DependencyRef] | None = None
+) -> JudgeReply:
     desk.say(reply)
     request = JudgeInput(
         run=await desk.run_ref(),
@@ -198,7 +223,7 @@ async def judge(desk: Desk, question: Literal["select", "conflict"], reply: Repl
         number=3,
         question=question,
         description="Count the pears of 1990",
-        findings=await desk.findings(t1="44 pears", t2="45 pears"),
+        findings=findings or await desk.findings(t1="44 pears", t2="45 pears"),
     )
     return await desk.ask(JUDGE, request)
 
@@ -207,8 +232,22 @@ async def judge(desk: Desk, question: Literal["select", "conflict"], reply: Repl
 async def test_a_choice_counts_from_one_and_out_of_range_is_none(desk: Desk, choice: int, index: int | None) -> None:
     reply = await judge(desk, "select", as_json({"choice": choice, "reason": "It names its source."}))
     assert (reply.choice, reply.resolution) == (index, "It names its source.")
-    assert '<candidate number="2" role="reader">\n45 pears' in desk.prompt
+    assert '<candidate number="2">\n<finding subtask_id="t2" role="reader">\n45 pears' in desk.prompt
     assert desk.steps == ["judge.3"]
+    assert list(desk.schema["properties"]) == ["reason", "choice"]
+
+
+async def test_a_judge_of_candidates_sees_what_speaks_against_each(desk: Desk) -> None:
+    record = FindingRecord(confidence=0.95, limitations=["one orchard only"], unsupported=["46 pears"])
+    (made_up,) = await desk.findings(t1="46 pears")
+    made_up.record_ref = await desk.put("record", record.model_dump_json())
+    (other,) = await desk.findings(t1="44 pears, one tree left out")
+    other.partial = True
+    await judge(desk, "select", as_json({"reason": "It is supported.", "choice": 2}), [made_up, other])
+    first, second = desk.asked[-1].step.prompt.split('<candidate number="2">')
+    assert all(shown in first for shown in ('role="reader"', 'confidence="0.95"', "one orchard only"))
+    assert 'partial="true"' in second
+    assert "First put aside candidates with important figures" in desk.prompt
 
 
 @pytest.mark.parametrize(("prefer", "index"), [("t2", 1), ("t9", None), (None, None)])

@@ -142,7 +142,7 @@ async def test_new_roles_are_asked_for_only_where_there_are_tools_for_them(desk:
     assert "new_roles" not in desk.schema["properties"]
     write_orchard(desk)
     await plan(desk, subtasks(T1), a_team(toolbox=["read_attachment"]))
-    assert "tools only out of: read_attachment" in desk.prompt
+    assert "its tools only from this list: read_attachment" in desk.prompt
     names = list(desk.schema["properties"])
     assert names.index("subtasks") < names.index("new_roles")  # as in the contract
 
@@ -151,10 +151,11 @@ async def test_new_roles_are_asked_for_only_where_there_are_tools_for_them(desk:
 
 
 async def test_weight_reasons_and_estimates_are_kept_in_the_plan(desk: Desk) -> None:
-    wanted = {"weight": 0.9, "reasoning": "It reads.", "estimated_tokens": 5000, "timeout_seconds": 60.0}
-    reply = await plan(desk, subtasks({**T1, **wanted}, reasoning="A fact.", aggregation="reduce"), a_team())
+    wanted = {"weight": 0.9, "reasoning": "It reads.", "estimated_tokens": 5000}
+    limited = {**T1, **wanted, "timeout_seconds": 1.0}
+    reply = await plan(desk, subtasks(limited, reasoning="A fact.", aggregation="reduce"), a_team())
     made = Plan.model_validate_json(await desk.read(reply.plan_ref))
-    assert made.subtasks[0].model_dump(include=set(wanted)) == wanted
+    assert made.subtasks[0].model_dump(include={*wanted, "timeout_seconds"}) == {**wanted, "timeout_seconds": None}
     assert (made.reasoning, made.aggregation) == ("A fact.", "reduce")
     odd = await plan(desk, subtasks({**T1, "weight": 7.0, "estimated_tokens": -3}), a_team())
     assert odd.plan is not None
@@ -204,29 +205,44 @@ async def test_a_callers_plan_is_checked_like_the_planners(desk: Desk) -> None:
 
 # --- Attachments -------------------------------------------------------------------------------------
 
-BIG = AttachmentRef(name="yearbook.txt", ref="x/outputs/a", bytes=limits.SMALL_ATTACHMENT_BYTES + 1)
-SMALL = AttachmentRef(name="note.txt", ref="x/outputs/b", bytes=100)
+
+async def attached(desk: Desk) -> list[AttachmentRef]:
+    """A large attachment, and a small one."""
+    texts = {"yearbook.txt": "year,pears\n" * limits.SMALL_ATTACHMENT_BYTES, "note.txt": "Mind the wasps."}
+    return [AttachmentRef(name=name, ref=await desk.put(name, text), bytes=len(text)) for name, text in texts.items()]
+
+
+async def test_the_planner_sees_the_beginnings_of_attachments_and_what_one_agent_can_do(desk: Desk) -> None:
+    picture = AttachmentRef(name="pear.png", ref=await desk.put("pear.png", "\0" * 2000), bytes=2000)
+    attachments = [*await attached(desk), picture]
+    await plan(desk, subtasks(T1), a_team(), attachments=attachments, max_turns=7)
+    shown = desk.asked[-1].step.prompt
+    assert '<attachment name="yearbook.txt">\nyear,pears\nyear,pears' in shown
+    assert f"[... {attachments[0].bytes:,} bytes in all]" in shown
+    assert shown.count("year,pears") < 40
+    assert '<attachment name="note.txt">\nMind the wasps.\n</attachment>' in shown
+    assert '<attachment name="pear.png">\n(2,000 bytes, not a text)' in shown
+    assert f"has 7 turns and sees at most {limits.TOOL_OUTPUT_CHARS:,} characters" in desk.prompt
 
 
 async def test_a_large_attachment_goes_only_to_a_role_that_can_read_it(desk: Desk) -> None:
-    team = write_orchard(desk)
+    team, attachments = write_orchard(desk), (await attached(desk))[:1]
     listing = {"attachments": ["yearbook.txt"]}
-    refused = await plan(desk, subtasks({**T1, "role": "counter", **listing}), team, attachments=[BIG])
+    refused = await plan(desk, subtasks({**T1, "role": "counter", **listing}), team, attachments=attachments)
     assert refused.problems == [
         "subtask 't1' lists 'yearbook.txt', which the role 'counter' has no tool to read; roles that have one: reader"
     ]
-    assert (await plan(desk, subtasks({**T1, **listing}), team, attachments=[BIG])).problems == []
+    assert (await plan(desk, subtasks({**T1, **listing}), team, attachments=attachments)).problems == []
     able = {**T1, "role": "auto", "capabilities": ["reading"], **listing}
-    settled = await plan(desk, subtasks(able), team, attachments=[BIG])
+    settled = await plan(desk, subtasks(able), team, attachments=attachments)
     assert settled.plan is not None
     assert settled.plan.subtasks[0].role == "reader"
 
 
 async def test_a_small_attachment_may_go_to_any_role(desk: Desk) -> None:
     team = write_orchard(desk)
-    reply = await plan(
-        desk, subtasks({**T1, "role": "counter", "attachments": ["note.txt"]}), team, attachments=[SMALL]
-    )
+    listing = subtasks({**T1, "role": "counter", "attachments": ["note.txt"]})
+    reply = await plan(desk, listing, team, attachments=await attached(desk))
     assert reply.problems == []
 
 
@@ -234,7 +250,7 @@ async def test_a_route_gets_the_attachments_that_its_role_can_read(desk: Desk) -
     team = write_orchard(desk)
     for role, names in (("counter", ["note.txt"]), ("reader", ["yearbook.txt", "note.txt"])):
         choice = as_json({"role": role, "secondary_role": None, "description": "Count all the pears"})
-        reply = await plan(desk, choice, team, strategy="route", attachments=[BIG, SMALL])
+        reply = await plan(desk, choice, team, strategy="route", attachments=await attached(desk))
         assert reply.plan is not None
         assert reply.plan.subtasks[0].attachments == names
 

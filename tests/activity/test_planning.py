@@ -72,7 +72,10 @@ async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
     assert desk.schema["properties"]["strategy"]["enum"] == ["plan", "step"]
     fields = item_of(desk.schema)
     assert fields["role"]["enum"] == ["reader", "counter", "auto"]
-    assert "counting, maps, reading" in fields["capabilities"]["description"]
+    assert fields["capabilities"]["items"]["enum"] == ["counting", "maps", "reading"]
+    assert "timeout_seconds" not in fields
+    (form,) = desk.schema["$defs"].values()
+    assert form["required"] == ["id", "description", "reasoning", "role", "depends_on"]
     assert "replaces" not in fields
     assert "capabilities: reading, maps" in desk.prompt
 
@@ -171,7 +174,7 @@ async def test_a_new_role_joins_the_team_of_the_run(desk: Desk) -> None:
     reply = await plan(desk, subtasks({**T1, "new_role": "cook"}, new_roles=[COOK]), team_ref=ref)
     assert reply.problems == []
     assert reply.team_ref not in (None, ref)
-    assert "tools only out of: calculate" in desk.prompt
+    assert "its tools only from this list: calculate" in desk.prompt
     lists = [name for name, kind in desk.schema["properties"].items() if kind.get("type") == "array"]
     assert lists == ["subtasks", "new_roles"]  # in the contract's order
     assert reply.team is not None

@@ -1,5 +1,6 @@
 """Writing from findings: answers, drafts, digests, and structured answers that fit or go back."""
 
+import json
 from typing import Any
 
 import pytest
@@ -29,15 +30,17 @@ async def synthesize(desk: Desk, *replies: Reply, schema: str | None = None, **f
         answer_schema_ref=await desk.put("answer-schema", schema) if schema else None,
         draft_ref=await desk.put("draft", draft) if draft else None,
         max_tokens=9000,
-        **{"findings": await desk.findings(t1="44 t in 1991", t2="45 t in 1992"), **fields},
+        findings=fields.pop("findings", None) or await desk.findings(t1="44 t in 1991", t2="45 t in 1992"),
+        **fields,
     )
     return await desk.ask(SYNTHESIS, request)
 
 
 async def test_an_answer_is_stored_and_cites_what_it_may(desk: Desk) -> None:
     reply = await synthesize(desk, answer("It is 45 t.", cites=["t1", "t2", "t3"]))
-    assert [c.subtask_ids for c in reply.citations] == [["t1"], ["t2"]]
-    assert await desk.read(reply.answer_ref) == reply.answer == "It is 45 t."
+    assert [(c.claim, c.subtask_ids) for c in reply.citations] == [("About t1", ["t1"]), ("About t2", ["t2"])]
+    assert await desk.read(reply.answer_ref) == reply.answer == "It is 45 t. About t1 [t1]. About t2 [t2]. About t3."
+    assert "citations" not in desk.schema["properties"]
     assert (reply.confidence, reply.problems) == (0.9, [])
     assert "Name the unit." in desk.prompt
 
@@ -45,9 +48,8 @@ async def test_an_answer_is_stored_and_cites_what_it_may(desk: Desk) -> None:
 async def test_a_citation_that_its_finding_does_not_say_is_dropped_and_a_figure_beside_its_mark_doubted(
     desk: Desk,
 ) -> None:
-    listed = [{"claim": "the crop was 44 t", "subtask_ids": ["t2"]}, {"claim": "it was 45 t", "subtask_ids": ["t2"]}]
-    reply = await synthesize(desk, answer("It was 44 t [t2].", citations=listed))
-    assert [(item.claim, item.subtask_ids) for item in reply.citations] == [("it was 45 t", ["t2"])]
+    reply = await synthesize(desk, answer("The crop was 44 t [t2]. Then it was 45 t [t2]."))
+    assert [(item.claim, item.subtask_ids) for item in reply.citations] == [("Then it was 45 t", ["t2"])]
     assert reply.unsupported == ["44"]
 
 
@@ -70,7 +72,7 @@ async def test_a_digest_is_plain_text_known_by_reference(desk: Desk) -> None:
 
 
 async def test_a_draft_says_that_more_is_to_come(desk: Desk) -> None:
-    reply = await synthesize(desk, answer("So far 45 t [t2].", cites=["t2"]), mode="draft")
+    reply = await synthesize(desk, answer("So far 45 t [t2]."), mode="draft")
     assert await desk.read(reply.answer_ref) == "So far 45 t [t2]."
     assert "Some subtasks are still running" in desk.prompt
 
@@ -84,7 +86,7 @@ async def test_an_answer_from_a_draft_may_cite_what_only_the_draft_rests_on(desk
         missing=[Gap(subtask_id="t3", reason="failed")],
     )
     assert "<draft>\nSo far 44 t [t1].\n</draft>" in desk.prompt
-    assert "The draft already holds" in desk.prompt
+    assert "The draft already contains" in desk.prompt
     assert [c.subtask_ids for c in reply.citations] == [["t1"], ["t2"], ["t4"]]
 
 
@@ -97,7 +99,7 @@ async def test_an_answer_from_digests_may_cite_the_findings_in_them(desk: Desk) 
         missing=[Gap(subtask_id="t3", reason="failed")],
     )
     assert [c.subtask_ids for c in reply.citations] == [["t1"], ["t2"]]
-    assert "cite the ids in its square brackets" in desk.prompt
+    assert "Cite the ids in its square brackets" in desk.prompt
 
 
 @pytest.mark.parametrize("reply", [stop("refusal"), stop("max_tokens", '{"answer": "It'), stop("end_turn")])
@@ -164,6 +166,20 @@ async def test_an_endless_structured_answer_is_too_long(desk: Desk, monkeypatch:
     monkeypatch.setattr(limits, "ANSWER_JSON_BYTES", 10)
     reply = await synthesize(desk, answer(answer_json={"crop": 45, "unit": "t"}), schema=SCHEMA)
     assert reply.problems == ["answer_json has 25 bytes, at most 10 are allowed: make it shorter"]
+
+
+async def test_a_field_is_looked_up_beside_its_unit_and_the_name_of_its_row(desk: Desk) -> None:
+    wind = {"site": "Esbjerg: 7.9 m/s mean wind, a permit takes 90 days", "mean_wind_ms": 180, "permit_days": 180}
+    properties = {"site": {"type": "string"}, "mean_wind_ms": {"type": "number"}, "permit_days": {"type": "integer"}}
+    schema = json.dumps({"type": "object", "properties": properties})
+    findings = await desk.findings(
+        t1="- Esbjerg: mean wind 7.9 m/s\n- Hirtshals: mean wind 8.4 m/s",
+        t2="- Esbjerg: 90 days\n- Hirtshals: 180 days",
+    )
+    reply = await synthesize(desk, answer("-", answer_json=wind), schema=schema, findings=findings)
+    assert reply.claims_to_fix == ["180 (answer_json.mean_wind_ms)", "180 (answer_json.permit_days)"]
+    true = answer("-", answer_json={**wind, "mean_wind_ms": 7.9, "permit_days": 90})
+    assert (await synthesize(desk, true, schema=schema, findings=findings)).claims_to_fix == []
 
 
 async def test_a_schema_beyond_the_provider_is_asked_for_as_text_and_enforced_here(desk: Desk) -> None:

@@ -53,11 +53,11 @@ def synthesis(text: str, plan: Plan | None) -> str:
 def replan(text: str) -> str:
     notes = [WorkNote(subtask_id="t1", role="analyst", state="failed", note=text)]
     so_far = planning_prompts.history(Plan(subtasks=[subtask(text)]), notes)
-    return planning_prompts.planner_request(text, [], {}, so_far, [text])
+    return planning_prompts.planner_request(text, {"a.txt": text}, {}, so_far, [text])
 
 
 def refine(text: str) -> str:
-    return judgement.refine_request(text, subtask(text), "analyst", Problem(type="Timeout", message=text), text)
+    return judgement.refine_request(text, subtask(text), "analyst", Problem(type="Timeout", message=text), text, text)
 
 
 PROMPTS: dict[str, Callable[[str], str]] = {

@@ -72,9 +72,10 @@ def finish(finding: str, outcome: str = "done", confidence: float | None = SURE,
 
 
 def says(words: str, *cites: str, **more: Any) -> Reply:
-    """An answer; it cites the marks in its text, or `cites`."""
-    cited = [{"claim": words[:60], "subtask_ids": list(cites)}] if cites else []
-    return as_json({"answer": words, "confidence": SURE, "citations": cited, "contradictions": [], **more})
+    """An answer; without marks in its text it cites `cites` at its end."""
+    if cites and "[t" not in words:
+        words = f"{words} [{', '.join(cites)}]"
+    return as_json({"answer": words, "confidence": SURE, "contradictions": [], **more})
 
 
 def item(subtask_id: str, description: str, **more: Any) -> dict[str, Any]:

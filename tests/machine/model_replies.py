@@ -170,8 +170,7 @@ class ModelReplies:
         path = where.rpartition("/")[0]
         ids = [entry["id"] for entry in self._graph(path)]
         words = f"answer of {path or 'the root'}" + (": 4711.5 kg" if fault == "invalid" else "")
-        cited = [{"claim": "it is so", "subtask_ids": [dice.choice([*ids, "nobody"])]}]
-        return {"answer": words, "confidence": 0.9, "citations": cited, "contradictions": []}
+        return {"answer": f"{words} [{dice.choice([*ids, 'nobody'])}]", "confidence": 0.9, "contradictions": []}
 
     def _graph(self, path: str) -> list[dict[str, Any]]:
         return graph(self._case.seed, self._case.shape, path, self._team(path), self._levels(path))

@@ -19,7 +19,7 @@ from standin.server.app import TOKEN_VARIABLE
 ROOT = Path(__file__).parents[2]
 TOKEN = "s3same"
 CONTROL = {"authorization": f"Bearer {TOKEN}"}
-FOOTER = "_Written by the stand-in model"
+FOOTER = "_An extract by the stand-in model"
 
 
 @dataclass

@@ -60,6 +60,14 @@ def test_each_role_gets_a_subtask_and_the_composing_one_waits_for_the_others() -
     assert all("beans and leeks for 1200 guests" in one["description"] for one in made)
 
 
+def test_a_description_begins_with_the_part_and_leaves_the_goal_out() -> None:
+    goal = "How did the harvest of leeks change from 1990 to 2020, and why? Write a short report."
+    descriptions = [one["description"] for one in plan(f"<goal>{goal}</goal>")["subtasks"]]
+    assert len({description.splitlines()[0] for description in descriptions}) == 3
+    assert not any(goal in description or "report" in description for description in descriptions)
+    assert all("harvest of leeks change from 1990 to 2020, and why" in description for description in descriptions)
+
+
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_the_number_of_subtasks_is_kept(most: int) -> None:
     system = KITCHEN.replace("At most 12", f"At most {most}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import re
 from typing import Any
 
 import pytest
@@ -40,13 +41,15 @@ async def test_a_goal_becomes_a_plan_findings_and_an_answer(client: Client, mode
     assert result.status == "completed"
     assert await search_attribute(handle, "SupervisorStatus") == "completed"
     assert await search_attribute(handle, "SupervisorOwner") == "pear desk"
-    assert result.answer == "white"
+    assert result.answer == "white About t1 [t1]."
     assert [s.state for s in result.subtasks] == ["completed", "completed"]
     first = result.subtasks[0].finding
     assert first is not None
     assert (first.summary, first.confidence, first.sources) == ("swans are white", 0.7, ["catalogue"])
     assert [c.subtask_ids for c in result.citations] == [["t1"]]
     assert result.usage.model_calls == 5
+    systems = [str(call.step.body["system"]) for call in model.of(run_id)]
+    assert all(re.search(r"Today is \d{4}-\d\d-\d\d\.", system) for system in systems)
     assert result.usage.tool_calls == 1
     assert model.steps(run_id) == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "t2/1/turn.1", "synthesis.1"]
 

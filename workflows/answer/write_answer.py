@@ -1,5 +1,6 @@
 """The answer: a finding word for word, or written from the findings, in several steps when they are too many."""
 
+from dataclasses import replace
 from typing import Literal
 
 from temporalio import workflow
@@ -14,9 +15,9 @@ with workflow.unsafe.imports_passed_through():
     from supervision.agent.turn_rules import more_room
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
-    from supervision.contract.result import SubtaskReport
+    from supervision.contract.result import Citation, SubtaskReport, Unsupported
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import ANSWER, Answer, findings_as_answer
+    from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer
     from workflows.answer.drafts import Drafts
     from workflows.calls import run_calls
     from workflows.calls.asking import ask
@@ -29,6 +30,7 @@ _EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a se
 _REDUCE_BYTES = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
 
 _EMPTY = "the model gave an empty answer"
+_WORD_FOR_WORD = "The answer is this finding, word for word."
 
 
 def sole_finding(context: RunContext, strategy: StrategyName) -> SubtaskReport | None:
@@ -65,7 +67,8 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
     except CallFailed as failed:
         context.state.warn(f"the finding of {report.id} could not be taken as the answer: {failed}")
         return False
-    context.state.answer = Answer(reply.answer, reply.answer_ref, confidence=finding.confidence)
+    cited = [Citation(claim=_WORD_FOR_WORD, subtask_ids=[report.id])]
+    context.state.answer = Answer(reply.answer, reply.answer_ref, confidence=finding.confidence, citations=cited)
     context.state.trace.note("finding_adopted", report.id)
     return True
 
@@ -73,8 +76,8 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
 async def write_answer(context: RunContext, drafts: Drafts) -> None:
     """Puts the answer into the run's state.
 
-    Whatever keeps it from being written, the findings as they came are the answer then. Raises SupervisionError only
-    if there is no finding, or if the answer should be JSON.
+    If it cannot be written, the findings stand in for it; if its JSON does not fit, that is a gap. Raises
+    SupervisionError only if there is neither a finding nor a direct answer.
     """
     state = context.state
     try:
@@ -87,33 +90,43 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
             doubtful = [*drafts.doubtful]
             reply = await _final(context, await _reduced(context, findings, doubtful), drafts.draft_ref, doubtful)
     except SupervisionError as error:
-        if context.setup.answer_schema_ref or not state.board.has_finding:
+        if not state.board.has_finding and not state.answer.text:
             raise
-        _take_findings(context, error.message)
+        _take_what_is_there(context, error.message)
+        _take_json(context, None, error.message, [])
         return
-    if reply.answer is None and state.board.has_finding:  # its JSON fits the schema
-        _take_findings(context, _EMPTY, reply.answer_json)
-    else:  # a direct answer may have got its JSON only
-        text, ref = (reply.answer, reply.answer_ref) if reply.answer else (state.answer.text, state.answer.ref)
+    if not reply.answer:
+        _take_what_is_there(context, _EMPTY)
+    else:
         state.answer = Answer(
-            text,
-            ref,
-            reply.answer_json,
-            reply.confidence,
-            list(reply.citations),
-            list(reply.unsupported),
+            reply.answer,
+            reply.answer_ref,
+            confidence=reply.confidence,
+            citations=list(reply.citations),
+            unsupported=list(reply.unsupported),
             model=context.written_by.get(reply.head),
         )
+    _take_json(context, reply.answer_json, "; ".join(reply.problems), list(reply.unsupported_fields))
     for contradiction in reply.contradictions:
         state.add_contradiction(contradiction)
 
 
-def _take_findings(context: RunContext, why: str, as_json: JsonValue = None) -> None:
-    """Lets the findings as they came stand in for an answer in words."""
+def _take_what_is_there(context: RunContext, why: str) -> None:
+    """Leaves a direct answer as it is; else the findings stand in for an answer in words."""
     state = context.state
-    state.answer = Answer(findings_as_answer(state.board.usable(), why), as_json=as_json, is_findings=True)
-    state.open_point(ANSWER, f"no answer could be written: {why}")
-    state.warn(f"no answer could be written: {why}")
+    if not state.answer.text:
+        state.answer = Answer(findings_as_answer(state.board.usable(), why), is_findings=True)
+        state.open_point(ANSWER, f"no answer could be written: {why}")
+        state.warn(f"no answer could be written: {why}")
+
+
+def _take_json(context: RunContext, value: JsonValue, why: str, unsupported: list[Unsupported]) -> None:
+    """Adds the answer's JSON; a gap, with `why`, if the request asks for one and there is none."""
+    state = context.state
+    state.answer = replace(state.answer, as_json=value, unsupported_fields=unsupported)
+    if context.setup.answer_schema_ref and why:
+        state.open_point(ANSWER_JSON, why)
+        state.warn(f"there is no answer_json: {why}")
 
 
 async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful: list[str]) -> list[DependencyRef]:
@@ -152,23 +165,17 @@ async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful:
 async def _final(
     context: RunContext, findings: list[DependencyRef], draft_ref: str | None, doubtful: list[str]
 ) -> SynthesisReply:
-    """Returns the answer; sent back once when its JSON does not fit the schema, or claims what no finding has."""
+    """Returns the answer; sent back once if its JSON does not fit the schema, or if it claims what no finding has."""
     first = await _call(context, findings, "final", draft_ref, doubtful=doubtful)
-    problems = [*first.problems, *(unsupported_problems(first.unsupported) if first.unsupported else [])]
+    claims = first.claims_to_fix
+    problems = [*first.problems, *(unsupported_problems(claims) if claims else [])]
     if not problems:
         return first
-    context.state.trace.note("answer_returned", unsupported=[*first.unsupported], problems=len(first.problems))
+    context.state.trace.note("answer_returned", unsupported=[*claims], problems=len(first.problems))
     try:
-        reply = await _call(context, findings, "final", draft_ref, first.head, problems, doubtful)
+        return await _call(context, findings, "final", draft_ref, first.head, problems, doubtful)
     except SupervisionError:
-        if first.problems:
-            raise
-        return first  # an answer with an unsupported claim, named as such, is better than none
-    if reply.problems:
-        raise SupervisionError(
-            ErrorKind.PROVIDER_REJECTED, "answer_json does not fit answer_schema: " + "; ".join(reply.problems)
-        )
-    return reply
+        return first  # an answer with faults, named as such, is better than none
 
 
 async def _call(

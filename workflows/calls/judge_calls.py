@@ -16,18 +16,11 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
 
 
-async def select(context: RunContext, subtask_id: str, findings: list[Finding]) -> int:
-    """Returns the index of the best of several candidates' findings; 0 if the judge has no choice."""
-    refs = [
-        DependencyRef(
-            subtask_id=subtask_id,
-            role="",
-            text_ref=finding.text_ref,
-            bytes=finding.text_bytes,
-            record_ref=finding.record_ref,
-        )
-        for finding in findings
-    ]
+async def select(context: RunContext, subtask_id: str, findings: list[tuple[str, Finding]]) -> int:
+    """Returns the index of the best of several candidates' findings, by role; 0 if the judge has no choice."""
+    refs = as_refs(
+        [SubtaskReport(id=subtask_id, role=role, state="completed", finding=finding) for role, finding in findings]
+    )
     choice, reason = await _chosen(context, context.state.board.subtask(subtask_id).description, refs)
     context.state.trace.note("candidate_chosen", subtask_id, choice=choice + 1, of=len(findings), reason=reason)
     return choice
@@ -36,8 +29,8 @@ async def select(context: RunContext, subtask_id: str, findings: list[Finding]) 
 async def choose_answer(context: RunContext, reports: list[SubtaskReport]) -> int:
     """Returns the index of the finding that answers the goal best; 0 if the judge has no choice."""
     question = "Each candidate is an answer to the whole goal. Choose the one that answers it best."
-    choice, _ = await _chosen(context, question, as_refs(reports, context.state.board))
-    context.state.trace.note("answer_chosen", reports[choice].id, choice=choice + 1, of=len(reports))
+    choice, reason = await _chosen(context, question, as_refs(reports, context.state.board))
+    context.state.trace.note("answer_chosen", reports[choice].id, choice=choice + 1, of=len(reports), reason=reason)
     return choice
 
 
@@ -89,6 +82,7 @@ async def refine(
     """
     call = RefineInput(
         **context.call_fields,
+        team_ref=context.team_ref,
         subtask_id=subtask_id,
         description_ref=description_ref,
         role=role,

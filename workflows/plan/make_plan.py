@@ -10,7 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.questions.planning import PLAN
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
-    from supervision.base.text import cut
+    from supervision.base.text import cut, quoted
     from supervision.budget.ledger import plan_estimate
     from supervision.contract.strategy import StrategyName
     from supervision.results.success_rule import importance, reachable
@@ -120,6 +120,7 @@ def _plan_input(
         team_ref=context.team_ref,
         attachments=setup.attachments,
         max_subtasks=state.request.max_subtasks,
+        max_turns=state.request.max_turns,
         strategy=strategy,
         nesting_left=max(0, state.request.max_depth - context.depth),
         in_flight=state.board.in_flight(),
@@ -140,6 +141,10 @@ def _adopt(context: RunContext, reply: PlanReply) -> None:
     if reply.team is not None and reply.team_ref is not None:
         context.team, context.team_ref = reply.team, reply.team_ref
     state.adopt(reply.plan)
+    generalist = context.team.generalist
+    for subtask_id, role in reply.unknown_roles.items():
+        state.warn(f"the team has no role {quoted(role)}: {generalist} does {subtask_id}")
+        state.trace.note("role_unknown", subtask_id, role=role, by=generalist)
     state.trace.note("plan_accepted", **plan_accepted(reply.plan, reply.strategy))
 
 

@@ -15,6 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.text import one_line
     from supervision.budget.amount import Amount
     from supervision.contract.result import Problem
+    from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
     from workflows.calls.finding_refs import as_refs, shown
@@ -81,7 +82,7 @@ class _Attempt:
             for number, result in enumerate(results, 1):
                 head = {"head": result.head} if result.head else {}
                 self.context.state.trace.note("candidate_ended", self.subtask_id, candidate=number, **head)
-            index = await self._best(results)
+            index = await self._best(results, roles)
         except asyncio.CancelledError:
             # Cancelled while they run, or while the judge does: each hands in what it has, the first finding counts.
             await stop_all(running)
@@ -92,9 +93,13 @@ class _Attempt:
         self.context.state.board.begin(self.subtask_id, roles[index].name)
         return results[index]
 
-    async def _best(self, results: list[WorkerAgentResult]) -> int:
+    async def _best(self, results: list[WorkerAgentResult], roles: list[RoleCard]) -> int:
         """Returns the index of the best result; a judge is asked only where there is a choice."""
-        findings = {index: r.finding for index, r in enumerate(results) if r.finding and r.succeeded}
+        findings = {
+            index: (roles[index].name, result.finding)
+            for index, result in enumerate(results)
+            if result.finding and result.succeeded
+        }
         indices = list(findings) or [0]
         if len(indices) == 1:
             return indices[0]

@@ -23,11 +23,11 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "req
 @pytest.mark.parametrize(
     ("schema", "complaint"),
     [
-        ({"type": "nonsense"}, "it is no JSON schema (draft 2020-12): at type: 'nonsense' is not valid"),
-        ({"properties": {"a": {"minimum": "x"}}}, "it is no JSON schema (draft 2020-12): at properties/a/minimum"),
-        ({"pattern": "("}, "it is no JSON schema (draft 2020-12): at pattern: '(' is not a 'regex'"),
+        ({"type": "nonsense"}, "it is not a JSON schema (draft 2020-12): at type: 'nonsense' is not valid"),
+        ({"properties": {"a": {"minimum": "x"}}}, "it is not a JSON schema (draft 2020-12): at properties/a/minimum"),
+        ({"pattern": "("}, "it is not a JSON schema (draft 2020-12): at pattern: '(' is not a 'regex'"),
         ({"$ref": "https://example.com/s.json"}, "it refers to 'https://example.com/s.json': only references inside"),
-        ({"items": [{"$dynamicRef": "other.json"}]}, "it is no JSON schema"),
+        ({"items": [{"$dynamicRef": "other.json"}]}, "it is not a JSON schema"),
         ({"items": {"$dynamicRef": "other.json"}}, "it refers to 'other.json': only references inside"),
         ({"properties": {"a": {"$ref": "#/$defs/b"}}}, "it refers to '#/$defs/b', which it does not hold"),
         ({"$ref": "#"}, "it refers to itself without end"),

@@ -4,7 +4,7 @@ import pytest
 
 from supervision.contract.finding import Evidence
 from supervision.contract.result import Citation
-from supervision.grounding.chain import Grounded, Link, answer_chain
+from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
 
 COUNT = Evidence(tool="count", output_ref="run/outputs/count")
 WEIGH = Evidence(tool="weigh", output_ref="run/outputs/weigh")
@@ -146,3 +146,10 @@ def test_a_citation_that_its_own_finding_contradicts_is_a_problem() -> None:
 def test_claims_come_before_citations() -> None:
     citation = Citation(claim="Pears grew", subtask_ids=["t1"])
     assert [item.kind for item in links("4711", citations=(citation,), t1=grounded("4711"))] == ["figure", "citation"]
+
+
+def test_the_fields_of_a_structured_answer_are_links_of_their_own() -> None:
+    findings = {"t1": Grounded(text="Esbjerg: 7.9 m/s"), "t2": Grounded(text="Esbjerg: 90 days\nHirtshals: 180 days")}
+    good, bad = field_links({"site": "Esbjerg", "mean_wind_ms": 7.9, "permit_days": 180}, findings, [])
+    assert (good.text, good.problem) == ("answer_json.mean_wind_ms: 7.9", "")
+    assert (bad.text, bad.problem.split(" has")[0]) == ("answer_json.permit_days: 180", "no finding")

@@ -33,6 +33,16 @@ def test_an_answer_without_a_plan_rests_on_nothing() -> None:
     assert basis() == Basis(own=[])
 
 
+def test_the_weakest_required_finding_counts_cited_or_not_and_an_optional_one_does_not() -> None:
+    reports = [report(f"t{n}", found=finding(confidence=n / 10)) for n in (1, 3, 9)]
+    assert basis(*reports, report("t4", found=finding()), optional="t1").weakest == 0.3
+
+
+def test_findings_from_knowledge_are_counted() -> None:
+    remembered = finding().model_copy(update={"grounding": "knowledge"})
+    assert basis(report("t1", found=remembered), report("t2", found=finding())).from_knowledge == 1
+
+
 def test_required_and_optional_subtasks_are_counted_apart() -> None:
     counted = basis(report("t1"), report("t2"), report("t3"), optional="t2")
     assert (counted.required, counted.optional) == (2, 1)
@@ -63,7 +73,8 @@ def test_a_completed_subtask_without_a_finding_is_not_partial() -> None:
 
 
 def test_claims_without_support_are_counted_where_they_stand() -> None:
-    answer = Answer("a", unsupported=["1 %", "2 %", "3 %"])
+    field = Unsupported(text="180", where="answer_json.days")
+    answer = Answer("a", unsupported=["1 %", "2 %"], unsupported_fields=[field])
     counted = basis(
         report("t1", found=finding(unsupported=2)),
         report("t2"),
@@ -101,11 +112,12 @@ def test_only_cited_findings_that_claim_a_confidence_give_their_own() -> None:
 
 
 def test_claims_without_support_are_listed_with_their_place_the_answers_first() -> None:
-    listed = unsupported_in(
-        Answer("a", unsupported=["5 %"]), [report("t1"), report("t2", found=finding(unsupported=2))]
-    )
+    field = Unsupported(text="180", where="answer_json.days")
+    answer = Answer("a", unsupported=["5 %"], unsupported_fields=[field])
+    listed = unsupported_in(answer, [report("t1"), report("t2", found=finding(unsupported=2))])
     assert listed == [
         Unsupported(text="5 %", where="answer"),
+        field,
         Unsupported(text="claim 0", where="t2"),
         Unsupported(text="claim 1", where="t2"),
     ]

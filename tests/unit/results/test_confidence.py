@@ -52,6 +52,21 @@ def test_the_findings_own_doubts_bound_it() -> None:
     assert ceiling(replace(WHOLE, own=(0.9, 0.7))) == 0.8
 
 
+def test_each_further_kind_of_fault_lowers_it() -> None:
+    made_up = replace(WHOLE, unsupported_in_findings=2)
+    assert [ceiling(made_up), ceiling(replace(made_up, citations=0))] == [0.6, 0.51]
+    assert ceiling(replace(made_up, citations=0, stale=1)) == 0.43
+
+
+def test_the_weakest_required_finding_bounds_it() -> None:
+    assert ceiling(replace(WHOLE, own=(*[0.9] * 11, 0.05), weakest=0.05)) == 0.53
+    assert ceiling(replace(WHOLE, own=(0.9, 0.8), weakest=0.8)) == 0.85
+
+
+def test_a_finding_from_knowledge_bounds_it_and_two_do_not_bound_it_more() -> None:
+    assert [ceiling(replace(WHOLE, from_knowledge=n)) for n in (0, 1, 2)] == [1.0, 0.7, 0.7]
+
+
 @given(
     st.builds(
         Basis,
@@ -68,8 +83,12 @@ def test_the_findings_own_doubts_bound_it() -> None:
         stale=COUNTS,
         citations=COUNTS,
         own=st.lists(st.floats(0, 1), max_size=4),
+        weakest=st.floats(0, 1),
+        from_knowledge=COUNTS,
     ),
-    st.sampled_from(["missing_required", "partial_required", "unsupported_in_answer", "unsupported_in_findings"]),
+    st.sampled_from(
+        ["missing_required", "partial_required", "unsupported_in_answer", "unsettled", "stale", "from_knowledge"]
+    ),
 )
 def test_one_more_fault_never_raises_it(basis: Basis, fault: str) -> None:
     worse = replace(basis, **{fault: getattr(basis, fault) + 1})

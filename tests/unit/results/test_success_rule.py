@@ -73,14 +73,13 @@ def test_a_rule_is_within_reach_exactly_when_the_best_case_meets_it(
 def test_the_needed_number_is_rounded_up_in_exact_arithmetic(
     rule: str | float, levels: str, expected: int | None
 ) -> None:
-    names = {"r": "required", "o": "optional"}
-    subtasks = [subtask(f"t{n}").model_copy(update={"importance": names[c]}) for n, c in enumerate(levels)]
-    assert needed(rule, subtasks) == expected
+    names: dict[str, Importance] = {"r": "required", "o": "optional"}
+    assert needed(rule, {f"t{n}": names[level] for n, level in enumerate(levels)}) == expected
 
 
 def test_a_rule_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match='"any", "all", or a fraction'):
-        needed("most", [subtask("t1")])
+        needed("most", {"t1": "required"})
 
 
 @pytest.mark.parametrize("rule", ["any", "all", 0.5])

@@ -204,8 +204,8 @@ async def test_an_answer_that_cannot_be_stored_is_returned(
         return await create(store, key, data)
 
     monkeypatch.setattr(ArtifactStore, "create", fails)
-    model.play(run_id, script(PAIR, None, answer("44 pears", ["t1"])))
+    model.play(run_id, script(PAIR, None, answer("many pears [t1]")))
     result = await (await start(client, run_id)).result()
-    assert (result.status, result.answer, result.result_ref) == ("completed", "44 pears", None)
+    assert (result.status, result.answer, result.result_ref) == ("completed", "many pears [t1]", None)
     assert "could not be stored" in result.warnings[-1]
     assert "the store is gone" in result.warnings[-1]

@@ -33,7 +33,7 @@ async def test_under_the_default_rule_failed_work_is_replaced(
     assert (result.status, result.plan_revisions, result.gaps) == ("completed", 2, [])
     asked = prompt(model, run_id, "plan.2.1")
     assert "TurnLimit: no finding after 1 turns (after 3 attempts)" in asked
-    assert "Outcome: finding of t2" in asked
+    assert "<outcome>\nfinding of t2" in asked
 
 
 async def test_when_everything_failed_there_is_another_plan_before_the_run_fails(
@@ -90,6 +90,7 @@ async def test_a_callers_plan_is_worked_on_and_no_planner_is_asked(
     [
         ({"depends_on": ["b"]}, "InvalidPlan", "depends on 'b', which is not in the plan"),
         ({"description": "Analyze the data"}, "InvalidPlan", "subtask 'a' is vague"),
+        ({"role": "rekoner"}, "InvalidPlan", "'rekoner' is not a role of the team, did you mean 'reckoner'?"),
         ({"role": "auto", "capabilities": ["flying"]}, "NoCapableWorker", "needs the capability 'flying'"),
     ],
 )

@@ -6,10 +6,11 @@ import pytest
 from temporalio.client import Client
 
 from supervision.contract.result import RunResult
+from supervision.run.events import sentence
 from tests.scripted_model import ScriptedModel, answer, as_json, status, stop, text, tools
 from tests.workflow import runs
 from tests.workflow.runs import GOAL, failure, prompt, started_children
-from tests.workflow.scripts import item, plans, subtasks
+from tests.workflow.scripts import in_order, item, plans, subtasks, with_replies
 from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="crew")
@@ -84,6 +85,8 @@ async def test_route_gives_the_whole_goal_to_one_role(client: Client, model: Scr
     handle = await start(client, run_id, strategy="route")
     result = await handle.result()
     assert [(s.id, s.role, s.description) for s in result.subtasks] == [("t1", "reckoner", "Weigh all pears.")]
+    assert [c.subtask_ids for c in result.citations] == [["t1"]]
+    assert result.confidence == 0.8  # of the finding that it is, word for word
     assert model.steps(run_id) == ["plan.1.1", "t1/1/turn.1"]
     schema = model.of(run_id)[0].step.body["output_config"]["format"]["schema"]
     roles = ["hand", "reader", "librarian", "reckoner", "solo", "pupil", "far", "abroad"]
@@ -112,6 +115,45 @@ async def test_a_role_that_the_team_does_not_have_gives_the_goal_to_the_generali
     result = await (await start(client, run_id, strategy="route")).result()
     assert [(s.role, s.description) for s in result.subtasks] == [("hand", GOAL)]
     assert model.steps(run_id)[0:2] == ["plan.1.1", "t1/1/turn.1"]
+
+
+async def test_a_role_that_a_planner_made_up_is_warned_of_and_done_by_the_generalist(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, plans(subtasks(item("t1", "raeder"), item("t2", "reader"))))
+    handle = await start(client, run_id)
+    result = await handle.result()
+    assert [s.role for s in result.subtasks] == ["hand", "reader"]
+    assert result.warnings == ["the team has no role 'raeder': hand does t1"]
+    events = (await handle.query(SupervisorWorkflow.trace)).events
+    assert [(e.subtask_id, e.data) for e in events if e.type == "role_unknown"] == [
+        ("t1", {"role": "raeder", "by": "hand"})
+    ]
+
+
+async def test_a_judge_of_candidates_sees_the_role_of_each_and_reasons_before_it_chooses(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    shape = subtasks(item("t1", "reader", candidates=2, candidate_roles=["reckoner"]))
+    chosen = as_json({"reason": "Its row is named.", "choice": 2})
+    model.play(run_id, with_replies(plans(shape), judge=in_order(chosen)))
+    result = await (await start(client, run_id)).result()
+    shown = prompt(model, run_id, "judge.1")
+    assert '<candidate number="1">\n<finding subtask_id="t1" role="reader" confidence="0.80">' in shown
+    assert '<candidate number="2">\n<finding subtask_id="t1" role="reckoner" confidence="0.80">' in shown
+    assert [s.role for s in result.subtasks] == ["reckoner"]
+
+
+async def test_the_choice_of_an_answer_keeps_its_reason(client: Client, model: ScriptedModel, run_id: str) -> None:
+    shape = subtasks(item("t1"), item("t2"), aggregation="select")
+    chosen = as_json({"reason": "It names its source.", "choice": 2})
+    model.play(run_id, with_replies(plans(shape), judge=in_order(chosen)))
+    handle = await start(client, run_id)
+    result = await handle.result()
+    assert (result.answer, [c.subtask_ids for c in result.citations]) == ("finding of t2", [["t2"]])
+    (event,) = [e for e in (await handle.query(SupervisorWorkflow.trace)).events if e.type == "answer_chosen"]
+    assert (event.subtask_id, event.data["reason"]) == ("t2", "It names its source.")
+    assert sentence(event)[0] == "its finding is the best of 2 answers"
 
 
 async def test_a_route_that_stays_unreadable_goes_to_the_generalist(
@@ -145,7 +187,7 @@ async def test_step_chooses_the_next_role_by_what_was_found(client: Client, mode
         ("t2", "reckoner", "completed"),
     ]
     second = prompt(model, run_id, "plan.2.1")
-    assert '<subtask id="t1" role="reader" state="completed">' in second
+    assert '<planned id="t1" role="reader" state="completed">' in second
     assert "the pears lie in the barn" in second
     assert "the pears lie in the barn" in prompt(model, run_id, "t2/1/turn.1")
     assert [s.id for s in (await handle.query(SupervisorWorkflow.plan)).subtasks] == ["t1", "t2"]
@@ -179,9 +221,9 @@ async def test_a_step_after_a_failed_one_is_told_why(client: Client, model: Scri
 async def test_steps_that_can_not_be_planned_leave_the_answer_to_what_was_found(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    model.play(run_id, plans(subtasks(item("t1")), text("I am lost"), answer_reply=answer("one thing", ["t1"])))
+    model.play(run_id, plans(subtasks(item("t1")), text("I am lost"), answer_reply=answer("one thing [t1]")))
     result = await (await start(client, run_id, strategy="step")).result()
-    assert (result.answer, result.plan_revisions) == ("one thing", 1)
+    assert (result.answer, result.plan_revisions) == ("one thing [t1]", 1)
     assert model.steps(run_id)[2:5] == ["plan.2.1", "plan.2.2", "plan.2.3"]
     assert any("no next step" in warning and "no plan that can run" in warning for warning in result.warnings)
 

@@ -40,7 +40,7 @@ from tests.workflow.runs import (
     started_children,
     status_of,
 )
-from tests.workflow.scripts import Turns, item, subtasks
+from tests.workflow.scripts import FOUND, Turns, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="house")
@@ -258,7 +258,7 @@ async def test_the_deadline_in_any_judgement_leaves_time_for_the_answer(
     shape = subtasks(item("t1", candidates=candidates), item("t2"))
     conflict = {"subtask_ids": ["t1", "t2"], "description": "44 or 45"}
     hold = asyncio.Event()
-    turns: Turns = {"t2": lambda step: when(hold, text("" if stage == "refine" else "45"))}
+    turns: Turns = {"t2": lambda step: when(hold, text("") if stage == "refine" else FOUND)}
     usual = script(shape, turns, answer("in time", ["t1"]))
 
     def play(step: Step) -> Reply:

@@ -1,0 +1,112 @@
+"""The fields of a structured answer, looked up in the findings.
+
+A number is found if a line of a finding has it beside the unit that the field's name ends in (`mean_wind_ms`,
+`permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these. A row of
+a table counts as one line for each cell, with the head of its column. The figures, quotations and URLs in a text are
+looked up like those of the answer.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from supervision.grounding.claims import Claim, claims, plain_text
+from supervision.grounding.support import Source, Support
+from supervision.grounding.units import unit_words
+from supervision.grounding.written_figures import SMALL, values
+
+_WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
+_NAME_END = re.compile(r"[:;,(\[|]|\s[-–—]\s")
+_NAME_WORDS = 6  # more make a sentence, which names no row
+_LABELS = ("year", "month", "week", "day", "hour", "minute", "second")  # in a field's name, not its unit
+_YEARS = range(1000, 3000)
+
+
+class FieldClaim(NamedTuple):
+    """A claim of a structured answer: the path of its field, what it says, and whether the findings have it."""
+
+    path: str
+    text: str
+    found: bool
+
+
+def field_claims(value: JsonValue, findings: Sequence[str], given: Sequence[str]) -> Iterator[FieldClaim]:
+    """Yields what a structured answer claims; `given` are texts that it may repeat, the goal and the plan."""
+    return _Findings(findings, given).claims_in(value, "answer_json", "", [])
+
+
+class _Findings:
+    def __init__(self, findings: Sequence[str], given: Sequence[str]) -> None:
+        self._lines = [line for text in findings for line in _lines(text)]
+        self._all = Support([Source(text) for text in (*findings, *given)])
+        self._supports: dict[tuple[tuple[str, ...], str], Support] = {}
+
+    def claims_in(self, value: JsonValue, path: str, name: str, row: list[str]) -> Iterator[FieldClaim]:
+        """Yields the claims of a part of the answer: the field `name`, in an object with the names `row`."""
+        if isinstance(value, dict):
+            row = self._names(value) or row
+            for key, part in value.items():
+                yield from self.claims_in(part, f"{path}.{key}", key, row)
+        elif isinstance(value, list):
+            for at, part in enumerate(value):
+                yield from self.claims_in(part, f"{path}[{at}]", name, row)
+        elif isinstance(value, str):
+            yield from (FieldClaim(path, claim.text, self._all.supports(claim)) for claim in claims(value))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield from self._number(value, path, name, row)
+
+    def _number(self, value: float, path: str, name: str, row: list[str]) -> Iterator[FieldClaim]:
+        text, unit = str(value) if isinstance(value, int) else f"{value:.12g}", _unit(name)
+        figure = next(values(text.lstrip("-")), None)
+        if figure is None or (unit is None and value % 1 == 0 and abs(value) < SMALL):
+            return  # a small count needs no support, as in texts
+        support = self._all if unit is None and value in _YEARS else self._support(row, unit)
+        yield FieldClaim(path, text, support.supports(Claim("figure", text, figure)))
+
+    def _names(self, fields: dict[str, JsonValue]) -> list[str]:
+        """Returns the names that the texts of an object begin with, of those that findings have."""
+        texts = (_NAME_END.split(value, maxsplit=1)[0] for value in fields.values() if isinstance(value, str))
+        names = dict.fromkeys(_plain(text) for text in texts if 0 < len(text.split()) <= _NAME_WORDS)
+        return [name for name in names if any(name in line for line in self._lines)]
+
+    def _support(self, row: list[str], unit: re.Pattern[str] | None) -> Support:
+        """Returns the lines that name the row and the unit; where there are none, those that name one of them."""
+        key = (tuple(row), unit.pattern if unit else "")
+        if key not in self._supports:
+            of_row = [line for line in self._lines if row and all(name in line for name in row)]
+            of_row = of_row or [line for line in self._lines if any(name in line for name in row)] or self._lines
+            lines = [line for line in of_row if unit and unit.search(line)] or of_row
+            self._supports[key] = Support([Source("\n".join(lines))])
+        return self._supports[key]
+
+
+def _unit(name: str) -> re.Pattern[str] | None:
+    """Returns the unit that the name of a field ends in."""
+    *before, last = _WORDS.split(name) if name else [""]
+    return unit_words(last.lower()) if before and last.lower() not in _LABELS else None
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yields the lines of a finding as `plain_text` has them, each after its heading."""
+    heading, head = "", list[str]()
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("|"):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if not head:
+                head = cells
+            elif set(line) - set("|-: "):
+                names = " ".join([cells[0], *(cell for cell in cells[1:] if not re.search(r"\d", cell))])
+                for top, cell in zip(head, cells, strict=False):
+                    yield _plain(f"{heading} {names} {top}: {cell}")
+            continue
+        head = []
+        if line.startswith("#") or line.endswith((":", ":**")):
+            heading = line
+        elif line:
+            yield _plain(f"{heading} {line}")
+
+
+def _plain(text: str) -> str:
+    return plain_text(text.replace("_", " ")).strip()

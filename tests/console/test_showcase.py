@@ -1,0 +1,56 @@
+"""The recorder of showcase runs: it records what a model answered, and nothing where no model is."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.showcase import BUDGET_USD, Entry, entries, showcase
+from runtime.settings import BUILTIN_TEAMS, Settings
+from standin.extract.kind_of_call import think
+from standin.server.app import BrainServer
+from standin.server.call_log import CallLog
+from standin.server.faults import FaultScript
+from standin.server.serving import serving as serving_model
+from tests.scripted_model import ScriptedModel, as_json
+from tests.serving import settings_for
+
+SUM = [Entry("sum", "What is 2 + 3?", ("--team", "default"))]
+
+
+async def test_without_a_model_nothing_is_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for settings in (Settings(_env_file=None), settings_for("http://127.0.0.1:1", tmp_path, model="standin")):
+        assert await showcase(settings, SUM, tmp_path / "showcase") == 1
+        assert "set ANTHROPIC_API_KEY" in capsys.readouterr().err
+    assert not (tmp_path / "showcase").exists()
+
+
+async def test_an_answer_of_a_model_is_recorded_with_its_cost_and_its_verdict(
+    tmp_path: Path, model: ScriptedModel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    direct = as_json({"reasoning": "A sum.", "direct_answer": "It is 5.", "strategy": "plan", "subtasks": []})
+    model.play("showcase-sum", lambda step: direct)
+    for name in ("ANTHROPIC_BASE_URL", "SUPERVISOR_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    settings = settings_for(model.url, tmp_path, teams_dir=BUILTIN_TEAMS)
+    assert await showcase(settings, SUM, tmp_path / "showcase") == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"1 goals, at most {BUDGET_USD:.2f} USD each")
+    page = (tmp_path / "showcase" / "sum.md").read_text()
+    assert page.startswith("# sum\n\n> What is 2 + 3?\n")
+    assert page.endswith("\n\nIt is 5.\n")
+    for fact in ("completed", " minutes", " USD", "1 model calls", "`verify`: 0 claims, 0 in doubt"):
+        assert fact in page
+
+
+async def test_answers_of_the_stand_in_are_not_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving_model(BrainServer(think, CallLog(), FaultScript())) as url:
+        settings = settings_for(url, tmp_path, teams_dir=BUILTIN_TEAMS)
+        assert await showcase(settings, SUM, tmp_path / "showcase") == 0
+    assert "not recorded, the stand-in model answered" in capsys.readouterr().out
+    assert not (tmp_path / "showcase").exists()
+
+
+def test_examples_are_recorded_where_their_data_is(tmp_path: Path) -> None:
+    assert [entry.name for entry in entries(tmp_path)] == ["default"]
+    (tmp_path / "examples" / "shop" / "data").mkdir(parents=True)
+    assert [entry.name for entry in entries(tmp_path)] == ["default", "shop"]
