@@ -29,6 +29,7 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
+from activities.questions.items import Expansions
 from activities.questions.judgement import JUDGEMENT
 from activities.questions.planning import PLAN
 from activities.questions.question import Desk, activities_of
@@ -125,6 +126,7 @@ def compose(
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
         run_activities=[
             setup.prepare_run,
+            Expansions(store, teams).expand_plan,
             publishing.adopt_finding,
             publishing.publish_result,
             lookups.pool_backlog,

@@ -16,6 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.base.text import cut
     from supervision.contract.model_choice import Effort
+    from supervision.contract.plan import Plan
     from supervision.contract.status import Wait
     from supervision.contract.team import TeamCard
     from supervision.run.run_state import RunState
@@ -45,6 +46,7 @@ class RunContext:
 
     `show` makes a change visible, setting `changed` wakes the dispatch, `starts` bounds the children that start at
     once. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the roles that the plan added.
+    `described_in` has for each subtask the plan that brought it: its brief is the same then, whenever it begins.
     `written_by` has the models of the supervisor's own conversations, by their heads.
     """
 
@@ -59,6 +61,7 @@ class RunContext:
     nested: NestedInput | None = None
     parent: ParentLink | None = None
     plan_ref: str = ""
+    described_in: dict[str, str] = field(default_factory=dict)
     starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
     written_by: dict[str, str] = field(default_factory=dict)
 
@@ -92,6 +95,13 @@ class RunContext:
     def models(self) -> list[str]:
         """The supervisor's own models, in the order of preference."""
         return [self.setup.supervisor_model, *self.setup.supervisor_fallbacks]
+
+    def adopt(self, plan: Plan, ref: str, described_in: str = "") -> None:
+        """Takes over a revision of the plan; new subtasks are `described_in` it, or in a part of it."""
+        self.plan_ref = ref
+        for subtask in plan.subtasks:
+            self.described_in.setdefault(subtask.id, described_in or ref)
+        self.state.adopt(plan)
 
     def expires_at(self, last: bool = False) -> datetime:
         """Returns when the time for work is over, or for the `last` call, the answer. Both move when limits change."""

@@ -194,7 +194,7 @@ class SupervisorWorkflow(Handlers):
     async def _next_step(self, context: RunContext) -> bool:
         """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""
         state = context.state
-        room = len(state.plan.subtasks) < state.request.max_subtasks
+        room = len(state.plan.named) < state.request.max_subtasks
         if not room or not state.time_and_budget.time_left:
             return False
         if not await context.more_budget(limits.LEAST_GRANT_TOKENS):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from pydantic_core import to_json
 from temporalio import activity
 
 from activities.contracts.run_contracts import SubtaskBrief
@@ -132,10 +133,12 @@ class AgentTurnActivities:
                 previous=None if previous is None else cut(previous, int(tokens * limits.CHARS_PER_TOKEN / 2)),
                 with_tools=bool(role.tools),
                 room=list_bytes(tokens),
+                names_items=brief.names_items,
             )
 
         tools = loaded.toolbox.definitions(role.tools)
-        return agent_opening(role, tools, turn.model, turn.effort, turn.max_turns, turn.run.date), within
+        opening = agent_opening(role, tools, turn.model, turn.effort, turn.max_turns, turn.run.date, brief.names_items)
+        return opening, within
 
     async def _previous(self, brief: SubtaskBrief) -> str | None:
         if brief.previous_ref is None:
@@ -226,6 +229,7 @@ class AgentTurnActivities:
             **record.model_dump(exclude={"checked", "evidence"}),
             artifacts=grounds.artifacts[:SOURCES],
             text_ref=await store.put_output(run_id, data),
+            items_ref=await store.put_output(run_id, to_json(conclusion.items)) if conclusion.items else "",
             text_bytes=len(data),
             record_ref=await store.put_output(run_id, record.model_dump_json().encode()),
         )

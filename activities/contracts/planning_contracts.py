@@ -1,7 +1,7 @@
 """Input and reply of the activity that plans. History: see `run_contracts`."""
 
 from activities.contracts.packed import PackedPlan
-from activities.contracts.run_contracts import AttachmentRef, CallTerms, SupervisorCall, SupervisorReply
+from activities.contracts.run_contracts import AttachmentRef, CallTerms, RunRef, SupervisorCall, SupervisorReply
 from supervision.base import limits
 from supervision.contract.base import Model
 from supervision.contract.strategy import StrategyName
@@ -71,3 +71,27 @@ class PlanReply(SupervisorReply):
     incapable: bool = False
     unknown_roles: dict[str, str] = {}
     problems: list[str] = []
+
+
+class ExpandInput(Model):
+    """A template whose items can be known: at most `room` of them get a subtask.
+
+    `named_ref` are the lists of items that findings named.
+    """
+
+    run: RunRef
+    plan_ref: str
+    template: str
+    named_ref: list[str] = []
+    attachments: list[AttachmentRef] = []
+    room: int
+
+
+class ExpandReply(Model):
+    """The next revision, and by itself the part of it that the items' briefs need; `found` counts all items."""
+
+    plan: PackedPlan = None
+    plan_ref: str = ""
+    items_ref: str = ""
+    found: int = 0
+    problem: str = ""

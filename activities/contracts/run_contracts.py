@@ -85,7 +85,7 @@ class SubtaskBrief(Model):
     """A worker agent's assignment: its subtask by reference, the findings that it builds on, those that are missing.
 
     `description_ref` is a refined description in place of the plan's. In a round of review `feedback` says what to
-    fix in the finding at `previous_ref`.
+    fix in the finding at `previous_ref`. `names_items` is True if the finding has to name items for a template.
     """
 
     goal_ref: str
@@ -97,6 +97,7 @@ class SubtaskBrief(Model):
     description_ref: str | None = None
     feedback: str | None = None
     previous_ref: str | None = None
+    names_items: bool = False
 
 
 class SetupInput(Model):

@@ -11,6 +11,7 @@ import duckdb
 
 from activities.files import document_files, table_files
 from activities.files.table_files import Unreadable
+from activities.files.values import shown
 
 Json = dict[str, Any]
 
@@ -19,6 +20,7 @@ VERSION = 2
 _MEMBERS = 2000
 _UNPACKED_BYTES = 1 << 30
 _NAME_CHARS = 100
+_ROW_CHARS = 4096  # of a row as JSON: more than anyone shows
 
 _TABLES: dict[str, Callable[[Path, Path], list[Json]]] = {
     ".csv": table_files.csv_tables, ".tsv": table_files.csv_tables, ".tab": table_files.csv_tables,
@@ -125,6 +127,20 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, folder: 
 
 def _is_clutter(name: str) -> bool:
     return any(part.startswith((".", "__MACOSX", "~$")) for part in PurePosixPath(name).parts)
+
+
+def read_rows(file: str, count: int) -> list[str]:
+    """Returns the first rows of a table that was converted, each as a JSON object of at most some KiB."""
+    with duckdb.connect(config={"threads": "1", "memory_limit": "160MB"}) as database:
+        found = database.execute("SELECT * FROM read_parquet(?) LIMIT ?", [file, count])
+        names = [name for name, *_ in found.description or ()]
+        rows = (zip(names, row, strict=True) for row in found.fetchall())
+        return [
+            json.dumps({name: shown(value) for name, value in row if value is not None}, ensure_ascii=False)[
+                :_ROW_CHARS
+            ]
+            for row in rows
+        ]
 
 
 def index_documents(files: list[list[str]], index: str) -> int:

@@ -45,6 +45,19 @@ class FileReport:
     document: Json | None = None
     problem: str | None = None
 
+    @property
+    def described(self) -> str:
+        """The file's name, with those of its tables and its document where tools call them otherwise."""
+        tables = ", ".join(table["name"] for table in self.tables)
+        other = document_id(self.name) if self.document and document_id(self.name) != self.name else ""
+        parts = [self.name, f"table {tables}" if tables else "", f"document {other}" if other else ""]
+        return ", ".join(part for part in parts if part)
+
+
+def document_id(name: str) -> str:
+    """Returns a document's id: its file's name, without the ending of a plain text."""
+    return name.removesuffix(".md").removesuffix(".txt")
+
 
 class FileCache:
     """Converted files in a folder of this machine, by content: any process may delete it at any time."""
@@ -71,6 +84,11 @@ class FileCache:
             index.parent.mkdir(parents=True, exist_ok=True)
             await self._children.call(owner, _CONVERSION_TIME, "index_documents", files, str(index))
         return index
+
+    async def rows(self, file: str, count: int, owner: str) -> list[str]:
+        """Returns the first rows of a converted table, each as JSON."""
+        rows: list[str] = await self._children.call(owner, _CONVERSION_TIME, "read_rows", file, count)
+        return rows
 
     def close(self) -> None:
         """Ends the converting processes."""

@@ -126,6 +126,10 @@ class RunFiles:
             self._reading = asyncio.create_task(self._read())
         return await asyncio.shield(self._reading)
 
+    async def rows(self, file: str, count: int) -> list[str]:
+        """Returns the first rows of the converted table in a file of `reports`, each as JSON."""
+        return await self._cache.rows(file, count, self._run_id)
+
     async def _read(self) -> list[FileReport]:
         manifest = Manifest.model_validate_json(await self._store.get(self.ref))
         return await self._cache.reports(map(self._source, manifest.files), self._run_id)

@@ -11,14 +11,20 @@ from supervision.contract.team import Role
 
 
 def agent_opening(
-    role: Role, tools: list[Json], model: str, effort: Effort | None, max_turns: int, date: str
+    role: Role,
+    tools: list[Json],
+    model: str,
+    effort: Effort | None,
+    max_turns: int,
+    date: str,
+    names_items: bool = False,
 ) -> Opening:
     """Returns the part that all of a role's conversations in a run share; `tools` are the definitions of its tools.
 
     `read_output` is there from the beginning wherever tools are: were it added with the first clearing, that would
-    change the prefix that the role's worker agents share.
+    change the prefix that the role's worker agents share. Those of an agent that `names_items` say so.
     """
-    own = [*([read_output_tool()] if role.tools else []), finish_tool()]
+    own = [*([read_output_tool()] if role.tools else []), finish_tool(names_items)]
     return Opening(system=worker_system(role, max_turns, date), model=model, effort=effort, tools=[*tools, *own])
 
 

@@ -17,6 +17,7 @@ from supervision.base.prompt_marks import (
     DEADLY,
     FINDING,
     FINISH_TOOL,
+    ITEM,
     LAST_TURN_MARK,
     MISSING,
     READ_OUTPUT_TOOL,
@@ -78,12 +79,18 @@ def worker_request(
     previous: str | None = None,
     with_tools: bool = False,
     room: int = limits.PROMPT_LIST_BYTES,
+    names_items: bool = False,
 ) -> str:
     """Returns the prompt of a subtask; `feedback` says what to fix in the finding `previous`.
 
     `attachments` are texts by name, None for one that has to be read by a tool; `room` is for each list.
     """
     parts = [tag(SUBTASK, subtask.description)]
+    if subtask.item:
+        parts.append("Do it for this one item. Other agents do it for the others.")
+        parts.append(tag(ITEM, subtask.item))
+    if names_items:
+        parts.append(f"Other subtasks are made for the items that you name in the field items of {FINISH_TOOL}.")
     if findings:
         parts.append(findings_block(findings))
     if with_tools and any(finding.summarised for finding in findings):
@@ -247,7 +254,13 @@ def attachment_block(name: str, text: str | None) -> str:
 def described(subtasks: list[Subtask], room: int) -> str:
     """Returns a line for each subtask, of ids and descriptions that share `room` bytes."""
     share = room // max(1, len(subtasks))
-    return "\n".join(f"- {subtask.id} ({subtask.role}): {one_line(subtask.description, share)}" for subtask in subtasks)
+    return "\n".join(
+        f"- {subtask.id} ({subtask.role}{_each(subtask)}): {one_line(subtask.whole, share)}" for subtask in subtasks
+    )
+
+
+def _each(subtask: Subtask) -> str:
+    return f", for each of {one_line(subtask.for_each, limits.LINE_BYTES)}" if subtask.for_each else ""
 
 
 def gap_blocks(name: str, gaps: list[Gap], room: int = limits.PROMPT_LIST_BYTES) -> list[str]:

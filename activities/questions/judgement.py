@@ -219,6 +219,8 @@ def review_request(
     `room` is for each list.
     """
     listed = described(subtasks, room)
+    if any(subtask.for_each for subtask in subtasks):
+        listed += "\nOf the subtasks for each item some examples follow; the others were worked on alike."
     before = [
         f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.PARAGRAPH_BYTES)}" for verdict in former or []
     ]
@@ -231,7 +233,7 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     """Returns the findings that fall short, each with feedback, and the conflicts between findings."""
     plan, goal = await read_plan(desk.store, call.plan_ref), await read_text(desk.store, call.goal_ref)
     reviewed = list(dict.fromkeys(finding.subtask_id for finding in call.findings))
-    subtasks = [subtask for subtask in plan.subtasks if subtask.id in reviewed]
+    subtasks = [subtask for subtask in plan.subtasks if subtask.id in reviewed or subtask.for_each]
 
     async def within(tokens: int) -> str:
         write = partial(review_request, goal, subtasks, former=call.former, room=list_bytes(tokens))

@@ -9,6 +9,7 @@ from supervision.base.text import cut, did_you_mean, quoted
 from supervision.contract.plan import NewRole, Plan, Subtask
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard
 from supervision.planning import capabilities
+from supervision.planning.expansion import NO_DATA, Data
 from supervision.planning.new_roles import new_role_problems
 from supervision.planning.plan_graph import plan_problems
 from supervision.planning.revisions import merge, revision_problems
@@ -40,7 +41,13 @@ class PlanningTeam:
 
 
 def check_plan(
-    plan: Plan, previous: Plan | None, team: PlanningTeam, call: PlanInput, *, routed: bool = False
+    plan: Plan,
+    previous: Plan | None,
+    team: PlanningTeam,
+    call: PlanInput,
+    data: Data = NO_DATA,
+    *,
+    routed: bool = False,
 ) -> CheckedPlan:
     """Returns the plan as it will run, or all problems with it. With `previous`, `plan` is an addition to that.
 
@@ -50,7 +57,7 @@ def check_plan(
     if routed:
         given = [s.model_copy(update={"attachments": _readable(s, usable, call.attachments)}) for s in plan.subtasks]
         return CheckedPlan(plan.model_copy(update={"subtasks": given}))
-    problems = _rule_problems(plan, previous, call)
+    problems = _rule_problems(plan, previous, call, data)
     problems += new_role_problems(team.team, plan.new_roles)
     problems += _nesting_problems(plan, team.team, call.nesting_left)
     problems += _candidate_problems(plan, usable)
@@ -73,11 +80,11 @@ def _unknown_roles(plan: Plan, team: Team) -> dict[str, str]:
     return {subtask.id: subtask.role for subtask in plan.subtasks if subtask.role not in known}
 
 
-def _rule_problems(plan: Plan, previous: Plan | None, call: PlanInput) -> list[str]:
+def _rule_problems(plan: Plan, previous: Plan | None, call: PlanInput, data: Data) -> list[str]:
     attachments = [attachment.name for attachment in call.attachments]
     if previous is None:
-        return plan_problems(plan, call.max_subtasks, attachments)
-    return revision_problems(previous, plan, call.max_subtasks, _states(call), attachments)
+        return plan_problems(plan, call.max_subtasks, attachments, data)
+    return revision_problems(previous, plan, call.max_subtasks, _states(call), attachments, data)
 
 
 def _expanded(plan: Plan, previous: Plan | None, team: Team, usable: TeamCard, call: PlanInput) -> CheckedPlan:
@@ -89,10 +96,10 @@ def _expanded(plan: Plan, previous: Plan | None, team: Team, usable: TeamCard, c
     # Again: subtasks of unknown roles have gone to the generalist, which may be a team.
     problems = _nesting_problems(assigned, team, call.nesting_left)
     problems += capabilities.unreadable(assigned, usable, large)
-    if len(whole.subtasks) > call.max_subtasks:
+    if len(whole.named) > call.max_subtasks:
         problems.append(
             f"no single role has the capabilities of some subtasks: split among roles the plan has "
-            f"{len(whole.subtasks)} subtasks, at most {call.max_subtasks} are allowed"
+            f"{len(whole.named)} subtasks, at most {call.max_subtasks} are allowed"
         )
     if problems:
         return CheckedPlan(problems=problems)
@@ -106,7 +113,17 @@ def _readable(subtask: Subtask, team: TeamCard, attachments: list[AttachmentRef]
 
 
 def shortened(plan: Plan) -> Plan:
-    """Returns the plan cut to a size that fits into history; the stored plan keeps whole texts."""
+    """Returns the plan cut to a size that fits into history; the stored plan keeps whole texts.
+
+    Descriptions of items begin with the item, so that they differ when they are cut.
+    """
+    subtasks = [
+        subtask.model_copy(update={"description": cut(subtask.whole, limits.LINE_BYTES), "item": ""})
+        if subtask.item
+        else subtask
+        for subtask in plan.subtasks
+    ]
+    plan = plan.model_copy(update={"subtasks": subtasks})
     return cut_to(plan.model_copy(update={"goal": cut(plan.goal, limits.SUMMARY_BYTES)}), limits.PAYLOAD_AIM_BYTES)
 
 

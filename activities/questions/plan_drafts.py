@@ -16,6 +16,13 @@ _ESTIMATE = (
     "What its agent reads and writes in all: about 6000 for a lookup, 20000 for some documents, 60000 for a broad "
     "search. Leave it out if you cannot tell."
 )
+_FOR_EACH = (
+    "Makes one subtask of this one for each item, when there are several of a kind or their number is not known yet. "
+    'Write "files:*.pdf" for the attached files whose names fit the pattern, "rows:NAME" for the rows of an attached '
+    'table, "lines:NAME" for the lines of an attached text, or "items:t1" for the items that subtask t1, listed in '
+    "depends_on, is to find and name. The description then says what to do with one item, and estimated_tokens is that "
+    "of one. Leave it out for a single subtask."
+)
 _REASON = Annotated[str, Field(description="Why you plan it this way, in one short sentence.")]
 
 
@@ -106,6 +113,8 @@ def subtask_form(
         **({"candidate_roles": (list[names], "Other roles for these attempts.")} if len(roles) > 1 else {}),
         "estimated_tokens": (int, _ESTIMATE),
         "attachments": (list[str], "The attachments that the subtask must read, by name."),
+        "for_each": (str, _FOR_EACH),
+        "max_items": (int, "The largest number of items for which for_each makes a subtask. Leave it out for all."),
     }
     return _form("SubtaskDraft", required, optional)
 
@@ -171,5 +180,7 @@ def _subtask_of(draft: SubtaskDraft) -> Subtask:
             "weight": min(max(draft.weight, 0.0), 1.0),
             "estimated_tokens": min(max(draft.estimated_tokens, 0), limits.MAX_BUDGET_TOKENS),
             "reasoning": cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
+            "for_each": (draft.for_each or "").strip() or None,
+            "item": "",
         }
     )

@@ -5,6 +5,7 @@ import asyncio
 from activities.contracts.planning_contracts import PlanInput, PlanReply
 from activities.contracts.run_contracts import AttachmentRef
 from activities.model.journalled_call import Answered, CallName, CallOptions
+from activities.questions.items import named_data
 from activities.questions.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
 from activities.questions.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
 from activities.questions.planning_prompts import (
@@ -22,6 +23,7 @@ from supervision.contract.plan import Plan
 from supervision.contract.strategy import STRATEGIES
 from supervision.contract.usage import Usage
 from supervision.grounding.support import Source, unsupported_texts
+from supervision.planning.expansion import NO_DATA
 
 _ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough for the columns of a table, or a title
 
@@ -46,7 +48,9 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
     if reading.plan is not None:
         card = await desk.teams.card(call.team_ref, call.model)
         team = PlanningTeam(loaded.team, card, {tool.name for tool in tools if tool.reads_attachments})
-        checked = check_plan(reading.plan, previous, team, call, routed=reading.routed)
+        planned = reading.plan.subtasks
+        data = await named_data(desk.store, desk.teams, call) if any(s.for_each for s in planned) else NO_DATA
+        checked = check_plan(reading.plan, previous, team, call, data, routed=reading.routed)
         await _accept(desk, call, reply, checked, context.goal)
     return reply
 

@@ -171,7 +171,7 @@ ROUTE_WORDS = "Choose the role."
 
 def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_LIST_BYTES) -> str:
     """Returns the plan so far with the outcome of each subtask; `room` is for all descriptions, and all outcomes."""
-    notes = {note.subtask_id: note for note in done}
+    notes, previous = {note.subtask_id: note for note in done}, previous.folded()
     share = min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, room // max(1, len(previous.subtasks))))
     replaced = replacements(previous.subtasks)
     listed = [

@@ -304,7 +304,7 @@ class _Synthesis:
         The goal and the plan may be repeated.
         """
         call = self._call
-        given = [await read_text(self._store, call.goal_ref), *(item.description for item in self._plan.subtasks)]
+        given = [await read_text(self._store, call.goal_ref), *(item.whole for item in self._plan.subtasks)]
         settled = [f"{item.description}\n{item.resolution}" for item in call.contradictions]
 
         def look_up() -> None:
@@ -380,7 +380,7 @@ def _take_references(
 def _citable(call: SynthesisInput, plan: Plan) -> set[str]:
     """Returns the subtasks that may be cited: a draft and digests stand for findings that are not in the prompt."""
     complete = {finding.subtask_id for finding in call.findings if finding.complete}
-    planned = {subtask.id for subtask in plan.subtasks}
+    planned = {subtask.id for subtask in plan.subtasks if subtask.for_each is None}
     if call.draft_ref is None and not any(finding.role == DIGEST for finding in call.findings):
         return complete & planned
     incomplete = {finding.subtask_id for finding in call.findings if not finding.complete}

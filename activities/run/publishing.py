@@ -75,7 +75,7 @@ class PublishingActivities:
         reports = [report for part in (*stored, result) for report in part.subtasks]
         if plan_ref:
             plan = await read_plan(self._store, plan_ref)
-            planned = {subtask.id: subtask.description for subtask in plan.subtasks}
+            planned = {subtask.id: subtask.whole for subtask in plan.subtasks}
             reports = [r.model_copy(update={"description": planned.get(r.id, r.description)}) for r in reports]
         artifacts = [artifact for report in reports if report.finding for artifact in report.finding.artifacts]
         return result.model_copy(update={"subtasks": reports, "artifacts": artifacts})

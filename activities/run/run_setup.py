@@ -19,7 +19,7 @@ from activities.files.manifest import (
 from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens, tokens_of
 from activities.prompts.agent_opening import fixed_tokens
-from activities.prompts.agent_prompts import finding_block
+from activities.prompts.agent_prompts import finding_block, tag
 from activities.replies import answer_schema
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from activities.store.grants import Grants, RunGrant
@@ -28,6 +28,7 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam, team_card
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
+from supervision.base.prompt_marks import ITEM
 from supervision.base.store_keys import digest_of
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import chain_of
@@ -137,13 +138,14 @@ class RunSetupActivities:
         brief = setup.brief
         if brief is None:
             return setup.request.goal
-        description = (await read_plan(self._store, brief.plan_ref)).subtask(brief.subtask_id).description
+        subtask = (await read_plan(self._store, brief.plan_ref)).subtask(brief.subtask_id)
+        description = subtask.description
         if brief.description_ref:
             description = await read_text(self._store, brief.description_ref)
         model = (setup.request.models.supervisor or [self._facts.supervisor_model])[0]
         room = self._facts.endpoint.window(model).prompt_tokens
         findings = await read_findings(self._store, brief.dependencies, brief_tokens(room))
-        parts = [description]
+        parts = [description, *([tag(ITEM, subtask.item)] if subtask.item else [])]
         if findings:
             parts += ["Build on these findings:", *map(finding_block, findings)]
         if brief.feedback:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from activities.files.file_cache import FileReport
+from activities.files.file_cache import FileReport, document_id
 from activities.tools.files import FileData, Files, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
@@ -128,7 +128,7 @@ class Library:
                     [match],
                 )
                 for name, place, passage in rows:
-                    document = self.documents[_id_of(name)]
+                    document = self.documents[document_id(name)]
                     hits.setdefault(document.id, Hit(document, place, passage))
                     if len(hits) == limit:
                         break
@@ -145,13 +145,8 @@ def _document(report: FileReport) -> Document | None:
     if report.document is None:
         return None
     title = one_line(clean(report.document["title"]), limits.SENTENCE_BYTES)
-    document_id = _id_of(report.name)
-    return Document(document_id, title or document_id, Path(report.document["file"]))
-
-
-def _id_of(name: str) -> str:
-    """Returns a document's id: its file's name, without the ending of a plain text."""
-    return name.removesuffix(".md").removesuffix(".txt")
+    own_id = document_id(report.name)
+    return Document(own_id, title or own_id, Path(report.document["file"]))
 
 
 class DocumentTools:

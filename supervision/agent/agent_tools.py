@@ -5,11 +5,12 @@ call that brought it: `3-1` is the first tool call of a conversation's third rep
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
@@ -47,6 +48,7 @@ class Conclusion:
     outcome: Conclusive = "done"
     summary: str = ""
     unclear: bool = False
+    items: Sequence[JsonValue] = ()
 
 
 def conclude(message: str, forced: bool = False) -> Conclusion:
@@ -114,10 +116,20 @@ class FinishCall(Model):
     summary: str = Field(description="One to three sentences that can stand for the finding, with its figures.")
 
 
-def finish_tool() -> dict[str, Any]:
-    """Returns the definition of `finish` for the model."""
+class ItemsCall(FinishCall):
+    """The same of a worker agent whose finding names items, each of which gets a subtask of its own."""
+
+    items: list[str | dict[str, JsonValue]] = Field(
+        description="The items that your subtask asks for. Another agent, who does not see your finding, works on each "
+        "one, so an item says all that is needed to work on it: a short text, or an object of a few fields."
+    )
+
+
+def finish_tool(names_items: bool = False) -> dict[str, Any]:
+    """Returns the definition of `finish` for the model; with `names_items` the finding names items, too."""
     description = "Hands in your finding and ends your work. Call it alone, once you have all results."
-    return {"name": FINISH_TOOL, "description": description, "input_schema": _schema(FinishCall)}
+    schema = _schema(ItemsCall if names_items else FinishCall)
+    return {"name": FINISH_TOOL, "description": description, "input_schema": schema}
 
 
 @cache
@@ -141,6 +153,7 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
         call = FinishCall.model_validate(given)
     except ValidationError:
         return None
+    items = given.get("items")
     summary, own = call.summary.strip(), conclude(beside).text if beside else ""
     finding = call.finding.strip() or summary
     if len(own) > len(finding):
@@ -154,6 +167,7 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
         limitations=_items(call.limitations),
         outcome=call.outcome,
         summary=cut(summary or finding, limits.SUMMARY_BYTES),
+        items=[item for item in items if item] if isinstance(items, list) else [],
     )
 
 

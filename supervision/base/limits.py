@@ -15,6 +15,7 @@ ANSWER_SCHEMA_BYTES = 16 * KIB  # it is part of every prompt that asks for the a
 MAX_BUDGET_TOKENS = 10**15  # beyond, numbers no longer count exactly
 MAX_BUDGET_USD = 10.0**9  # far above any run, so a larger one is a slip
 MAX_SUBTASKS = 1000  # ~6 events a subtask keeps the root far below the server's 51,200
+ITEMS = 1000  # of all templates of a plan, by contract: as many subtasks again
 MAX_PARALLEL = 200  # children open at once; the server allows 2,000 pending
 MAX_TURNS = 200  # a worker agent that needs more is not converging
 MAX_DEPTH = 3  # levels of nested supervisors

@@ -2,6 +2,7 @@
 
 GOAL = "goal"
 SUBTASK = "subtask"
+ITEM = "item"  # what a template's subtask is for
 PLANNED = "planned"  # a subtask of the plan so far
 OUTCOME = "outcome"  # of one that has ended
 FINDING = "finding"
@@ -17,7 +18,7 @@ CHECKED = "checked"  # where code found the claims of a finding
 EXAMPLE = "example"  # a query that a tool's output shows
 
 TAGS = (
-    *(GOAL, SUBTASK, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE),
+    *(GOAL, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE),
     *(
         PLANNED,
         OUTCOME,

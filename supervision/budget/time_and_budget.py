@@ -1,6 +1,6 @@
 """What a run may still use: time until its deadline, and budget. Both can be extended while it runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from supervision.base import limits
@@ -11,6 +11,7 @@ from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import Budget, RunRequest
 from supervision.contract.status import RunLimits
 from supervision.contract.updates import NewBudget
+from supervision.contract.usage import Usage
 
 
 class TimeAndBudget:
@@ -67,6 +68,16 @@ class TimeAndBudget:
     def out_of_budget(self) -> bool:
         """True if no worker agent can be paid any more."""
         return self.ledger.exhausted
+
+    def affordable(self, tokens: int, ended: Sequence[Usage]) -> int | None:
+        """Returns how many subtasks of so many `tokens` are free, or of what the `ended` ones took in the mean.
+
+        None if that is not known, or without limit.
+        """
+        free, count = self.ledger.free, max(1, len(ended))
+        mean_usd = sum(usage.usd or 0.0 for usage in ended) / count
+        pairs = ((free.tokens, tokens or sum(usage.tokens for usage in ended) / count), (free.usd, mean_usd))
+        return min((int(have / each) for have, each in pairs if have is not None and each), default=None)
 
     def shares(self, agents: int, size: float = 1.0) -> float:
         """Returns by how many the free budget is divided now: `agents` without a grant, and the supervisor itself.

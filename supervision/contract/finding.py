@@ -53,7 +53,8 @@ class FindingRecord(Model):
 class Finding(Model):
     """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes.
 
-    `record_ref` leads to its FindingRecord. `unsupported` are the claims of its text that no tool output has.
+    `record_ref` leads to its FindingRecord, `items_ref` to the list of items that it names. `unsupported` are the
+    claims of its text that no tool output has.
     """
 
     outcome: Outcome = "done"
@@ -66,4 +67,5 @@ class Finding(Model):
     limitations: list[str] = []
     unsupported: list[str] = []
     record_ref: str = ""
+    items_ref: str = ""
     grounding: Grounding = "tools"

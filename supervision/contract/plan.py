@@ -14,6 +14,9 @@ class Subtask(Model):
     `weight`, from 0 to 1, decides which findings are kept when there is not room for all. Of several `candidates` the
     first has the `role`, the others those of `candidate_roles` and the `role` again, in turn. `estimated_tokens` (0 is
     no estimate) weighs its share of the budget. `replaces` names failed or skipped subtasks of earlier revisions.
+
+    A subtask with `for_each` is a template: `items:t1`, `rows:NAME`, `lines:NAME` or `files:*.pdf`. Once its items are
+    known, one subtask for each, of at most `max_items`, takes its place: `t2.1`, `t2.2`, ..., each with its `item`.
     """
 
     id: str
@@ -30,6 +33,26 @@ class Subtask(Model):
     timeout_seconds: float | None = None
     attachments: list[str] = []
     replaces: list[str] = []
+    for_each: str | None = None
+    max_items: int | None = None
+    item: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The description with the item."""
+        return f"{self.item}: {self.description}" if self.item else self.description
+
+    @property
+    def names_items_of(self) -> str | None:
+        """The subtask whose finding names the items; None if they come from elsewhere, or there are none."""
+        kind, _, name = (self.for_each or "").partition(":")
+        return name if kind == "items" else None
+
+
+def template_of(subtask_id: str) -> str | None:
+    """Returns the template of an item's subtask; None for a subtask that a plan names, whose id has no dot."""
+    template, dot, _ = subtask_id.partition(".")
+    return template if dot else None
 
 
 class NewRole(Model):
@@ -55,6 +78,21 @@ class Plan(Model):
     subtasks: list[Subtask] = []
     new_roles: list[NewRole] = []
     revision: int = 1
+
+    @property
+    def named(self) -> list[Subtask]:
+        """The subtasks without those of items."""
+        return [subtask for subtask in self.subtasks if template_of(subtask.id) is None]
+
+    def folded(self) -> "Plan":
+        """Returns the plan as it was named: each template in place of its items."""
+        subtasks = [
+            subtask.model_copy(
+                update={"depends_on": list(dict.fromkeys(template_of(other) or other for other in subtask.depends_on))}
+            )
+            for subtask in self.named
+        ]
+        return self.model_copy(update={"subtasks": subtasks})
 
     def subtask(self, subtask_id: str) -> Subtask:
         """Returns the subtask of that id. Raises KeyError if there is none."""

@@ -8,7 +8,7 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding
-from supervision.contract.progress import NestedRun, RunStatus
+from supervision.contract.progress import Counts, NestedRun, RunStatus
 from supervision.contract.usage import Spend, Usage
 
 SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running", "waiting"]
@@ -58,7 +58,8 @@ class SubtaskReport(Model):
     """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
 
     `model` is that of the last attempt, `replaced_by` the subtask that took its place in a later revision, `gaps` those
-    of the nested supervisor's answer, which the run lists among its own.
+    of the nested supervisor's answer, which the run lists among its own. A template has the `counts` of its items,
+    left-out ones in the total alone, and the state that they come to.
     """
 
     id: str
@@ -78,6 +79,7 @@ class SubtaskReport(Model):
     replaced_by: str | None = None
     stale: bool = False
     nested: NestedRun | None = None
+    counts: Counts | None = None
     gaps: Annotated[list[Gap], Field(exclude=True)] = []
 
 

@@ -7,6 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from supervision.base import limits
 from supervision.base.text import quoted, size
 from supervision.contract.plan import Plan, Subtask
+from supervision.planning.expansion import NO_DATA, Data, for_each_problems
 
 _MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
 _LEAST_NAMED = 2  # names, or one with a number
@@ -59,7 +60,7 @@ def _weight(word: str) -> int:
     return int(len(word) > 1)
 
 
-def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()) -> list[str]:
+def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = (), data: Data = NO_DATA) -> list[str]:
     """Returns the problems of `plan`, a sentence each; empty if it can run. Unknown roles go to the generalist."""
     if not _writable(plan):
         return ["the plan holds half of a surrogate pair: write whole characters"]
@@ -77,6 +78,7 @@ def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()
     names = set(attachments)
     for subtask in plan.subtasks:
         problems += _subtask_problems(subtask, known, names)
+        problems += for_each_problems(subtask, data)
     cycle = find_cycle(plan.subtasks)
     if cycle:
         problems.append("these subtasks depend on each other in a circle: " + " -> ".join(cycle))

@@ -6,7 +6,8 @@
 from collections.abc import Iterable, Mapping
 
 from supervision.base.text import quoted
-from supervision.contract.plan import Plan, Subtask
+from supervision.contract.plan import Plan, Subtask, template_of
+from supervision.planning.expansion import NO_DATA, Data, in_order
 from supervision.planning.plan_graph import plan_problems
 
 _NOT_STARTED = ("waiting", "skipped")
@@ -20,15 +21,19 @@ def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
     depends on the replacement; nothing else of the previous subtasks changes.
     """
     subtasks = [*previous.subtasks, *addition.subtasks]
-    replaced = replacements(subtasks)
+    replaced = _standing_in(subtasks)
     return previous.model_copy(
         update={
-            "subtasks": [
-                _rewired(subtask, replaced)
-                if states.get(subtask.id, "waiting") in _NOT_STARTED and subtask.id not in replaced
-                else subtask
-                for subtask in subtasks
-            ],
+            "subtasks": in_order(
+                [
+                    _rewired(subtask, replaced)
+                    if states.get(subtask.id, "waiting") in _NOT_STARTED
+                    and subtask.id not in replaced
+                    and template_of(subtask.id) is None  # those of items begin as soon as they are there
+                    else subtask
+                    for subtask in subtasks
+                ]
+            ),
             "new_roles": [*previous.new_roles, *addition.new_roles],
             "reasoning": addition.reasoning or previous.reasoning,
             "final_instruction": addition.final_instruction.strip() or previous.final_instruction,
@@ -46,16 +51,26 @@ def replacements(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
     return replaced
 
 
+def _standing_in(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
+    """Returns what dependents use in place of each replaced subtask: a template's items, or what replaced it whole."""
+    items = [subtask for subtask in subtasks if template_of(subtask.id)]
+    named = replacements(subtask for subtask in subtasks if not template_of(subtask.id))
+    whole = {item.id: named[template] for item in items for template in item.replaces if template in named}
+    return {**replacements(items), **named, **whole}
+
+
 def revision_problems(
     previous: Plan,
     addition: Plan,
     max_subtasks: int,
     states: Mapping[str, str],
     attachments: Iterable[str] = (),
+    data: Data = NO_DATA,
 ) -> list[str]:
     """Returns the problems of adding `addition`, a sentence each; `max_subtasks` holds for both together."""
     if not addition.subtasks:
         return ["the revision adds no subtasks"]
+    previous = previous.folded()
     known = {subtask.id for subtask in previous.subtasks}
     replaced = replacements(previous.subtasks)
     problems, accepted = [], []
@@ -70,7 +85,7 @@ def revision_problems(
             replaces = [old for old, problem in replacing.items() if not problem]
             accepted.append(subtask.model_copy(update={"replaces": replaces}))
     whole = merge(previous, addition.model_copy(update={"subtasks": accepted}), states)
-    return problems + plan_problems(whole, max_subtasks, attachments)
+    return problems + plan_problems(whole, max_subtasks, attachments, data)
 
 
 def _replacing_problem(

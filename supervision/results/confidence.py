@@ -85,7 +85,7 @@ def basis_of(
     open_points: Sequence[Gap],
 ) -> Basis:
     """Returns the basis of an answer; `reports` are the subtasks of the plan's last revision."""
-    required = [report for report in reports if importance.get(report.id) != "optional"]
+    required = [report for report in reports if importance.get(report.id) == "required"]
     optional = [report for report in reports if importance.get(report.id) == "optional"]
     cited = {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids}
     findings = {report.id: report.finding for report in reports if report.finding}
@@ -118,5 +118,8 @@ def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Uns
 
 
 def _partial(reports: Sequence[SubtaskReport]) -> int:
-    finished = [report.finding for report in reports if report.state == "completed" and report.finding is not None]
-    return sum(finding.outcome == "partial" for finding in finished)
+    completed = [report for report in reports if report.state == "completed"]
+    findings = [report.finding for report in completed if report.finding is not None]
+    templates = [report.counts for report in completed if report.counts is not None]
+    of_findings = sum(finding.outcome == "partial" for finding in findings)
+    return of_findings + sum(counts.completed < counts.total for counts in templates)

@@ -19,9 +19,9 @@ _OPEN = ("waiting", "running")
 
 
 def importance(plan: Plan) -> dict[str, Importance]:
-    """Returns the importance of the subtasks of the plan's last revision, by id."""
-    replaced = {old for subtask in plan.subtasks for old in subtask.replaces}
-    return {subtask.id: subtask.importance for subtask in plan.subtasks if subtask.id not in replaced}
+    """Returns the importance of the subtasks of the plan's last revision, by id; a template stands for its items."""
+    replaced = {old for subtask in plan.named for old in subtask.replaces}
+    return {subtask.id: subtask.importance for subtask in plan.named if subtask.id not in replaced}
 
 
 def met(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
@@ -74,6 +74,7 @@ def nothing_missing(reports: list[SubtaskReport]) -> bool:
         r.state == "completed"
         and (r.nested is None or r.nested.status == "completed")
         and (r.finding is None or r.finding.outcome == "done")
+        and (r.counts is None or r.counts.completed == r.counts.total)
         for r in reports
         if r.replaced_by is None
     )

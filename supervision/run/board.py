@@ -8,6 +8,8 @@ One instance lives in a run. Its methods are the only way a subtask changes stat
     running -> waiting                              (put back between attempts)
     completed -> waiting                            (reopened by a review; its finding is kept until a better one)
     skipped -> waiting                              (a revision gave it new dependencies)
+
+A template waits until its items are known. Then it has the state that those come to, and no part in the board's counts.
 """
 
 from bisect import bisect_left, insort
@@ -16,12 +18,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from graphlib import TopologicalSorter
 from itertools import chain, islice
+from types import MappingProxyType
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.text import cut, one_line
 from supervision.contract.finding import Finding
-from supervision.contract.plan import Plan, Subtask
+from supervision.contract.plan import Plan, Subtask, template_of
 from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
 from supervision.contract.usage import Usage
@@ -62,6 +65,7 @@ class Board:
         self._states: Counter[SubtaskState] = Counter()
         self._in_flight: Counter[str] = Counter()
         self._unfinished: dict[SubtaskState, dict[str, None]] = {"running": {}, "waiting": {}}
+        self._left_out: dict[str, str] = {}
         self.extend(plan)
 
     def extend(self, plan: Plan) -> None:
@@ -77,10 +81,14 @@ class Board:
                 )
                 self._states["waiting"] += 1
                 self._unfinished["waiting"][subtask.id] = None
+                if template := template_of(subtask.id):
+                    self._add_item(self._reports[template])
             else:
                 report.depends_on = subtask.depends_on
-            for old in subtask.replaces:
-                self._reports[old].replaced_by = subtask.id
+            if not template_of(subtask.id):
+                self._replace(subtask)
+        self._reports = {subtask.id: self._reports[subtask.id] for subtask in plan.subtasks}
+        self._templates = [subtask.id for subtask in plan.subtasks if subtask.for_each]
         self._order = [subtask.id for subtask in plan.subtasks]
         self._place = {subtask_id: place for place, subtask_id in enumerate(self._order)}
         self._dependents: dict[str, list[str]] = {}
@@ -95,6 +103,41 @@ class Board:
             report = self._reports[subtask_id]
             if report.state == "skipped" and not (self._is_due(report) and not self._has_ground(report)):
                 self._move(report.id, "waiting").error = None
+
+    def _add_item(self, template: SubtaskReport) -> None:
+        if template.counts is None:
+            template.counts, template.state = Counts(), "running"
+            self._states["waiting"] -= 1
+            del self._unfinished["waiting"][template.id]
+        template.counts.total += 1
+        template.counts.waiting += 1
+
+    def _replace(self, subtask: Subtask) -> None:
+        for report in self._reports.values() if subtask.replaces else ():
+            if (template_of(report.id) or report.id) in subtask.replaces:
+                report.replaced_by = subtask.id
+
+    def leave_out(self, template: str, items: int, why: str) -> None:
+        """Adds items of a template that get no subtask."""
+        counts = self._reports[template].counts
+        if counts is not None and items:
+            counts.total += items
+            self._left_out[template] = f"{items} of them were left out, because {why}"
+
+    def expandable(self) -> list[str]:
+        """Returns the templates whose items can be known: their dependencies have ended, one with success."""
+        waiting = [r for r in map(self._reports.__getitem__, self._templates) if r.state == "waiting"]
+        return [report.id for report in waiting if self._is_due(report) and self._has_ground(report)]
+
+    def names_items(self, subtask_id: str) -> bool:
+        """True if the finding of a subtask is to name items."""
+        own = template_of(subtask_id) or subtask_id
+        return any(self._subtasks[template].names_items_of == own for template in self._templates)
+
+    @property
+    def items(self) -> int:
+        """How many subtasks of items there are."""
+        return sum(template_of(subtask_id) is not None for subtask_id in self._reports)
 
     def __contains__(self, subtask_id: object) -> bool:
         return subtask_id in self._reports
@@ -112,7 +155,7 @@ class Board:
 
     def counts(self) -> Counts:
         """Returns how many subtasks stand in each state."""
-        return Counts.model_validate({"total": len(self._reports), **self._states})
+        return Counts.model_validate({"total": self._states.total(), **self._states})
 
     def ready(self) -> Iterator[str]:
         """Yields the ids whose dependencies have ended, one with success, in the order of the plan."""
@@ -141,12 +184,14 @@ class Board:
         """Lists a subtask among those that are ready, or blocked, or neither."""
         report, place = self._reports[subtask_id], self._place[subtask_id]
         is_due = report.state == "waiting" and self._is_due(report)
-        _keep(self._ready, place, is_due and self._has_ground(report))
+        _keep(self._ready, place, is_due and self._has_ground(report) and not self._subtasks[subtask_id].for_each)
         _keep(self._blocked, place, is_due and not self._has_ground(report))
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
-        """Returns the dependencies of a subtask that did not succeed."""
-        return [gap_of(self._reports[d]) for d in self._reports[subtask_id].depends_on if not self._completed(d)]
+        """Returns the dependencies of a subtask that did not succeed, those that are items in one."""
+        ids = dict.fromkeys(template_of(d) or d for d in self._reports[subtask_id].depends_on)
+        missing = (self._reports[d] for d in ids if _is_missing(self._reports[d]))
+        return [gap_of(report, self._reports, self._left_out) for report in missing]
 
     def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
         """Returns the dependencies of a subtask that succeeded."""
@@ -207,7 +252,7 @@ class Board:
         stale = {
             report.id: of
             for report in self._reports.values()
-            if report.state == "completed" and (of := [d for d in report.depends_on if d in changed])
+            if report.finding and report.state == "completed" and (of := [d for d in report.depends_on if d in changed])
         }
         for subtask_id in stale:
             self._reports[subtask_id].stale = True
@@ -230,6 +275,8 @@ class Board:
         `error` is the reason for these and for those that were stopped before without one.
         """
         for report in self._reports.values():
+            if report.counts is not None:  # its items are closed one by one
+                continue
             if report.state in ("waiting", "running"):
                 if report.finding is not None:
                     self.keep(report.id)
@@ -257,6 +304,8 @@ class Board:
                 del self._unfinished[before][subtask_id]
             if state in self._unfinished:
                 self._unfinished[state][subtask_id] = None
+            if template := template_of(subtask_id):
+                _count_item(self._reports[template], before, state)
             for changed in (subtask_id, *self._dependents.get(subtask_id, ())):
                 self._sort_in(changed)
         return report
@@ -269,7 +318,7 @@ class Board:
 
     def gaps(self) -> list[Gap]:
         """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced."""
-        return gaps_of(self._reports)
+        return gaps_of(self._reports, self._left_out)
 
     def current(self) -> list[SubtaskReport]:
         """Returns the subtasks of the last revision: without those that were replaced."""
@@ -277,7 +326,7 @@ class Board:
 
     def running(self) -> list[str]:
         """Returns the ids of the subtasks that are worked on."""
-        return [report.id for report in self._reports.values() if report.state == "running"]
+        return list(self._unfinished["running"])
 
     def in_flight(self) -> dict[str, int]:
         """Returns how many subtasks of each role are running."""
@@ -310,16 +359,38 @@ def _capped(error: Problem) -> Problem:
 _REASON_BYTES = 600
 
 
-def gaps_of(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
+_ITEMS_NAMED = 20  # of those that are missing
+
+
+def _count_item(template: SubtaskReport, before: SubtaskState, state: SubtaskState) -> None:
+    """Counts the change of an item's state for its template."""
+    counts = template.counts
+    assert counts is not None
+    setattr(counts, before, getattr(counts, before) - 1)
+    setattr(counts, state, getattr(counts, state) + 1)
+    ended = "completed" if counts.completed else state
+    template.state = "running" if counts.waiting or counts.running else ended
+
+
+def _is_missing(report: SubtaskReport) -> bool:
+    if report.counts is not None:
+        return report.counts.completed < report.counts.total
+    return report.state != "completed"
+
+
+def gaps_of(reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str] = MappingProxyType({})) -> list[Gap]:
     """Returns the gaps of subtasks by id, none where a completed subtask replaced the missing one.
+
+    Those of a template's items are one; `left_out` says of which templates not every item got a subtask.
 
     GAPS_SHOWN of nested runs are listed one by one; the others are one gap for each run, with their number.
     """
     own: list[Gap] = []
     below: list[Gap] = []
     for report in reports.values():
-        if report.state != "completed":
-            own += [] if _replaced_well(report, reports) else [gap_of(report)]
+        if _is_missing(report):
+            if not template_of(report.id) and not _replaced_well(report, reports):
+                own.append(gap_of(report, reports, left_out))
         elif len(below) + len(report.gaps) <= limits.GAPS_SHOWN:
             below += [gap.model_copy(update={"subtask_id": f"{report.id}/{gap.subtask_id}"}) for gap in report.gaps]
         elif report.gaps:
@@ -331,14 +402,23 @@ def _replaced_well(report: SubtaskReport, reports: Mapping[str, SubtaskReport]) 
     """True if the subtask that replaced this one, or that one's replacement, completed."""
     while report.replaced_by is not None:
         report = reports[report.replaced_by]
-    return report.state == "completed"
+    return not _is_missing(report)
 
 
-def gap_of(report: SubtaskReport) -> Gap:
-    """Returns what is missing with a subtask that did not complete."""
+def gap_of(
+    report: SubtaskReport,
+    reports: Mapping[str, SubtaskReport] = MappingProxyType({}),
+    left_out: Mapping[str, str] = MappingProxyType({}),
+) -> Gap:
+    """Returns what is missing with a subtask, or with items of a template, that did not complete."""
     error = report.error
     reason = f"it is {report.state}"
-    if error is not None:
+    if (counts := report.counts) is not None:
+        items = [r.id for r in reports.values() if template_of(r.id) == report.id and r.state != "completed"]
+        named = ": " + ", ".join(items[:_ITEMS_NAMED]) + (", ..." if len(items) > _ITEMS_NAMED else "") if items else ""
+        reason = f"{counts.total - counts.completed} of {counts.total} items{named}"
+        reason += f"; {left_out[report.id]}" if report.id in left_out else ""
+    elif error is not None:
         cause = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
         reason = cut(f"{report.state}: {cause}", _REASON_BYTES)
     description = one_line(report.description, limits.SENTENCE_BYTES)

@@ -118,6 +118,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("plan_accepted", "subtasks revision strategy reasoning estimated_tokens", _accepted, "good"),
     _R("plan_rejected", "attempt problems", "the plan can't run: {problems}", "bad"),
     _R("role_unknown", "role by", "the team has no role {role}: {by} does it", "bad"),
+    _R("items_planned", "items found revision", "a subtask for {items} of {found:item}", "good"),
     _R("nothing_to_add", "revision", "the plan needs nothing more", "faint"),
     # Subtasks. `head` is where the attempt's conversation can be read, `trace_ref` a nested run's trace.
     _R("subtask_started", "attempt role reasoning?", _started),

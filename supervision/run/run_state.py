@@ -13,7 +13,7 @@ from supervision.budget.ledger import Spending
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef
-from supervision.contract.plan import Plan
+from supervision.contract.plan import Plan, template_of
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction, Gap, Problem, RunResult, SubtaskReport, Timing
@@ -252,9 +252,8 @@ class RunState:
         error = f"{self.error.type}: {self.error.message}" if self.error else None
         last = f"last event: {self.trace.last_line}" if self.trace.last_line else None
         notes = [note for note in (self.model_notice, revised, *self.waits.notes(), last, error) if note]
-        return markdown(
-            self.request.goal, self.phase, self.flags, self.board.counts(), self.board.reports(), self.usage, notes
-        )
+        named = [report for report in self.board.reports() if template_of(report.id) is None]
+        return markdown(self.request.goal, self.phase, self.flags, self.board.counts(), named, self.usage, notes)
 
     def result(self) -> RunResult:
         """Returns the result so far; final once the phase is `done`."""

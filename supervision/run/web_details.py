@@ -64,6 +64,8 @@ def breaker_note(card: Mapping[str, JsonValue]) -> str:
 
 def _row(report: SubtaskReport) -> str:
     state = _MARKS[report.state]
+    if report.counts:
+        state += f" {report.counts.completed}/{report.counts.total}"
     if report.attempts > 1:
         state += f" (attempt {report.attempts})"
     if report.replaced_by:

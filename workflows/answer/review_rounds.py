@@ -1,10 +1,13 @@
 """Review: findings are held against the goal, what falls short is done again, conflicts go to a judge."""
 
+from collections import Counter
+
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply, Verdict
-    from supervision.contract.result import Contradiction
+    from supervision.contract.plan import template_of
+    from supervision.contract.result import Contradiction, SubtaskReport
     from supervision.run.events import reviewed
     from workflows.answer.drafts import Drafts
     from workflows.calls.asking import ask_or_warn
@@ -15,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.subtasks.dispatch import Dispatch
 
 WARM_REVIEWS = 2  # rounds of review in which a finding is corrected in its own conversation; then a fresh eye helps
+_ITEMS_REVIEWED = 3  # of a template: they show whether its description is any good
 _JUDGED_CONFLICTS = 5  # conflicts settled one by one; more than that are listed as found
 
 
@@ -94,7 +98,7 @@ async def _redo(
 async def _review(context: RunContext, number: int, former: list[Verdict]) -> ReviewReply | None:
     """Returns one round's verdicts; None, with a warning, if there could be none."""
     state = context.state
-    findings = as_refs([report for report in state.board.usable() if report.state == "completed"], state.board)
+    findings = as_refs(_reviewable(state.board.usable()), state.board)
     if not findings:
         return None
     call = ReviewInput(**context.call_fields, round=number, findings=findings, former=former)
@@ -104,6 +108,17 @@ async def _review(context: RunContext, number: int, former: list[Verdict]) -> Re
         state.warn(f"a review could not be read: {reply.problem}")
         return None
     return reply
+
+
+def _reviewable(usable: list[SubtaskReport]) -> list[SubtaskReport]:
+    """Returns the completed subtasks; of a template's items the first ones, for very many fit into no prompt."""
+    of_template, chosen = Counter[str](), []
+    for report in usable:
+        template = template_of(report.id)
+        if report.state == "completed" and (template is None or of_template[template] < _ITEMS_REVIEWED):
+            chosen.append(report)
+            of_template[template or ""] += 1
+    return chosen
 
 
 async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction], known: set[frozenset[str]]) -> None:

@@ -9,6 +9,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.text import cut, one_line
     from supervision.budget.amount import call_estimate
+    from supervision.contract.plan import template_of
     from supervision.contract.result import Gap, SubtaskReport
     from supervision.run.board import Board
 
@@ -52,7 +53,7 @@ def estimate(findings: list[DependencyRef], setup: RunSetup) -> int:
 
 def notes(board: Board) -> list[WorkNote]:
     """Returns one note a subtask for the planner, within one payload however many there are."""
-    reports = board.reports()
+    reports = [report for report in board.reports() if template_of(report.id) is None]
     room = max(limits.NOTE_LEAST_BYTES, limits.NOTES_BYTES // max(1, len(reports)))
     return [
         WorkNote(
@@ -63,6 +64,8 @@ def notes(board: Board) -> list[WorkNote]:
 
 
 def _note_text(report: SubtaskReport) -> str:
+    if report.counts:
+        return f"{report.counts.completed} of {report.counts.total} items completed"
     if report.error:
         tries = f" (after {report.attempts} attempts)" if report.attempts > 1 else ""
         return f"{report.error.type}: {report.error.message}{tries}"

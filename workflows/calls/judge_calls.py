@@ -81,7 +81,7 @@ async def refine(
     `conversation` is the head of the attempt's: it shows what was tried.
     """
     call = RefineInput(
-        **context.call_fields,
+        **{**context.call_fields, "plan_ref": context.described_in[subtask_id]},
         team_ref=context.team_ref,
         subtask_id=subtask_id,
         description_ref=description_ref,

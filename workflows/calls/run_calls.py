@@ -8,6 +8,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
+    from activities.contracts.planning_contracts import ExpandInput, ExpandReply
     from activities.contracts.run_contracts import (
         AdoptInput,
         AdoptReply,
@@ -20,6 +21,7 @@ with workflow.unsafe.imports_passed_through():
         RunSetup,
         SetupInput,
     )
+    from activities.questions.items import Expansions
     from activities.run.lookups import Lookups
     from activities.run.publishing import PublishingActivities
     from activities.run.run_setup import RunSetupActivities
@@ -43,6 +45,12 @@ async def prepare_run(payload: SetupInput) -> RunSetup:
     """Fixes team, references and process facts for the run."""
     timeout = limits.FILES_TIMEOUT if payload.request.attachments else limits.SETUP_TIMEOUT
     return await _with_store(RunSetupActivities.prepare_run, timeout, "prepare the run", payload)
+
+
+async def expand_plan(payload: ExpandInput) -> ExpandReply:
+    """Reads the items of a template and makes the next revision of the plan."""
+    summary = f"the items of {payload.template}"
+    return await _with_store(Expansions.expand_plan, limits.FILES_TIMEOUT, summary, payload)
 
 
 async def adopt_finding(payload: AdoptInput) -> AdoptReply:

@@ -1,6 +1,7 @@
 """Getting a plan: the first, the next step, a revision. A plan that cannot run goes back at most twice."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 
 from temporalio import workflow
@@ -17,11 +18,15 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.events import plan_accepted
     from workflows.calls.asking import ask
     from workflows.calls.finding_refs import notes
+    from workflows.plan.items import expand
     from workflows.run_context import BackgroundTask, RunContext
 
 
 class Replanning(BackgroundTask):
-    """Makes at most `replans` revisions of the plan: for work that failed, and for what a review finds missing."""
+    """Makes revisions of the plan: with the items of templates, and at most `replans` others.
+
+    These are for work that failed, and for what a review finds missing.
+    """
 
     def __init__(self, context: RunContext, replans: int) -> None:
         super().__init__()
@@ -36,12 +41,13 @@ class Replanning(BackgroundTask):
     @property
     def _possible(self) -> bool:
         state = self._context.state
-        room = len(state.plan.subtasks) < state.request.max_subtasks
+        room = len(state.plan.named) < state.request.max_subtasks
         budget = state.time_and_budget
         return bool(self._left and room and budget.time_left and not budget.out_of_budget)
 
     def _is_due(self) -> bool:
-        return self._possible and not self._considered.issuperset(self._lost())
+        expandable = bool(self._context.state.board.expandable())
+        return expandable or (self._possible and not self._considered.issuperset(self._lost()))
 
     def _lost(self) -> list[str]:
         """Returns the subtasks that failed for good, if the answer or the success rule cannot do without them."""
@@ -51,11 +57,18 @@ class Replanning(BackgroundTask):
         return [
             report.id
             for report in state.board.current()
-            if report.state in ("failed", "skipped") and (levels[report.id] == "required" or not in_reach)
+            if report.id in levels
+            and report.state in ("failed", "skipped")
+            and (levels[report.id] == "required" or not in_reach)
         ]
 
     async def _work(self) -> None:
-        await self._replan([])
+        # One revision at a time: each is made of the plan as it stood when its work began.
+        if not (templates := self._context.state.board.expandable()):
+            await self._replan([])
+            return
+        with contextlib.suppress(asyncio.CancelledError):
+            await expand(self._context, templates[0])
 
     async def _replan(self, missing: list[str]) -> bool:
         self._left -= 1
@@ -137,10 +150,9 @@ def _adopt(context: RunContext, reply: PlanReply) -> None:
     if reply.plan is None or reply.plan_ref is None:
         state.trace.note("nothing_to_add", revision=state.plan.revision)
         return
-    context.plan_ref = reply.plan_ref
     if reply.team is not None and reply.team_ref is not None:
         context.team, context.team_ref = reply.team, reply.team_ref
-    state.adopt(reply.plan)
+    context.adopt(reply.plan, reply.plan_ref)
     generalist = context.team.generalist
     for subtask_id, role in reply.unknown_roles.items():
         state.warn(f"the team has no role {quoted(role)}: {generalist} does {subtask_id}")

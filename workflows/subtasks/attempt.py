@@ -262,7 +262,7 @@ class _Attempt:
         wanted = set(board.subtask(self.subtask_id).attachments)
         return SubtaskBrief(
             goal_ref=context.setup.goal_ref,
-            plan_ref=context.plan_ref,
+            plan_ref=context.described_in[self.subtask_id],
             subtask_id=self.subtask_id,
             dependencies=as_refs(board.completed_for(self.subtask_id), board),
             missing=shown(board.missing_for(self.subtask_id)),
@@ -270,6 +270,7 @@ class _Attempt:
             description_ref=assignment.description_ref,
             feedback=assignment.feedback,
             previous_ref=assignment.previous.text_ref if assignment.previous else None,
+            names_items=board.names_items(self.subtask_id),
         )
 
     def _agent_input(self, candidate: int, funding: _Funding, progress: LoopProgress, model: str) -> WorkerAgentInput:
