@@ -120,9 +120,10 @@ def _plan_rows(plan: Plan) -> Iterator[RenderableType]:
         yield "no subtasks: the planner answered the goal itself"
     elif not plan.subtasks:
         yield "there is no plan yet"
-    for subtask in plan.subtasks:
+    for subtask in plan.folded().subtasks:
         after = f", after {', '.join(subtask.depends_on)}" if subtask.depends_on else ""
-        yield f"{subtask.id}  ({subtask.role}, {subtask.importance}{after})"
+        each = f", for each of {subtask.for_each}" if subtask.for_each else ""
+        yield safe_line(f"{subtask.id}  ({subtask.role}, {subtask.importance}{after}{each})", limits.DESCRIPTION_CHARS)
         yield indented(safe_line(subtask.description, limits.DESCRIPTION_CHARS), 4)
 
 

@@ -18,6 +18,7 @@ from console.terminal import safe_line, wrapped
 from console.view.event_lines import Line, now_line
 from supervision.base import limits
 from supervision.base.text import money
+from supervision.contract.plan import folded, template_of
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status
 from supervision.contract.usage import Spend
@@ -142,21 +143,23 @@ def tree_rows(
     above: str = "",
     depth: int = 0,
 ) -> list[TreeRow]:
-    """Returns every subtask once, each under the last of its dependencies, siblings in the order of the plan.
+    """Returns every subtask but those of items, each under the last of its dependencies, siblings as planned.
 
     The subtasks of `nested` runs, by workflow id, stand under the subtask that theirs works on.
     """
+    reports = [report for report in reports if template_of(report.id) is None]
     known = {report.id for report in reports}
     children: dict[str | None, list[SubtaskReport]] = {}
     for report in reports:
-        dependencies = [d for d in report.depends_on if d in known and d != report.id]
+        dependencies = [d for d in folded(report.depends_on) if d in known and d != report.id]
         children.setdefault(dependencies[-1] if dependencies else None, []).append(report)
     tree: list[TreeRow] = []
     pending = [(report, depth) for report in reversed(children.get(None, []))]
     while pending:
         report, level = pending.pop()
         path = f"{above}{report.id}"
-        tree.append(TreeRow(report, level, report.depends_on if len(report.depends_on) > 1 else [], path))
+        after = folded(report.depends_on)
+        tree.append(TreeRow(report, level, after if len(after) > 1 else [], path))
         if nested and (below := nested.get(report.workflow_id or "")):
             tree += tree_rows(list(below.values()), nested, f"{path}/", level + 1)
         pending += [(child, level + 1) for child in reversed(children.pop(report.id, []))]
@@ -226,7 +229,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
         table.add_row(
             name,
             Text(safe_line(report.role, 40)),
-            Text(f"turn {turn}" if turn else "", style="dim"),
+            Text(_items(report) or (f"turn {turn}" if turn else ""), style="dim"),
             Text(_elapsed(report), style="dim"),
             Text(_description(row), style="" if report.state in ("running", "failed") else "dim"),
         )
@@ -235,6 +238,11 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
             tails -= 1
             table.add_row("", "", "", "", Text(_tail(call, max(20, width // 2)), style="italic dim"))
     return table
+
+
+def _items(report: SubtaskReport) -> str:
+    """Returns how many of a template's items are completed; empty for other subtasks."""
+    return f"{report.counts.completed}/{report.counts.total}" if report.counts else ""
 
 
 def _description(row: TreeRow) -> str:

@@ -1,5 +1,6 @@
 """The plan, as the planner returns it and query `plan` shows it."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from supervision.contract.base import Model
@@ -55,6 +56,11 @@ def template_of(subtask_id: str) -> str | None:
     return template if dot else None
 
 
+def folded(subtask_ids: Iterable[str]) -> list[str]:
+    """Returns the ids, those of items as their templates, each once."""
+    return list(dict.fromkeys(template_of(subtask_id) or subtask_id for subtask_id in subtask_ids))
+
+
 class NewRole(Model):
     """A role that the plan defines, with tools out of the team's toolbox."""
 
@@ -86,12 +92,7 @@ class Plan(Model):
 
     def folded(self) -> "Plan":
         """Returns the plan as it was named: each template in place of its items."""
-        subtasks = [
-            subtask.model_copy(
-                update={"depends_on": list(dict.fromkeys(template_of(other) or other for other in subtask.depends_on))}
-            )
-            for subtask in self.named
-        ]
+        subtasks = [subtask.model_copy(update={"depends_on": folded(subtask.depends_on)}) for subtask in self.named]
         return self.model_copy(update={"subtasks": subtasks})
 
     def subtask(self, subtask_id: str) -> Subtask:

@@ -24,7 +24,7 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.text import cut, one_line
 from supervision.contract.finding import Finding
-from supervision.contract.plan import Plan, Subtask, template_of
+from supervision.contract.plan import Plan, Subtask, folded, template_of
 from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
 from supervision.contract.usage import Usage
@@ -169,7 +169,7 @@ class Board:
         skipped: list[str] = []
         while self._blocked:
             report = self._end(self._order[self._blocked[0]], "skipped")
-            message = "none of its dependencies succeeded: " + ", ".join(report.depends_on)
+            message = "none of its dependencies succeeded: " + ", ".join(folded(report.depends_on))
             report.error = _capped(Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message))
             skipped.append(report.id)
         return skipped
@@ -189,8 +189,8 @@ class Board:
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
         """Returns the dependencies of a subtask that did not succeed, those that are items in one."""
-        ids = dict.fromkeys(template_of(d) or d for d in self._reports[subtask_id].depends_on)
-        missing = (self._reports[d] for d in ids if _is_missing(self._reports[d]))
+        dependencies = (self._reports[d] for d in folded(self._reports[subtask_id].depends_on))
+        missing = [report for report in dependencies if _is_missing(report)]
         return [gap_of(report, self._reports, self._left_out) for report in missing]
 
     def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
@@ -262,12 +262,20 @@ class Board:
         """Ends a subtask that failed for good; `finding` is what it had."""
         report = self._end(subtask_id, "failed")
         report.error, report.finding = _capped(error), finding
+        self._explain(report)
 
     def cancel(self, subtask_id: str, error: Problem | None, finding: Finding | None = None) -> None:
         """Ends a subtask that was stopped; `finding` is what it had. Without an `error`, `close` gives the reason."""
         report = self._end(subtask_id, "cancelled")
         report.error = _capped(error) if error else None
         report.finding = finding
+        self._explain(report)
+
+    def _explain(self, report: SubtaskReport) -> None:
+        """Gives a template of which no item completed the reason why the last one did not."""
+        template = self._reports.get(template_of(report.id) or "")
+        if template is not None and template.state not in ("running", "completed"):
+            template.error = report.error
 
     def close(self, error: Problem) -> None:
         """Stops every subtask that has not ended, but one that was reopened keeps the finding it had.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from supervision.base.text import money, one_line
+from supervision.contract.plan import folded
 from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Flags
@@ -72,7 +73,7 @@ def _row(report: SubtaskReport) -> str:
         state += f", replaced by {report.replaced_by}"
     text = report.error.message if report.error else report.description
     turns = str(report.turns or "")
-    cells = [report.id, report.role, state, ", ".join(report.depends_on), turns, text]
+    cells = [report.id, report.role, state, ", ".join(folded(report.depends_on)), turns, text]
     return "| " + " | ".join(_literal(cell, _CELL_BYTES) for cell in cells) + " |"
 
 

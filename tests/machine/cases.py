@@ -153,6 +153,7 @@ def case(seed: int) -> Case:
         "max_replans": dice.choice([0, 0, 1, 2]),
         "success": dice.choice(["any", "any", "any", "all", "1/2"]),
         "incremental_synthesis": dice.choice([0, 0, 0, 2, 3]),
+        "attachments": [{"name": "trees", "text": "elm\noak"}],
         "models": {"workers": [f"w-{seed}"], "supervisor": [f"s-{seed}"]},
     }
     if dice.random() < 0.15:
@@ -208,11 +209,13 @@ def graph(seed: int, shape: Shape, path: str, team: str, levels: int) -> list[di
         role = dice.choices(roles, [shape.weight if role in TEAMS else 3 for role in roles])[0]
         earlier = [item["id"] for item in planned]
         after = dice.sample(earlier, min(len(earlier), dice.choice([0, 0, 1, 1, 2, 3])))
+        each = dice.random() < 0.15 and role not in TEAMS and not path
         planned.append(
             item(
                 f"t{number}-{role}",
                 role,
                 after,
+                **({"for_each": f"items:{after[0]}" if after else "lines:trees"} if each else {}),
                 importance=dice.choice(["required", "required", "optional"]),
                 candidates=1 if role in TEAMS else dice.choice([1] * 9 + [2]),
             )

@@ -114,7 +114,8 @@ class ModelReplies:
         if step.number == 1 and dice.random() < 0.25:
             return _use("lookup", {"query": "pears"})
         if dice.random() < 0.5:
-            return _use("finish", {"outcome": "done", "summary": told, "finding": told, "confidence": 0.8})
+            done = {"outcome": "done", "summary": told, "finding": told, "confidence": 0.8}
+            return _use("finish", {**done, "items": ["elm", {"tree": "oak"}]})
         return [text_block(f"{told}\n\nConfidence: 0.8\nLimitations: none")], "end_turn"
 
     # --- supervisors ------------------------------------------------------------------------------
