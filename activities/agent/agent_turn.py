@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pydantic_core import to_json
 from temporalio import activity
 
 from activities.contracts.run_contracts import SubtaskBrief
@@ -229,7 +228,7 @@ class AgentTurnActivities:
             **record.model_dump(exclude={"checked", "evidence"}),
             artifacts=grounds.artifacts[:SOURCES],
             text_ref=await store.put_output(run_id, data),
-            items_ref=await store.put_output(run_id, to_json(conclusion.items)) if conclusion.items else "",
+            items_ref=await store.put_output(run_id, json.dumps(conclusion.items).encode()) if conclusion.items else "",
             text_bytes=len(data),
             record_ref=await store.put_output(run_id, record.model_dump_json().encode()),
         )

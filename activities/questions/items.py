@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-from pydantic_core import from_json
 from temporalio import activity
 
 from activities.contracts.planning_contracts import ExpandInput, ExpandReply, PlanInput
@@ -107,7 +106,7 @@ class Expansions:
             rows, count = await data.rows(name, call.room)
             return [item_text(row) for row in rows], count
         if kind == "items":
-            found = [item for text in await read_texts(self._store, call.named_ref) for item in from_json(text)]
+            found = [item for text in await read_texts(self._store, call.named_ref) for item in json.loads(text)]
         else:
             found = await (data.lines(name) if kind == "lines" else data.files(name))
         return [item_text(item) for item in found], len(found)

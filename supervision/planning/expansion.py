@@ -64,7 +64,7 @@ def matching(names: Iterable[str], pattern: str) -> list[str]:
 def item_text(item: JsonValue) -> str:
     """Returns an item as its subtask shows it."""
     text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
-    return cut(text.strip(), ITEM_BYTES)
+    return cut(text.encode("utf-8", "replace").decode().strip(), ITEM_BYTES)
 
 
 def room_for(template: Subtask, others: int, affordable: int | None) -> Room:

@@ -1,0 +1,205 @@
+"""Templates and their items: which are refused, how many there is room for, and the revision that has them."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import permutations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.contract.finding import Finding
+from supervision.contract.plan import Plan, Subtask, folded, template_of
+from supervision.contract.result import Problem
+from supervision.planning.expansion import ITEM_BYTES, Data, expanded, for_each_problems, item_text, items_of, room_for
+from supervision.planning.plan_graph import find_cycle, plan_problems
+from supervision.planning.revisions import merge, revision_problems
+from supervision.results.success_rule import importance, nothing_missing
+from supervision.run.board import Board
+
+SOURCES = ["items:t1", "rows:orders", "lines:trees", "files:*.pdf"]
+DATA = Data(rows=["orders"], lines=["trees"], files=["a.pdf", "B.PDF", "c.txt"])
+NO = Problem(type=ErrorKind.TURN_LIMIT, message="no finding")
+
+
+def subtask(subtask_id: str, *after: str, **more: object) -> Subtask:
+    description = f"Find out about part {subtask_id} of garden 1"
+    return Subtask.model_validate({"id": subtask_id, "description": description, "depends_on": after, **more})
+
+
+def board_of(plan: Plan) -> Board:
+    return Board(plan, lambda: datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def worked(board: Board, subtask_id: str, *, well: bool = True) -> None:
+    board.begin(subtask_id, "hand")
+    if well:
+        board.complete(subtask_id, Finding(summary="found", text_ref="ref"))
+    else:
+        board.fail(subtask_id, NO)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    """A plan that can run, with at least one template."""
+    subtasks = [subtask("t1")]
+    for number in range(2, draw(st.integers(3, 7))):
+        earlier = [other.id for other in subtasks]
+        after = {"t1", *draw(st.lists(st.sampled_from(earlier), max_size=3))} if draw(st.booleans()) else {"t1"}
+        source = draw(st.sampled_from([None, *SOURCES])) if number > 2 else "items:t1"
+        subtasks.append(subtask(f"t{number}", *sorted(after), for_each=source))
+    return Plan(subtasks=subtasks)
+
+
+def templates(plan: Plan) -> Iterator[Subtask]:
+    return (planned for planned in plan.subtasks if planned.for_each)
+
+
+@given(plans(), st.integers(1, 9))
+def test_a_revision_with_items_is_the_old_plan_with_the_items_in_place_of_their_template(plan: Plan, n: int) -> None:
+    assert plan_problems(plan, 12, data=DATA) == []
+    for template in templates(plan):
+        items = items_of(plan.subtask(template.id), [f"item {number}" for number in range(n)])
+        after = expanded(plan, items)
+        ids = [f"{template.id}.{number}" for number in range(1, n + 1)]
+        assert [item.id for item in items] == ids
+        assert (after.folded().subtasks, after.revision) == (plan.folded().subtasks, plan.revision + 1)
+        assert find_cycle(after.subtasks) == []
+        for planned in after.subtasks:
+            assert template.id not in planned.depends_on
+            assert set(ids) <= set(planned.depends_on) or not set(ids) & set(planned.depends_on)
+        assert [item.item for item in items] == [f"item {number}" for number in range(n)]
+        plan = after
+
+
+@given(plans())
+def test_the_order_in_which_templates_are_expanded_makes_no_difference(plan: Plan) -> None:
+    """After a reset it may be another one, and what is asked then has to be the same."""
+    ids = [template.id for template in templates(plan)]
+    wholes = []
+    for order in list(permutations(ids))[:6]:
+        whole = plan
+        for template_id in order:
+            whole = expanded(whole, items_of(plan.subtask(template_id), ["a", "b"]))
+        wholes.append([planned.id for planned in whole.subtasks])
+    assert all(whole == wholes[0] for whole in wholes)
+
+
+@given(plans(), st.data())
+def test_a_board_counts_items_and_gives_their_template_the_state_they_come_to(plan: Plan, data: st.DataObject) -> None:
+    board = board_of(plan)
+    while True:
+        if expandable := board.expandable():
+            assert not set(board.ready()) & set(expandable)
+            plan = expanded(plan, items_of(plan.subtask(expandable[0]), ["a", "b", "c"]))
+            board.extend(plan)
+        elif ready := list(board.ready()):
+            worked(board, data.draw(st.sampled_from(ready)), well=data.draw(st.booleans()))
+        elif not board.skip_blocked():
+            break
+        reports = {report.id: report for report in board.reports()}
+        assert list(reports) == [planned.id for planned in plan.subtasks]
+        counted = [report for report in reports.values() if report.counts is None]
+        assert board.counts().total == len(counted)
+        for report in reports.values():
+            if report.counts is not None:
+                states = [other.state for other in counted if template_of(other.id) == report.id]
+                assert [getattr(report.counts, state) for state in set(states)] == [
+                    states.count(state) for state in set(states)
+                ]
+                is_open = {"waiting", "running"} & set(states)
+                assert (
+                    report.state == "running" if is_open else (report.state == "completed") == ("completed" in states)
+                )
+    assert not board.counts().waiting
+    gaps = [gap.subtask_id for gap in board.gaps()]
+    assert len(gaps) == len(set(gaps))
+    assert all(template_of(gap) is None for gap in gaps)
+    assert bool(gaps) != nothing_missing(board.current())
+
+
+def test_dependents_are_told_of_missing_items_in_one_gap() -> None:
+    plan = Plan(subtasks=[subtask("t1"), subtask("t2", "t1", for_each="items:t1"), subtask("t3", "t2")])
+    board = board_of(plan)
+    worked(board, "t1")
+    plan = expanded(plan, items_of(plan.subtask("t2"), [f"item {number}" for number in range(300)]))
+    board.extend(plan)
+    board.leave_out("t2", 12, "the budget has no room for them")
+    for number in range(1, 301):
+        worked(board, f"t2.{number}", well=number not in (7, 19))
+    reason = "14 of 312 items: t2.7, t2.19; 12 of them were left out, because the budget has no room for them"
+    assert [(gap.subtask_id, gap.reason) for gap in board.missing_for("t3")] == [("t2", reason)]
+    assert [(gap.subtask_id, gap.reason) for gap in board.gaps()][:1] == [("t2", reason)]
+    assert len(board.completed_for("t3")) == 298
+    assert board["t2"].state == "completed"
+    assert set(importance(plan)) == {"t1", "t2", "t3"}
+
+
+def test_what_replaces_a_template_replaces_its_items() -> None:
+    plan = Plan(subtasks=[subtask("t1"), subtask("t2", "t1", for_each="items:t1"), subtask("t3", "t2")])
+    plan = expanded(plan, items_of(plan.subtask("t2"), ["a", "b"]))
+    addition = Plan(subtasks=[subtask("t4", replaces=["t2"])])
+    states = {"t1": "completed", "t2": "failed", "t3": "skipped"}
+    assert revision_problems(plan, addition, 4, states) == []
+    assert merge(plan, addition, states).subtask("t3").depends_on == ["t4"]
+    later = merge(plan, Plan(subtasks=[subtask("t5", "t2")]), {**states, "t2": "completed"})
+    assert later.subtask("t5").depends_on == ["t2.1", "t2.2"]
+    assert folded(later.subtask("t5").depends_on) == ["t2"]
+
+
+def test_a_revision_names_templates_and_no_items() -> None:
+    plan = Plan(subtasks=[subtask("t1"), subtask("t2", "t1", for_each="items:t1")])
+    plan = expanded(plan, items_of(plan.subtask("t2"), ["a"]))
+    for addition in (subtask("t4", "t2.1"), subtask("t4", replaces=["t2.1"]), subtask("t2.2")):
+        assert revision_problems(plan, Plan(subtasks=[addition]), 9, {"t2": "running"})
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("items:t1", "list that in its depends_on"),
+        ("rows:order", "did you mean 'orders'?"),
+        ("lines:orders", "is for the lines of 'orders', which is not attached"),
+        ("files:*.xlsx", "no attached file has such a name"),
+        ("files", "no attached file has such a name"),
+        ("trees", "it must be items:SUBTASK"),
+        ("", "it must be items:SUBTASK"),
+    ],
+)
+def test_a_template_needs_a_source_that_is_there(source: str, problem: str) -> None:
+    (found,) = for_each_problems(subtask("t2", for_each=source), DATA)
+    assert problem in found
+
+
+@pytest.mark.parametrize("source", SOURCES[1:])
+def test_data_that_is_there_is_a_source(source: str) -> None:
+    assert for_each_problems(subtask("t2", for_each=source, max_items=limits.ITEMS), DATA) == []
+
+
+@pytest.mark.parametrize("most", [0, -1, limits.ITEMS + 1])
+def test_the_number_of_items_is_bounded(most: int) -> None:
+    (problem,) = for_each_problems(subtask("t2", for_each="rows:orders", max_items=most), DATA)
+    assert "1 to 1000 are allowed" in problem
+
+
+@given(st.none() | st.integers(1, 1000), st.integers(0, 1000), st.none() | st.integers(0, 2000))
+def test_room_is_the_least_of_what_bounds_it(most: int | None, others: int, affordable: int | None) -> None:
+    room = room_for(subtask("t2", max_items=most), others, affordable)
+    assert room.items == min(n for n in (most, limits.ITEMS - others, affordable) if n is not None)
+    assert room.why
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    )
+)
+@example("half of a pair: \ud800")
+def test_an_item_is_a_text_of_bounded_size(item: object) -> None:
+    shown = item_text(item)  # type: ignore[arg-type]
+    assert len(shown.encode()) <= ITEM_BYTES
+    if not isinstance(item, str) and len(shown) < 100:
+        assert json.loads(shown) == item
