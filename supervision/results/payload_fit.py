@@ -119,10 +119,10 @@ def _first(items: list[T], shown: list[Any], limit: int) -> list[T]:
 
 
 def _bare(report: SubtaskReport, lean: bool) -> SubtaskReport:
-    """Returns a report without texts; a `lean` one has id and state only, its cost is unknown, not 0."""
+    """Returns a report without texts; a `lean` one has id, state and counts only, its cost is unknown, not 0."""
     if lean:
-        return SubtaskReport(id=report.id, state=report.state, usage=Usage(usd=None))
-    kept = report.model_dump(include={"id", "state", "role", "attempts", "turns"})
+        return SubtaskReport(id=report.id, state=report.state, counts=report.counts, usage=Usage(usd=None))
+    kept = report.model_dump(include={"id", "state", "role", "attempts", "turns", "counts"})
     return SubtaskReport(**kept, usage=report.usage)
 
 
