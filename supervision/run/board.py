@@ -292,6 +292,9 @@ class Board:
                     self.cancel(report.id, error)
             elif report.state == "cancelled" and report.error is None:
                 report.error = _capped(error)
+        for report in map(self._reports.__getitem__, self._templates):
+            if report.counts is not None and report.state == "cancelled" and report.error is None:
+                report.error = _capped(error)
 
     def _end(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
         report = self._move(subtask_id, state)
