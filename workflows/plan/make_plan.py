@@ -18,7 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.events import plan_accepted
     from workflows.calls.asking import ask
     from workflows.calls.finding_refs import notes
-    from workflows.plan.items import expand
+    from workflows.plan.expanding import expand
     from workflows.run_context import BackgroundTask, RunContext
 
 
