@@ -72,11 +72,12 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     lines += [f"warning: {warning}" for warning in result.warnings]
     if result.truncated:
         lines.append(f"texts are shortened here: {hint('result', run_id, '--full')} shows all")
-    done = sum(1 for report in result.subtasks if report.state == "completed")
+    worked_on = [report for report in result.subtasks if report.counts is None]
+    done = sum(report.state == "completed" for report in worked_on)
     state = result.status if outcome.error is None else outcome.state
     confidence = f" · confidence {result.confidence:.0%}" if result.confidence is not None else ""
     lines += [
-        f"{state}: {done}/{len(result.subtasks)} subtasks{confidence}",
+        f"{state}: {done}/{len(worked_on)} subtasks{confidence}",
         f"{timing.wall_seconds:,.1f} s wall, {timing.sequential_seconds:,.1f} s one after the other"
         + (f", speed-up {timing.speedup:.2f}" if timing.speedup else ""),
         f"{counted(usage.model_calls, 'model call')}, {counted(usage.tool_calls, 'tool call')}, "

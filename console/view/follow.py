@@ -90,7 +90,8 @@ class _Pages:
         """Returns the status. After news each page is read once more."""
         status = await run.status(0, workflow_id)
         pages = [status]
-        further = max(0, status.counts.total - 1) // limits.STATUS_PAGE
+        listed = status.counts.total + sum(report.counts is not None for report in status.subtasks)
+        further = max(0, listed - 1) // limits.STATUS_PAGE
         self.left = further if news else self.left
         if self.left > 0:
             self._page = self._page % further + 1

@@ -143,15 +143,15 @@ def tree_rows(
     above: str = "",
     depth: int = 0,
 ) -> list[TreeRow]:
-    """Returns every subtask but those of items, each under the last of its dependencies, siblings as planned.
+    """Returns every subtask once, each under the last of its dependencies, siblings in the order of the plan.
 
-    The subtasks of `nested` runs, by workflow id, stand under the subtask that theirs works on.
+    Items stand under their template, the subtasks of `nested` runs, by workflow id, under the one that theirs works on.
     """
-    reports = [report for report in reports if template_of(report.id) is None]
     known = {report.id for report in reports}
     children: dict[str | None, list[SubtaskReport]] = {}
     for report in reports:
-        dependencies = [d for d in folded(report.depends_on) if d in known and d != report.id]
+        above_it = [template] if (template := template_of(report.id)) else folded(report.depends_on)
+        dependencies = [d for d in above_it if d in known and d != report.id]
         children.setdefault(dependencies[-1] if dependencies else None, []).append(report)
     tree: list[TreeRow] = []
     pending = [(report, depth) for report in reversed(children.get(None, []))]
@@ -196,7 +196,8 @@ def story_rows(line: Line, width: int | None) -> list[Text]:
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
     """Returns the picture for a terminal of that size; `hint` says which keys there are."""
     parts: list[RenderableType] = [Text("─" * width, style="dim")]
-    tree, waits = picture.tree(), _waits(picture, width, height)
+    tree = [row for row in picture.tree() if template_of(row.report.id) is None]
+    waits = _waits(picture, width, height)
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")
         room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(waits) - min(running, height // 4))
