@@ -77,7 +77,12 @@ def test_a_template_is_one_row_with_the_counts_of_its_items() -> None:
     items = [SubtaskReport(id=f"t2.{number}", state="running") for number in range(1, 9)]
     last = SubtaskReport(id="t3", depends_on=[item.id for item in items])
     tree = tree_rows([SubtaskReport(id="t1"), template, last, *items])
-    rows = [("t1", 0, []), ("t2", 1, []), ("t3", 2, []), *((item.id, 2, []) for item in items)]
+    rows: list[tuple[str, int, list[str]]] = [
+        ("t1", 0, []),
+        ("t2", 1, []),
+        ("t3", 2, []),
+        *((item.id, 2, []) for item in items),
+    ]
     assert [(row.path, row.depth, row.after) for row in tree] == rows
     shown = Console(width=100, record=True, file=io.StringIO())
     crowded = picture()
