@@ -37,12 +37,6 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a run that can do nothing until its deadline have one of two seconds."""
-    monkeypatch.setattr(limits, "MIN_DEADLINE", timedelta(seconds=2))
-
-
-@pytest.fixture
 def time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps most of a deadline for the answer: work may end soon, and the answer still has its time."""
     monkeypatch.setattr(limits, "SYNTHESIS_RESERVE_SHARE", 0.8)

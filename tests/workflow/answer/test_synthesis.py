@@ -130,8 +130,8 @@ async def test_prompts_of_the_supervisor_keep_to_their_size_with_many_findings(
     monkeypatch.setattr(limits, "CONTEXT_TOKENS", 17_143)
     monkeypatch.setattr(limits, "PROMPT_LIST_BYTES", 8_000)
     monkeypatch.setattr(limits, "NOTES_BYTES", 8_000)
-    many = [item(f"t{n}", description=f"Look closely at the pears of garden {n} " * 100) for n in range(60)]
-    turns: Turns = {f"t{n}": lambda step: text("pears " * 2000) for n in range(60)}
+    many = [item(f"t{n}", description=f"Look closely at the pears of garden {n} " * 100) for n in range(24)]
+    turns: Turns = {f"t{n}": lambda step: text("pears " * 5000) for n in range(24)}
     turns["t7"] = lambda step: text("")
     conflict = [{"subtask_ids": ["t1", "t2"], "description": "44 or 45"}]
     play = reviewed(subtasks(*many), verdicts(conflict, t3="again"), verdicts(), turns=turns)
@@ -142,8 +142,8 @@ async def test_prompts_of_the_supervisor_keep_to_their_size_with_many_findings(
 
     lab.play(digests)
     handle = await lab.start(
-        max_subtasks=80, max_parallel=60, goal="g" * 5_000, max_reviews=2, max_turns=1,
-        success=0.9, incremental_synthesis=20,
+        max_subtasks=80, max_parallel=24, goal="g" * 5_000, max_reviews=2, max_turns=1,
+        success=0.9, incremental_synthesis=10,
     )  # fmt: skip
     result = await handle.result()
     own = {call.step.call: len(call.step.prompt) for call in lab.calls if call.step.subtask_id is None}

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.scripted_model import Reply, Step, as_json, text
+from tests.scripted_model import as_json, text
 from tests.workflow.runs import Lab, events, partial_result
-from tests.workflow.scripts import FOUND, GIVES_UP, Turns, item, plans, subtasks
+from tests.workflow.scripts import FOUND, GIVES_UP, item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "crew", "max_turns": 1}
@@ -35,15 +35,6 @@ async def test_when_everything_failed_there_is_another_plan_before_the_run_fails
     result = await lab.run(max_replans=1)
     assert [(s.id, s.state) for s in result.subtasks] == [("t1", "failed"), ("t2", "completed")]
     assert result.status == "completed"
-
-
-async def test_at_most_so_many_replans_and_then_the_run_ends(lab: Lab) -> None:
-    roles = {2: "reader", 3: "librarian", 4: "solo"}  # a role that failed rests for a while
-    replies = [subtasks(item("t1")), *(subtasks(item(f"t{n}", roles[n], replaces=[f"t{n - 1}"])) for n in roles)]
-    lab.play(plans(*replies, turns=failing("t1", "t2", "t3", "t4")))
-    error = await lab.failure(max_replans=2)
-    assert error.type == "AllSubtasksFailed"
-    assert [step for step in lab.steps if step.startswith("plan")] == ["plan.1.1", "plan.2.1", "plan.3.1"]
 
 
 async def test_a_planner_with_nothing_to_add_is_asked_once_for_the_same_failure(lab: Lab) -> None:
@@ -117,19 +108,6 @@ async def test_a_route_with_an_answer_schema_is_still_written(lab: Lab) -> None:
     result = await lab.run(strategy="route", answer_schema=schema)
     assert result.answer_json == {"kg": 3}
     assert lab.steps[-1] == "synthesis.1"
-
-
-async def test_of_rival_answers_the_one_that_a_judge_chose_stands(lab: Lab) -> None:
-    def slogan(step: Step) -> Reply:
-        return text(f"Slogan {'of t2' if '/t2/' in step.call else 'of t1'}\n\nConfidence: 0.8")
-
-    turns: Turns = {"t1": slogan, "t2": slogan}
-    usual = plans(subtasks(item("t1"), item("t2"), aggregation="select"), turns=turns)
-    chosen = as_json({"choice": 2, "reason": "It is shorter."})
-    lab.play(lambda step: chosen if step.kind == "judge" else usual(step))
-    result = await lab.run()
-    assert result.answer == "Slogan of t2"
-    assert "synthesis.1" not in lab.steps
 
 
 # --- What users read when nothing worked ----------------------------------------------------------

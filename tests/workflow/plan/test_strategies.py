@@ -2,7 +2,7 @@
 
 from supervision.contract.result import RunResult
 from supervision.run.events import sentence
-from tests.scripted_model import answer, as_json, status, stop, text, tools
+from tests.scripted_model import answer, as_json, stop, text, tools
 from tests.workflow.runs import GOAL, Lab
 from tests.workflow.scripts import in_order, item, plans, subtasks, with_replies
 from workflows.supervisor import SupervisorWorkflow
@@ -22,14 +22,6 @@ async def test_auto_answers_a_simple_goal_directly_with_no_worker_agent(lab: Lab
     assert await lab.started_children() == []
     shown = await handle.query(SupervisorWorkflow.status)
     assert (shown.phase, shown.counts.total, shown.revision) == ("done", 0, 1)
-
-
-async def test_auto_works_on_the_graph_that_the_planner_gave(lab: Lab) -> None:
-    lab.play(plans(subtasks(item("t1"), item("t2", depends_on=["t1"]), strategy="plan", direct_answer=None)))
-    result = await lab.run()
-    assert (result.status, result.plan_revisions) == ("completed", 1)
-    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "t2/1/turn.1", "synthesis.1"]
-    assert await lab.started_children() == [f"{lab.run_id}/t1/1", f"{lab.run_id}/t2/1"]
 
 
 async def test_auto_goes_step_by_step_when_the_planner_says_so(lab: Lab) -> None:
@@ -129,6 +121,7 @@ async def test_the_choice_of_an_answer_keeps_its_reason(lab: Lab) -> None:
     assert (result.answer, [c.subtask_ids for c in result.citations]) == ("finding of t2", [["t2"]])
     (event,) = [e for e in (await handle.query(SupervisorWorkflow.trace)).events if e.type == "answer_chosen"]
     assert (event.subtask_id, event.data["reason"]) == ("t2", "It names its source.")
+    assert "synthesis.1" not in lab.steps
     assert sentence(event)[0] == "its finding is the best of 2 answers"
 
 
@@ -137,13 +130,6 @@ async def test_a_route_that_stays_unreadable_goes_to_the_generalist(lab: Lab) ->
     result = await lab.run(strategy="route")
     assert [s.role for s in result.subtasks] == ["hand"]
     assert lab.steps[:3] == ["plan.1.1", "plan.1.2", "plan.1.3"]
-
-
-async def test_a_route_that_is_refused_fails_the_run(lab: Lab) -> None:
-    lab.play(plans(stop("refusal", details={"category": "cyber"})))
-    error = await lab.failure(strategy="route")
-    assert (error.type, error.message) == ("InvalidPlan", "the planner refused the goal: cyber")
-    assert lab.steps == ["plan.1.1"]
 
 
 async def test_step_chooses_the_next_role_by_what_was_found(lab: Lab) -> None:
@@ -212,11 +198,3 @@ async def test_steps_of_which_none_succeeds_fail_the_run(lab: Lab) -> None:
     error = await lab.failure(strategy="step")
     assert error.type == "AllSubtasksFailed"
     assert RunResult.model_validate(error.details[0]).subtasks[0].state == "failed"
-
-
-async def test_a_model_that_is_not_there_fails_the_run_at_its_first_call(lab: Lab) -> None:
-    lab.play(lambda step: status(404, "not_found_error", "model: nobody"))
-    error = await lab.failure(models={"supervisor": "nobody"}, budget={"tokens": 100_000})
-    assert error.type == "ProviderRejected"
-    assert "nobody" in error.message
-    assert lab.steps == ["plan.1.1"]

@@ -60,7 +60,7 @@ OUT_OF_BOUNDS: list[tuple[dict[str, Any], str]] = [
     ({"models": {"supervisor": ["a", "a"]}}, "models.supervisor: the models must differ"),
     ({"models": {"supervisor": [f"m{n}" for n in range(6)]}}, "models.supervisor: 6 models are more than"),
     (inline(roles=[]), "team.roles: List should have at least 1 item after validation, not 0"),
-    (inline(generalist="wizard"), "team: generalist 'wizard' is not one of the roles: reader"),
+    (inline(generalist="wizard"), "team.generalist: 'wizard' is not one of the roles: reader"),
     (inline(roles=[{**ROLE, "model": ""}]), "team.roles.reader.model.0: String should have at least 1 character"),
     (inline(roles=[{**ROLE, "pool": "Far Away"}]), "team.roles.reader.pool: must be 1 to 32 lower-case letters"),
     (inline(roles=[{**ROLE, "backup": "nobody"}]), "team: role 'reader': backup 'nobody' is not one of the roles"),

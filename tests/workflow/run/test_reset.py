@@ -17,16 +17,7 @@ from tests.scripted_model import Reply, Step, plan, script, status, text, tools,
 from tests.serving import own_server, store_of
 from tests.waiting import until
 from tests.workflow.resets import reset, task_of_update, workflow_tasks
-from tests.workflow.runs import (
-    Handle,
-    Lab,
-    closed,
-    end_soon,
-    events,
-    failure,
-    status_of,
-    waits_for_provider,
-)
+from tests.workflow.runs import Handle, Lab, closed, end_soon, events, failure, status_of, waits_for_provider
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow

@@ -16,7 +16,7 @@ from tests.scripted_model import Reply, Script, Step, answer, plan, script, stat
 from tests.serving import own_server, settings_for
 from tests.workflow.run.test_history import history_bytes
 from tests.workflow.run.test_model_calls import PROMPT, Billed, billed, read_share
-from tests.workflow.runs import Lab, failure, run, start
+from tests.workflow.runs import Lab, run
 from worker_main import serving
 
 WINDOW = 100_000
@@ -164,11 +164,11 @@ async def test_a_plan_too_long_for_a_window_is_the_next_models_or_an_error_that_
     lab.play(narrowed({"small": 1000}, script(plan({"id": "t1"}))))
     chain = [f"small-of-{lab.run_id}", f"large-of-{lab.run_id}"]
     assert (await lab.run(models={"supervisor": chain})).status == "completed"
-    alone = f"{lab.run_id}-alone"
-    lab.model.play(alone, narrowed({"small": 1000}, script(plan({"id": "t1"}))))
-    error = await failure(await start(lab.client, alone, "lab", models={"supervisor": [f"small-of-{alone}"]}))
+    alone = lab.named(f"{lab.run_id}-alone")
+    alone.play(narrowed({"small": 1000}, script(plan({"id": "t1"}))))
+    error = await alone.failure(models={"supervisor": [f"small-of-{lab.run_id}"]})
     assert error.type == "InvalidRequest"
-    for words in (f"the window of 'small-of-{alone}'", "1000 maximum", "models.supervisor"):
+    for words in (f"the window of 'small-of-{lab.run_id}'", "1000 maximum", "models.supervisor"):
         assert words in error.message
 
 
@@ -184,10 +184,7 @@ async def test_reviews_and_answers_by_a_schema_are_shortened_to_a_small_window(l
         answer("few", cites=["t1"], answer_json={"pears": 12}),
     )
     lab.play(narrowed({"small": 7000}, fruit))
-    result = await run(
-        lab.client,
-        lab.run_id,
-        "lab",
+    result = await lab.run(
         models={"supervisor": [f"small-of-{lab.run_id}"]},
         answer_schema=schema,
         max_reviews=1,

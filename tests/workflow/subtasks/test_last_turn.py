@@ -39,11 +39,6 @@ async def test_one_turn_is_enough_for_a_role_with_tools(lab: Lab) -> None:
     assert "last turn" in str(lab.call("t1/1/turn.1").step.body["messages"])
 
 
-async def test_only_the_last_turn_forbids_tools(lab: Lab) -> None:
-    result = await outcome(lab, [looks(1), looks(2), FOUND], 3)
-    assert (result.status, choices(lab)) == ("completed", ["auto", "auto", "none"])
-
-
 @pytest.mark.parametrize(("models", "role"), [(OPUS, "system"), ({}, "user")], ids=["opus", "haiku"])
 async def test_the_end_is_announced_two_turns_ahead(lab: Lab, models: dict[str, str], role: str) -> None:
     turns = [*(looks(number) for number in range(1, 5)), FOUND]

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowUpdateFailedError
 
 from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts
@@ -47,25 +47,6 @@ async def test_the_findings_of_a_nested_run_without_an_answer_go_upward(lab: Lab
     assert "finding of t1/1/f1/1/l1/1" in shown
     assert "finding of t1/1/f2/1" in shown
     assert result.subtasks[0].attempts == 1
-
-
-async def test_a_cancelled_root_has_what_its_nested_runs_had_found(lab: Lab) -> None:
-    lab.play(tree(PLANS, **{"l1/1/turn.1": when(asyncio.Event(), text(""))}))
-    handle = await lab.start()
-
-    async def others_done() -> bool:
-        states = await leaves(lab.client, lab.run_id)
-        return states.get("t1/f1/l2") == states.get("t1/f2") == "completed"
-
-    await until(others_done)
-    await handle.cancel()
-    with pytest.raises(WorkflowFailureError):
-        await handle.result()
-    report = (await handle.query(SupervisorWorkflow.result)).subtasks[0]
-    assert report.state == "cancelled"
-    summary = partial_finding(report.finding).summary
-    assert "finding of t1/1/f2/1" in summary
-    assert "finding of t1/1/f1/1/l2/1" in summary
 
 
 async def test_a_late_report_of_an_ended_nested_run_changes_nothing(lab: Lab) -> None:

@@ -185,6 +185,12 @@ async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(la
     assert await leaves(lab.client, lab.run_id) == {
         "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
     }  # fmt: skip
+    report = partial.subtasks[0]
+    assert report.state == "cancelled"
+    assert report.finding is not None
+    assert report.finding.outcome == "partial"
+    assert "finding of t1/1/f2/1" in report.finding.summary
+    assert "finding of t1/1/f1/1/l2/1" in report.finding.summary
     assert partial.usage.model_calls == calls - 1
     assert len(lab.calls) == calls
 

@@ -9,14 +9,7 @@ import pytest
 from supervision.base import limits
 from tests.scripted_model import Reply, Script, as_json, plan, script, status, stop, text, tools, when
 from tests.waiting import until
-from tests.workflow.runs import (
-    Lab,
-    closed,
-    details,
-    events,
-    partial_result,
-    status_of,
-)
+from tests.workflow.runs import Lab, closed, details, events, partial_result, status_of
 from tests.workflow.scripts import FOUND, GIVES_UP
 
 USUAL = {"team": "relay"}
