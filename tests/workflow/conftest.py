@@ -9,19 +9,11 @@ from temporalio.client import Client, WorkflowHistory
 
 from supervision.base import limits
 from tests.replay.replaying import OURS, outline, refused
-from tests.scripted_model import ScriptedModel
-from tests.workflow.runs import Lab
 
 OF_ONE_RUN = 4
 _NO_PAUSE = timedelta()
 _AS_TESTED = {**vars(limits), "ATTEMPT_PAUSE": _NO_PAUSE}
 _replayed_later: set[str] = set()
-
-
-@pytest.fixture
-def lab(request: pytest.FixtureRequest, client: Client, model: ScriptedModel, worker: None, run_id: str) -> Lab:
-    """A run on the session's Worker, with what a file says of all its runs in USUAL."""
-    return Lab(client, model, run_id, getattr(request.module, "USUAL", {}))
 
 
 @pytest.fixture
