@@ -63,8 +63,11 @@ OUT_OF_BOUNDS: list[tuple[dict[str, Any], str]] = [
     (inline(generalist="wizard"), "team.generalist: 'wizard' is not one of the roles: reader"),
     (inline(roles=[{**ROLE, "model": ""}]), "team.roles.reader.model.0: String should have at least 1 character"),
     (inline(roles=[{**ROLE, "pool": "Far Away"}]), "team.roles.reader.pool: must be 1 to 32 lower-case letters"),
-    (inline(roles=[{**ROLE, "backup": "nobody"}]), "team: role 'reader': backup 'nobody' is not one of the roles"),
-    (inline(roles=[{**ROLE, "fallback": "reader"}]), "team: role 'reader' is its own fallback"),
+    (
+        inline(roles=[{**ROLE, "backup": "nobody"}]),
+        "team.roles: role 'reader': backup 'nobody' is not one of the roles",
+    ),
+    (inline(roles=[{**ROLE, "fallback": "reader"}]), "team.roles: role 'reader' is its own fallback"),
     (inline(roles=[{**ROLE, "max_parallel": 0}]), "team.roles.reader.max_parallel: Input should be greater than"),
     (inline(toolbox=["hammer"]), "team.toolbox: no team file has a tool 'hammer'"),
     (inline(tools=[{"name": "x", "uses": "sql"}]), "team.tools: an inline team has no tools section"),

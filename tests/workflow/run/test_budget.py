@@ -15,7 +15,7 @@ from supervision.budget.ledger import plan_estimate
 from supervision.contract.updates import ExtendLimits, NewBudget
 from tests.scripted_model import Reply, Script, Step, answer, as_json, message, plan, script, status, text, when
 from tests.waiting import until
-from tests.workflow.runs import GOAL, Lab, end_soon, failure, is_in, status_of
+from tests.workflow.runs import GOAL, Lab, end_soon, is_in, status_of
 from tests.workflow.scripts import FOUND, Turns, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -196,10 +196,8 @@ async def test_dollars_run_out_like_tokens(lab: Lab) -> None:
 
 async def test_the_deadline_in_planning_fails_the_run_and_ends_its_call(lab: Lab) -> None:
     lab.play(hang_at("plan", script(PAIR)))
-    handle = await lab.start()
-    await until(lab.sent("plan.1.1"))
-    await end_soon(handle)
-    assert (await failure(handle)).type == "DeadlineExceeded"
+    error = await lab.failure(deadline="PT5S")
+    assert error.type == "DeadlineExceeded"
     await until(lambda: lab.calls[-1].aborted_at is not None)
 
 
