@@ -238,7 +238,7 @@ async def test_the_problems_of_a_team_stand_each_on_its_line(
     (tmp_path / "crew").mkdir()
     file = tmp_path / "crew" / "team.toml"
     roles = "".join(f'[[roles]]\nname = "{name}"\ndescription = "d"\n' for name in ("one", "two"))
-    file.write_text(f'name = "crew"\n{roles}')
+    file.write_text(f'name = "crew"\ngeneralist = "one"\n{roles}')
     assert (await teams_report([tmp_path])).show(terminal(80)) == 1
     assert capsys.readouterr().err.splitlines() == [
         f"team 'crew' can't be used: {file}:",
