@@ -194,9 +194,10 @@ async def test_dollars_run_out_like_tokens(lab: Lab) -> None:
 # --- deadline -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("short_deadlines")
 async def test_the_deadline_in_planning_fails_the_run_and_ends_its_call(lab: Lab) -> None:
     lab.play(hang_at("plan", script(PAIR)))
-    error = await lab.failure(deadline="PT5S")
+    error = await lab.failure(deadline="PT2S")
     assert error.type == "DeadlineExceeded"
     await until(lambda: lab.calls[-1].aborted_at is not None)
 

@@ -74,12 +74,13 @@ async def test_a_cancel_reaches_children_whose_start_is_under_way(lab: Lab, held
     assert all(call.aborted_at or call.answered_at for call in lab.calls if call.step.subtask_id is None)
 
 
+@pytest.mark.usefixtures("short_deadlines")
 async def test_the_deadline_reaches_children_whose_start_is_under_way(lab: Lab, held: Held) -> None:
     planned = asyncio.Event()
     shape = when(planned, plan(*[{"id": i} for i in MANY]))
     lab.play(script(shape, dict.fromkeys(MANY, lambda step: NEVER)))
-    handle = await lab.start(deadline="PT5S")
-    work_until = (await handle.describe()).start_time.timestamp() + 4
+    handle = await lab.start(deadline="PT3S")
+    work_until = (await handle.describe()).start_time.timestamp() + 2.4
     await until(lambda: time.time() > work_until - 0.7)
     planned.set()
     error = await runs.failure(handle)

@@ -65,6 +65,7 @@ async def test_model_calls_have_a_queue_of_their_own_where_their_rate_is_limited
         assert await queues(client, f"{lab.run_id}/t1/1") == ["supervisor-model"]
 
 
+@pytest.mark.usefixtures("short_deadlines")
 async def test_a_worker_with_another_store_never_answers_for_a_run(
     lab: Lab, settings: Settings, tmp_path: Path
 ) -> None:
@@ -73,6 +74,6 @@ async def test_a_worker_with_another_store_never_answers_for_a_run(
         other = settings.model_copy(update={"artifacts_url": str(tmp_path / "other")})
         async with serving(client, settings, ["workflows"]), serving(client, other, ["model", "tools"]):
             with pytest.raises(WorkflowFailureError) as caught:
-                await lab.on(client).run(deadline="PT5S")
+                await lab.on(client).run(deadline="PT3S")
         assert "store" in str(caught.value.cause)
         assert lab.calls == []
