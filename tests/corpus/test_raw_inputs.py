@@ -112,7 +112,6 @@ FIELDS = {
 }  # fmt: skip
 LATE = {
     "budget.tokens true": "BudgetExhausted",
-    "answer_schema with NaN": "ProviderRejected",
     "plan {}": "NoSubtasks",
 }
 """Requests that are valid, with which the run fails later."""
