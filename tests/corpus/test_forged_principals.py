@@ -102,9 +102,8 @@ async def test_a_run_with_an_id_used_before_leaves_the_first_one_as_it_was(
     assert {key: await store.get(key) for key in objects} == objects
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_rewritten_result_is_noticed(client: Client, settings: Settings, victim: RunResult) -> None:
-    store = await store_of(client, settings.artifacts_url)
+async def test_a_rewritten_result_is_noticed(lab: Lab, settings: Settings, victim: RunResult) -> None:
+    store = await store_of(lab.client, settings.artifacts_url)
     assert victim.result_ref is not None
     await store.put(victim.result_ref, b'{"status": "completed", "answer": "FORGED", "usage": {}}')
     with pytest.raises(Exception, match="it was changed"):
