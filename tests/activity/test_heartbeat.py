@@ -133,14 +133,6 @@ async def test_attempts_that_end_in_an_ordinary_way_do_not_count(call: Call) -> 
     assert not await refused(call)
 
 
-async def test_deaths_after_an_ordinary_end_count(call: Call) -> None:
-    with pytest.raises(ApplicationError, match="odd"):
-        await call.attempt(fails)
-    for _ in range(limits.CALL_DEATHS):
-        await call.die(dies)
-    assert await refused(call)
-
-
 async def test_an_attempt_that_is_stopped_is_no_death(call: Call) -> None:
     async def stopped() -> None:
         raise asyncio.CancelledError
@@ -149,15 +141,6 @@ async def test_an_attempt_that_is_stopped_is_no_death(call: Call) -> None:
         with pytest.raises(asyncio.CancelledError):
             await call.attempt(stopped)
     assert not await refused(call)
-
-
-async def test_a_first_attempt_sends_nothing_for_the_count(call: Call) -> None:
-    async def waits() -> None:
-        async with waiting():
-            pass
-
-    await call.attempt(waits)
-    assert call.left == []
 
 
 @given(details=st.one_of(st.none(), st.integers(), st.dictionaries(st.sampled_from(["deaths", "ended"]), st.text())))

@@ -10,12 +10,9 @@ from activities.contracts.packed import DependencyRef
 from activities.contracts.planning_contracts import PlanReply
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.questions.judgement import ReviewInput
-from activities.questions.synthesis import SynthesisInput
 from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
-from supervision.contract.result import Contradiction, Gap
 from supervision.contract.usage import Usage
-from workflows.calls.finding_refs import shown
 
 RUN = "r" * 200
 REF = f"{RUN}/outputs/" + "f" * 64
@@ -44,27 +41,11 @@ def test_a_thousand_findings_fit_into_a_review() -> None:
     assert ReviewInput.model_validate_json(written) == sent
 
 
-def test_an_answer_from_a_few_findings_and_many_gaps_fits() -> None:
-    gaps = [Gap(subtask_id=subtask_id, reason="é" * 600) for subtask_id in LONGEST[20:]]
-    conflicts = [Contradiction(subtask_ids=LONGEST[:2], description="x" * 600, resolution="y" * 600)] * limits.CONFLICTS
-    sent = SynthesisInput(
-        **CALL, findings=findings(LONGEST[:20]), missing=shown(gaps), contradictions=conflicts, max_tokens=1000
-    )
-    assert len(sent.model_dump_json().encode()) < limits.PAYLOAD_HARD_BYTES
-    assert [gap.subtask_id for gap in sent.missing] == LONGEST[20:]
-
-
 def test_a_brief_that_builds_on_many_findings_is_small() -> None:
     brief = SubtaskBrief(goal_ref=REF, plan_ref=REF, subtask_id="t", dependencies=findings(LONGEST[:110]))
     written = brief.model_dump_json()
     assert len(written) < 110 * 200
     assert SubtaskBrief.model_validate_json(written) == brief
-
-
-def test_few_findings_are_written_as_people_read_them() -> None:
-    brief = SubtaskBrief(goal_ref=REF, plan_ref=REF, subtask_id="t", dependencies=findings(LONGEST[:2]))
-    assert [item["subtask_id"] for item in brief.model_dump()["dependencies"]] == LONGEST[:2]
-    assert SubtaskBrief.model_validate(brief.model_dump()) == brief
 
 
 def test_a_plan_of_a_thousand_subtasks_fits_into_a_reply() -> None:
@@ -96,9 +77,3 @@ def brief_with(packed: object) -> SubtaskBrief:
 def test_a_forged_list_is_refused_in_little_time_and_memory(forged: str | None) -> None:
     with pytest.raises(ValueError, match="dependencies"):
         brief_with({"zlib": forged})
-
-
-def test_a_plan_that_is_too_long_to_be_unpacked_is_not_packed() -> None:
-    subtasks = [Subtask(id=subtask_id, description="d", depends_on=LONGEST[:20]) for subtask_id in LONGEST]
-    reply = PlanReply(head=REF, plan=Plan(goal="g", subtasks=subtasks), usage=Usage())
-    assert len(reply.model_dump_json()) > limits.PLAN_REPLY_BYTES

@@ -32,11 +32,7 @@ async def plan(desk: Desk, *replies: Reply, of: str | Team | None = None, **fiel
     goal_ref = await desk.put("goal", fields.pop("goal", "How large is the pear crop?"))
     team_ref = fields.pop("team_ref", None) or await desk.team(of or team())
     request = PlanInput(
-        run=await desk.run_ref(),
-        goal_ref=goal_ref,
-        team_ref=team_ref,
-        model=MODEL,
-        **{"max_subtasks": 12, **fields},
+        run=await desk.run_ref(), goal_ref=goal_ref, team_ref=team_ref, model=MODEL, **{"max_subtasks": 12, **fields}
     )
     return await desk.ask(PLAN, request)
 
@@ -106,8 +102,6 @@ async def test_who_is_busy_is_shown(desk: Desk) -> None:
         (as_json({"subtasks": [{"id": "t1"}]}), "the reply is not the JSON asked for: subtasks.0.description: "),
         (stop("max_tokens", '{"subtasks": ['), "the plan was cut off: make it shorter"),
         (subtasks(), "the plan has no subtasks and no direct_answer"),
-        (subtasks({**T1, "depends_on": ["t9"]}), "subtask 't1' depends on 't9', which is not in the plan"),
-        (subtasks({**T1, "candidates": 9}), "subtask 't1' asks for 9 candidates, 1 to 5 are allowed"),
         (
             subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost"]}),
             "subtask 't1' names 'ghost' in candidate_roles",
@@ -157,12 +151,6 @@ async def test_capabilities_choose_the_role_leave_it_open_or_split_the_subtask(d
     assert "split among roles the plan has 2 subtasks, at most 1 are allowed" in few.problems[0]
 
 
-async def test_an_unknown_role_is_the_generalists(desk: Desk) -> None:
-    reply = await plan(desk, subtasks({**T1, "role": "pilot"}))
-    assert reply.plan is not None
-    assert reply.plan.subtasks[0].role == "reader"
-
-
 # --- roles that plans define -----------------------------------------------------------------------
 
 
@@ -198,11 +186,7 @@ async def _write_workshop(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("new_roles", "problem"),
-    [
-        ([COOK], "new role 'cook' asks for the tool 'calculate', which is not in the toolbox: none"),
-        ([{**COOK, "tools": [], "name": "reader"}], "new role 'reader': the name is taken"),
-        ([{**COOK, "tools": [], "name": f"c{i}"} for i in range(6)], "the plan defines 6 new roles, at most 5"),
-    ],
+    [([COOK], "new role 'cook' asks for the tool 'calculate', which is not in the toolbox: none")],
 )
 async def test_a_new_role_that_may_not_join_sends_the_plan_back(
     desk: Desk, new_roles: list[dict[str, Any]], problem: str
@@ -334,14 +318,7 @@ async def test_a_revision_adds_replacements_and_leaves_the_rest_alone(desk: Desk
     assert "TurnLimit: ten turns" in desk.prompt
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"id": "t1"}, "subtask id 't1' is in the plan already"),
-        ({"replaces": ["t1"]}, "subtask 't3' replaces 't1', which is completed"),
-        ({"replaces": ["t9"]}, "subtask 't3' replaces 't9', which is not in the plan so far"),
-    ],
-)
+@pytest.mark.parametrize(("change", "problem"), [({"id": "t1"}, "subtask id 't1' is in the plan already")])
 async def test_a_revision_of_what_stands_is_sent_back(desk: Desk, change: dict[str, Any], problem: str) -> None:
     new = {"id": "t3", "description": "Weigh the pears by hand", "role": "counter", **change}
     reply = await plan(desk, subtasks(new), **await worked_on(desk))

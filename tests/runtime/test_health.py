@@ -20,10 +20,3 @@ async def test_a_file_is_renewed_while_the_loop_runs(tmp_path: Path, monkeypatch
         assert main([str(file)]) == 0
     assert not file.exists()
     assert main([str(file)]) == 1
-
-
-def test_a_process_that_stands_still_is_not_alive(tmp_path: Path) -> None:
-    (tmp_path / "alive").touch()
-    assert main([str(tmp_path / "alive")]) == 0
-    os.utime(tmp_path / "alive", (0, 0))
-    assert main([str(tmp_path / "alive")]) == 1

@@ -42,7 +42,6 @@ def test_a_failure_of_an_anticipated_kind_is_its_words_alone(kind: ErrorKind) ->
     "error",
     [
         ValueError("odd"),
-        ApplicationError("odd"),
         ApplicationError("odd", type="NoKindOfOurs"),
         ApplicationError("odd", type=ErrorKind.UNEXPECTED),
     ],

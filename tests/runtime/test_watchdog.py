@@ -120,13 +120,6 @@ def test_a_process_that_was_paused_as_a_whole_goes_on(start: Start) -> None:
     assert program.end()[:2] == (0, "left\n")
 
 
-@pytest.mark.parametrize("frozen", ["freeze_in_python()", "freeze_in_native_code()"])
-def test_sigterm_ends_a_frozen_process(start: Start, frozen: str) -> None:
-    program = start(frozen)
-    program.process.terminate()
-    assert program.end()[0] in (FROZEN, -signal.SIGPROF)
-
-
 def test_a_second_sigterm_ends_a_frozen_process_at_once(start: Start) -> None:
     body = "limits.LOOP_SILENCE = timedelta(hours=1); limits.GRACEFUL_SHUTDOWN = timedelta(hours=1); freeze_in_python()"
     program = start(body)

@@ -14,7 +14,6 @@ from activities.heartbeat import beating
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.store.artifacts import open_store
-from supervision.contract.usage import Usage
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import ModelServer, Reply
 from tests.activity.model.test_anthropic_model import adapter
@@ -97,18 +96,6 @@ async def test_an_answer_that_nobody_can_read_is_not_stored(attempts: Attempts, 
     assert (await attempts.make(2)).message.text() == "Hello"
 
 
-async def test_unreadable_answers_are_counted_across_processes(attempts: Attempts) -> None:
-    attempts.server.reply = http.plain(200, {})
-    assert [(await attempts.fail(n)).non_retryable for n in (1, 2, 3)] == [False, False, True]
-
-
-async def test_the_wait_grows_across_processes(attempts: Attempts) -> None:
-    attempts.server.reply = http.error(500, "api_error")
-    delays = [(await attempts.fail(n)).next_retry_delay for n in (1, 2, 3, 4)]
-    seconds = [delay.total_seconds() for delay in delays if delay]
-    assert [round(second / 2**n) for n, second in enumerate(seconds)] == [1, 1, 1, 1]
-
-
 async def test_what_failed_attempts_cost_is_part_of_the_answers_usage(attempts: Attempts) -> None:
     alone = (await attempts.make()).usage
     (attempts._folder).joinpath("x").mkdir()
@@ -123,15 +110,6 @@ async def test_what_failed_attempts_cost_is_part_of_the_answers_usage(attempts: 
     assert answered.usage.output_tokens == alone.output_tokens + 2 * 100
     assert (answered.usage.usd or 0) > 2 * (alone.usd or 0)
     assert (await second.make(4)).usage == answered.usage
-
-
-async def test_what_attempts_cost_in_vain_is_in_the_last_error(attempts: Attempts) -> None:
-    attempts.server.reply = CUT
-    await attempts.fail(1)
-    attempts.server.reply = http.error(401, "authentication_error")
-    error = await attempts.fail(2)
-    spent = Usage.model_validate(error.details[0]["spent"])
-    assert (error.non_retryable, spent.output_tokens, spent.model_calls) == (True, 100, 0)
 
 
 async def test_heartbeats_that_nobody_understands_are_a_fresh_start(attempts: Attempts) -> None:

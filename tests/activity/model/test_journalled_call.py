@@ -108,12 +108,6 @@ def test_the_run_is_no_part_of_what_is_asked_but_of_the_key(field: str) -> None:
     assert (one != two) == (field in ("run_id", "first_run_id"))
 
 
-def test_the_key_names_workflow_step_and_hash() -> None:
-    name = CallName.of(TURN, "turn.1")
-    assert name.key("run/t1/1") == f"run/first/run%2Ft1%2F1/turn.1/{sha(TURN)}"
-    assert len(sha(TURN)) == 64
-
-
 refs = st.builds(
     DependencyRef,
     subtask_id=st.text("t12", min_size=1),

@@ -75,11 +75,9 @@ async def test_an_unknown_name_is_refused_with_the_roles_tools(name: str) -> Non
     ("arguments", "problem"),
     [
         ({"count": 0}, "count: "),
-        ({"count": "many"}, "count: "),
         ({"text": 5}, "text: "),
         ({"txt": "x"}, "txt: "),
         ([], "Wrong arguments: Input should be"),
-        ("text", "Wrong arguments"),
         (7, "Wrong arguments"),
     ],
 )
@@ -93,14 +91,6 @@ async def test_wrong_arguments_name_field_and_problem(arguments: object, problem
     assert len(ran.text) < 400
 
 
-async def test_missing_arguments_are_wrong_arguments() -> None:
-    async def never(arguments: Anything, context: ToolContext) -> ToolOutput:
-        raise AssertionError
-
-    ran = await toolbox(never).run(role("try"), "try", None, ToolContext())
-    assert ran.is_error
-
-
 class Odd(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")
@@ -112,16 +102,9 @@ class Odd(Exception):
         (ToolMisuse("ask for a city"), "ask for a city"),
         (ValueError("bad\nvalue\x1b[31m"), "ValueError: bad value"),
         (KeyError("x"), "KeyError: 'x'"),
-        (RecursionError(), "RecursionError: "),
         (MemoryError(), "MemoryError: "),
-        (OSError(2, "gone"), "FileNotFoundError: [Errno 2] gone"),
-        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "UnicodeDecodeError: "),
-        (TimeoutError("late"), "TimeoutError: late"),
-        (StopAsyncIteration(), "StopAsyncIteration: "),
         (ExceptionGroup("many", [ValueError("a")]), "ExceptionGroup: many"),
         (SystemExit(3), "SystemExit: 3"),
-        (KeyboardInterrupt(), "KeyboardInterrupt: "),
-        (BaseException("base"), "BaseException: base"),
         (Odd(), "Odd: no message"),
         (asyncio.CancelledError(), "The tool ended the call without a result."),
     ],
@@ -135,13 +118,6 @@ async def test_whatever_a_tool_raises_is_an_error_result(error: BaseException, t
     assert ran.text.startswith(text)
     assert "Traceback" not in ran.text
     assert "\x1b" not in ran.text
-
-
-async def test_long_error_texts_are_cut() -> None:
-    async def fail(arguments: Anything, context: ToolContext) -> ToolOutput:
-        raise ValueError("x" * 1_000_000)
-
-    assert len((await call(fail)).text) < 400
 
 
 async def test_a_tool_that_hangs_ends_at_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,12 +173,7 @@ async def test_cancelling_the_caller_cancels_the_tool_and_propagates() -> None:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [
-        ("plain", "plain"),
-        ("a\x00b\x1b[31mc\ud800", "abc\ufffd"),
-        (b"\xff\x00ok", "\ufffdok"),
-        ("", ""),
-    ],
+    [("plain", "plain"), ("a\x00b\x1b[31mc\ud800", "abc\ufffd"), (b"\xff\x00ok", "\ufffdok"), ("", "")],
 )
 async def test_output_becomes_clean_text(text: Any, shown: str) -> None:
     async def give(arguments: Anything, context: ToolContext) -> ToolOutput:
@@ -256,16 +227,6 @@ async def test_artifacts_keep_their_content_and_lose_their_paths(monkeypatch: py
     ran = await call(give)
     assert ran.is_error
     assert "3 bytes" in ran.text
-
-
-async def test_fifty_calls_at_once_each_get_their_result() -> None:
-    async def echo(arguments: Anything, context: ToolContext) -> ToolOutput:
-        await asyncio.sleep(0)
-        return ToolOutput(arguments.text)
-
-    box = toolbox(echo)
-    runs = await asyncio.gather(*(box.run(role("try"), "try", {"text": str(n)}, ToolContext()) for n in range(50)))
-    assert [ran.text for ran in runs] == [str(n) for n in range(50)]
 
 
 async def test_definitions_are_what_the_model_sees() -> None:

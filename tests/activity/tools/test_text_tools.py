@@ -53,11 +53,6 @@ def attached(**texts: str) -> ToolContext:
     return ToolContext(attachments={name: reader(text) for name, text in texts.items()})
 
 
-async def test_an_attachment_is_read_by_its_name() -> None:
-    output = await read(attached(notes="hello"), name="notes")
-    assert (output.text, output.sources) == ("hello", ["notes"])
-
-
 async def test_a_long_attachment_is_read_in_pages_without_loss() -> None:
     text = "".join(chr(97 + n % 26) for n in range(2 * PAGE + 100))
     context = attached(big=text)
@@ -77,8 +72,3 @@ async def test_a_long_attachment_is_read_in_pages_without_loss() -> None:
 async def test_a_wrong_name_or_offset_is_explained(arguments: dict[str, Any], problem: str) -> None:
     with pytest.raises(ToolMisuse, match=problem):
         await read(attached(notes="hello"), **arguments)
-
-
-async def test_without_attachments_the_misuse_says_none() -> None:
-    with pytest.raises(ToolMisuse, match="It has: none"):
-        await read(ToolContext(), name="notes")

@@ -65,12 +65,6 @@ def test_limitations_are_split_off(line: str, limitations: list[str]) -> None:
         assert (read.text, read.confidence, read.limitations) == ("Sales grew.", 0.5, limitations)
 
 
-def test_a_message_of_closing_lines_only_is_its_own_text() -> None:
-    read = conclude("Confidence: 0.1\nLimitations: nothing was found")
-    assert read.text == "Confidence: 0.1\nLimitations: nothing was found"
-    assert (read.confidence, read.limitations) == (0.1, ["nothing was found"])
-
-
 @given(plain)
 def test_a_message_without_closing_lines_is_its_own_text(lines: list[str]) -> None:
     message = "\n".join(lines)

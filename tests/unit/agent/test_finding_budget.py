@@ -88,8 +88,3 @@ def test_findings_that_fit_together_are_one_group() -> None:
     assert groups([90, 90, 5, 5], 100) == [[0, 1], [2, 3]]
     assert groups([1], 0) == [[0]]
     assert groups([], 100) == []
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.integers(0, 40))
-def test_the_first_group_begins_with_the_first_text(sizes: list[int], budget: int) -> None:
-    assert groups(sizes, budget)[0][0] == 0

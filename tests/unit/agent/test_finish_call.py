@@ -82,7 +82,3 @@ def test_arguments_that_are_null_count_as_left_out_and_one_limitation_as_a_list(
     conclusion = read_finish({**DONE, "finding": None, "limitations": "one tree"})
     assert conclusion is not None
     assert conclusion.limitations == ["one tree"]
-
-
-def test_the_tool_takes_nothing_else() -> None:
-    assert finish_tool()["input_schema"]["additionalProperties"] is False

@@ -88,10 +88,6 @@ def test_a_last_turn_is_insisted_on_once(reason: str) -> None:
     assert next_step(reason, False, 1 if reason == "tool_use" else 0, second) is Next.TURN_LIMIT
 
 
-def test_an_attempt_has_the_more_time_the_more_it_may_write() -> None:
-    assert attempt_time(64_000) > 2 * attempt_time(16_000) > 2 * limits.MODEL_IDLE_TIMEOUT
-
-
 def test_a_model_that_pauses_too_often_is_broken() -> None:
     assert next_step("pause_turn", True, 0, LoopState(6, 99, pauses=PAUSE_TURNS)) is Next.BROKEN
 

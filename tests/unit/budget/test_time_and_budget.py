@@ -45,8 +45,7 @@ def test_a_stop_ends_the_time_for_work_alone_whatever_the_deadline_becomes() -> 
 
 
 @pytest.mark.parametrize(
-    ("left", "closing"),
-    [(HOUR, limits.CHILD_CLOSE_WAIT), (20 * SECOND, 10 * SECOND), (SECOND, limits.LEAST_CALL_TIME)],
+    ("left", "closing"), [(HOUR, limits.CHILD_CLOSE_WAIT), (20 * SECOND, 10 * SECOND), (SECOND, limits.LEAST_CALL_TIME)]
 )
 def test_children_get_a_part_of_what_is_left_to_stop(left: timedelta, closing: timedelta) -> None:
     clock = Clock()
@@ -77,14 +76,6 @@ def test_a_budget_must_cover_what_is_spent_and_stay_below_the_ceilings() -> None
     assert (run.budget.tokens, run.card().budget_tokens, run.ledger.card()["tokens"]) == (
         1000, 1000, {"total": 1000, "spent": 500, "promised": 0, "held_back": 500, "free": 0},
     )  # fmt: skip
-
-
-def test_after_a_reset_the_whole_deadline_begins_anew() -> None:
-    clock = Clock()
-    run = a_run(clock)
-    clock.tick(1800)
-    run.restart_clock()
-    assert run.deadline_at == START + timedelta(seconds=1800) + HOUR
 
 
 def spent(tokens: int, usd: float | None = 0.0) -> Usage:

@@ -17,44 +17,32 @@ date 2017-03-15; temperature 36.6; length 1234.5 km; took 48 hours; weight 1.25 
 """)
 HONEST = """
 Wind generated 21,333 GWh in 2017, about 37 % of the total.
-Coal had a share of 85.1 % in 2001.
 Revenue was $4.7 billion.
 Roughly 1.2 million employees.
-Between 10,709 and 21,333 GWh.
 On 15 March 2017 it took 48 h.
 The cost was 25m euros.
 `x = 99` gives 36.6.
 | 2017 | 37.25 % |
-Over 16 years.
 Wind lieferte 21.333 GWh im Jahr 2017, rund 37 Prozent.
-Kohle hatte 2001 einen Anteil von 85,1 %.
 Der Umsatz lag bei 4,7 Milliarden Dollar.
-Etwa 1,2 Millionen Beschäftigte.
 Zwischen 10.709 und 21.333 Gigawattstunden.
 Am 15.03.2017.
-Es dauerte 48 Stunden, in 16 Jahren.
 Die Kosten: 25 Mio. Euro.
 1.234,5 km; 1,25 Tonnen; 36,6 Grad Celsius
 Der Umsatz lag bei 4.711,5 Mio. USD.
 L'éolien a produit 21 333 GWh en 2017, environ 37 %.
-La part du charbon était de 85,1 pour cent en 2001.
 Un chiffre d'affaires de 4,7 milliards de dollars.
 Près de 1,2 million d'employés.
-Entre 10 709 et 21 333 gigawattheures.
 Le 15/03/2017.
-Cela a duré 48 heures, en 16 ans.
 Le coût : 25 millions d’euros.
 1 234,5 kilomètres, 36,6 °C
 Environ 1 412 millions d'habitants.
 2017年风电发电量为21,333吉瓦时，约占37%。
-2001年煤炭占85.1％。
 收入约为47亿美元。
 约120万名员工。
 10709至21333吉瓦时之间。
 ２０１７年３月１５日。
-历时48小时。
 350万元
-长1234.5公里
 温度为３６．６度
 """.strip().splitlines()
 

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from supervision.base import limits
 from supervision.contract.plan import NewRole
@@ -42,11 +41,8 @@ def test_a_new_role_may_use_a_tool_of_the_toolbox_that_another_role_has(tools: l
     [
         (new(tools=["shell"]), "new role 'counter' asks for the tool 'shell', which is not in the toolbox: search, co"),
         (new("reader"), "new role 'reader': the name is taken"),
-        (new("auto"), "new role 'auto': the name is taken"),
         (new("Big Boss"), "new role 'Big Boss': a name is 1 to 48 lower-case letters"),
         (new(description=" "), "new role 'counter' has no description"),
-        (new(system_prompt=""), "new role 'counter' has no system_prompt"),
-        (new(description="x" * 1001), "new role 'counter' has a description of more than 1000 characters"),
         (new(system_prompt="x" * 40_001), "new role 'counter' has a system_prompt of more than 40000 characters"),
     ],
 )
@@ -90,8 +86,3 @@ def test_roles_without_problems_make_a_team_and_stay_within_the_toolbox(roles: l
     assert [role.name for role in added] == [role.name for role in roles]
     assert {tool for role in added for tool in role.tools} <= set(team().toolbox)
     assert all(is_name(role.name) for role in added)
-
-
-def test_the_factory_itself_refuses_what_no_team_can_hold() -> None:
-    with pytest.raises(ValidationError, match="role names must differ"):
-        with_new_roles(team(), [new("reader")])

@@ -63,15 +63,6 @@ def test_a_completed_subtask_with_a_partial_finding_is_partial() -> None:
     assert (counted.missing_required, counted.missing_optional) == (0, 0)
 
 
-def test_what_a_failed_subtask_had_makes_it_missing_and_not_partial() -> None:
-    counted = basis(report("t1", "failed", finding("partial")), report("t2", "cancelled", finding("partial")))
-    assert (counted.missing_required, counted.partial_required) == (2, 0)
-
-
-def test_a_completed_subtask_without_a_finding_is_not_partial() -> None:
-    assert basis(report("t1")).partial_required == 0
-
-
 def test_claims_without_support_are_counted_where_they_stand() -> None:
     field = Unsupported(text="180", where="answer_json.days")
     answer = Answer("a", unsupported=["1 %", "2 %"], unsupported_fields=[field])

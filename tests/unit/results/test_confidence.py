@@ -95,15 +95,6 @@ def test_one_more_fault_never_raises_it(basis: Basis, fault: str) -> None:
     assert 0.0 <= ceiling(worse) <= ceiling(basis) <= 1.0
 
 
-def test_what_is_optional_counts_half_and_what_is_partial_half_of_that() -> None:
-    whole = Basis(required=1, optional=2, citations=1)
-    assert ceiling(whole) == 1.0
-    assert ceiling(replace(whole, missing_optional=1)) == 0.75
-    assert ceiling(replace(whole, partial_optional=1)) == 0.88
-    assert ceiling(replace(whole, partial_required=1)) == 0.75
-    assert ceiling(replace(whole, missing_optional=1, partial_optional=1)) == 0.62
-
-
 def test_a_plan_with_as_many_optional_as_required_subtasks_needs_citations_too() -> None:
     assert ceiling(Basis(required=1, optional=1)) == 0.6
     assert ceiling(Basis()) == 1.0

@@ -191,26 +191,6 @@ def test_what_was_skipped_stays_so_where_a_revision_gives_it_no_hope() -> None:
     assert board["b"].error is not None
 
 
-def test_one_dependency_that_completed_is_hope_enough() -> None:
-    candidate = plan(*CHAIN.subtasks, subtask("d"))
-    board = Board(candidate, Clock())
-    board.start("a", "w")
-    board.fail("a", ERROR)
-    board.start("d", "w")
-    board.complete("d", FINDING)
-    board.skip_blocked()
-    board.extend(revised(subtask("b", "a", "d"), candidate=candidate))
-    assert list(board.ready()) == ["b"]
-
-
-def test_a_revision_counts_its_new_subtasks_as_waiting_and_keeps_finished_work() -> None:
-    board = completed("a", candidate=CHAIN)
-    before = board["a"].model_copy(deep=True)
-    board.extend(revised(subtask("d"), candidate=CHAIN))
-    assert board.counts() == Counts(total=4, waiting=3, completed=1)
-    assert board["a"] == before
-
-
 def report(subtask_id: str, state: SubtaskState = "completed", **fields: object) -> SubtaskReport:
     return SubtaskReport.model_validate({"id": subtask_id, "state": state, **fields})
 
@@ -241,10 +221,6 @@ def nested(subtask_id: str, gaps: int) -> SubtaskReport:
     made = report(subtask_id)
     made.gaps = [Gap(subtask_id=f"s{n}", reason="why", description="what") for n in range(gaps)]
     return made
-
-
-def test_a_gap_below_is_named_by_its_path_and_keeps_its_words() -> None:
-    assert gaps_of({"t1": nested("t1", 1)}) == [Gap(subtask_id="t1/s0", reason="why", description="what")]
 
 
 def test_beyond_the_limit_a_nested_runs_gaps_are_one_with_their_number() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from supervision.contract.plan import Plan
 from supervision.contract.result import Problem
 from supervision.run.board import Board
-from tests.unit.shapes import FINDING, Clock, acyclic_plans, plan, subtask
+from tests.unit.shapes import FINDING, Clock, acyclic_plans
 
 WHY = Problem(type="TurnLimit", message="it took too long")
 
@@ -39,12 +39,3 @@ def test_after_any_changes_it_is_what_a_look_at_the_plan_finds(shape: Plan, data
         assert list(board.ready()) == ready
         if way == 2:
             assert set(blocked) <= set(board.skip_blocked())
-
-
-def test_a_subtask_that_is_done_again_keeps_its_dependents_waiting() -> None:
-    board = Board(plan(subtask("t1"), subtask("t2", "t1")), Clock())
-    board.begin("t1", "hand")
-    board.complete("t1", FINDING)
-    assert list(board.ready()) == ["t2"]
-    board.reopen("t1")
-    assert list(board.ready()) == ["t1"]

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from supervision.contract.status import Flags, Wait
+from supervision.contract.status import Wait
 from supervision.run.waits import Waits
 from tests.unit.shapes import START, Clock
 
@@ -47,13 +47,6 @@ def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
     assert some.current == []
 
 
-def test_the_lists_show_the_most_urgent_condition() -> None:
-    assert Flags().most_urgent is None
-    assert Flags(paused=True).most_urgent == "paused"
-    assert Flags(paused=True, waiting_provider=True).most_urgent == "provider"
-    assert Flags(paused=True, waiting_provider=True, waiting_person=True).most_urgent == "person"
-
-
 def test_cards_are_of_roles_that_failed_and_of_providers_that_are_tried_again() -> None:
     some = waits(TIMED, FOR_A_PERSON)
     some.breaker("finder")
@@ -71,11 +64,3 @@ def test_each_wait_has_a_note_and_a_closed_breaker_has_none() -> None:
     assert "digger" in role
     assert "t1" in provider
     assert person == "t2 waits for resume: no credit"
-
-
-def test_a_run_above_shows_a_wait_by_its_path() -> None:
-    seen = TIMED.below("t3").below("t9")
-    assert (seen.id, seen.subtask_id, seen.subject) == ("t9/t3/t1/1", "t9/t3/t1", "t9/t3/t1")
-    assert (seen.workflow_id, seen.kind, seen.model) == (TIMED.workflow_id, TIMED.kind, TIMED.model)
-    own = TIMED.model_copy(update={"id": "a plan", "subtask_id": None})
-    assert (own.subject, own.below("t3").id, own.below("t3").subject) == ("a plan", "t3/a plan", "t3")
