@@ -60,7 +60,7 @@ from tests.runtime import test_temporal_binary as programs
 from tests.scripted_model import ScriptedModel
 from tests.standin import test_server as standins
 from tests.unit.contract import test_ceilings as inline_teams
-from tests.unit.run.test_web_details import shown
+from tests.unit.run.test_waits import shown
 
 Patch = pytest.MonkeyPatch
 

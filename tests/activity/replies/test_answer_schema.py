@@ -1,4 +1,4 @@
-"""The user's schema: what is refused, what is sent, and that the sent one never admits more structure."""
+"""The user's schema and a team's fixed routes: what is refused, and what is bounded in time."""
 
 import json
 import socket
@@ -12,10 +12,12 @@ import referencing.exceptions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from activities.questions.plan_modes import fits, matching_route
 from activities.replies import schema_rules
 from activities.replies.answer_schema import check_schema, problems, sendable, value_of
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
+from supervision.contract.team import Route
 
 NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "required": ["next"]}
 
@@ -192,3 +194,56 @@ async def test_a_pattern_that_searches_without_end_is_a_problem_and_the_next_ans
     assert problem.startswith("answer_json can't be checked, it takes longer than 0.6 s")
     assert await problems(schema, "aaa", "run") == []
     assert await problems(schema, "b", "run") == ["answer_json: 'b' does not match '^(a+)+$'"]
+
+
+TEXTS = st.text(alphabet="ab *", max_size=30)
+
+
+def fitting(pattern: str, goal: str) -> bool:
+    return matching_route([Route(pattern=pattern, role="clerk")], goal) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "goal"),
+    [
+        ("reset my password", "How do I RESET   my\npassword?"),
+        ("refund*", "Refunds of 2023"),
+        ("*invoice*march*", "Where is the invoice of early March 2023?"),
+        ("*pear*pear*", "Pearpear"),
+        ("größe", "Welche GRÖSSE hat es?"),
+    ],
+)
+def test_a_pattern_fits(pattern: str, goal: str) -> None:
+    assert fitting(pattern, goal)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "goal"),
+    [
+        ("refund", "Refunding rules"),
+        ("refund*", "A refund, please"),
+        ("*invoice*march*", "March: where is the invoice?"),
+        ("*pear*pear*", "Some pears"),
+        ("(a+)+$", "aaaaaaaa"),
+        (" ", "anything"),
+    ],
+)
+def test_a_pattern_does_not_fit(pattern: str, goal: str) -> None:
+    assert not fitting(pattern, goal)
+
+
+def test_the_first_route_that_fits_is_taken() -> None:
+    routes = [Route(pattern="*password*", role="clerk"), Route(pattern="*", role="helper")]
+    taken = [route.role for route in (matching_route(routes, goal) for goal in ("My password", "Hello")) if route]
+    assert taken == ["clerk", "helper"]
+    assert matching_route([], "Hello") is None
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_any_text_may_stand_where_the_star_is(before: str, between: str, after: str) -> None:
+    pattern = f"{before.replace('*', '')}*{after.replace('*', '')}"
+    assert fits(pattern, f"{before.replace('*', '')}{between}{after.replace('*', '')}")
+
+
+def test_a_hostile_pattern_over_a_long_goal_takes_no_time() -> None:
+    assert not fits("*a" * 99 + "*b", "a" * 48_000)
