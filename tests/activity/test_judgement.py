@@ -91,7 +91,6 @@ async def test_a_second_refinement_starts_from_the_first(desk: Desk) -> None:
         text("sorry"),
         as_json({"description": "  "}),
         as_json({"description": "Analyze the data thoroughly and provide insights"}),
-        as_json({"words": 1}),
         stop("refusal"),
         stop("max_tokens", "{"),
     ],

@@ -90,8 +90,6 @@ NULL_TEXT: list[dict[str, Any]] = [
 ]
 UNREADABLE: list[tuple[str, Reply]] = [
     ("no id", http.message({**USE, "id": None}, stop_reason="tool_use")),
-    ("no name", http.message({**USE, "name": None}, stop_reason="tool_use")),
-    ("a number for a name", http.message({**USE, "name": 7}, stop_reason="tool_use")),
     ("one id twice", http.message(USE, USE, stop_reason="tool_use")),
     ("null for a text", http.stream(http.start(), *NULL_TEXT, *http.finish())),
 ]

@@ -26,10 +26,8 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "req
     ("schema", "complaint"),
     [
         ({"type": "nonsense"}, "it is not a JSON schema (draft 2020-12): at type: 'nonsense' is not valid"),
-        ({"properties": {"a": {"minimum": "x"}}}, "it is not a JSON schema (draft 2020-12): at properties/a/minimum"),
         ({"pattern": "("}, "it is not a JSON schema (draft 2020-12): at pattern: '(' is not a 'regex'"),
         ({"$ref": "https://example.com/s.json"}, "it refers to 'https://example.com/s.json': only references inside"),
-        ({"items": [{"$dynamicRef": "other.json"}]}, "it is not a JSON schema"),
         ({"items": {"$dynamicRef": "other.json"}}, "it refers to 'other.json': only references inside"),
         ({"properties": {"a": {"$ref": "#/$defs/b"}}}, "it refers to '#/$defs/b', which it does not hold"),
         ({"$ref": "#"}, "it refers to itself without end"),
@@ -89,13 +87,10 @@ def test_references_are_resolved_in_what_is_sent() -> None:
 
 BEYOND: list[dict[str, Any]] = [
     {},
-    {"type": "object"},
     {"type": "object", "patternProperties": {"^a": {}}},
     {"type": "object", "properties": {"a": {}}, "required": ["b"]},
     {"type": "object", "properties": {"a": {"type": "string"}}, "if": {"required": ["a"]}},
-    {"type": "array"},
     {"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "string"}},
-    {"anyOf": [{"type": "string"}], "minLength": 3},
     {"allOf": [{"type": "string"}]},
     {"enum": [[1]]},
     {"$ref": "#/$defs/node", "$defs": {"node": {**NODE, "required": []}}},

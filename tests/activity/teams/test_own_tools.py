@@ -114,8 +114,6 @@ LATE = "The tool did not answer within 0.2 s."
     ("code", "problem"),
     [
         ("async def weather(city): ...", "must take (arguments, context), it takes (city)"),
-        ("async def weather(): ...", "must take (arguments, context), it takes ()"),
-        ("async def weather(a, b, c): ...", "must take (arguments, context), it takes (a, b, c)"),
         ("async def weather(a, b) -> None: ...", "must return a ToolOutput, a text, a number, a list or a dict, not N"),
         ("weather = 5", "its function must be callable, it is of type int"),
         ("class City: pass\nasync def weather(a, b): ...", "its arguments must be a class derived from Arguments"),

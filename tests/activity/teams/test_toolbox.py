@@ -40,6 +40,10 @@ def toolbox(run: Any, **settings: Any) -> Toolbox:
     return Toolbox([Tool("try", "Tries.", Anything, run, **settings)])
 
 
+async def never(arguments: Anything, context: ToolContext) -> ToolOutput:
+    raise AssertionError
+
+
 async def call(run: Any, arguments: Any = None, **settings: Any) -> ToolRun:
     given = {} if arguments is None else arguments
     return await toolbox(run, **settings).run(role("try"), "try", given, ToolContext())
@@ -62,9 +66,6 @@ async def test_a_role_runs_its_own_tools_and_no_other(
 
 @pytest.mark.parametrize("name", ["", "TRY", "try ", "try\x00", "other", "../try", "x" * 100_000, "try\n[admin]"])
 async def test_an_unknown_name_is_refused_with_the_roles_tools(name: str) -> None:
-    async def never(arguments: Anything, context: ToolContext) -> ToolOutput:
-        raise AssertionError
-
     ran = await toolbox(never).run(role("try"), name, {}, ToolContext())
     assert ran.is_error
     assert ran.text.endswith("is not available to this role. Its tools are: try")
@@ -82,9 +83,6 @@ async def test_an_unknown_name_is_refused_with_the_roles_tools(name: str) -> Non
     ],
 )
 async def test_wrong_arguments_name_field_and_problem(arguments: object, problem: str) -> None:
-    async def never(arguments: Anything, context: ToolContext) -> ToolOutput:
-        raise AssertionError
-
     ran = await call(never, arguments)
     assert ran.is_error
     assert problem in ran.text
@@ -240,8 +238,5 @@ async def test_definitions_are_what_the_model_sees() -> None:
 
 @pytest.mark.parametrize("names", [["a", "a"], ["a b"], [""], ["x" * 65], ["a/b"]])
 def test_names_that_are_taken_or_impossible_are_refused(names: list[str]) -> None:
-    async def run(arguments: Anything, context: ToolContext) -> ToolOutput:
-        raise AssertionError
-
     with pytest.raises(ValueError, match="name"):
-        Toolbox(Tool(name, "x", Anything, run) for name in names)
+        Toolbox(Tool(name, "x", Anything, never) for name in names)

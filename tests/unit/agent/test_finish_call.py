@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.agent.agent_tools import (
+    Conclusion,
     beginning,
     conclude,
     finish_tool,
@@ -25,6 +26,12 @@ from tests.unit.shapes import any_text
 DONE: dict[str, Any] = {"outcome": "done", "summary": "44 pears"}
 
 
+def concluded(arguments: dict[str, Any], beside: str = "") -> Conclusion:
+    conclusion = read_finish(arguments, beside)
+    assert conclusion is not None
+    return conclusion
+
+
 def test_the_tool_asks_for_all_of_its_arguments_and_for_the_work_before_the_verdict() -> None:
     tool = finish_tool()
     assert tool["name"] == FINISH_TOOL
@@ -34,16 +41,13 @@ def test_the_tool_asks_for_all_of_its_arguments_and_for_the_work_before_the_verd
 
 def test_a_whole_call_is_a_conclusion() -> None:
     call = {**DONE, "finding": " There are 44. ", "confidence": 0.9, "limitations": ["one tree", " ", "None."]}
-    conclusion = read_finish(call)
-    assert conclusion is not None
+    conclusion = concluded(call)
     assert (conclusion.text, conclusion.summary) == ("There are 44.", "44 pears")
     assert (conclusion.confidence, conclusion.limitations, conclusion.outcome) == (0.9, ["one tree"], "done")
 
 
 def test_a_missing_part_is_taken_from_the_other() -> None:
-    only_summary, only_finding = read_finish(DONE), read_finish({"outcome": "done", "summary": "", "finding": "44."})
-    assert only_summary is not None
-    assert only_finding is not None
+    only_summary, only_finding = concluded(DONE), concluded({"outcome": "done", "summary": "", "finding": "44."})
     assert (only_summary.text, only_summary.summary) == ("44 pears", "44 pears")
     assert (only_finding.text, only_finding.summary) == ("44.", "44.")
 
@@ -60,8 +64,7 @@ def test_a_missing_part_is_taken_from_the_other() -> None:
     ],
 )
 def test_a_text_beside_the_call_is_the_finding_where_it_says_more(finding: str | None, beside: str, text: str) -> None:
-    conclusion = read_finish({**DONE, "finding": finding}, beside)
-    assert conclusion is not None
+    conclusion = concluded({**DONE, "finding": finding}, beside)
     assert (conclusion.text, conclusion.summary) == (text, "44 pears")
 
 
@@ -88,14 +91,12 @@ def test_what_says_nothing_is_no_conclusion(arguments: object) -> None:
     ],
 )
 def test_a_confidence_is_a_share_or_a_percentage(given: float | None, read: float | None) -> None:
-    conclusion = read_finish({**DONE, "confidence": given})
-    assert conclusion is not None
+    conclusion = concluded({**DONE, "confidence": given})
     assert conclusion.confidence == read
 
 
 def test_arguments_that_are_null_count_as_left_out_and_one_limitation_as_a_list() -> None:
-    conclusion = read_finish({**DONE, "finding": None, "limitations": "one tree"})
-    assert conclusion is not None
+    conclusion = concluded({**DONE, "finding": None, "limitations": "one tree"})
     assert conclusion.limitations == ["one tree"]
 
 
