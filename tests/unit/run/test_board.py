@@ -184,13 +184,6 @@ def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> No
     assert (list(board.ready()), board.skip_blocked()) == (["a2"], [])
 
 
-def test_what_was_skipped_stays_so_where_a_revision_gives_it_no_hope() -> None:
-    board = failed_chain()
-    board.extend(revised(subtask("d"), candidate=CHAIN))
-    assert in_state(board, "skipped") == {"b", "c"}
-    assert board["b"].error is not None
-
-
 def report(subtask_id: str, state: SubtaskState = "completed", **fields: object) -> SubtaskReport:
     return SubtaskReport.model_validate({"id": subtask_id, "state": state, **fields})
 

@@ -91,13 +91,6 @@ def test_the_supervisor_above_is_told_what_all_below_could_use() -> None:
     assert some.wanted == 7, "what it has more than it wants is not free yet"
 
 
-def test_who_only_waits_wants_nothing_and_who_might_go_on_wants_one() -> None:
-    some = Slots(lambda: 2, SlotLease())
-    assert some.wanted == 1
-    some.is_waiting = lambda: True
-    assert some.wanted == 0
-
-
 # --- trees ----------------------------------------------------------------------------------------------
 
 

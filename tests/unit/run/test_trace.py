@@ -109,17 +109,6 @@ def test_every_event_that_is_noted_has_a_row_and_its_fields() -> None:
     assert {kind for _, _, kind in found} | noted_elsewhere == set(ROWS)
 
 
-def test_a_note_that_does_not_fit_is_found() -> None:
-    def of(source: str) -> str:
-        call = ast.parse(source, mode="eval").body
-        assert isinstance(call, ast.Call)
-        return misfit(call, str(ast.literal_eval(call.args[0])))
-
-    assert of('note("unheard_of")') == "unheard_of has no row"
-    assert of('note("subtask_held", "t1", roll="x")') == "subtask_held: unknown ['roll'], missing ['role']"
-    assert of('note("subtask_failed", "t1", error="x", message="y")') == ""
-
-
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.type)
 def test_every_row_has_a_sentence_of_its_own_fields(row: EventRow) -> None:
     data: dict[str, JsonValue] = {name: SAMPLE.get(name, name.upper()) for name in fields(row)}

@@ -121,14 +121,12 @@ ROLE: dict[str, JsonValue] = {"role": "digger", "state": "open", "failures": 3, 
 PROVIDER: dict[str, JsonValue] = {"provider": "m", "state": "open", "waiting": "t1", "retry_at": "10:00", "why": ""}
 
 
-def test_a_note_on_a_role_says_who_rests_after_how_many_failures_and_until_when() -> None:
-    note = breaker_note(ROLE)
-    assert all(word in note for word in ("digger", "3 failed attempts", "10:00"))
-
-
-def test_a_note_on_a_provider_says_who_waits_for_which_model_and_until_when() -> None:
-    note = breaker_note(PROVIDER)
-    assert all(word in note for word in ("t1", "provider of m", "10:00"))
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [(ROLE, ("digger", "3 failed attempts", "10:00")), (PROVIDER, ("t1", "provider of m", "10:00"))],
+)
+def test_a_note_says_who_rests_or_waits_why_and_until_when(card: dict[str, JsonValue], words: tuple[str, ...]) -> None:
+    assert all(word in breaker_note(card) for word in words)
 
 
 MARKUP = [
