@@ -305,13 +305,6 @@ async def test_no_trace_id_is_sent_to_the_provider() -> None:
 # --- the answer -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reason", ["end_turn", "pause_turn", "a_reason_of_tomorrow"])
-async def test_every_stop_reason_reaches_the_caller(reason: str) -> None:
-    outcome = await answer(http.message(http.text("Hi"), stop_reason=reason))
-    assert outcome.message.stop_reason == reason
-    assert outcome.message.text() == "Hi"
-
-
 async def test_a_message_carries_its_ids_model_and_usage_apart_from_the_cache() -> None:
     message = (await answer(http.message(http.text("Hi")))).message
     assert (message.message_id, message.request_id, message.model) == ("msg_1", "req_1", "claude-haiku-5-5")

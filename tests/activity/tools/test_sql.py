@@ -1,6 +1,5 @@
 """The SQL tools: good use, advice on misuse, and a hostile corpus against the check and against the engine alone."""
 
-import asyncio
 import hashlib
 import os
 import re
@@ -180,13 +179,15 @@ def digest(folder: Path) -> dict[str, str]:
 
 
 async def test_the_tables_are_described_with_their_values_and_ranges(cities: Path) -> None:
-    tool, _ = await tools(cities, **OPTIONS)
+    tool, _ = await tools(cities, **OPTIONS, examples=[{"question": 'Which is "Ada"?', "sql": "SELECT 1\n"}])
     output = await tool.run(tool.arguments(), ToolContext())
     assert output.text == (
         "table cities (city VARCHAR, people BIGINT, founded DATE): Cities. Rows: 3. Source: Atlas\n"
         "  city: Ada, 'Bo, North', Cy|d\n"
         "  people: 100 to 250\n"
-        "  founded: 1850-12-31 to 2001-05-01"
+        "  founded: 1850-12-31 to 2001-05-01\n"
+        "\nExample queries:\n"
+        "<example question=\"Which is 'Ada'?\">\nSELECT 1\n</example>"
     )
 
 
@@ -308,27 +309,6 @@ async def test_a_bomb_ends_soon_and_the_next_query_works(
         except ToolMisuse as misuse:
             output = str(misuse)
     assert len(output) <= limits.TOOL_OUTPUT_CHARS
-    assert (await ask(folder, "SELECT sum(people) AS s FROM cities")).text.splitlines()[2] == "| 350 |"
-
-
-# Each takes the parser more than the timeout, some of them for ever.
-PARSER_BOMBS = [
-    "SELECT * FROM cities" + " JOIN (SELECT 1) x" * 19 + " ON true" * 19,
-    "SELECT " + "x -> (" * 400 + "1" + ")" * 400,
-]
-
-
-@pytest.mark.usefixtures("short_timeout")
-@pytest.mark.parametrize("sql", PARSER_BOMBS)
-async def test_a_query_that_the_parser_chokes_on_leaves_the_loop_free(folder: Path, sql: str) -> None:
-    bomb = asyncio.create_task(ask(folder, sql))
-    ticks = 0
-    while not bomb.done():
-        await asyncio.sleep(0.01)
-        ticks += 1
-    with pytest.raises(ToolMisuse):
-        bomb.result()
-    assert ticks > 10
     assert (await ask(folder, "SELECT sum(people) AS s FROM cities")).text.splitlines()[2] == "| 350 |"
 
 

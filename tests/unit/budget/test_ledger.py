@@ -164,6 +164,20 @@ def test_a_subtask_holds_one_grant_at_a_time() -> None:
         ledger.grant("t1", 1)
 
 
+def test_dollars_run_out_like_tokens() -> None:
+    ledger = Ledger(None, 1.0)
+    assert ledger.reserve_call(1_000_000)
+    ledger.settle_call(1_000_000, call(50_000, 0.5))
+    assert ledger.free.usd == pytest.approx(0.4)
+    assert not ledger.reserve_call(50_000)
+    assert ledger.has_room(50_000, synthesis=True)
+    assert ledger.reserve_call(30_000)
+    assert ledger.free.usd == pytest.approx(0.1)
+    assert not ledger.exhausted
+    ledger.settle_call(30_000, call(40_000, 0.4))
+    assert ledger.exhausted
+
+
 @given(totals, dollars, st.integers(0, 100_000), st.integers(0, 100_000))
 def test_new_totals_continue_an_exhausted_run(tokens: int | None, usd: float | None, spent: int, more: int) -> None:
     ledger = Ledger(tokens, usd)

@@ -1,6 +1,5 @@
 """Figures, quotations and addresses that what they rest on supports, and those that it does not."""
 
-import time
 from itertools import product
 
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 
 from supervision.base import limits
 from supervision.base.text import size
-from supervision.grounding.claims import claims
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, unsupported_texts
 
 TABLE = """| country | year | life_expectancy_years | gdp_per_person_dollars |
@@ -142,20 +140,6 @@ def test_any_text_is_read(text: str, source: str) -> None:
 @given(st.text(alphabet="0123456789.,- %$€km\n", max_size=300))
 def test_a_text_supports_itself(text: str) -> None:
     assert missing(text, text) == []
-
-
-@pytest.mark.parametrize(
-    "part", ["1,234", "9 ", "1.", '"a b c d ', "https://a.", "a@b.", "[", "> a\n", "$1 million ", "10^"]
-)
-def test_reading_grows_with_the_length_of_the_text_only(part: str) -> None:
-    def seconds(size: int) -> float:
-        text = part * (size // len(part))
-        start = time.process_time()
-        list(claims(text))
-        return time.process_time() - start
-
-    seconds(2_000)
-    assert min(seconds(20_000) for _ in range(3)) <= 3 * min(seconds(10_000) for _ in range(3)) + 0.02
 
 
 @pytest.mark.parametrize(
