@@ -94,7 +94,7 @@ async def test_a_second_refinement_starts_from_the_first(desk: Desk) -> None:
         stop("refusal"),
         stop("max_tokens", "{"),
     ],
-    ids=["prose", "nothing", "vague", "shape", "refusal", "cut"],
+    ids=["prose", "nothing", "vague", "refusal", "cut"],
 )
 async def test_without_a_usable_description_there_is_none(desk: Desk, reply: Reply) -> None:
     got = await refine(desk, reply)
