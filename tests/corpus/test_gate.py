@@ -59,7 +59,7 @@ from tests.runtime import test_connection as connections
 from tests.runtime import test_temporal_binary as programs
 from tests.standin import test_server as standins
 from tests.unit.contract import test_ceilings as inline_teams
-from tests.unit.run.test_web_details import shown
+from tests.unit.run.test_waits import shown
 from tests.workflow.runs import Lab
 
 Patch = pytest.MonkeyPatch
