@@ -127,10 +127,6 @@ class AnthropicModel(ModelEndpoint):
         """Returns what a call costs in dollars; None if the price is unknown."""
         return 0.0 if self._free else pricing.price(model, usage)
 
-    def least_cached(self, model: str) -> int:
-        """Returns the tokens of the shortest prefix that is cached."""
-        return profile_of(model).least_cached
-
     async def close(self) -> None:
         """Closes the connections."""
         if self._client is not None:

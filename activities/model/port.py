@@ -201,10 +201,6 @@ class ModelEndpoint(Protocol):
         """Returns what a call costs in dollars; None if the price is unknown."""
         ...
 
-    def least_cached(self, model: str) -> int:
-        """Returns the tokens of the shortest prefix that is cached."""
-        ...
-
     async def close(self) -> None:
         """Closes the connections."""
         ...

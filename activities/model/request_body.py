@@ -34,7 +34,6 @@ _OUTPUT_SINCE = (
     ((3, 5), 8_192),
     ((0, 0), 4_096),
 )
-_CACHED_SINCE = (((5, 0), 512), ((4, 8), 1_024), ((4, 7), 2_048), ((4, 6), 4_096), ((4, 5), 4_096), ((0, 0), 1_024))
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class EndpointProfile:
 
     `thinking` is adaptive thinking with a visible summary; `eager_input_streaming` streams tool arguments as they are
     written; `system_messages` stand inside a conversation; `diagnostics` explain cache misses; `strict` keeps tool
-    arguments to their schema. `most_output` is None where it is unknown. `least_cached` is the shortest prefix that is
-    cached, in tokens.
+    arguments to their schema. `most_output` is None where it is unknown.
     """
 
     thinking: bool = False
@@ -55,7 +53,6 @@ class EndpointProfile:
     strict: bool = False
     cache_control: bool = True
     most_output: int | None = None
-    least_cached: int = 1_024
 
 
 def profile_of(model: str, without: Iterable[str] = (), most_output: int | None = None) -> EndpointProfile:
@@ -74,13 +71,9 @@ def _known(model: str) -> EndpointProfile:
         return EndpointProfile()
     version = int(match["major"]), int(match["minor"] or 0)
     family = match["family"] or ""
+    most = next(tokens for since, tokens in _OUTPUT_SINCE if version >= since)
     if family == "sonnet" and version in ((4, 0), (4, 6)):
-        most, least = 64_000, 1_024
-    else:
-        most = next(tokens for since, tokens in _OUTPUT_SINCE if version >= since)
-        least = next(tokens for since, tokens in _CACHED_SINCE if version >= since)
-    if family == "sonnet" and version < (5, 5):
-        least = 1_024
+        most = 64_000
     return EndpointProfile(
         thinking=version >= _ADAPTIVE_SINCE,
         eager_input_streaming=version >= (4, 0),
@@ -89,7 +82,6 @@ def _known(model: str) -> EndpointProfile:
         effort=version >= ((4, 5) if family == "opus" else _ADAPTIVE_SINCE),
         strict=version >= _STRICT_SINCE,
         most_output=most,
-        least_cached=least,
     )
 
 

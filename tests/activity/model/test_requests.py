@@ -86,26 +86,27 @@ async def test_what_a_cut_stream_has_cost_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "thinks", "notes", "most_output", "least_cached"),
+    ("model", "thinks", "notes", "most_output"),
     [
-        ("claude-opus-5-5", True, True, 128_000, 512),
-        ("claude-haiku-5-5", True, False, 128_000, 512),
-        ("claude-fable-5-2", True, True, 128_000, 512),
-        ("anthropic/claude-opus-4.8", True, True, 64_000, 1_024),
-        ("us.anthropic.claude-sonnet-4-6-v1", True, False, 64_000, 1_024),
-        ("claude-haiku-4-5-20251001", False, False, 64_000, 4_096),
-        ("claude-sonnet-4-20250514", False, False, 64_000, 1_024),
-        ("claude-3-5-haiku-latest", False, False, 8_192, 1_024),
-        ("qwen3-coder", False, False, None, 1_024),
+        ("claude-opus-5-5", True, True, 128_000),
+        ("claude-haiku-5-5", True, False, 128_000),
+        ("claude-sonnet-5-5", True, False, 128_000),
+        ("claude-fable-5", True, False, 128_000),
+        ("claude-fable-5-2", True, True, 128_000),
+        ("anthropic/claude-opus-4.8", True, True, 64_000),
+        ("us.anthropic.claude-sonnet-4-6-v1", True, False, 64_000),
+        ("claude-haiku-4-5-20251001", False, False, 64_000),
+        ("claude-opus-4-1-20250805", False, False, 32_000),
+        ("claude-sonnet-4-20250514", False, False, 64_000),
+        ("claude-3-7-sonnet-20250219", False, False, 64_000),
+        ("claude-3-5-haiku-latest", False, False, 8_192),
+        ("qwen3-coder", False, False, None),
+        ("m", False, False, None),
     ],
 )
-def test_a_model_is_known_by_its_name(
-    model: str, thinks: bool, notes: bool, most_output: int | None, least_cached: int
-) -> None:
+def test_a_model_is_known_by_its_name(model: str, thinks: bool, notes: bool, most_output: int | None) -> None:
     profile = profile_of(model)
-    assert (profile.thinking, profile.system_messages, profile.most_output, profile.least_cached) == (
-        thinks, notes, most_output, least_cached,
-    )  # fmt: skip
+    assert (profile.thinking, profile.system_messages, profile.most_output) == (thinks, notes, most_output)
 
 
 async def test_a_model_that_nobody_knows_gets_a_plain_request() -> None:
