@@ -152,7 +152,7 @@ class AnthropicModel(ModelEndpoint):
     ) -> ModelMessage:
         profile = profile_of(request.model, self._without, self._max_output)
         rung = rung_of(request, self._rung)
-        body = request_body(request, profile, rung, _form)
+        body = request_body(request, profile, rung)
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
@@ -189,12 +189,10 @@ class AnthropicModel(ModelEndpoint):
         return httpx2.Timeout(longest, connect=_MODEL_CONNECT_TIMEOUT.total_seconds())
 
 
-def _form(schema: Json | type[Model]) -> Json:
-    """Returns a schema, or that of a model, as the API compiles it."""
-    return structured.lean(anthropic.transform_schema(schema))
-
-
-_form_of = lru_cache(limits.KNOWN_FORMS)(_form)
+@lru_cache(limits.KNOWN_FORMS)
+def _form_of(model: type[Model]) -> Json:
+    """Returns the schema of a model as the API compiles it."""
+    return structured.lean(anthropic.transform_schema(model))
 
 
 class _BoundedClient(anthropic.DefaultAioHttpClient):

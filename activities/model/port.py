@@ -19,8 +19,6 @@ _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
 Json = dict[str, Any]
 CacheUse = Literal["none", "prefix", "conversation"]
 """Which prefixes of a call are worth caching: none, system and tools, or the conversation as well."""
-SchemaForm = Callable[[Json], Json]
-"""Returns a schema in the form that the provider compiles."""
 
 
 @dataclass(frozen=True)
