@@ -18,7 +18,7 @@ BUILTIN_TEAMS = _HOME / "teams"
 ENV_FILE = _HOME / ".env"
 """Read when no other is named: beside the program, since a working directory may be another user's."""
 RequestPart = Literal[
-    "cache_control", "diagnostics", "effort", "eager_input_streaming", "system_messages", "thinking"
+    "cache_control", "diagnostics", "effort", "eager_input_streaming", "thinking"
 ]
 
 

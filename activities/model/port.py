@@ -90,14 +90,9 @@ class ModelMessage(Model):
         return [block for block in self.content if block.get("type") == "tool_use"]
 
 
-def user_message(text: str) -> Json:
-    """Returns a message of the user's side with one text block."""
-    return {"role": "user", "content": [{"type": "text", "text": text}]}
-
-
-def system_note(text: str) -> Json:
-    """Returns a message of the system's side inside a conversation, for models that take none a part of the user's."""
-    return {"role": "system", "content": [{"type": "text", "text": text}]}
+def user_message(*texts: str) -> Json:
+    """Returns a message of the user's side with a text block for each text."""
+    return {"role": "user", "content": [{"type": "text", "text": text} for text in texts]}
 
 
 @dataclass

@@ -22,7 +22,6 @@ _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own
 _NAME = re.compile(
     r"claude-(?:(?P<family>opus|sonnet|haiku|fable|mythos)-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)"
 )
-_NOTES_SINCE = {"opus": (4, 8), "fable": (5, 1), "mythos": (5, 1)}  # no other family takes them
 _ADAPTIVE_SINCE = (4, 6)
 _OUTPUT_SINCE = (
     ((5, 0), 128_000),
@@ -39,13 +38,11 @@ class EndpointProfile:
     """The parts of a request that an endpoint takes for a model; a setting names those that it lacks.
 
     `thinking` is adaptive thinking with a visible summary; `eager_input_streaming` streams tool arguments as they are
-    written; `system_messages` stand inside a conversation; `diagnostics` explain cache misses. `most_output` is None
-    where it is unknown.
+    written; `diagnostics` explain cache misses. `most_output` is None where it is unknown.
     """
 
     thinking: bool = False
     eager_input_streaming: bool = False
-    system_messages: bool = False
     diagnostics: bool = False
     effort: bool = False
     cache_control: bool = True
@@ -74,7 +71,6 @@ def _known(model: str) -> EndpointProfile:
     return EndpointProfile(
         thinking=version >= _ADAPTIVE_SINCE,
         eager_input_streaming=version >= (4, 0),
-        system_messages=family in _NOTES_SINCE and version >= _NOTES_SINCE[family],
         diagnostics=version >= (4, 0),
         effort=version >= ((4, 5) if family == "opus" else _ADAPTIVE_SINCE),
         most_output=most,
@@ -89,7 +85,7 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) ->
     body: Json = {
         "model": request.model,
         "max_tokens": min(most, request.room or most),
-        "messages": request.messages if profile.system_messages else _notes_as_text(request.messages),
+        "messages": request.messages,
     }
     if request.system:
         body["system"] = request.system
@@ -130,24 +126,6 @@ def _sent(tool: Json, eager: bool) -> Json:
         return tool
     sent = {**tool, "input_schema": structured.lean(tool["input_schema"])}
     return {**sent, "eager_input_streaming": True} if eager else sent
-
-
-def _notes_as_text(messages: list[Json]) -> list[Json]:
-    """Returns the messages with notes by the system as text of the user message before each."""
-    plain: list[Json] = []
-    for message in messages:
-        if message["role"] != "system":
-            plain.append(message)
-        elif plain and plain[-1]["role"] == "user":
-            plain[-1] = {**plain[-1], "content": [*_blocks(plain[-1]), *_blocks(message)]}
-        else:
-            plain.append({**message, "role": "user"})
-    return plain
-
-
-def _blocks(message: Json) -> list[Json]:
-    content = message["content"]
-    return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
 def _marked(body: Json, use: CacheUse, *, long: bool) -> Json:

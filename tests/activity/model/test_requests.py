@@ -6,17 +6,7 @@ from typing import Any
 
 import pytest
 
-from activities.model.port import (
-    CacheUse,
-    Json,
-    ModelFailure,
-    ModelRequest,
-    ModelUsage,
-    StreamProgress,
-    system_note,
-    user_message,
-)
-from activities.model.pricing import price
+from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, StreamProgress, user_message
 from activities.model.request_body import EndpointProfile, profile_of, request_body
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
@@ -86,27 +76,27 @@ async def test_what_a_cut_stream_has_cost_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "thinks", "notes", "most_output"),
+    ("model", "thinks", "most_output"),
     [
-        ("claude-opus-5-5", True, True, 128_000),
-        ("claude-haiku-5-5", True, False, 128_000),
-        ("claude-sonnet-5-5", True, False, 128_000),
-        ("claude-fable-5", True, False, 128_000),
-        ("claude-fable-5-2", True, True, 128_000),
-        ("anthropic/claude-opus-4.8", True, True, 64_000),
-        ("us.anthropic.claude-sonnet-4-6-v1", True, False, 64_000),
-        ("claude-haiku-4-5-20251001", False, False, 64_000),
-        ("claude-opus-4-1-20250805", False, False, 32_000),
-        ("claude-sonnet-4-20250514", False, False, 64_000),
-        ("claude-3-7-sonnet-20250219", False, False, 64_000),
-        ("claude-3-5-haiku-latest", False, False, 8_192),
-        ("qwen3-coder", False, False, None),
-        ("m", False, False, None),
+        ("claude-opus-5-5", True, 128_000),
+        ("claude-haiku-5-5", True, 128_000),
+        ("claude-sonnet-5-5", True, 128_000),
+        ("claude-fable-5", True, 128_000),
+        ("claude-fable-5-2", True, 128_000),
+        ("anthropic/claude-opus-4.8", True, 64_000),
+        ("us.anthropic.claude-sonnet-4-6-v1", True, 64_000),
+        ("claude-haiku-4-5-20251001", False, 64_000),
+        ("claude-opus-4-1-20250805", False, 32_000),
+        ("claude-sonnet-4-20250514", False, 64_000),
+        ("claude-3-7-sonnet-20250219", False, 64_000),
+        ("claude-3-5-haiku-latest", False, 8_192),
+        ("qwen3-coder", False, None),
+        ("m", False, None),
     ],
 )
-def test_a_model_is_known_by_its_name(model: str, thinks: bool, notes: bool, most_output: int | None) -> None:
+def test_a_model_is_known_by_its_name(model: str, thinks: bool, most_output: int | None) -> None:
     profile = profile_of(model)
-    assert (profile.thinking, profile.system_messages, profile.most_output) == (thinks, notes, most_output)
+    assert (profile.thinking, profile.most_output) == (thinks, most_output)
 
 
 async def test_a_model_that_nobody_knows_gets_a_plain_request() -> None:
@@ -141,22 +131,6 @@ async def test_a_call_that_concludes_may_call_no_tools() -> None:
     assert [tool["name"] for tool in body["tools"]] == ["add"]
 
 
-NOTED = [
-    user_message("Do it."),
-    system_note("Two turns are left."),
-    {"role": "assistant", "content": [http.text("ok")]},
-]
-
-
-def test_notes_are_the_systems_own_where_the_model_takes_them() -> None:
-    request = ask(messages=NOTED)
-    assert request_body(request, EndpointProfile(system_messages=True), "format")["messages"] == NOTED
-    plain = request_body(request, EndpointProfile(), "format")["messages"]
-    assert [message["role"] for message in plain] == ["user", "assistant"]
-    assert plain[0]["content"] == [http.text("Do it."), http.text("Two turns are left.")]
-    assert NOTED[0] == user_message("Do it.")
-
-
 # --- endpoints that take less ---------------------------------------------------------------------
 
 
@@ -167,12 +141,11 @@ def test_notes_are_the_systems_own_where_the_model_takes_them() -> None:
         ("eager_input_streaming", "eager_input"),
         ("diagnostics", '"diagnostics"'),
         ("cache_control", "cache_control"),
-        ("system_messages", '"role": "system"'),
         ("effort", '"effort"'),
     ],
 )
 async def test_a_part_that_the_endpoint_does_not_take_is_left_out_by_setting(part: str, words: str) -> None:
-    request = ask(model=OPUS, tools=[ADD], messages=NOTED[:2], cache="conversation", effort="low")
+    request = ask(model=OPUS, tools=[ADD], cache="conversation", effort="low")
     for without, sent in ((), True), ((part,), False):
         body = json.dumps((await answer(http.message(http.text("Hi")), request, without=without)).body)
         assert (words in body) is sent
@@ -186,7 +159,6 @@ async def test_a_part_that_the_endpoint_does_not_take_is_left_out_by_setting(par
         ("output_config.effort: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=effort"),
         ("output_config: Extra inputs are not permitted", "SUPERVISOR_MODEL_STRUCTURED=tool"),
         ("Structured outputs are not supported by this model", "SUPERVISOR_MODEL_STRUCTURED=tool"),
-        ('messages: Unexpected role "system".', "SUPERVISOR_MODEL_WITHOUT=system_messages"),
         ("max_tokens: 64000 > 8192, which is the maximum", "SUPERVISOR_MODEL_MAX_TOKENS"),
     ],
 )
@@ -284,13 +256,6 @@ def test_without_a_system_text_the_tools_are_the_prefix() -> None:
 def test_conversations_that_pause_are_kept_for_an_hour() -> None:
     lives = {block["cache_control"].get("ttl") for block in body_of("conversation", 0, long_cache=True)["system"]}
     assert lives == {"1h"}
-
-
-def test_a_note_by_the_system_gets_no_breakpoint() -> None:
-    request = ask(model=OPUS, messages=NOTED[:2], cache="conversation")
-    first, note = request_body(request, profile_of(OPUS), "format")["messages"]
-    assert first["content"][-1]["cache_control"] == MARK["cache_control"]
-    assert note == NOTED[1]
 
 
 async def test_the_provider_is_asked_why_its_cache_missed() -> None:
