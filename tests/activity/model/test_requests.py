@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, StreamProgress, user_message
-from activities.model.request_body import EndpointProfile, profile_of, request_body
+from activities.model.request_body import profile_of, request_body
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
 from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, adapter, answer, ask, fail

@@ -39,10 +39,10 @@ async def test_one_turn_is_enough_for_a_role_with_tools(lab: Lab) -> None:
     assert "last turn" in str(lab.call("t1/1/turn.1").step.body["messages"])
 
 
-async def test_the_end_is_announced_two_turns_ahead(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_the_end_is_announced_two_turns_ahead(lab: Lab) -> None:
     turns = [*(looks(number) for number in range(1, 5)), FOUND]
-    await outcome(client, model, run_id, turns, 5)
-    said = {number: call(model, run_id, f"t1/1/turn.{number}").step.body["messages"][-1] for number in range(1, 6)}
+    await outcome(lab, turns, 5)
+    said = {number: lab.call(f"t1/1/turn.{number}").step.body["messages"][-1] for number in range(1, 6)}
     assert [number for number, last in said.items() if "left after this" in str(last)] == [3]
     assert "last turn" in str(said[5])
 
