@@ -31,6 +31,9 @@ _SOME_VALUES = 50  # of a column that has more
 _LINE_CHARS = 80
 _CONTROLS = bytes({*range(9), *range(14, 32)} - {27})
 _TEXT_SHARE = 0.95  # of a text's first bytes at least are no control characters
+_RESERVED = {row[0] for row in duckdb.execute(
+    "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+).fetchall()}  # fmt: skip
 _NUMBERLIKE = re.compile(r"[+-]?[\d.,\s]*\d[\d.,\s]*[%€$£]?")
 
 
@@ -117,8 +120,9 @@ def sqlite_tables(path: Path, out: Path) -> list[Json]:
 
     with sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True) as database:
         try:
+            database.execute("PRAGMA trusted_schema = OFF")
             names = [name for (name,) in database.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1"
+                "SELECT name FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1"
             )]  # fmt: skip
             return row_tables(((name, _sqlite_rows(database, name)) for name in names), path, out)
         except sqlite3.Error as error:
@@ -151,11 +155,12 @@ def _engine_table(reader: str, path: Path, out: Path) -> list[Json]:
             raise Unreadable(f"it holds no table: {str(error).splitlines()[0]}") from None
         described = database.execute("DESCRIBE texts").fetchall()
         nested = ("STRUCT", "MAP", "UNION", "JSON", "BLOB")
+        names = _unique([_column_name(name, number) for number, (name, *_) in enumerate(described)])
         columns = {
-            name: Column(
+            new: Column(
                 f"CAST({_quoted(name)} AS VARCHAR)" if kind.startswith(nested) or kind.endswith("]") else _quoted(name)
             )
-            for name, kind, *_ in described
+            for new, (name, kind, *_) in zip(names, described, strict=True)
         }
         return [_write(database, path.stem, out, columns)]
 
@@ -192,14 +197,14 @@ def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str) -> Jso
     column = _quoted(name)
     if kind != "VARCHAR":
         found = database.execute(f"SELECT min({column}), max({column}) FROM typed").fetchone() or ()
-        return {"name": name, "type": kind, "range": [shown(value) for value in found]}
+        return {"name": name, "sql": sql_name(name), "type": kind, "range": [shown(value) for value in found]}
     distinct = f"SELECT DISTINCT left({column}, {_VALUE_CHARS}) FROM typed WHERE {column} IS NOT NULL"
     values = [value for (value,) in database.execute(f"{distinct} LIMIT {TABLE_VALUES + 1}").fetchall()]
     more = 0
     if len(values) > TABLE_VALUES:
         (count,) = database.execute(f"SELECT count(DISTINCT {column}) FROM typed").fetchone() or (0,)
         values, more = sorted(values)[:_SOME_VALUES], count - _SOME_VALUES
-    return {"name": name, "type": kind, "values": sorted(values), "more": more}
+    return {"name": name, "sql": sql_name(name), "type": kind, "values": sorted(values), "more": more}
 
 
 class _Engine:
@@ -307,18 +312,28 @@ def _column_name(cell: str, number: int) -> str:
 
 
 def _unique(names: list[str]) -> list[str]:
-    seen: Counter[str] = Counter()
+    given = {name.lower() for name in names}
+    seen = set[str]()
     unique = []
     for name in names:
-        seen[name.lower()] += 1
-        unique.append(f"{name}_{seen[name.lower()]}" if seen[name.lower()] > 1 else name)
+        new, count = name, 1
+        while new.lower() in seen or (count > 1 and new.lower() in given):
+            count += 1
+            new = f"{name}_{count}"
+        seen.add(new.lower())
+        unique.append(new)
     return unique
 
 
 def table_name(stem: str) -> str:
     """Returns a name for a table that needs no quotes."""
     name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower()[:_NAME_CHARS] or "table"
-    return f"t_{name}" if name[0].isdigit() else name
+    return f"t_{name}" if name[0].isdigit() or name in _RESERVED else name
+
+
+def sql_name(name: str) -> str:
+    """Returns the name of a column as a query has to write it."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.lower() not in _RESERVED else _quoted(name)
 
 
 def _quoted(name: str) -> str:

@@ -192,7 +192,7 @@ async def test_a_question_finds_the_bundled_document_about_it(query: str, docume
 
 
 async def test_the_bundled_documents_have_titles_and_a_readable_length() -> None:
-    documents = Library(await FolderFiles(BUNDLED, PATTERN, CACHE).reports(), None).documents.values()
+    documents = Library(CACHE, await FolderFiles(BUNDLED, PATTERN, CACHE).reports()).documents.values()
     assert 10 <= len(documents) <= 14
     for document in documents:
         text = document.read("") or ""
