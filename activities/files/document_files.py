@@ -110,14 +110,16 @@ def _document(title: str, passages: list[tuple[str, str]], pages: int) -> Json:
 
 def _parts(text: str) -> list[str]:
     """Returns a text in parts of at most about a passage's length, cut between paragraphs, lines or words."""
-    parts = []
-    text = text.strip()
-    while len(text) > PASSAGE_CHARS:
-        cut = max(text.rfind(sign, PASSAGE_CHARS // 2, PASSAGE_CHARS) for sign in ("\n\n", "\n", " "))
-        cut = cut if cut > 0 else PASSAGE_CHARS
-        parts.append(text[:cut].strip())
-        text = text[cut:].strip()
-    return [*parts, text] if text else parts
+    parts, start = [], 0
+    while start < len(text):
+        end = start + PASSAGE_CHARS
+        if end < len(text):
+            cut = max(text.rfind(sign, start + PASSAGE_CHARS // 2, end) for sign in ("\n\n", "\n", " "))
+            end = cut if cut > 0 else end
+        if part := text[start:end].strip():
+            parts.append(part)
+        start = end
+    return parts
 
 
 def _read(path: Path, out: Path) -> str:
