@@ -24,7 +24,7 @@ FILE_BYTES = 1 << 30  # of one file, and of what it is converted to
 _CONVERSION_TIME = timedelta(seconds=120)  # 200 MB of CSV take some 20 s
 _CHILDREN = 2
 _ADDRESS_BYTES = 3 << 30  # what a converting process may map, its libraries and files too
-_MEMORY_BYTES = 512 << 20  # what it may ask for; a file of 200 MB asks for 400 and uses 240
+_MEMORY_BYTES = 768 << 20  # what it may ask for: a table of 200 MB asks for 600 and uses 240
 _CACHE_BYTES = 8 << 30  # the oldest go first
 _NAME_BYTES = 300
 _MODULE = "activities.files.conversion"
@@ -113,6 +113,8 @@ class FileCache:
                 # Kept under that name, it would be what other runs read for the file that really has this content.
                 return [{"name": source.name, "problem": "its content is not what its list says"}]
             reports = await self._converted(source.name, fetched, owner)
+            if reports == [_exceeded(source.name)]:
+                return reports  # perhaps of a machine that is busy: the next run may have more luck
             kept = await asyncio.to_thread(_keep, reports, made, folder)
         finally:
             await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
@@ -140,7 +142,9 @@ class FileCache:
     async def _one(self, name: str, file: Path, out: Path, owner: str) -> Json:
         try:
             report: Json = await self._children.call(owner, _CONVERSION_TIME, "convert", str(file), name, str(out))
-        except (BoundExceeded, Failed) as error:
+        except BoundExceeded:
+            return _exceeded(name)
+        except Failed as error:
             return {"name": name, "problem": f"it can't be read: {error}"}
         finally:
             file.unlink(missing_ok=True)
@@ -158,6 +162,11 @@ class FileCache:
             total += size
             if total > _CACHE_BYTES:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _exceeded(name: str) -> Json:
+    seconds = _CONVERSION_TIME.total_seconds()
+    return {"name": name, "problem": f"it can't be read: it takes longer than {seconds:g} s or too much memory"}
 
 
 def are_there(reports: Sequence[FileReport]) -> bool:

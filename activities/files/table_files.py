@@ -60,7 +60,8 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
         options = {
             "delim": _literal(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false", "skip": str(skip),
             "auto_detect": "false", "null_padding": "true", "strict_mode": "true", "parallel": "false",
-            "ignore_errors": "true", "store_rejects": "true", "columns": f"{{{fields}}}", "max_line_size": str(_LINE_BYTES),
+            "ignore_errors": "true", "store_rejects": "true", "columns": f"{{{fields}}}",
+            "max_line_size": str(_LINE_BYTES),
             "buffer_size": str(2 * _LINE_BYTES),  # else it is 32 lines: 128 MiB
         }  # fmt: skip
         listed = ", ".join(f"{name} = {value}" for name, value in options.items())

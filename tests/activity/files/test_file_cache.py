@@ -181,7 +181,6 @@ def hostile_files(folder: Path) -> dict[str, bytes]:
         "wide.csv": ",".join(map(str, range(10_000))).encode(),
         "deep.json": b"[" * 10_000 + b"]" * 10_000,
         "pages.pdf": pdf_bytes(["x"] * 5001),
-        "long.txt": b"a word " * 3_000_000,
         "bomb.docx": repacked(docx_bytes([("a", "b")]), b"<w:body>", b"<w:body>" + b" " * (17 << 20)),
         "corner.xlsx": repacked(sparse, b"</sheetData>", corner + b"</sheetData>"),
         "odd.db": (folder / "odd.db").read_bytes(),
@@ -211,12 +210,14 @@ async def test_hostile_files_are_named_and_leave_the_others(store: ArtifactStore
     assert problems == {
         "wide.csv": "it has 10,000 columns, at most 2,000 are read",
         "pages.pdf": "it has 5001 pages, at most 5000 are read",
-        "long.txt": "it has 21,000,000 characters, at most 20,000,000 are read",
         "bomb.docx": "its text takes 17 MiB, at most 16 are read",
         "corner.xlsx": "it can't be read: it takes longer than 120 s or too much memory",
     }
     assert reports["deep.json"].document
-    assert [(table["name"], table["rows"]) for table in reports["odd.db"].tables] == [("odd_weird_n_ame", 1)]
+    assert [(table["name"], table["rows"]) for table in reports["odd.db"].tables] == [
+        ("odd_log", 0),
+        ("odd_weird_n_ame", 1),
+    ]
     assert reports["line break' OR 1=1.csv"].tables[0]["name"] == "line_break_or_1_1"
     assert output.text.startswith("| select |")
 
