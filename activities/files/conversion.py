@@ -1,8 +1,6 @@
 """One file made into tables (Parquet) and a document (JSON), in a child process that may be ended at any time."""
 
-import contextlib
 import json
-import resource
 import shutil
 import tempfile
 import zipfile
@@ -42,12 +40,6 @@ READABLE = (*_TABLES, *_DOCUMENTS, ".json", ".zip")
 def is_data(name: str) -> bool:
     """True if a file of that name may hold a table or a document."""
     return name.lower().endswith(READABLE)
-
-
-def bound(data: int) -> None:
-    """Bounds the memory of this process: libraries map more than they use, so the address space says little."""
-    with contextlib.suppress(ValueError, OSError):  # systems without that limit
-        resource.setrlimit(resource.RLIMIT_DATA, (data, data))
 
 
 def convert(path: str, name: str, out: str) -> Json:

@@ -24,7 +24,6 @@ FILE_BYTES = 1 << 30  # of one file, and of what it is converted to
 _CONVERSION_TIME = timedelta(seconds=120)  # 200 MB of CSV take some 20 s
 _CHILDREN = 2
 _ADDRESS_BYTES = 3 << 30  # what a converting process may map, its libraries and files too
-_MEMORY_BYTES = 768 << 20  # what it may ask for: a table of 200 MB asks for 600 and uses 240
 _CACHE_BYTES = 8 << 30  # the oldest go first
 _NAME_BYTES = 300
 _MODULE = "activities.files.conversion"
@@ -59,10 +58,7 @@ class FileCache:
         self._folder = (folder or Path(self._own.name if self._own else "")) / f"files-{VERSION}"
         self._kept = 0  # what this process has added
         seconds = _CONVERSION_TIME.total_seconds()
-        first = ("bound", _MEMORY_BYTES)
-        self._children = ChildProcesses(
-            _MODULE, _CHILDREN, _ADDRESS_BYTES, first, seconds=seconds, file_bytes=FILE_BYTES
-        )
+        self._children = ChildProcesses(_MODULE, _CHILDREN, _ADDRESS_BYTES, seconds=seconds, file_bytes=FILE_BYTES)
 
     async def reports(self, sources: Iterable[SourceFile], owner: str) -> list[FileReport]:
         """Returns a report on each file, or on each member of a zipped folder. Table names are unique among them."""
