@@ -250,6 +250,7 @@ class _Engine:
             "threads": "1",
             "preserve_insertion_order": "true",
             "temp_directory": str(out / "spill"),
+            "enable_progress_bar": "false",  # a program without a file counts as interactive: it would go to standard output
             "autoload_known_extensions": "false",
             "autoinstall_known_extensions": "false",
         }

@@ -15,6 +15,7 @@ Json = dict[str, Any]
 
 _served: Json = {}
 CLOSED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_progress_bar": "false",  # it would stand in the reply of a query of two seconds
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "python_enable_replacements": "false",
