@@ -250,11 +250,12 @@ class _Engine:
             "threads": "1",
             "preserve_insertion_order": "true",
             "temp_directory": str(out / "spill"),
-            "enable_progress_bar": "false",  # a program without a file counts as interactive: it would go to standard output
             "autoload_known_extensions": "false",
             "autoinstall_known_extensions": "false",
         }
         self._connection = duckdb.connect(str(self._file), config=config)
+        # A program without a file counts as interactive: after two seconds a bar would stand in its reply.
+        self._connection.execute("SET enable_progress_bar = false")
 
     def __enter__(self) -> duckdb.DuckDBPyConnection:
         return self._connection
