@@ -1,5 +1,6 @@
 """The first activity of a run: it fixes everything outside the request that the run depends on."""
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -7,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from temporalio import activity
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
+from activities.files.conversion import is_data
 from activities.files.manifest import (
     MANIFEST_TYPE,
     FileEntry,
     Manifest,
     adopt_files,
-    is_data,
     is_text,
     read_manifest,
 )
@@ -26,7 +27,6 @@ from activities.store.reading import read_findings, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import team_card
 from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.store_keys import digest_of
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import chain_of
 from supervision.contract.request import Budget, RunRequest
@@ -172,7 +172,7 @@ class RunSetupActivities:
                     f"attachment '{name}': nothing is stored at '{attachment.ref}', use one that `put` prints",
                 ) from None
             if is_data(name):
-                file = FileEntry(name=name, bytes=len(data), sha256=digest_of(ref) or "", parts=[ref])
+                file = FileEntry(name=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), parts=[ref])
                 manifests.append(Manifest(files=[file]))
             if is_text(data):
                 texts.append(AttachmentRef(name=name, ref=ref, bytes=len(data)))

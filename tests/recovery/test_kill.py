@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from activities.files.manifest import MANIFEST_TYPE, put_files
 from supervision.base import limits
+from supervision.contract.request import Attachment
 from supervision.contract.result import RunResult
 from tests.recovery.ledger import answered_at, repeated
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
-from tests.serving import WorkerProcesses
+from tests.serving import WorkerProcesses, store_of
 from tests.waiting import until
 from tests.workflow.runs import Lab
 from workflows.supervisor import SupervisorWorkflow
@@ -122,6 +124,36 @@ async def test_sigterm_lets_calls_in_flight_finish(lone: Lab, workers: WorkerPro
     assert await asyncio.to_thread(worker.process.wait, 30) == 0
     await _finish(lone, workers)
     assert lone.steps == ["plan.1.1", "t1/1/turn.1", "synthesis.1"]
+
+
+async def test_a_kill_in_the_conversion_of_a_file_repeats_no_call(
+    lone: Lab, workers: WorkerProcesses, tmp_path: Path
+) -> None:
+    """The Worker that prepared the run is gone; the next ones have another cache folder, and the first is killed."""
+    orders, elsewhere = tmp_path / "orders.csv", tmp_path / "elsewhere"
+    orders.write_text("Number,Ordered\n" + "".join(f"{n},{1 + n % 28}.03.2025 12:30\n" for n in range(300_000)))
+    ref = await put_files(await store_of(lone.client, workers.artifacts), [("orders.csv", orders)])
+    released = asyncio.Event()
+
+    def turns(step: Step) -> Reply:
+        if step.number == 1:
+            return when(released, tools(("query_data", {"sql": "SELECT count(*) AS n FROM orders"})))
+        return text("found it" if "| 300000 |" in step.prompt else step.prompt)
+
+    lone.play(script(plan({"id": "t1", "role": "analyst"}), {"t1": turns}))
+    first = await workers.start()
+    files = Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
+    await lone.start(team="files", attachments=[files])
+    await until(lambda: "t1/1/turn.1" in lone.steps, 60)
+    first.kill()
+    released.set()
+    workers.environ["SUPERVISOR_CACHE_DIR"] = str(elsewhere)
+    second = await workers.start()
+    await until(lambda: bool(list(elsewhere.glob("files-*/*/texts.duckdb"))), 60)
+    second.kill()
+    result = await _finish(lone, workers)
+    assert [subtask.finding and subtask.finding.summary for subtask in result.subtasks] == ["found it"]
+    assert len(list(elsewhere.glob("files-*/*/report.json"))) == 1
 
 
 def _first_then_found(step: Step) -> Reply:

@@ -13,17 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.files.conversion import convert, index_documents
+from activities.files.file_cache import FileCache, FileReport
+from activities.files.manifest import local_file
 from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 Json = dict[str, Any]
 
 
 def converted(tmp_path: Path, name: str, content: bytes) -> Json:
-    (report,) = convert_all(tmp_path, name, content)
-    return report
-
-
-def convert_all(tmp_path: Path, name: str, content: bytes) -> list[Json]:
     source = tmp_path / "0f3a"
     source.write_bytes(content)
     return convert(str(source), name, str(tmp_path / "out"))
@@ -167,7 +164,7 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return target.getvalue()
 
 
-def test_a_zipped_folder_is_its_members(tmp_path: Path) -> None:
+async def test_a_zipped_folder_is_its_members(tmp_path: Path) -> None:
     members = {
         "q1/orders.csv": b"a,b\n1,2\n",
         "docs/notes.txt": b"hello there",
@@ -175,15 +172,25 @@ def test_a_zipped_folder_is_its_members(tmp_path: Path) -> None:
         "__MACOSX/x": b"?",
         "bad.pdf": b"no",
     }
-    reports = convert_all(tmp_path, "all.zip", zipped(members))
-    assert [report["name"] for report in reports] == [
-        "all.zip/q1/orders.csv",
-        "all.zip/docs/notes.txt",
-        "all.zip/bad.pdf",
+    reports = await read_by_cache(tmp_path, {"all.zip": zipped(members), "broken.zip": b"PK broken"})
+    assert [(report.name, report.problem) for report in reports] == [
+        ("all.zip/q1/orders.csv", None),
+        ("all.zip/docs/notes.txt", None),
+        ("all.zip/bad.pdf", "it is no PDF that can be read: Failed to load document (PDFium: Data format error)."),
+        ("broken.zip", "it can't be unpacked: File is not a zip file"),
     ]
-    assert [bool(report["problem"]) for report in reports] == [False, False, True]
-    written = {file for report in reports for file in [report["document"] and report["document"]["file"]] if file}
-    assert all(Path(file).is_relative_to(tmp_path / "out") for file in written)
+    written = [report.document["file"] for report in reports if report.document]
+    assert all(Path(file).resolve().is_relative_to(tmp_path / "cache") for file in written)
+
+
+async def read_by_cache(tmp_path: Path, files: dict[str, bytes]) -> list[FileReport]:
+    (tmp_path / "given").mkdir()
+    for name, content in files.items():
+        (tmp_path / "given" / name).write_bytes(content)
+    cache = FileCache(tmp_path / "cache")
+    reports = await cache.reports([local_file(name, tmp_path / "given" / name) for name in files], "test")
+    cache.close()
+    return reports
 
 
 @pytest.mark.parametrize(
@@ -194,7 +201,7 @@ def test_a_zipped_folder_is_its_members(tmp_path: Path) -> None:
         ("a.pdf", b"%PDF-1.7 broken", "it is no PDF that can be read"),
         ("a.xlsx", b"PK\x03\x04 broken", "it is no spreadsheet that can be read"),
         ("a.db", b"no database at all" * 100, "it is no SQLite database that can be read"),
-        ("a.zip", b"broken", "it can't be unpacked"),
+        ("a.parquet", b"PAR1 broken", "it holds no table"),
         ("a.exe", b"MZ", "files of the kind '.exe' are not read"),
     ],
 )
