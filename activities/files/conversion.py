@@ -5,41 +5,17 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from activities.files import document_files, table_files
+from activities.files.kinds import DOCUMENTS, TABLES, is_data
 from activities.files.table_files import Unreadable
 
 Json = dict[str, Any]
 
-VERSION = 3
-"""Raised whenever the same file is read in another way: what was converted before is converted again."""
 _MEMBERS = 2000
 _UNPACKED_BYTES = 1 << 30
-
-_TABLES: dict[str, Callable[[Path, Path], list[Json]]] = {
-    ".csv": table_files.csv_tables, ".tsv": table_files.csv_tables, ".tab": table_files.csv_tables,
-    ".parquet": table_files.parquet_tables,
-    ".jsonl": table_files.json_tables, ".ndjson": table_files.json_tables,
-    ".xlsx": table_files.spreadsheet_tables, ".xls": table_files.spreadsheet_tables,
-    ".xlsb": table_files.spreadsheet_tables,
-    ".xlsm": table_files.spreadsheet_tables, ".ods": table_files.spreadsheet_tables,
-    ".sqlite": table_files.sqlite_tables, ".sqlite3": table_files.sqlite_tables, ".db": table_files.sqlite_tables,
-}  # fmt: skip
-_DOCUMENTS: dict[str, Callable[[Path, Path], Json]] = {
-    ".pdf": document_files.pdf_document, ".docx": document_files.docx_document,
-    ".html": document_files.html_document, ".htm": document_files.html_document,
-    ".md": document_files.plain_document, ".txt": document_files.plain_document, ".text": document_files.plain_document,
-    ".rst": document_files.plain_document, ".log": document_files.plain_document,
-}  # fmt: skip
-READABLE = (*_TABLES, *_DOCUMENTS, ".json", ".zip")
-
-
-def is_data(name: str) -> bool:
-    """True if a file of that name may hold a table or a document."""
-    return name.lower().endswith(READABLE)
 
 
 def convert(path: str, name: str, out: str) -> Json:
@@ -59,12 +35,12 @@ def convert(path: str, name: str, out: str) -> Json:
         named.symlink_to(source)  # readers look at the ending, and the store's name has none
         if suffix == ".json":
             report.update(_json(named, folder))
-        elif suffix in _TABLES:
-            report["tables"] = _TABLES[suffix](named, folder)
+        elif suffix in TABLES:
+            report["tables"] = getattr(table_files, TABLES[suffix])(named, folder)
             if not report["tables"]:
                 raise Unreadable("it holds no rows")
-        elif suffix in _DOCUMENTS:
-            report["document"] = _stored(_DOCUMENTS[suffix](named, folder), folder)
+        elif suffix in DOCUMENTS:
+            report["document"] = _stored(getattr(document_files, DOCUMENTS[suffix])(named, folder), folder)
         else:
             raise Unreadable(f"files of the kind '{suffix or name}' are not read")
     except Unreadable as problem:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from temporalio import activity
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
-from activities.files.conversion import is_data
+from activities.files.kinds import is_data
 from activities.files.manifest import (
     MANIFEST_TYPE,
     FileEntry,

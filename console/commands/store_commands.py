@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.files.conversion import is_data
+from activities.files.kinds import is_data
 from activities.files.manifest import MANIFEST_TYPE, is_text, put_files
 from activities.store.artifacts import ArtifactStore
 from activities.store.contents import Contents, StoredRun, StoredUpload, read_contents
