@@ -17,6 +17,7 @@ from console.run.find_run import SEARCHED_RUNS, no_runs, roots, short_id
 from console.run.run_handle import STATUS, RunHandle, facts, is_open, state_word
 from console.run.standstill import Standstill, causes_of
 from console.terminal import Report, indented, safe_line, wrapped
+from console.view.answer_text import why_partial
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.text import did_you_mean, money
@@ -57,7 +58,8 @@ async def list_report(access: Access, limit: int, state: str | None, team: str |
 
 async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:
     phase, team, usd = await facts(execution)
-    goal = ""
+    goal, partial = "", ""
+    status = execution.typed_search_attributes.get(STATUS)
     causes: list[Standstill] = []
     async with looks:
         try:
@@ -67,10 +69,17 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
             goal = await run.recorded_goal() or await described.static_summary() or ""
             if is_open(described):
                 causes = await causes_of(run, described)
+            elif status == "partial" and state_word(described) == "completed":
+                partial = why_partial(await run.handle.result())
         except Exception:  # any client may have written the summary, and the run may be deleted meanwhile
             pass
-    status = execution.typed_search_attributes.get(STATUS)
-    known = {"run_id": execution.id, "goal": goal, "state": state_word(execution), "status": status}
+    known = {
+        "run_id": execution.id,
+        "goal": goal,
+        "state": state_word(execution),
+        "status": status,
+        "partial": partial or None,
+    }
     return {
         **known,
         "phase": phase,
@@ -103,6 +112,11 @@ def run_table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[Rende
     for row in rows:
         for cause in row["standstills"]:
             yield from wrapped(f"⏸ {short_id(row['run_id'])}: {cause.line}", screen.width, "yellow")
+    for row in rows:
+        if row["partial"]:
+            why = Text(f"◐ {short_id(row['run_id'])}: {row['partial']}", style="dim")
+            why.truncate(screen.width, overflow="ellipsis")
+            yield why
 
 
 async def teams_report(folders: list[Path], *, name: str | None = None, check: bool = False) -> Report:

@@ -190,7 +190,7 @@ class RunState:
 
     @property
     def gaps(self) -> list[Gap]:
-        """What is missing from the answer: subtasks without a finding or with a part of one, points that stayed open."""
+        """What is missing from the answer: whole subtasks or parts of their findings, and points that stayed open."""
         partial = [gap for gap in self.board.partial_findings() if gap.subtask_id not in self._open_points]
         return [*self.board.gaps(), *partial, *self.open_points, *self._lacks]
 
