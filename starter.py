@@ -22,11 +22,12 @@ from console.command import Access, perform
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, calls_report, print_artifact, verify_run
 from console.commands.inspect_command import inspect_files
-from console.commands.list_commands import list_report, teams_report
+from console.commands.list_commands import list_report
 from console.commands.repair_command import repair
 from console.commands.report_commands import plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import delete_run, prune, put_path
+from console.commands.team_commands import new_team, teams_report
 from console.commands.tool_command import try_tool
 from console.commands.update_commands import cancel, extend, resume
 from console.hints import keep_connection
@@ -248,10 +249,17 @@ def repair_run(run_id: AnyRun = None) -> None:
 @app.command()
 def teams(
     team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, checked as with --check")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="`new NAME --data FOLDER` writes a team")] = None,
+    data: Annotated[list[Path] | None, typer.Option(help="a folder or file for a new team; may be repeated")] = None,
     check: Annotated[bool, typer.Option("--check", help="run each tools.py and check it, as a Worker does")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the teams that runs may name, with their roles and tools; exit code 1 if one can't be used."""
+    """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
+    if name and (team != "new" or not data):
+        raise typer.BadParameter("a new team is written by: teams new NAME --data FOLDER")
+    if name and data:
+        folders, paths = access.settings.teams_folders, data
+        do(lambda _: new_team(folders, name, paths))
     do(lambda access: teams_report(access.settings.teams_folders, name=team, check=check), as_json)
 
 

@@ -252,9 +252,17 @@ class RunState:
         revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
         error = f"{self.error.type}: {self.error.message}" if self.error else None
         last = f"last event: {self.trace.last_line}" if self.trace.last_line else None
-        notes = [note for note in (self.model_notice, revised, *self.waits.notes(), last, error) if note]
+        notes = [note for note in (revised, *self.waits.notes(), last, error) if note]
         return markdown(
-            self.request.goal, self.phase, self.flags, self.board.counts(), self.board.reports(), self.usage, notes
+            self.request.goal,
+            self.phase,
+            self.flags,
+            self.board.counts(),
+            self.board.reports(),
+            self.usage,
+            notes,
+            self.model_notice,
+            with_gaps(self.answer.text, self.gaps) if self.phase == "done" else "",
         )
 
     def result(self) -> RunResult:
