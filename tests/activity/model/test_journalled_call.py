@@ -85,6 +85,7 @@ OTHERWISE: dict[str, Any] = {
     "results": [ToolResultRef(call_id="c1", ref="run/outputs/1")],
     "note": "two turns are left",
     "last": True,
+    "max_turns": 7,
     "max_tokens": 1001,
 }
 

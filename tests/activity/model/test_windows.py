@@ -123,7 +123,7 @@ async def test_an_output_longer_than_a_prompt_takes_is_shown_cut_and_kept_whole(
     await talk.go_on("x" * 300_000)
     [block] = talk.of("tool_result")
     assert len(block["content"]) <= 20_000
-    assert block["content"].endswith('read_output with output "1-1" and offset 19850 shows more]')
+    assert block["content"].endswith('read_output with output "1-1" and offset 19850 shows more.]')
 
 
 @pytest.mark.parametrize(

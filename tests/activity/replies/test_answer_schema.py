@@ -163,7 +163,7 @@ def test_what_fits_the_schema_sent_fits_the_users(schema: dict[str, Any], value:
 @pytest.fixture
 def short_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gives a question to a child process less than a second."""
-    monkeypatch.setattr(limits, "BOUNDED_TIME", timedelta(seconds=0.6))
+    monkeypatch.setattr("activities.bounded.child_processes._BOUNDED_TIME", timedelta(seconds=0.6))
 
 
 def doubling(word: str, depth: int) -> dict[str, Any]:

@@ -153,7 +153,7 @@ async def test_an_unknown_name_lists_the_known_ones_and_the_folders(tmp_path: Pa
         (('uses = "calculator"', 'uses = "shell"'), "tools.calculate: there is no kind 'shell'; kinds are: attachment"),
         (('uses = "calculator"', 'uses = "calculator"\noptions = { x = 1 }'), "tools.calculate.options: x: "),
         (('uses = "calculator"', 'uses = "sql_query"\noptions = { tables = "../*" }'), "tools.calculate: '../*' must"),
-        (('uses = "calculator"', 'uses = "sql_query"'), "tools.calculate.options: tables: Field required"),
+        (('uses = "calculator"', 'uses = "sql_query"\noptions = { tables = 3 }'), "tools.calculate.options: tables: "),
         (('name = "calculate"', 'name = "no name"'), "tools.0.name: "),
         (
             (
@@ -270,6 +270,7 @@ uses = "calculater"
 [[tools]]
 name = "query"
 uses = "sql_query"
+options = { tables = 3 }
 
 [[tools]]
 name = "search"
@@ -278,7 +279,7 @@ options = { documents = "none/*.md" }
 """
 PROBLEMS_OF_TOOLS = [
     "tools.calculate: there is no kind 'calculater', did you mean 'calculator'?",
-    "tools.query.options: tables: Field required",
+    "tools.query.options: tables: ",
     "tools.search: 'none/*.md' matches no file",
     "roles.helper.tools: there is no tool 'calculat', did you mean 'calculate'?; the team has: calculate, greet, query",
     "toolbox: there is no tool 'hammer'",
