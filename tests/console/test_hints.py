@@ -181,7 +181,7 @@ async def test_an_id_may_be_its_beginning_or_left_out(read: Cli) -> None:
 
 async def test_the_python_of_the_documents_is_a_file_that_runs(read: Cli) -> None:
     file = ROOT / "docs/examples/run_a_goal.py"
-    assert f"```python\n{file.read_text()}```" in (ROOT / "README.md").read_text()
+    assert f"```python\n{file.read_text()}```" in (ROOT / "docs/operate.md").read_text()
     code, out = await run_as_printed(read, f"{ROOT / '.venv/bin/python'} {file} example-1")
     assert code == 0, out
     assert "Iowa" in out
