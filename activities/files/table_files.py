@@ -31,7 +31,7 @@ _SOME_VALUES = 50  # of a column that has more
 _LINE_CHARS = 80
 _CONTROLS = bytes({*range(9), *range(14, 32)} - {27})
 _TEXT_SHARE = 0.95  # of a text's first bytes at least are no control characters
-_NUMBERLIKE = re.compile(r"[+-]?[\d.,\s]*\d[\d.,\s]*[%€$£]?")
+_NUMBERLIKE = re.compile(r"[+-]?[€$£]?\d[\d.,\s]*[%€$£]?")
 
 
 class Unreadable(Exception):

@@ -94,10 +94,10 @@ def other_code(*where: str) -> Any:
     """For the time of the block workflow code starts a timer more before it does one of those."""
 
     def with_a_timer(make: Callable[..., Any]) -> Callable[..., Any]:
-        def made(first: Any, *arguments: Any, **options: Any) -> Any:
-            if make.__name__ == STARTS_CHILDREN or getattr(arguments[0], "step", "") == "turn.2":
+        def made(*arguments: Any, **options: Any) -> Any:
+            if make.__name__ == STARTS_CHILDREN or getattr(arguments[1], "step", "") == "turn.2":
                 asyncio.get_running_loop().call_later(3600, lambda: None)
-            return make(first, *arguments, **options)
+            return make(*arguments, **options)
 
         return made
 

@@ -92,9 +92,11 @@ async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:
 async def test_result_and_trace_outlive_the_server_where_another_takes_over_its_part_of_the_store(
     read: Cli, alone: Cli, place: Path
 ) -> None:
-    (before,) = (place / "artifacts").iterdir()
-    client = await connect(address=alone.environ["TEMPORAL_ADDRESS"])
-    shutil.copytree(before, place / "artifacts" / await namespace_id(client))
+    parts = [
+        place / "artifacts" / await namespace_id(await connect(address=cli.environ["TEMPORAL_ADDRESS"]))
+        for cli in (read, alone)
+    ]
+    shutil.copytree(parts[0], parts[1], dirs_exist_ok=True)
     for words in (["result"], ["trace"], ["trace", "--json"]):
         done = await alone(words[0], RUN, *words[1:])
         assert done.code == 0

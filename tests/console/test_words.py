@@ -238,11 +238,11 @@ async def test_the_problems_of_a_team_stand_each_on_its_line(
 ) -> None:
     (tmp_path / "crew").mkdir()
     file = tmp_path / "crew" / "team.toml"
-    file.write_text('name = "crew"\ngeneralist = "nobody"\n[[roles]]\nname = "one"\ndescription = "d"\ntools = ["t"]\n')
+    roles = "".join(f'[[roles]]\nname = "{name}"\ndescription = "d"\n' for name in ("one", "two"))
+    file.write_text(f'name = "crew"\ngeneralist = "one"\n{roles}')
     assert (await teams_report([tmp_path])).show(terminal(80)) == 1
     assert capsys.readouterr().err.splitlines() == [
         f"team 'crew' can't be used: {file}:",
-        "  roles.one: role 'one' needs a system_prompt",
-        "  generalist 'nobody' is not one of the roles: one",
-        "  roles.one.tools: there is no tool 't'; the team has: none",
+        "  roles.one: a role needs a system_prompt",
+        "  roles.two: a role needs a system_prompt",
     ]

@@ -112,7 +112,6 @@ FIELDS = {
 }  # fmt: skip
 LATE = {
     "budget.tokens true": "BudgetExhausted",
-    "answer_schema with NaN": "ProviderRejected",
     "plan {}": "NoSubtasks",
 }
 """Requests that are valid, with which the run fails later."""
@@ -137,6 +136,9 @@ async def begin(client: Client, run_id: str, kind: str, inputs: Iterable[Payload
         ),
         timeout=PATIENCE,
     )
+
+
+ENDED = ("completed", "partial")  # a JSON schema that no answer fits leaves the written one
 
 
 async def end(client: Client, run_id: str) -> str:
@@ -184,7 +186,7 @@ async def ends(client: Client, model: ScriptedModel, run_id: str, kind: str, inp
             ended = await end(client, own)
             handle = client.get_workflow_handle_for(SupervisorWorkflow.run, own)
             await facts(await handle.describe(rpc_timeout=PATIENCE))
-            if kind == "SupervisorWorkflow" and ended == "completed":
+            if kind == "SupervisorWorkflow" and ended in ENDED:
                 assert await phase(handle) == "done"
             elif kind == "SupervisorWorkflow" and not ended.startswith("stuck"):
                 assert await phase(handle) in ("failed", "not begun")
@@ -233,7 +235,7 @@ async def test_every_field_with_any_value_is_refused_or_the_run_completes(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     endings = await ends(client, model, run_id, "SupervisorWorkflow", FIELDS)
-    others = {name: ending for name, ending in endings.items() if ending not in (*REFUSALS, "completed")}
+    others = {name: ending for name, ending in endings.items() if ending not in (*REFUSALS, *ENDED)}
     assert others == LATE
     assert sum(ending == "completed" for ending in endings.values()) >= 5
 
