@@ -66,7 +66,7 @@ async def teams_report(folders: list[Path], *, name: str | None = None, check: b
         notes.append(f"team '{each}' can't be used: {said}")
     if unchecked:
         notes.append(f"tools.py is not run here: {hint('teams', '--check')} checks that of {', '.join(unchecked)}")
-    rows = []
+    rows: list[RenderableType] = []
     for each, team in usable.items():
         rows += _team_rows(team, team_hints(team))
         rows += _data_rows(data.get(each, []), whole=name is not None)

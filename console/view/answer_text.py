@@ -53,7 +53,8 @@ def _rows(screen: Console, run_id: str, outcome: RunOutcome, web: str | None) ->
         return
     yield from (Rule(style="dim"), Padding(Markdown(answer, hyperlinks=False), (1, 1)), Rule(style="dim"))
     if fields:
-        yield from (*(Text(f" {field}") for field in fields[:_JSON_ROWS]), Rule(style="dim"))
+        yield from (Text(f" {field}") for field in fields[:_JSON_ROWS])
+        yield Rule(style="dim")
     for fact in facts:
         whole = fact.startswith(("http", "run "))  # an address or a command stays one piece, to be copied
         yield from [Text(f" {fact}", style="dim")] if whole else wrapped(fact, screen.width, "dim")

@@ -177,8 +177,11 @@ def test_a_partial_run_is_listed_as_one() -> None:
     }
     row: dict[str, Any] = {**known, "started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
     screen = terminal(80)
-    put(screen, run_table([{**row, "status": "partial"}, {**row, "status": "completed"}], screen))
-    assert [line.split()[0] for line in written(screen).splitlines()] == ["state", "partial", "completed"]
+    partial = {**row, "status": "partial", "partial": "t1/t2 (engineer: found nothing)"}
+    put(screen, run_table([partial, {**row, "status": "completed", "partial": None}], screen))
+    lines = written(screen).splitlines()
+    assert [line.split()[0] for line in lines] == ["state", "partial", "completed", "◐"]
+    assert lines[-1] == "◐ r: t1/t2 (engineer: found nothing)"
 
 
 @pytest.mark.parametrize(
