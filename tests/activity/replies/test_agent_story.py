@@ -63,11 +63,9 @@ async def test_a_conversation_is_told_before_the_event_that_ends_it(store: Artif
         *((1, "subtask_started"), (2, "turn"), (3, "tool"), (4, "phase"), (5, "note"), (6, "turn")),
         (7, "subtask_completed"),
     ]
-    assert events[1].data == {
-        **{"turn": 1, "stop_reason": "end_turn", "preview": "", "tokens": 12, "model": "a-model"},
-    }
+    assert events[1].data == {**{"turn": 1, "stop_reason": "end_turn", "preview": "", "tokens": 12, "model": "a-model"}}
     assert events[2].data == {
-        **{"name": "count", "arguments": '{"crop": "pears"}', "is_error": False, "preview": "44 pears"},
+        **{"name": "count", "arguments": '{"crop": "pears"}', "is_error": False, "preview": "44 pears"}
     }
     assert events[4].data == {"text": "two turns are left"}
     assert (events[5].data["turn"], events[5].data["preview"]) == (2, "It is 44.")
