@@ -17,16 +17,14 @@ from activities.files.manifest import (
     read_manifest,
 )
 from activities.model.port import ModelEndpoint, ModelUsage
-from activities.model.prompt_fit import brief_tokens, tokens_of
-from activities.prompts.agent_opening import fixed_tokens
+from activities.model.prompt_fit import brief_tokens
 from activities.prompts.agent_prompts import finding_block
 from activities.replies import answer_schema
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from activities.store.grants import Grants, RunGrant
 from activities.store.reading import read_findings, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
-from activities.teams.team_files import LoadedTeam, team_card
-from supervision.base import limits
+from activities.teams.team_files import team_card
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.store_keys import digest_of
 from supervision.contract.ceilings import Ceilings
@@ -65,9 +63,8 @@ class RunSetupActivities:
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
         """Stores goal, team, answer schema and attachments. Returns their references.
 
-        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model or
-        with one whose window is too small for it, for a dollar budget with a model of unknown price, and for what is
-        above the operator's ceilings.
+        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model, for
+        a dollar budget with a model of unknown price, and for what is above the operator's ceilings.
         """
         request, facts = setup.request, self._facts
         run = setup.run
@@ -86,15 +83,13 @@ class RunSetupActivities:
         _require_models(supervisor[0], card)
         models = _models(supervisor, card)
         facts.ceilings.check_models(models)
-        goal = await self._goal(setup)
-        _require_windows(facts.endpoint, supervisor, goal, loaded, card)
         unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
         warnings = _budget_warnings(request, unpriced)
         attachments = [*(setup.brief.attachments if setup.brief else []), *attachments]
         return RunSetup(
             store_id=await self._store.identity(),
             grant_ref=await self._granted(setup, [*models, *workers], card),
-            goal_ref=await self._stored(run, goal),
+            goal_ref=await self._stored(run, await self._goal(setup)),
             team_ref=team_ref,
             team=card,
             supervisor_model=supervisor[0],
@@ -207,29 +202,6 @@ def _require_models(supervisor_model: str, team: TeamCard) -> None:
             ErrorKind.INVALID_REQUEST,
             f"these roles have no model: {', '.join(without)}; set models.workers, a role's own model in the team "
             "file, or SUPERVISOR_WORKER_MODEL",
-        )
-
-
-def _require_windows(
-    endpoint: ModelEndpoint, supervisor: list[str], goal: str, loaded: LoadedTeam, card: TeamCard
-) -> None:
-    """Raises SupervisionError `InvalidRequest` if a model's window does not hold what is in each of its prompts."""
-    planner = tokens_of(goal) + round(limits.PLAN_PROMPT_BYTES / limits.CHARS_PER_TOKEN)
-    users = [(model, "the supervisor, whose goal and instructions", planner) for model in supervisor]
-    for role in card.roles:
-        if role.team is None:
-            own = loaded.team.role(role.name)
-            fixed = fixed_tokens(own, loaded.toolbox.definitions(own.tools))
-            users += [(model, f"role '{role.name}', whose prompt and tools", fixed) for model in role.models]
-    small = [
-        f"'{model}' has a window of {tokens:,} tokens, too small for {user} alone take about {fixed:,}"
-        for model, user, fixed in users
-        if (tokens := endpoint.window(model).tokens) < fixed + limits.LEAST_OUTPUT_TOKENS
-    ]
-    if small:
-        raise SupervisionError(
-            ErrorKind.INVALID_REQUEST,
-            f"models: {'; '.join(small)}. Use a model with more, or set SUPERVISOR_MODEL_WINDOW if it has a larger one",
         )
 
 

@@ -106,19 +106,10 @@ async def test_what_is_above_the_operators_ceilings_is_refused(desk: Desk) -> No
     assert "SUPERVISOR_INLINE_TEAMS" in message
 
 
-async def test_a_window_too_small_for_a_role_or_the_supervisor_is_refused_by_name(desk: Desk) -> None:
-    wordy = team(Role(name="wordy", model="tiny", description="Talks.", system_prompt="Talk. " * 5000))
-    kind, message = await refusal(desk, team=wordy, windows={"tiny": 8_000})
-    assert kind == "InvalidRequest"
-    assert message.startswith(
-        "models: 'tiny' has a window of 8,000 tokens, too small for role 'wordy', whose prompt and"
-    )
-    assert "SUPERVISOR_MODEL_WINDOW" in message
-    kind, message = await refusal(desk, windows={"claude-opus*": 4_000})
-    assert "'claude-opus-5-5' has a window of 4,000 tokens, too small for the supervisor" in message
-    assert "reader" not in message
-    kind, message = await refusal(desk, models={"supervisor": ["claude-opus-5-5", "tiny"]}, windows={"tiny": 4_000})
-    assert "'tiny' has a window" in message
+async def test_defaults_above_the_operators_ceilings_are_lowered_with_a_warning(desk: Desk) -> None:
+    setup = await prepare(desk, ceilings=Ceilings(tokens=1000, usd=1.0))
+    assert [warning.split()[0] for warning in setup.warnings if "ceiling" in warning] == ["budget.tokens", "budget.usd"]
+    assert setup.ceilings == Ceilings(tokens=1000, usd=1.0)
 
 
 async def test_the_room_for_findings_is_that_of_the_supervisors_smallest_window(desk: Desk) -> None:

@@ -6,18 +6,8 @@ from typing import Any
 
 import pytest
 
-from activities.model.port import (
-    CacheUse,
-    Json,
-    ModelFailure,
-    ModelRequest,
-    ModelUsage,
-    StreamProgress,
-    system_note,
-    user_message,
-)
-from activities.model.pricing import price
-from activities.model.request_body import EndpointProfile, profile_of, request_body
+from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, StreamProgress, user_message
+from activities.model.request_body import profile_of, request_body
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
 from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, adapter, answer, ask, fail
@@ -86,26 +76,27 @@ async def test_what_a_cut_stream_has_cost_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "thinks", "notes", "most_output", "least_cached"),
+    ("model", "thinks", "most_output"),
     [
-        ("claude-opus-5-5", True, True, 128_000, 512),
-        ("claude-haiku-5-5", True, False, 128_000, 512),
-        ("claude-fable-5-2", True, True, 128_000, 512),
-        ("anthropic/claude-opus-4.8", True, True, 64_000, 1_024),
-        ("us.anthropic.claude-sonnet-4-6-v1", True, False, 64_000, 1_024),
-        ("claude-haiku-4-5-20251001", False, False, 64_000, 4_096),
-        ("claude-sonnet-4-20250514", False, False, 64_000, 1_024),
-        ("claude-3-5-haiku-latest", False, False, 8_192, 1_024),
-        ("qwen3-coder", False, False, None, 1_024),
+        ("claude-opus-5-5", True, 128_000),
+        ("claude-haiku-5-5", True, 128_000),
+        ("claude-sonnet-5-5", True, 128_000),
+        ("claude-fable-5", True, 128_000),
+        ("claude-fable-5-2", True, 128_000),
+        ("anthropic/claude-opus-4.8", True, 64_000),
+        ("us.anthropic.claude-sonnet-4-6-v1", True, 64_000),
+        ("claude-haiku-4-5-20251001", False, 64_000),
+        ("claude-opus-4-1-20250805", False, 32_000),
+        ("claude-sonnet-4-20250514", False, 64_000),
+        ("claude-3-7-sonnet-20250219", False, 64_000),
+        ("claude-3-5-haiku-latest", False, 8_192),
+        ("qwen3-coder", False, None),
+        ("m", False, None),
     ],
 )
-def test_a_model_is_known_by_its_name(
-    model: str, thinks: bool, notes: bool, most_output: int | None, least_cached: int
-) -> None:
+def test_a_model_is_known_by_its_name(model: str, thinks: bool, most_output: int | None) -> None:
     profile = profile_of(model)
-    assert (profile.thinking, profile.system_messages, profile.most_output, profile.least_cached) == (
-        thinks, notes, most_output, least_cached,
-    )  # fmt: skip
+    assert (profile.thinking, profile.most_output) == (thinks, most_output)
 
 
 async def test_a_model_that_nobody_knows_gets_a_plain_request() -> None:
@@ -140,22 +131,6 @@ async def test_a_call_that_concludes_may_call_no_tools() -> None:
     assert [tool["name"] for tool in body["tools"]] == ["add"]
 
 
-NOTED = [
-    user_message("Do it."),
-    system_note("Two turns are left."),
-    {"role": "assistant", "content": [http.text("ok")]},
-]
-
-
-def test_notes_are_the_systems_own_where_the_model_takes_them() -> None:
-    request = ask(messages=NOTED)
-    assert request_body(request, EndpointProfile(system_messages=True), "format")["messages"] == NOTED
-    plain = request_body(request, EndpointProfile(), "format")["messages"]
-    assert [message["role"] for message in plain] == ["user", "assistant"]
-    assert plain[0]["content"] == [http.text("Do it."), http.text("Two turns are left.")]
-    assert NOTED[0] == user_message("Do it.")
-
-
 # --- endpoints that take less ---------------------------------------------------------------------
 
 
@@ -166,13 +141,11 @@ def test_notes_are_the_systems_own_where_the_model_takes_them() -> None:
         ("eager_input_streaming", "eager_input"),
         ("diagnostics", '"diagnostics"'),
         ("cache_control", "cache_control"),
-        ("system_messages", '"role": "system"'),
         ("effort", '"effort"'),
-        ("strict", '"strict"'),
     ],
 )
 async def test_a_part_that_the_endpoint_does_not_take_is_left_out_by_setting(part: str, words: str) -> None:
-    request = ask(model=OPUS, tools=[tool_of(CLOSED)], messages=NOTED[:2], cache="conversation", effort="low")
+    request = ask(model=OPUS, tools=[ADD], cache="conversation", effort="low")
     for without, sent in ((), True), ((part,), False):
         body = json.dumps((await answer(http.message(http.text("Hi")), request, without=without)).body)
         assert (words in body) is sent
@@ -186,7 +159,6 @@ async def test_a_part_that_the_endpoint_does_not_take_is_left_out_by_setting(par
         ("output_config.effort: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=effort"),
         ("output_config: Extra inputs are not permitted", "SUPERVISOR_MODEL_STRUCTURED=tool"),
         ("Structured outputs are not supported by this model", "SUPERVISOR_MODEL_STRUCTURED=tool"),
-        ('messages: Unexpected role "system".', "SUPERVISOR_MODEL_WITHOUT=system_messages"),
         ("max_tokens: 64000 > 8192, which is the maximum", "SUPERVISOR_MODEL_MAX_TOKENS"),
     ],
 )
@@ -286,13 +258,6 @@ def test_conversations_that_pause_are_kept_for_an_hour() -> None:
     assert lives == {"1h"}
 
 
-def test_a_note_by_the_system_gets_no_breakpoint() -> None:
-    request = ask(model=OPUS, messages=NOTED[:2], cache="conversation")
-    first, note = request_body(request, profile_of(OPUS), "format")["messages"]
-    assert first["content"][-1]["cache_control"] == MARK["cache_control"]
-    assert note == NOTED[1]
-
-
 async def test_the_provider_is_asked_why_its_cache_missed() -> None:
     reason = {"type": "tools_changed", "cache_missed_input_tokens": 900}
     reply = http.stream(http.start(diagnostics={"cache_miss_reason": reason}), *http.finish())
@@ -301,22 +266,10 @@ async def test_the_provider_is_asked_why_its_cache_missed() -> None:
     assert outcome.message.cache_miss == "tools_changed"
 
 
-# --- effort and strict tools ----------------------------------------------------------------------
+# --- effort ----------------------------------------------------------------------------------------
 
 
 JSON_REPLY = http.message(http.text(json.dumps(GOOD)))
-
-
-def tool_of(schema: Json) -> Json:
-    return {"name": "look", "description": "Looks.", "input_schema": schema}
-
-
-CLOSED: Json = {
-    "type": "object",
-    "properties": {"word": {"type": "string", "maxLength": 9}, "more": {"type": "integer"}},
-    "required": ["word"],
-    "additionalProperties": False,
-}
 
 
 @pytest.mark.parametrize(("model", "sent"), [(OPUS, "low"), (OLD, None), (UNKNOWN, None)])
@@ -325,88 +278,3 @@ async def test_effort_goes_to_models_that_have_it(model: str, sent: str | None) 
     config = outcome.body.get("output_config", {})
     assert config.get("effort") == sent
     assert config["format"]["schema"] == SCHEMA
-
-
-async def test_a_tools_wide_lengths_are_not_told_and_narrow_ones_are() -> None:
-    wide = {"type": "string", "description": "a text", "minLength": 1, "maxLength": 4_000}
-    narrow = {"type": "string", "minLength": 1, "maxLength": 3}
-    name = {"type": "string", "maxLength": 200}
-    schema = {
-        **CLOSED,
-        "properties": {"text": wide, "long": {**narrow, "maxLength": 300}, "code": narrow, "name": name},
-    }
-    (sent,) = (await answer(JSON_REPLY, ask(tools=[tool_of({**schema, "required": ["code"]})]))).body["tools"]
-    properties = sent["input_schema"]["properties"]
-    assert properties["text"]["description"] == "a text"
-    assert "description" not in properties["long"]
-    assert "maxLength: 3" in properties["code"]["description"]
-    assert "maxLength: 200" in properties["name"]["description"]
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "object", "properties": {"word": {"type": "string"}}},
-        {**CLOSED, "properties": {"any": {}}},
-        {**CLOSED, "properties": {"map": {"type": "object", "additionalProperties": {"type": "string"}}}},
-        {**CLOSED, "properties": {f"p{n}": {"type": "string"} for n in range(25)}, "required": []},
-    ],
-    ids=["open", "anything", "map", "too many optional"],
-)
-async def test_tools_that_a_grammar_would_change_are_not_strict(schema: Json) -> None:
-    (sent,) = (await answer(JSON_REPLY, ask(tools=[tool_of(schema)]))).body["tools"]
-    assert "strict" not in sent
-    assert sent["input_schema"] == schema
-
-
-async def test_only_as_many_tools_are_strict_as_the_api_compiles_at_once() -> None:
-    optional = {**CLOSED, "required": []}
-    tools = [{**tool_of(optional), "name": f"look{number}"} for number in range(14)]
-    sent = (await answer(JSON_REPLY, ask(tools=tools))).body["tools"]
-    assert [bool(tool.get("strict")) for tool in sent] == [True] * 12 + [False] * 2
-
-
-MILLION = 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("model", "usage", "usd"),
-    [
-        ("claude-opus-5-5", ModelUsage(input_tokens=MILLION), 4.0),
-        ("claude-opus-5-5", ModelUsage(output_tokens=MILLION), 20.0),
-        ("claude-opus-5-5", ModelUsage(cache_read_tokens=MILLION), 4.0 * 0.05),
-        ("claude-opus-5-5", ModelUsage(cache_write_tokens=MILLION), 4.0 * 1.25),
-        ("claude-sonnet-5-5", ModelUsage(input_tokens=MILLION, output_tokens=MILLION), 12.0),
-        ("claude-haiku-5-5", ModelUsage(input_tokens=10_000, output_tokens=1_000), 0.0010 + 0.0005),
-        # five times as much for the whole request above 100,000 prompt tokens, cached ones included
-        ("claude-haiku-5-5", ModelUsage(input_tokens=200_000, output_tokens=1_000), 0.1 + 0.0025),
-        ("claude-haiku-5-5", ModelUsage(input_tokens=10_000, cache_read_tokens=100_000), 0.005 + 0.005),
-        ("claude-haiku-5-5-20261001", ModelUsage(input_tokens=10_000), 0.001),
-        ("claude-fable-5-2", ModelUsage(input_tokens=MILLION, output_tokens=MILLION), 48.0),
-        ("claude-opus-5-5", ModelUsage(), 0.0),
-    ],
-)
-def test_a_known_model_has_its_listed_price(model: str, usage: ModelUsage, usd: float) -> None:
-    assert price(model, usage) == pytest.approx(usd)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "anthropic/claude-haiku-4-5",
-        "anthropic/claude-haiku-4.5",
-        "us.anthropic.claude-haiku-4-5-20251001-v1:0",
-        "anthropic.claude-haiku-4-5-20251001-v1:0",
-        "claude-haiku-4-5@20251001",
-        "vertex_ai/claude-haiku-4-5@20251001",
-        "openrouter/anthropic/claude-haiku-4.5:beta",
-    ],
-)
-def test_a_gateways_name_has_the_providers_price(name: str) -> None:
-    usage = ModelUsage(input_tokens=1000, output_tokens=100)
-    assert price(name, usage) == price("claude-haiku-4-5", usage) is not None
-
-
-@pytest.mark.parametrize("name", ["my-claude-like", "claude-", "acme/unclaude-haiku-4-5", "llama/claude"])
-def test_other_names_stay_unpriced(name: str) -> None:
-    assert price(name, ModelUsage(input_tokens=1)) is None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from activities.model.conversation import ConversationStore, Entry, Opening
-from activities.model.port import ModelMessage, ModelUsage, system_note, user_message
+from activities.model.port import ModelMessage, ModelUsage, user_message
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore, open_store
 from supervision.base.store_keys import call_key
@@ -42,7 +42,7 @@ async def store(tmp_path: Path) -> ArtifactStore:
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "44 pears"}]}
     opening = Opening(system="", model="a-model")
     await conversations.save(FIRST, Entry(opening=opening, input=[user_message("?")], reply=reply(CALL), at=at(2)))
-    told = [result, system_note("two turns are left")]
+    told = [result, user_message("two turns are left")]
     await conversations.save(SECOND, Entry(ancestors=[FIRST], input=told, reply=reply(text("It is 44.")), at=at(3)))
     again = Entry(
         ancestors=[FIRST, SECOND], input=[user_message("in which year?")], reply=reply(text("1990")), at=at(7)

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from standin.server.faults import RequestBucket, RequestLimit
 from supervision.base import limits
 from supervision.base.errors import OUTAGES, ErrorKind
 from supervision.provider.provider_breaker import (
@@ -391,6 +390,8 @@ class World:
     seed: int
     names_wait: bool = True
     now: float = 0.0
+    level: float = math.inf
+    filled_at: float = 0.0
     granted: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
 
@@ -398,7 +399,6 @@ class World:
         self.random, self.numbers = Random(self.seed), count()
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.processes = [Process() for _ in range(3)]
-        self.bucket = RequestBucket(lambda: self.now)
 
     def run(self, phases: list[tuple[float, float]]) -> list[float]:
         """Returns the share of each phase's limit that was granted, the first minute aside."""
@@ -407,7 +407,7 @@ class World:
             self.later(self.random.random(), self.come)
         began, shares = 0.0, []
         for per_minute, seconds in phases:
-            self.limit = RequestLimit(per_minute=per_minute)
+            self.rate = per_minute / 60
             while self.events[0][0] < began + seconds:
                 self.now, _, happens = heapq.heappop(self.events)
                 happens()
@@ -416,6 +416,15 @@ class World:
             shares.append(sum(at >= counted for at in self.granted) / allowed)
             began += seconds
         return shares
+
+    def refused_for(self) -> float:
+        """Returns 0 if the provider takes a call now, else the seconds until it does; five seconds' worth at once."""
+        self.level = min(max(1.0, 5 * self.rate), self.level + (self.now - self.filled_at) * self.rate)
+        self.filled_at = self.now
+        if self.level < 1:
+            return (1 - self.level) / self.rate
+        self.level -= 1
+        return 0.0
 
     def later(self, seconds: float, happens: Callable[[], None]) -> None:
         heapq.heappush(self.events, (self.now + seconds, next(self.numbers), happens))
@@ -449,7 +458,7 @@ class World:
             self.later(0.05, self.come)
             self.admit(process)
 
-        if wait := self.bucket.take(self.limit):
+        if wait := self.refused_for():
             self.refused.append(self.now)
             retry_after = math.ceil(wait) if self.names_wait else None
             self.later(0.02, refused)

@@ -8,7 +8,7 @@ from tests.scripted_model import Reply, Step, answer, message, plan, script, tex
 from tests.workflow.runs import Lab
 from tests.workflow.scripts import FOUND
 
-OPUS = {"workers": "claude-opus-5-5"}
+pytestmark = pytest.mark.usefixtures("worker")
 
 
 def looks(number: int, words: str = "") -> Reply:
@@ -39,14 +39,12 @@ async def test_one_turn_is_enough_for_a_role_with_tools(lab: Lab) -> None:
     assert "last turn" in str(lab.call("t1/1/turn.1").step.body["messages"])
 
 
-@pytest.mark.parametrize(("models", "role"), [(OPUS, "system"), ({}, "user")], ids=["opus", "haiku"])
-async def test_the_end_is_announced_two_turns_ahead(lab: Lab, models: dict[str, str], role: str) -> None:
+async def test_the_end_is_announced_two_turns_ahead(lab: Lab) -> None:
     turns = [*(looks(number) for number in range(1, 5)), FOUND]
-    await outcome(lab, turns, 5, models=models)
+    await outcome(lab, turns, 5)
     said = {number: lab.call(f"t1/1/turn.{number}").step.body["messages"][-1] for number in range(1, 6)}
-    notes = {number: last["role"] for number, last in said.items() if "left after this" in str(last)}
-    assert notes == {3: role}
-    assert (said[5]["role"], "last turn" in str(said[5])) == (role, True)
+    assert [number for number, last in said.items() if "left after this" in str(last)] == [3]
+    assert "last turn" in str(said[5])
 
 
 async def test_words_beside_a_tool_call_of_the_last_turn_are_the_finding(lab: Lab) -> None:
