@@ -21,6 +21,7 @@ from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactUnavailable
 from console.command import DONE, FAILED, Access, endpoint, server_address
+from console.commands.team_commands import teams_report
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
 from console.run.pollers import ACTIVITIES, WORKFLOWS, gone, limited, pollers, shown
@@ -89,6 +90,8 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     async for row in model_rows(access.settings):
         yield row
     yield _files()
+    async for row in _teams(access.settings.teams_folders):
+        yield row
     try:
         client = await access.client()
     except ConnectionFailed as error:
@@ -118,6 +121,17 @@ def _files() -> CheckRow:
         text, fix = f"other users can look into {folder}", f"`chmod 700 {shlex.quote(str(folder))}`"
         return CheckRow("warning", "cache folder", text, fix)
     return CheckRow("ok", "cache folder", f"{folder}, yours alone")
+
+
+async def _teams(folders: list[Path]) -> AsyncIterator[CheckRow]:
+    """Yields a row for each team or file of a team that can't be used, as far as no code of a team is run for that."""
+    checked: Any = (await teams_report(folders)).data
+    wrong = {team["name"]: [team["error"]] if team["error"] else team["unread"] for team in checked}
+    for name, problems in wrong.items():
+        for problem in problems:
+            yield CheckRow("warning", f"team {name}", problem, f"correct it; {hint('teams', name)} says more")
+    if not any(wrong.values()):
+        yield CheckRow("ok", "teams", f"{', '.join(wrong)}: their files can be read")
 
 
 async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -> AsyncIterator[CheckRow]:

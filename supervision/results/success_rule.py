@@ -69,11 +69,14 @@ def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int | None
 
 
 def nothing_missing(reports: list[SubtaskReport]) -> bool:
-    """True if every subtask that still counts is completed and its finding is whole, on every level."""
-    return all(
-        r.state == "completed"
-        and (r.nested is None or r.nested.status == "completed")
-        and (r.finding is None or r.finding.outcome == "done")
-        for r in reports
-        if r.replaced_by is None
+    """True if every subtask that still counts is whole, on every level."""
+    return all(is_whole(report) for report in reports if report.replaced_by is None)
+
+
+def is_whole(report: SubtaskReport) -> bool:
+    """True if a subtask is completed and nothing is missing from its finding."""
+    return (
+        report.state == "completed"
+        and (report.nested is None or report.nested.status == "completed")
+        and (report.finding is None or report.finding.outcome == "done")
     )

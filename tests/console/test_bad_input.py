@@ -71,7 +71,7 @@ async def test_a_namespace_that_does_not_exist_is_named(alone: Cli) -> None:
 async def test_without_a_worker_no_run_is_started(alone: Cli) -> None:
     done = await alone("run", GOAL, "--id", "nobody-there")
     assert done.code == 3
-    assert "temporal-supervisor-worker`" in done.sentence
+    assert " worker`" in done.sentence
     assert "ANTHROPIC_API_KEY" in done.sentence
     assert (await alone("status", "nobody-there")).code == 1
 

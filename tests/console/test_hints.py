@@ -91,7 +91,7 @@ def test_hints_name_what_is_installed_and_repeat_the_connection(
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.chdir(ROOT)
     assert hint("status", "a b") == "`.venv/bin/temporal-supervisor status 'a b'`"
-    assert worker_hint("--pool", "east") == "`.venv/bin/temporal-supervisor-worker --pool east`"
+    assert worker_hint("--pool", "east") == "`.venv/bin/temporal-supervisor worker --pool east`"
     monkeypatch.setenv("PATH", str(ROOT / ".venv" / "bin"))
     assert hint("list") == "`temporal-supervisor list`"
     keep_connection("host:1", None, Path("my env"))
@@ -181,7 +181,7 @@ async def test_an_id_may_be_its_beginning_or_left_out(read: Cli) -> None:
 
 async def test_the_python_of_the_documents_is_a_file_that_runs(read: Cli) -> None:
     file = ROOT / "docs/examples/run_a_goal.py"
-    assert f"```python\n{file.read_text()}```" in (ROOT / "README.md").read_text()
+    assert f"```python\n{file.read_text()}```" in (ROOT / "docs/operate.md").read_text()
     code, out = await run_as_printed(read, f"{ROOT / '.venv/bin/python'} {file} example-1")
     assert code == 0, out
     assert "Iowa" in out

@@ -140,7 +140,7 @@ async def test_a_killed_worker_is_named_while_there_is_no_other(
             done = await cli("status", "killed-1")
             assert done.code == 0
             assert "the run waits for a Worker" in done.out
-            assert "temporal-supervisor-worker" in done.out
+            assert "temporal-supervisor worker" in done.out
             async with cli.terminal("follow", "killed-1", columns=80) as terminal:
                 await until(lambda: "the run waits for a Worker" in " ".join(terminal.text.split()), 60)
             cause = await waits(cli, "killed-1", "worker")

@@ -37,7 +37,7 @@ LATE = Standstill(
     since=None,
 )
 ALONE = Standstill(
-    "worker", ("t6",), "a Worker of pool east: there is none", "start one with `temporal-supervisor-worker --pool east`"
+    "worker", ("t6",), "a Worker of pool east: there is none", "start one with `temporal-supervisor worker --pool east`"
 )
 EVENTS: list[tuple[str, str | None, dict[str, JsonValue]]] = [
     ("plan_requested", None, {"attempt": 1, "revision": 1}),

@@ -214,6 +214,21 @@ def test_a_run_that_was_reset_has_its_whole_deadline_again() -> None:
     assert (run.time_and_budget.deadline_at - clock.at).total_seconds() == 60
 
 
+def test_a_partial_finding_is_a_gap_with_what_limits_it_once() -> None:
+    run = state(plan(subtask("a"), subtask("b"), subtask("c")))
+    for subtask_id, words in (("a", ["no table has 2025"]), ("b", []), ("c", ["stale"])):
+        run.board.start(subtask_id, "w")
+        partial = FINDING.model_copy(update={"outcome": "partial", "limitations": words, "summary": "Half."})
+        run.board.complete(subtask_id, partial)
+    run.open_point("c", "a review still finds: no unit")
+    role = run.board["a"].role
+    assert [(gap.subtask_id, gap.reason) for gap in run.gaps] == [
+        ("a", f"{role}: no table has 2025"),
+        ("b", f"{role}: only a part: Half."),
+        ("c", "a review still finds: no unit"),
+    ]
+
+
 durations = st.none() | st.floats(0, 10_000)
 
 

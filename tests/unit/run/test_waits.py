@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Flags, Wait
@@ -103,6 +104,16 @@ def test_a_run_reads_at_a_glance() -> None:
         "",
         "> the stand-in model answers",
     ]
+
+
+def test_an_answer_comes_first_and_leads_nowhere() -> None:
+    partial = Finding(outcome="partial", summary="Half.", text_ref="r")
+    report = SubtaskReport(id="t1", state="completed", finding=partial)
+    answer = "# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n"
+    lines = markdown("G", "done", Flags(), Counts(), [report], Usage(), [], "an extract", answer).split("\n")
+    assert lines[:3] == ["> an extract", "", "**G**"]
+    assert lines[4:7] == ["# Yes", "", r"!\[x\](https://a.example/?q) and \[t1\] \<b\>"]
+    assert "| t1 |  | ◐ partial |" in lines[-1]
 
 
 @given(awkward, awkward, awkward)
