@@ -20,20 +20,14 @@ except ModuleNotFoundError as missing:
 
 from console.command import Access, perform
 from console.commands.doctor import examine
+from console.commands.evidence_commands import artifacts_report, calls_report, print_artifact, verify_run
 from console.commands.inspect_command import inspect_files
-from console.commands.list_commands import list_report, teams_report
+from console.commands.list_commands import list_report
 from console.commands.repair_command import repair
-from console.commands.report_commands import (
-    artifacts_report,
-    plan_report,
-    print_artifact,
-    result_report,
-    status_report,
-    trace_report,
-    verify_run,
-)
+from console.commands.report_commands import plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
-from console.commands.store_commands import prune, put_path
+from console.commands.store_commands import delete_run, prune, put_path
+from console.commands.team_commands import new_team, teams_report
 from console.commands.tool_command import try_tool
 from console.commands.update_commands import cancel, extend, resume
 from console.hints import keep_connection
@@ -41,7 +35,7 @@ from console.run.find_run import find_run
 from console.run.run_handle import RunHandle
 from console.terminal import Report, console, print_out
 from runtime.imports import end_imports
-from runtime.paths import keep_files_private
+from runtime.paths import keep_files_private, run_worker
 from runtime.process import exit_now
 
 EXIT_CODES = (__doc__ or "").partition("\n\n")[2].strip()
@@ -150,9 +144,17 @@ def plan(run_id: AnyRun = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def trace(run_id: AnyRun = None, as_json: AsJson = False) -> None:
+def trace(
+    run_id: AnyRun = None,
+    full: Annotated[
+        str | None, typer.Option(metavar="SUBTASK", help="prompts and whole replies of t1, t1/t2, plan, ... or all")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Show all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
-    with_run(run_id, lambda run, access: trace_report(run, access), as_json)
+    with_run(
+        run_id, lambda run, access: calls_report(run, access, full) if full else trace_report(run, access), as_json
+    )
 
 
 @app.command()
@@ -161,9 +163,12 @@ def result(
     as_json: AsJson = False,
     full: Annotated[bool, typer.Option("--full", help="whole texts, from the artifact store")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="write it: answer.md, table.csv or answer.json")
+    ] = None,
 ) -> None:
     """Show the answer of a run, or its result so far."""
-    with_run(run_id, lambda run, access: result_report(run, access, full=full, wait=wait), as_json)
+    with_run(run_id, lambda run, access: result_report(run, access, full=full, wait=wait, output=output), as_json)
 
 
 @app.command()
@@ -178,11 +183,12 @@ def artifacts(
 
 @app.command()
 def artifact(
-    ref: Annotated[str, typer.Argument(help="a reference, as `artifacts` and `put` print it")],
+    ref: Annotated[str, typer.Argument(help="as `artifacts` and `put` print it, or a hash's beginning (`verify`)")],
+    run_id: Annotated[str | None, typer.Option("--run", help="of this run, else the newest: for a beginning")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write it into this file")] = None,
 ) -> None:
     """Print a stored text, or write it into a file."""
-    do(lambda access: print_artifact(access, ref, output))
+    do(lambda access: print_artifact(access, ref, output, run_id))
 
 
 @app.command()
@@ -243,10 +249,17 @@ def repair_run(run_id: AnyRun = None) -> None:
 @app.command()
 def teams(
     team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, checked as with --check")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="`new NAME --data FOLDER` writes a team")] = None,
+    data: Annotated[list[Path] | None, typer.Option(help="a folder or file for a new team; may be repeated")] = None,
     check: Annotated[bool, typer.Option("--check", help="run each tools.py and check it, as a Worker does")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the teams that runs may name, with their roles and tools; exit code 1 if one can't be used."""
+    """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
+    if name and (team != "new" or not data):
+        raise typer.BadParameter("a new team is written by: teams new NAME --data FOLDER")
+    if name and data:
+        folders, paths = access.settings.teams_folders, data
+        do(lambda _: new_team(folders, name, paths))
     do(lambda access: teams_report(access.settings.teams_folders, name=team, check=check), as_json)
 
 
@@ -273,12 +286,19 @@ def prune_store(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only list what would be deleted")] = False,
 ) -> None:
     """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
-    ask_first = console().is_terminal
+    do(lambda access: prune(access, older_than, lambda question: not dry_run and _confirmed(question, yes)))
 
-    def confirmed(question: str) -> bool:
-        return not dry_run and (yes or (ask_first and typer.confirm(question)))
 
-    do(lambda access: prune(access, older_than, confirmed))
+@app.command("delete")
+def delete_one(
+    run_id: RunId, yes: Annotated[bool, typer.Option("--yes", help="delete without asking")] = False
+) -> None:
+    """Delete an ended run: its objects in the store, and its workflows from the server."""
+    with_run(run_id, lambda run, access: delete_run(run, access, lambda question: _confirmed(question, yes)))
+
+
+def _confirmed(question: str, yes: bool) -> bool:
+    return yes or (console().is_terminal and typer.confirm(question))
 
 
 @app.command()
@@ -299,6 +319,12 @@ def serve(context: typer.Context) -> None:
     from runtime.server.__main__ import main as serve_temporal
 
     serve_temporal(context.args)
+
+
+@app.command(context_settings=_PASSED_ON)
+def worker(context: typer.Context) -> None:
+    """Run a Worker until Ctrl-C; `worker -h` lists its options."""
+    run_worker([*(["--env-file", str(access.env_file)] if access.env_file else []), *context.args], access.environment)
 
 
 @app.command(context_settings=_PASSED_ON)

@@ -45,7 +45,7 @@ from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.health import shown_alive
 from runtime.imports import end_imports
 from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
-from runtime.process import check_ownership, exit_now, keep_private, say
+from runtime.process import exit_now, keep_private, say
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import LastWords, Watchdog, last_words, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
@@ -233,7 +233,6 @@ def main() -> None:
     keep_private()
     keep_files_private()
     telemetry.configure_log(options.debug)
-    check_ownership()
     try:
         settings = load_settings(options.env_file)
     except (ValueError, OSError) as error:

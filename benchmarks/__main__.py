@@ -11,14 +11,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.measure import Sample, measure, report
-from benchmarks.processes import CHECKOUT, ProcessFailed
+from benchmarks.processes import CHECKOUT
 from benchmarks.rows import ROWS, WARM_UP, Row, shorter
 from benchmarks.scene import FLOOR_SETTINGS, measured, scene
 from runtime.process import exit_now, say
 
 _FLOOR = "reference_temporal.py"
 _REPETITIONS = 3
-_PAIRS = 8  # of two versions: a difference of a twentieth is seen
 
 
 def main() -> None:
@@ -27,10 +26,9 @@ def main() -> None:
     rows = [shorter(row) for row in ROWS] if options.quick else ROWS
     rows = [row for row in rows if not options.only or any(part in row.name for part in options.only)]
     floor = None if options.no_floor else _floor(options.floor)
-    other = options.against and options.against.resolve()
-    repetitions = options.repetitions or (1 if options.quick else _PAIRS if other else _REPETITIONS)
-    say(f"floor: {floor or 'none'}; other version: {other or 'none'}")
-    samples = measured(_run(rows, repetitions, floor, other))
+    repetitions = options.repetitions or (1 if options.quick else _REPETITIONS)
+    say(f"floor: {floor or 'none'}")
+    samples = measured(_run(rows, repetitions, floor))
     sys.stdout.write(report(rows, samples))
     if options.out:
         _write(options.out, samples)
@@ -40,9 +38,7 @@ def main() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what a run costs.")
     parser.add_argument("--quick", action="store_true", help="one repetition, fewer small runs")
-    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another checkout, with its own .venv")
-    counts = f"default: {_REPETITIONS}, with --against {_PAIRS}"
-    parser.add_argument("--repetitions", "--pairs", type=int, metavar="N", help=counts)
+    parser.add_argument("--repetitions", type=int, metavar="N", help=f"default: {_REPETITIONS}")
     parser.add_argument("--only", action="append", metavar="TEXT", help="rows whose name holds it; may be repeated")
     parser.add_argument("--floor", type=Path, help=f"folder with {_FLOOR}; else SUPERVISOR_BENCH_FLOOR")
     parser.add_argument("--no-floor", action="store_true", help="measure the project alone")
@@ -62,14 +58,10 @@ def _floor(named: Path | None) -> Path | None:
     return None
 
 
-async def _run(rows: list[Row], repetitions: int, floor: Path | None, other: Path | None) -> list[Sample]:
+async def _run(rows: list[Row], repetitions: int, floor: Path | None) -> list[Sample]:
     """Starts everything, measures all rows, the systems in turn, and ends everything."""
     async with scene("bench") as place:
         systems = [place.project()]
-        if other:
-            if not (other / ".venv" / "bin" / "python").is_file():
-                raise ProcessFailed(f"{other} has no .venv: run `make dev` there first")
-            systems.append((await place.beside("other")).project("other", other))
         if floor:
             systems.append((await place.beside("floor")).floor(floor))
         for system in systems:

@@ -58,12 +58,6 @@ _COLUMNS: list[tuple[str, Value, str]] = [
     ("KiB of an agent", lambda s: s.agent_kib, ".1f"),
 ]
 _TO_FLOOR: list[tuple[str, Value]] = [("beyond, to floor", lambda s: s.beyond), ("CPU, to floor", lambda s: s.cpu)]
-_COMPARED: list[tuple[str, Value]] = [
-    ("worker CPU a call", lambda s: s.worker_cpu),
-    ("server CPU a call", lambda s: s.server_cpu),
-    ("wall", lambda s: s.wall),
-    ("events", lambda s: s.events),
-]
 
 
 async def measure(system: System, model: ModelControl, row: Row, base: str) -> Sample:
@@ -128,7 +122,7 @@ def _mistake(row: Row, runs: Runs, calls: int) -> str | None:
 
 
 def report(rows: list[Row], samples: list[Sample]) -> str:
-    """Returns medians, pairs of versions and failures as Markdown."""
+    """Returns medians and failures as Markdown."""
     systems = list(dict.fromkeys(sample.system for sample in samples))
     of = {
         (row.name, system): [s for s in samples if (s.row, s.system, s.failed) == (row.name, system, None)]
@@ -144,20 +138,8 @@ def report(rows: list[Row], samples: list[Sample]) -> str:
                 cells += [f"{_median(seen, value) / _median(floor, value):.2f}" for _, value in _TO_FLOOR]
             medians.append([row, system, *cells])
     parts = [_table(header, medians)]
-    if "other" in systems:
-        compared = [f"{name}, to the other" for name, _ in _COMPARED]
-        parts.append(_table(["row", "pairs", *compared], [_pairs(row, samples) for row in rows]))
     parts += [f"failed: {s.system}, {s.row}: {s.failed}\n" for s in samples if s.failed]
     return "\n".join(parts)
-
-
-def _pairs(row: Row, samples: list[Sample]) -> list[str]:
-    """This version to the other one: the median of the pairs' ratios, and the least and the largest."""
-    new, old = ([s for s in samples if (s.row, s.system) == (row.name, name)] for name in ("project", "other"))
-    pairs = [pair for pair in zip(new, old, strict=True) if not (pair[0].failed or pair[1].failed)]
-    ratios = [[value(one) / value(two) for one, two in pairs] for _, value in _COMPARED] if pairs else []
-    cells = [f"{statistics.median(part):.2f} ({min(part):.2f} to {max(part):.2f})" for part in ratios]
-    return [row.name, str(len(pairs)), *cells]
 
 
 def _table(header: list[str], lines: list[list[str]]) -> str:

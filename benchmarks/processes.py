@@ -105,14 +105,10 @@ class ModelControl:
         variables = {"PYTHONPATH": str(CHECKOUT), TOKEN_VARIABLE: self._token}
         self.process = Process("model-server", command, folder, "stand-in model", variables)
 
-    def prepare(self, latency: float, *, keep: bool = False, **more: Any) -> None:
-        """Answers take `latency` seconds from now on; the call log begins again, unless it is to be kept.
-
-        `more` is for the server's configuration.
-        """
-        if not keep:
-            self._ask("/reset", {})
-        self._ask("/config", {"latency_ms": latency * 1000, "delta_chars": 1 << 20, **more})
+    def prepare(self, latency: float) -> None:
+        """Answers take `latency` seconds from now on; the call log begins again."""
+        self._ask("/reset", {})
+        self._ask("/config", {"latency_ms": latency * 1000, "delta_chars": 1 << 20})
 
     def ledger(self) -> list[dict[str, Any]]:
         """Returns the call log: two entries for each call, as received and as ended."""

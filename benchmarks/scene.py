@@ -1,7 +1,7 @@
 """The scene of a measurement: Temporal servers, a model server, and the systems on them.
 
 A system is one Worker process, started and asked by public means alone: a program, the names of its workflow and
-queue, its input and result as JSON. So another checkout of the project, and the floor, are measured as this one is.
+queue, its input and result as JSON. So the floor is measured as the project is.
 """
 
 import asyncio
@@ -89,19 +89,18 @@ class Scene:
     client: Client
     model: ModelControl
 
-    def project(self, name: str = "project", checkout: Path = CHECKOUT) -> System:
-        """Returns the project as one Worker process, which is not started yet; another checkout has its own .venv."""
-        python = sys.executable if checkout == CHECKOUT else str(checkout / ".venv" / "bin" / "python")
+    def project(self) -> System:
+        """Returns the project as one Worker process, which is not started yet."""
         variables = {
             "ANTHROPIC_BASE_URL": self.model.url,
             "SUPERVISOR_ARTIFACTS_URL": str(self.folder / "artifacts"),
             "SUPERVISOR_CACHE_DIR": str(self.folder / "cache"),
-            "SUPERVISOR_TEAMS_DIR": str(checkout / "benchmarks" / "team"),
+            "SUPERVISOR_TEAMS_DIR": str(CHECKOUT / "benchmarks" / "team"),
             "TEMPORAL_ADDRESS": self._address,
         }
-        command = [python, str(checkout / "worker_main.py")]
-        worker = Process(name, command, self.folder, "worker ready", variables)
-        return System(name, worker, self.server_pid, self.client, "SupervisorWorkflow", "supervisor", request)
+        command = [sys.executable, str(CHECKOUT / "worker_main.py")]
+        worker = Process("project", command, self.folder, "worker ready", variables)
+        return System("project", worker, self.server_pid, self.client, "SupervisorWorkflow", "supervisor", request)
 
     def floor(self, script: Path) -> System:
         """Returns a minimal system on the same SDK, with the settings that were fastest for it."""

@@ -66,6 +66,12 @@ class Access:
     debug: bool = False
     _client: Client | None = None
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that name the server of these options to another program."""
+        named = {"TEMPORAL_ADDRESS": self.address, "TEMPORAL_NAMESPACE": self.namespace}
+        return {name: value for name, value in named.items() if value}
+
     @cached_property
     def settings(self) -> Settings:
         """The settings of this process. Raises ValueError if a variable is wrong."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from runtime.paths import PROGRAM, WORKER, command
+from runtime.paths import PROGRAM, command
 
 EXAMPLE_GOAL = "Which source of electricity grew most in Iowa from 2001 to 2017?"
 _connection: list[str] = []
@@ -21,4 +21,4 @@ def hint(*words: str) -> str:
 
 def worker_hint(*words: str) -> str:
     """Returns the command that starts a Worker."""
-    return command(WORKER, words)
+    return hint("worker", *words)

@@ -4,6 +4,7 @@ import csv
 import io
 import random
 from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 from examples.office_files import docx_bytes, pdf_bytes
@@ -33,10 +34,20 @@ def shop() -> None:
                 )
         day += timedelta(days=1)
     _write(HERE / "shop/data/orders 2025.csv", _csv(lines, ",").encode())
+    revenue: dict[tuple[str, str], Decimal] = {}
+    for _, ordered, region, _, _, amount, _ in lines[1:]:
+        half = (region, "H1 2025" if ordered < "2025-07" else "H2 2025")
+        revenue[half] = revenue.get(half, Decimal()) + Decimal(amount)
+    expected = [["region", "half", "revenue_eur", "target_eur"]]
+    english = {"Nord": "North", "Süd": "South", "Ost": "East", "West": "West"}
     targets = [["Gebiet", "Halbjahr", "Ziel (€)"]]
     for region, first, second in (("Nord", "28.000,00", "30.000,00"), ("Süd", "31.000,00", "32.000,00"),
                                   ("Ost", "24.000,00", "24.000,00"), ("West", "27.000,00", "27.500,00")):  # fmt: skip
-        targets += [[region, "H1 2025", first], [region, "H2 2025", second]]
+        for half_year, target in (("H1 2025", first), ("H2 2025", second)):
+            targets.append([region, half_year, target])
+            plain = target.replace(".", "").replace(",", ".")
+            expected.append([english[region], half_year, str(revenue[english[region], half_year]), plain])
+    _write(HERE / "shop/expected.csv", _csv(expected, ",").encode())
     export = "Umsatzziele 2025 - Export vom 02.01.2025\r\n\r\n" + _csv(targets, ";")
     _write(HERE / "shop/data/umsatzziele.csv", export.encode("cp1252"))
     _write(HERE / "shop/data/notes/carriers.md", CARRIERS.encode())

@@ -3,15 +3,15 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from shlex import quote
+from typing import NoReturn
 
 from supervision.base.trust import distrust
 
-PROGRAM, WORKER = "temporal-supervisor", "temporal-supervisor-worker"
+PROGRAM = "temporal-supervisor"
 _HOME = Path(__file__).resolve().parents[1]
-_MAINS = {PROGRAM: "starter.py", WORKER: "worker_main.py"}
 
 
 def keep_files_private() -> None:
@@ -31,7 +31,13 @@ def program_here(name: str) -> str:
         return name
     if installed.exists():
         return quote(_from_here(installed))
-    return f"{quote(_from_here(Path(sys.executable)))} {quote(_from_here(_HOME / _MAINS[name]))}"
+    return f"{quote(_from_here(Path(sys.executable)))} {quote(_from_here(_HOME / 'starter.py'))}"
+
+
+def run_worker(words: Iterable[str], environ: Mapping[str, str]) -> NoReturn:
+    """Becomes a Worker process, with some more variables in its environment."""
+    main = str(_HOME / "worker_main.py")
+    os.execve(sys.executable, [sys.executable, main, *words], {**os.environ, **environ})
 
 
 def _from_here(path: Path) -> str:

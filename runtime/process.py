@@ -1,51 +1,14 @@
-"""The process: who owns our packages and what others may see of it when it begins, a safe exit when it ends."""
+"""The process: what others may see of it when it begins, a safe exit when it ends."""
 
 import atexit
 import contextlib
 import ctypes
 import os
-import re
 import resource
 import sys
-from collections.abc import Iterable, Mapping
-from importlib.metadata import packages_distributions
-from importlib.util import find_spec
-from pathlib import Path
 from typing import NoReturn
 
-DISTRIBUTION = "temporal-supervisor"
-PACKAGES = ("workflows", "activities")
 _PR_SET_DUMPABLE = 4
-_ADVICE = f"install {DISTRIBUTION} in a virtual environment of its own"
-
-
-def check_ownership() -> None:
-    """Raises SystemExit with one sentence if another distribution owns `workflows` or `activities`, too.
-
-    The names are common, and installers overwrite such packages without a warning.
-    """
-    problem = shared_with(packages_distributions()) or imported_from_elsewhere(Path(__file__).resolve().parents[1])
-    if problem:
-        raise SystemExit(problem)
-
-
-def shared_with(owners: Mapping[str, Iterable[str]]) -> str | None:
-    """Returns a sentence naming another owner of our packages, or None."""
-    for package in PACKAGES:
-        for owner in owners.get(package, ()):
-            if re.sub(r"[-_.]+", "-", owner).lower() != DISTRIBUTION:
-                return f"the package '{package}' of {DISTRIBUTION} is also installed by '{owner}': {_ADVICE}"
-    return None
-
-
-def imported_from_elsewhere(home: Path) -> str | None:
-    """Returns a sentence naming a package that would not be imported from `home`, or None."""
-    for package in PACKAGES:
-        spec = find_spec(package)
-        origin = Path(spec.origin).resolve() if spec and spec.origin else None
-        if origin is None or origin.parent.parent != home:
-            return f"the package '{package}' would come from {origin or 'nowhere'}, not from {home}: {_ADVICE}"
-    return None
 
 
 def keep_private() -> None:

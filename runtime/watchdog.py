@@ -30,7 +30,6 @@ NATIVE_CPU = timedelta(seconds=10)  # of the process in a tick: only code that h
 WATCHDOG_TICK = timedelta(seconds=1)
 
 _STOPPED_TWICE = 130
-_FILE_BYTES = 64 * 1024  # then the file is written again, with what has not ended: a beginning takes some 200 bytes
 _NAMED = 5  # activities in one line, the oldest first
 _NAME_BYTES = 300
 _SUFFIX = ".work"
@@ -141,11 +140,10 @@ def _end(reason: str, work: str) -> NoReturn:
 
 
 class LastWords:
-    """The activities under way in this process, but for those that only wait. `file` is open for appending."""
+    """The activities under way in this process, but for those that only wait. `file` begins with a line of them."""
 
     def __init__(self, file: int | None = None) -> None:
         self._file = file
-        self._size = 0
         self._numbers = count(1)
         self._under_way: dict[int, str] = {}
 
@@ -153,27 +151,24 @@ class LastWords:
         """Returns a number for what begins."""
         number, since = next(self._numbers), datetime.now(UTC).isoformat(timespec="seconds")
         self._under_way[number] = one_line(f"{activity_type} of run {workflow_id} (since {since})", _NAME_BYTES)
-        self._write(f"{number} {self._under_way[number]}")
+        self._write()
         return number
 
     def ends(self, number: int) -> None:
         """Forgets it."""
         if self._under_way.pop(number, None) is not None:
-            self._write(str(number))
+            self._write()
 
     def line(self) -> str:
         """Returns what is under way in one line; empty if nothing is."""
-        return _named(list(self._under_way.values()))
+        work = tuple(self._under_way.values())
+        more = [f"{len(work) - _NAMED} more"] if len(work) > _NAMED else []
+        return ", ".join([*work[:_NAMED], *more])
 
-    def _write(self, line: str) -> None:
-        if self._file is None:
-            return
-        with contextlib.suppress(OSError):  # a full disk: then the file says less
-            if self._size > _FILE_BYTES:
-                os.ftruncate(self._file, 0)
-                under_way = [f"{number} {work}" for number, work in self._under_way.items()]
-                self._size, line = 0, "\n".join([str(os.getpid()), *under_way])
-            self._size += os.write(self._file, f"{line}\n".encode())
+    def _write(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # a full disk: then the file says less
+                os.pwrite(self._file, f"{os.getpid()} {self.line()}\n".encode(), 0)
 
 
 @contextlib.contextmanager
@@ -196,8 +191,6 @@ def _own_file(folder: Path) -> Iterator[int]:
     path = Path(name)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_APPEND)
-        os.write(file, f"{os.getpid()}\n".encode())
         path = path.rename(path.with_suffix(_SUFFIX))  # only now: others lock what they find by this name
         yield file
     finally:
@@ -212,22 +205,7 @@ def _left(folder: Path) -> list[str]:
         with contextlib.suppress(OSError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its process lives
             path.unlink()
-            pid, *written = file.read().decode("utf-8", "replace").splitlines()
-            if work := _named(_open(written)):
+            pid, _, work = file.readline().decode("utf-8", "replace").rstrip("\n").partition(" ")
+            if work:
                 lines.append(f"the Worker process before this one (pid {pid}) ended in: {work}")
     return lines
-
-
-def _open(written: list[str]) -> list[str]:
-    under_way: dict[str, str] = {}
-    for line in written:
-        number, _, work = line.partition(" ")
-        under_way.pop(number, None)
-        if work:
-            under_way[number] = work
-    return list(under_way.values())
-
-
-def _named(work: list[str]) -> str:
-    more = [f"{len(work) - _NAMED} more"] if len(work) > _NAMED else []
-    return ", ".join([*work[:_NAMED], *more])

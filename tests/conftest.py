@@ -16,6 +16,7 @@ from runtime.settings import Settings
 from supervision.base import limits
 from tests.scripted_model import ScriptedModel, scripted_model
 from tests.serving import settings_for
+from tests.workflow.runs import Lab
 from worker_main import serving
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; commands would inherit it
@@ -72,3 +73,9 @@ async def worker(client: Client, settings: Settings) -> AsyncIterator[None]:
 def run_id() -> str:
     """An id no other run has."""
     return f"run-{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def lab(request: pytest.FixtureRequest, client: Client, model: ScriptedModel, worker: None, run_id: str) -> Lab:
+    """A run on the session's Worker, with what a file says of all its runs in USUAL."""
+    return Lab(client, model, run_id, getattr(request.module, "USUAL", {}))

@@ -96,22 +96,3 @@ def test_a_program_beside_its_own_workflows_imports_the_client_package(commands:
     (tmp_path / "program.py").write_text("import activities, temporal_supervisor, workflows\nprint(workflows.mine)\n")
     done = run(commands / "python", "program.py", cwd=tmp_path)
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
-
-
-def test_beside_another_owner_of_a_package_the_worker_refuses_to_run(wheel: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other_flows-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(other, "w") as archive:
-        info = "other_flows-1.0.dist-info"
-        archive.writestr("workflows/__init__.py", "")
-        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: other-flows\nVersion: 1.0\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(
-            f"{info}/RECORD", f"workflows/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n"
-        )
-    bin_folder = install(tmp_path / "venv", wheel)
-    uv("pip", "install", other, cwd=ROOT, VIRTUAL_ENV=str(tmp_path / "venv"))
-
-    done = run(bin_folder / "temporal-supervisor-worker", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "the package 'workflows' of temporal-supervisor is also installed by 'other-flows'" in done.stderr
-    assert done.stderr.count("\n") == 1

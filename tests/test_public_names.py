@@ -94,23 +94,25 @@ COMMANDS = {
     "follow": {"RUN_ID", "--json"},
     "status": {"RUN_ID", "--json"},
     "plan": {"RUN_ID", "--json"},
-    "trace": {"RUN_ID", "--json"},
+    "trace": {"RUN_ID", "--full", "--json"},
     "verify": {"RUN_ID", "--json"},
-    "result": {"RUN_ID", "--json", "--full", "--wait"},
+    "result": {"RUN_ID", "--json", "--full", "--wait", "--output"},
     "artifacts": {"RUN_ID", "--save", "--json"},
-    "artifact": {"REF", "--output"},
+    "artifact": {"REF", "--run", "--output"},
     "inspect": {"PATHS", "--json"},
     "list": {"--limit", "--state", "--team", "--json"},
     "cancel": {"RUN_ID"},
     "extend": {"RUN_ID", "--deadline", "--budget-tokens", "--budget-usd", "--unlimited"},
     "resume": {"RUN_ID"},
     "repair": {"RUN_ID"},
-    "teams": {"TEAM", "--check", "--json"},
+    "teams": {"TEAM", "NAME", "--data", "--check", "--json"},
     "tool": {"NAME", "ARGUMENTS", "--attach"},
     "put": {"PATH"},
     "prune": {"--older-than", "--yes", "--dry-run"},
+    "delete": {"RUN_ID", "--yes"},
     "doctor": {"--quiet", "--json"},
     "serve": set(),  # and those of `python -m runtime.server`
+    "worker": set(),  # and those of `worker_main.py`
     "standin": set(),  # and those of `python -m standin`
 }
 CONTRACT = {

@@ -12,7 +12,7 @@ from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnReply, arguments_sha256
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
-from activities.model.port import Json, system_note, user_message
+from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.prompts.agent_opening import agent_opening
 from activities.prompts.agent_prompts import correction_request, is_correction_request, worker_request
@@ -145,16 +145,13 @@ class AgentTurnActivities:
         return await read_text(self._calls.store, brief.previous_ref)
 
     def _new_messages(self, turn: TurnInput) -> list[Json]:
-        """Returns tool results in one user message, as the API wants it, and the note; none if the model only paused.
-
-        A note by the system must follow a message of the user's side: without results it is one itself.
-        """
+        """Returns tool results and the note in one user message, as the API wants it; none if the model only paused."""
         results = self._calls.conversations.tool_result_message(turn.results)
         if turn.brief is not None and turn.brief.feedback:  # a review's, on the finding that this conversation gave
             results["content"] += user_message(correction_request(turn.brief.feedback))["content"]
-        if not turn.note:
-            return [results] if results["content"] else []
-        return [results, system_note(turn.note)] if results["content"] else [user_message(turn.note)]
+        if turn.note:
+            results["content"] += user_message(turn.note)["content"]
+        return [results] if results["content"] else []
 
     async def _reply(self, turn: TurnInput, answered: Answered) -> TurnReply:
         message = answered.message
@@ -198,7 +195,7 @@ class AgentTurnActivities:
             text = "".join(texts).strip()
             if message["role"] == "assistant" and text:
                 return text
-            if is_correction_request(text):
+            if any(map(is_correction_request, texts)):
                 break
         return ""
 

@@ -17,6 +17,7 @@ _SIGNS = "[€$£¥%\\s\u00a0\u202f'’]"
 _DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y")
 _DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y")
 _MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y")
+_ALIKE = r"^(\d{1,4}[./ -]|[A-Za-z]+ \d)"  # as every text of these shapes begins
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 
 
@@ -63,14 +64,15 @@ def typed(name: str, scalars: Scalar, *, semicolons: bool) -> Column:
 def _dated(name: str, raw: str, value: str, scalars: Scalar, filled: int, numbers: int) -> Column:
     """Returns how to read a column that holds no plain numbers: as dates of one shape, else as text."""
     iso = f"regexp_matches({value}, '^\\d{{4}}-\\d\\d-\\d\\d([ T]\\d\\d:\\d\\d.*)?$')"
-    times, midnights = scalars(
+    times, midnights, alike = scalars(
         f"count(TRY_CAST({value} AS TIMESTAMP)) FILTER ({iso}), "
-        f"count(*) FILTER (TRY_CAST({value} AS TIMESTAMP) = TRY_CAST({value} AS DATE) AND {iso})"
+        f"count(*) FILTER (TRY_CAST({value} AS TIMESTAMP) = TRY_CAST({value} AS DATE) AND {iso}), "
+        f"count(*) FILTER (regexp_matches({value}, '{_ALIKE}'))"
     )
     if times == filled:
         return Column(f"TRY_CAST({value} AS {'DATE' if midnights == filled else 'TIMESTAMP'})")
     best = times
-    for time in _TIMES:
+    for time in _TIMES if alike >= _MOSTLY * filled else ():  # a look at each shape is what takes the time
         shapes = {kind: _formats(value, kinds, time) for kind, kinds in _KINDS.items()}
         counts = dict(zip(shapes, scalars(", ".join(f"count({shape})" for shape in shapes.values())), strict=True))
         best = max(best, *counts.values())

@@ -2,60 +2,36 @@
 
 import json
 import shutil
+import tempfile
 import zipfile
-from collections.abc import Callable
+import zlib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import duckdb
 
 from activities.files import document_files, table_files
+from activities.files.kinds import DOCUMENTS, TABLES, is_data
 from activities.files.table_files import Unreadable
 from activities.files.values import shown
 
 Json = dict[str, Any]
 
-VERSION = 2
-"""Raised whenever the same file is read in another way: what was converted before is converted again."""
 _MEMBERS = 2000
 _UNPACKED_BYTES = 1 << 30
-_NAME_CHARS = 100
 _ROW_CHARS = 4096  # of a row as JSON: more than anyone shows
 
-_TABLES: dict[str, Callable[[Path, Path], list[Json]]] = {
-    ".csv": table_files.csv_tables, ".tsv": table_files.csv_tables, ".tab": table_files.csv_tables,
-    ".parquet": table_files.parquet_tables,
-    ".jsonl": table_files.json_tables, ".ndjson": table_files.json_tables,
-    ".xlsx": table_files.spreadsheet_tables, ".xls": table_files.spreadsheet_tables,
-    ".xlsb": table_files.spreadsheet_tables,
-    ".xlsm": table_files.spreadsheet_tables, ".ods": table_files.spreadsheet_tables,
-    ".sqlite": table_files.sqlite_tables, ".sqlite3": table_files.sqlite_tables, ".db": table_files.sqlite_tables,
-}  # fmt: skip
-_DOCUMENTS: dict[str, Callable[[Path, Path], Json]] = {
-    ".pdf": document_files.pdf_document, ".docx": document_files.docx_document,
-    ".html": document_files.html_document, ".htm": document_files.html_document,
-    ".md": document_files.plain_document, ".txt": document_files.plain_document, ".text": document_files.plain_document,
-    ".rst": document_files.plain_document, ".log": document_files.plain_document,
-}  # fmt: skip
-READABLE = (*_TABLES, *_DOCUMENTS, ".json", ".zip")
 
+def convert(path: str, name: str, out: str) -> Json:
+    """Returns a report on a file; its tables and text lie in `out`.
 
-def convert(path: str, name: str, out: str) -> list[Json]:
-    """Returns a report on the file, or one on each member of a zipped folder; its tables and text lie in `out`.
-
-    A report: `name`, `tables` [{name, file, rows, notes}], `document` {title, pages, chars, file} or null, `problem`
-    (why it can't be read) or null.
+    A report: `name`, `tables` [{name, file, rows, columns, notes}], `document` {title, pages, chars, file} or null,
+    `problem` (why it can't be read) or null.
     """
     source, folder = Path(path), Path(out)
-    if PurePosixPath(name).suffix.lower() == ".zip":
-        return _members(source, name, folder)
-    return [_report(source, name, folder)]
-
-
-def _report(source: Path, name: str, folder: Path) -> Json:
     report: Json = {"name": name, "tables": [], "document": None, "problem": None}
     suffix = PurePosixPath(name).suffix.lower()
-    named = folder / "named" / f"{PurePosixPath(name).stem[:_NAME_CHARS]}{suffix}"
+    named = folder / "named" / f"{table_files.table_name(PurePosixPath(name).stem)}{suffix if is_data(name) else ''}"
     try:
         named.parent.mkdir(parents=True, exist_ok=True)
         if not source.stat().st_size:
@@ -63,18 +39,22 @@ def _report(source: Path, name: str, folder: Path) -> Json:
         named.symlink_to(source)  # readers look at the ending, and the store's name has none
         if suffix == ".json":
             report.update(_json(named, folder))
-        elif suffix in _TABLES:
-            report["tables"] = _TABLES[suffix](named, folder)
+        elif suffix in TABLES:
+            report["tables"] = getattr(table_files, TABLES[suffix])(named, folder)
             if not report["tables"]:
                 raise Unreadable("it holds no rows")
-        elif suffix in _DOCUMENTS:
-            report["document"] = _stored(_DOCUMENTS[suffix](named, folder), folder)
+        elif suffix in DOCUMENTS:
+            report["document"] = _stored(getattr(document_files, DOCUMENTS[suffix])(named, folder), folder)
         else:
             raise Unreadable(f"files of the kind '{suffix or name}' are not read")
     except Unreadable as problem:
         report["problem"] = str(problem)
-    except (OSError, ValueError, duckdb.Error) as error:
-        report["problem"] = f"it can't be read: {(str(error).splitlines() or [type(error).__name__])[0][:300]}"
+    except (MemoryError, RecursionError) as error:
+        report["problem"] = "it can't be read: it takes too much memory or is nested too deeply"
+        del error  # and with it what the frames hold
+    except Exception as error:  # of any library, for a file that may be anything
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        report["problem"] = f"it can't be read: {reason.replace(str(folder), '')[:300]}"
     finally:
         named.unlink(missing_ok=True)
     return report
@@ -82,7 +62,8 @@ def _report(source: Path, name: str, folder: Path) -> Json:
 
 def _json(path: Path, folder: Path) -> Json:
     """Returns the table of a list of objects, else the text as a document."""
-    start = path.read_bytes()[:4096].lstrip(b"\xef\xbb\xbf \r\n\t")
+    with path.open("rb") as file:
+        start = file.read(4096).lstrip(b"\xef\xbb\xbf \r\n\t")
     if start.startswith((b"[", b"{")):
         try:
             found = table_files.json_tables(path, folder)
@@ -100,29 +81,28 @@ def _stored(document: Json, folder: Path) -> Json:
     return {"title": document["title"], "pages": document["pages"], "chars": chars, "file": str(file)}
 
 
-def _members(source: Path, name: str, folder: Path) -> list[Json]:
+def unpack(path: str, name: str, out: str) -> list[list[str]]:
+    """Returns the name and the path of each file of a zipped folder, unpacked into `out`, with a problem or none."""
     try:
-        with zipfile.ZipFile(source) as archive:
+        with zipfile.ZipFile(path) as archive:
             members = [info for info in archive.infolist() if not info.is_dir() and not _is_clutter(info.filename)]
             if len(members) > _MEMBERS or sum(info.file_size for info in members) > _UNPACKED_BYTES:
-                raise Unreadable(f"it unpacks to more than {_MEMBERS} files or {_UNPACKED_BYTES >> 30} GiB")
-            return [_member(archive, info, name, folder / str(at)) for at, info in enumerate(members)]
-    except (Unreadable, OSError, zipfile.BadZipFile, NotImplementedError) as error:
-        return [{"name": name, "tables": [], "document": None, "problem": f"it can't be unpacked: {error}"}]
+                return [[name, "", f"it unpacks to more than {_MEMBERS} files or {_UNPACKED_BYTES >> 30} GiB"]]
+            return [_unpacked(archive, info, name, Path(out) / str(at)) for at, info in enumerate(members)]
+    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+        return [[name, "", f"it can't be unpacked: {error}"]]
 
 
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, folder: Path) -> Json:
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, folder: Path) -> list[str]:
     inner = f"{name}/{info.filename}"
     folder.mkdir(parents=True, exist_ok=True)
     unpacked = folder / "unpacked"
     try:
         with archive.open(info) as source, unpacked.open("wb") as target:
             shutil.copyfileobj(source, target)  # never more than the entry says
-    except (RuntimeError, OSError, zipfile.BadZipFile, NotImplementedError) as error:  # RuntimeError: a password
-        return {"name": inner, "tables": [], "document": None, "problem": f"it can't be unpacked: {error}"}
-    report = _report(unpacked, inner, folder)
-    unpacked.unlink()
-    return report
+    except (RuntimeError, OSError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:  # of a password, too
+        return [inner, "", f"it can't be unpacked: {error}"]
+    return [inner, str(unpacked), ""]
 
 
 def _is_clutter(name: str) -> bool:
@@ -147,8 +127,8 @@ def index_documents(files: list[list[str]], index: str) -> int:
     """Writes the full-text index over documents, [name, file] each. Returns the number of passages."""
     import sqlite3
 
-    part = Path(f"{index}.part")
-    part.unlink(missing_ok=True)
+    folder = tempfile.mkdtemp(dir=Path(index).parent)  # others may write the same index
+    part = Path(folder) / "part"
     with sqlite3.connect(part) as database:
         database.execute("PRAGMA journal_mode = OFF")
         database.execute(
@@ -162,4 +142,5 @@ def index_documents(files: list[list[str]], index: str) -> int:
         (count,) = database.execute("SELECT count(*) FROM passages").fetchone()
     database.close()
     part.replace(index)
+    Path(folder).rmdir()
     return int(count)

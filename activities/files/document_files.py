@@ -4,6 +4,7 @@ Runs in a child process. Imports a library only for the kind of file that needs 
 """
 
 import re
+import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from activities.files.table_files import Unreadable, as_utf8
 Json = dict[str, Any]
 
 PASSAGE_CHARS = 1500
+_WORD_BYTES = 16 << 20  # of XML: its reader takes some thirty times as much memory
 _PAGES = 5000
 _TEXT_CHARS = 20_000_000
+_TEXT_BYTES = 40_000_000  # what is read at once
 _HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
 _BLOCKS = {"p", "div", "li", "tr", "br", "table", "section", "article", "blockquote", "pre", "dt", "dd"}
 _HIDDEN = {"script", "style", "head", "template", "noscript"}
@@ -25,6 +28,7 @@ def pdf_document(path: Path, out: Path) -> Json:
     import pypdfium2
 
     passages: list[tuple[str, str]] = []
+    chars = 0
     try:
         with pypdfium2.PdfDocument(path) as pdf:
             pages = len(pdf)
@@ -38,6 +42,8 @@ def pdf_document(path: Path, out: Path) -> Json:
                 text_page.close()
                 page.close()
                 passages += [(f"p. {number + 1}", part) for part in _parts(text)]
+                if (chars := chars + len(text)) > _TEXT_CHARS:
+                    raise Unreadable(f"its first {number + 1} pages have {chars:,} characters, at most {_TEXT_CHARS:,}")
     except pypdfium2.PdfiumError as error:
         encrypted = "password" in str(error).lower()
         raise Unreadable("it is encrypted" if encrypted else f"it is no PDF that can be read: {error}") from None
@@ -52,8 +58,14 @@ def docx_document(path: Path, out: Path) -> Json:
     import mammoth
 
     try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(info.file_size for info in archive.infolist() if info.filename.endswith(".xml"))
+        if unpacked > _WORD_BYTES:
+            raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {_WORD_BYTES >> 20} are read")
         with path.open("rb") as file:
             html = mammoth.convert_to_html(file, convert_image=mammoth.images.img_element(lambda image: {})).value
+    except Unreadable:
+        raise
     except Exception as error:  # the library and what it stands on raise whatever they like for a broken file
         raise Unreadable(f"it is no Word document that can be read: {type(error).__name__}") from None
     return text_document(_plain(html))
@@ -98,17 +110,21 @@ def _document(title: str, passages: list[tuple[str, str]], pages: int) -> Json:
 
 def _parts(text: str) -> list[str]:
     """Returns a text in parts of at most about a passage's length, cut between paragraphs, lines or words."""
-    parts = []
-    text = text.strip()
-    while len(text) > PASSAGE_CHARS:
-        cut = max(text.rfind(sign, PASSAGE_CHARS // 2, PASSAGE_CHARS) for sign in ("\n\n", "\n", " "))
-        cut = cut if cut > 0 else PASSAGE_CHARS
-        parts.append(text[:cut].strip())
-        text = text[cut:].strip()
-    return [*parts, text] if text else parts
+    parts, start = [], 0
+    while start < len(text):
+        end = start + PASSAGE_CHARS
+        if end < len(text):
+            cut = max(text.rfind(sign, start + PASSAGE_CHARS // 2, end) for sign in ("\n\n", "\n", " "))
+            end = cut if cut > 0 else end
+        if part := text[start:end].strip():
+            parts.append(part)
+        start = end
+    return parts
 
 
 def _read(path: Path, out: Path) -> str:
+    if (size := path.stat().st_size) > _TEXT_BYTES:
+        raise Unreadable(f"it has {size / 1e6:,.0f} MB of text, at most {_TEXT_BYTES / 1e6:,.0f} are read")
     plain = as_utf8(path, out)
     text = plain.read_text(encoding="utf-8", errors="replace")
     if plain != path:

@@ -8,21 +8,24 @@ import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
-from activities.files.conversion import VERSION
+from activities.files.kinds import VERSION, is_data
+from supervision.base import limits
+from supervision.base.text import clean, one_line
 
 Json = dict[str, Any]
 
 FILE_BYTES = 1 << 30  # of one file, and of what it is converted to
 _CONVERSION_TIME = timedelta(seconds=120)  # 200 MB of CSV take some 20 s
 _CHILDREN = 2
-_ADDRESS_BYTES = 3 << 30  # what a converting process may map; what it uses stays below 300 MB
+_ADDRESS_BYTES = 3 << 30  # what a converting process may map, its libraries and files too
 _CACHE_BYTES = 8 << 30  # the oldest go first
+_NAME_BYTES = 300
 _MODULE = "activities.files.conversion"
 
 
@@ -66,23 +69,32 @@ class FileCache:
         """Without a folder it has one of its own, for as long as it lives."""
         self._own = None if folder else tempfile.TemporaryDirectory(prefix="supervisor-files-")
         self._folder = (folder or Path(self._own.name if self._own else "")) / f"files-{VERSION}"
+        self._kept = 0  # what this process has added
         seconds = _CONVERSION_TIME.total_seconds()
         self._children = ChildProcesses(_MODULE, _CHILDREN, _ADDRESS_BYTES, seconds=seconds, file_bytes=FILE_BYTES)
 
     async def reports(self, sources: Iterable[SourceFile], owner: str) -> list[FileReport]:
         """Returns a report on each file, or on each member of a zipped folder. Table names are unique among them."""
-        found = await asyncio.gather(*(self._report(source, owner) for source in sources))
-        reports = [FileReport(**report) for several in found for report in several]
-        return with_unique_tables(reports)
+        places = asyncio.Semaphore(_CHILDREN)  # else as many parts as there are files are in memory
 
-    async def index(self, reports: Sequence[FileReport], owner: str) -> Path:
+        async def read(source: SourceFile) -> list[Json]:
+            async with places:
+                return await self._report(source, owner)
+
+        kept = self._kept
+        found = await asyncio.gather(*map(read, sources))
+        if self._kept > kept:
+            await asyncio.to_thread(self._make_room)
+        return with_unique_tables([_clean(FileReport(**report)) for several in found for report in several])
+
+    async def index(self, reports: Sequence[FileReport]) -> Path:
         """Returns the full-text index over the documents of some files, made once for the same ones."""
         files = [[report.name, report.document["file"]] for report in reports if report.document]
         key = hashlib.sha256(json.dumps(files).encode()).hexdigest()
         index = self._folder / "indexes" / f"{key}.sqlite"
         if not await asyncio.to_thread(index.exists):
             index.parent.mkdir(parents=True, exist_ok=True)
-            await self._children.call(owner, _CONVERSION_TIME, "index_documents", files, str(index))
+            await self._children.call(key, _CONVERSION_TIME, "index_documents", files, str(index))
         return index
 
     async def rows(self, file: str, count: int, owner: str) -> list[str]:
@@ -97,70 +109,135 @@ class FileCache:
             self._own.cleanup()
 
     async def _report(self, source: SourceFile, owner: str) -> list[Json]:
-        key = hashlib.sha256(f"{source.sha256} {source.name}".encode()).hexdigest()
+        if not is_data(source.name):
+            kind = PurePosixPath(source.name).suffix or source.name
+            return [{"name": source.name, "problem": f"files of the kind '{kind}' are not read"}]
+        if source.bytes > FILE_BYTES:
+            return [{"name": source.name, "problem": f"it is larger than {FILE_BYTES >> 20} MiB"}]
+        key = hashlib.sha256(f"{source.sha256} {source.name}".encode("utf-8", "replace")).hexdigest()
         folder = self._folder / key
         if (known := await asyncio.to_thread(_read, folder)) is not None:
             return known
-        if source.bytes > FILE_BYTES:
-            return [{"name": source.name, "problem": f"it is larger than {FILE_BYTES >> 20} MiB"}]
         self._folder.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=self._folder))
+        fetched = made / "fetched"
         try:
-            await source.fetch(made / "fetched")
-            reports = await self._converted(source.name, made, owner)
-            return await asyncio.to_thread(_keep, reports, made, folder)
+            await source.fetch(fetched)
+            if await asyncio.to_thread(_digest, fetched) != source.sha256:
+                # Kept under that name, it would be what other runs read for the file that really has this content.
+                return [{"name": source.name, "problem": "its content is not what its list says"}]
+            reports = await self._converted(source.name, fetched, owner)
+            if reports == [_exceeded(source.name)]:
+                return reports  # perhaps of a machine that is busy: the next run may have more luck
+            kept = await asyncio.to_thread(_keep, reports, made, folder)
         finally:
             await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
+        self._kept += 1
+        return kept
 
-    async def _converted(self, name: str, made: Path, owner: str) -> list[Json]:
+    async def _converted(self, name: str, fetched: Path, owner: str) -> list[Json]:
+        """Returns a report on a file or on each member of a zipped folder, one conversion after the other."""
         try:
-            asked = (str(made / "fetched"), name, str(made))
-            reports: list[Json] = await self._children.call(owner, _CONVERSION_TIME, "convert", *asked)
-        except BoundExceeded as exceeded:
-            return [{"name": name, "problem": f"it can't be read, {exceeded}"}]
-        except Failed as failed:
-            return [{"name": name, "problem": f"it can't be read: {failed.text}"}]
+            if not name.lower().endswith(".zip"):
+                return [await self._one(name, fetched, fetched.parent, owner)]
+            asked = (str(fetched), name, str(fetched.parent))
+            members = await self._children.call(owner, _CONVERSION_TIME, "unpack", *asked)
+        except (BoundExceeded, Failed) as error:
+            return [{"name": name, "problem": f"it can't be unpacked: {error}"}]
         finally:
-            (made / "fetched").unlink(missing_ok=True)
-        return reports
+            fetched.unlink(missing_ok=True)
+        return [
+            {"name": inner, "problem": problem}
+            if problem
+            else await self._one(inner, Path(path), Path(path).parent, owner)
+            for inner, path, problem in members
+        ]
 
-    def make_room(self) -> None:
-        """Deletes what was converted first until the rest fits the cache."""
-        folders = sorted(self._folder.glob("*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
+    async def _one(self, name: str, file: Path, out: Path, owner: str) -> Json:
+        try:
+            report: Json = await self._children.call(owner, _CONVERSION_TIME, "convert", str(file), name, str(out))
+        except BoundExceeded:
+            return _exceeded(name)
+        except Failed as error:
+            return {"name": name, "problem": f"it can't be read: {error}"}
+        finally:
+            file.unlink(missing_ok=True)
+        return report
+
+    def _make_room(self) -> None:
+        """Deletes what was used longest ago, older versions' files too, until the rest fits the cache."""
+        sizes: list[tuple[float, int, Path]] = []
+        for folder in self._folder.parent.glob("files-*/*"):
+            with contextlib.suppress(OSError):  # another process deletes or moves it
+                size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+                sizes.append((folder.stat().st_mtime, size, folder))
         total = 0
-        for folder in folders:
-            total += sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        for _, size, folder in sorted(sizes, reverse=True):
+            total += size
             if total > _CACHE_BYTES:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
+def _exceeded(name: str) -> Json:
+    seconds = _CONVERSION_TIME.total_seconds()
+    return {"name": name, "problem": f"it can't be read: it takes longer than {seconds:g} s or too much memory"}
+
+
+def are_there(reports: Sequence[FileReport]) -> bool:
+    """True if everything that was made of the files is still in its place."""
+    documents = [report.document for report in reports if report.document]
+    made = [*(table for report in reports for table in report.tables), *documents]
+    return all(os.path.exists(one["file"]) for one in made)
+
+
+def _clean(report: FileReport) -> FileReport:
+    """Returns the report with the file's name and problem as they can be shown: a name may hold anything."""
+    problem = report.problem and one_line(clean(report.problem), limits.SENTENCE_BYTES)
+    return replace(report, name=one_line(clean(report.name), _NAME_BYTES), problem=problem)
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
 def _read(folder: Path) -> list[Json] | None:
+    """Returns the reports that lie in a folder; None unless all is there that they name."""
     try:
         found: list[Json] = json.loads((folder / "report.json").read_bytes())
         os.utime(folder)  # the cache keeps what was used last
+        return found if are_there([FileReport(**report) for report in found]) else None
     except (OSError, ValueError):
         return None
-    return found
 
 
 def _keep(reports: list[Json], made: Path, folder: Path) -> list[Json]:
     """Moves what was made to its place, unless another process was faster. Returns the reports with paths there."""
     written = json.dumps(reports, ensure_ascii=False).replace(str(made), str(folder))
-    (made / "report.json").write_text(written, encoding="utf-8")
-    with contextlib.suppress(OSError):
+    (made / "report.json").write_text(written, encoding="utf-8", errors="replace")
+    try:
         made.rename(folder)
-    return _read(folder) or reports
+    except OSError:  # it is there, whole or with something deleted from it
+        if _read(folder) is None:
+            shutil.rmtree(folder, ignore_errors=True)
+            made.rename(folder)
+    kept: list[Json] = json.loads(written)
+    return kept
 
 
 def with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
     """Returns the reports, tables of the same name numbered from the second on."""
-    names: dict[str, int] = {}
+    taken = {table["name"] for report in reports for table in report.tables}
+    seen = set[str]()
     unique = []
     for report in reports:
         tables = []
         for table in report.tables:
-            count = names[table["name"]] = names.get(table["name"], 0) + 1
-            name = table["name"] if count == 1 else f"{table['name']}_{count}"
+            name, count = table["name"], 1
+            while name in seen or (count > 1 and name in taken):
+                count += 1
+                name = f"{table['name']}_{count}"
+            seen.add(name)
             tables.append({**table, "name": name, "source": report.name})
-        unique.append(FileReport(report.name, tables, report.document, report.problem))
+        unique.append(replace(report, tables=tables))
     return unique

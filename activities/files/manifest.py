@@ -6,8 +6,7 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from activities.files.conversion import READABLE
-from activities.files.file_cache import FileCache, FileReport, SourceFile
+from activities.files.file_cache import FileCache, FileReport, SourceFile, are_there
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from supervision.base import limits
 from supervision.base.store_keys import is_upload, upload_key
@@ -49,6 +48,8 @@ def found_files(paths: Sequence[Path]) -> list[tuple[str, Path]]:
             name = file.relative_to(path).as_posix() if path.is_dir() else file.name
             if not file.is_file() or any(part.startswith((".", "~$")) for part in PurePosixPath(name).parts):
                 continue
+            if path.is_dir() and not file.resolve().is_relative_to(path.resolve()):
+                raise FilesRefused(f"{file} leads out of {path}: copy the file itself, or remove the link")
             if found.setdefault(name, file) != file:
                 raise FilesRefused(f"two files have the name {name}: pass the folder above them")
     total = sum(file.stat().st_size for file in found.values())
@@ -70,25 +71,30 @@ async def put_files(
     """
     entries = []
     for name, path in files:
-        whole, parts, sent = hashlib.sha256(), [], 0
+        whole, parts, size, sent = hashlib.sha256(), list[str](), 0, 0
         with path.open("rb") as file:
             while part := await asyncio.to_thread(file.read, _PART_BYTES):
                 whole.update(part)
+                size += len(part)
                 key = upload_key(hashlib.sha256(part).hexdigest())
                 sent += len(part) if await store.create(key, part) else 0
                 parts.append(key)
-        entries.append(FileEntry(name=name, bytes=path.stat().st_size, sha256=whole.hexdigest(), parts=parts))
+        entries.append(FileEntry(name=name, bytes=size, sha256=whole.hexdigest(), parts=parts))
         uploaded(name, sent)
     return await store.put_upload(Manifest(files=entries).model_dump_json().encode())
 
 
 async def read_manifest(store: ArtifactStore, ref: str) -> Manifest:
-    """Returns an uploaded manifest. Raises ArtifactMissing, and ValueError unless it names uploads only."""
+    """Returns an uploaded manifest. Raises ArtifactMissing, and ValueError unless `put_files` could have made it."""
     if not is_upload(ref):
         raise ArtifactMissing(f"'{ref}' is no upload")
     manifest = Manifest.model_validate_json(await store.get(ref))
     if not all(is_upload(part) for file in manifest.files for part in file.parts):
         raise ValueError("a manifest names uploads only")
+    if len(manifest.files) > limits.DATA_FILES or sum(file.bytes for file in manifest.files) > limits.DATA_BYTES:
+        raise ValueError("a manifest beyond the ceilings")
+    if any(len(file.parts) > file.bytes // _PART_BYTES + 1 for file in manifest.files):
+        raise ValueError("a file of too many parts")
     return manifest
 
 
@@ -119,10 +125,13 @@ class RunFiles:
     async def reports(self) -> list[FileReport]:
         """Returns what each file holds. Raises as the store does.
 
-        All who ask wait for the same reading, which goes on when one of them gives up: a large file takes longer than
-        a tool call may, so the next call finds it done.
+        All callers wait for the same reading, and it continues when one of them stops waiting: a large file takes
+        longer than a tool call may, so the next call finds it done. What was deleted since is made again.
         """
-        if self._reading is None or (self._reading.done() and self._reading.exception()):
+        reading = self._reading
+        if reading and (not reading.done() or await asyncio.to_thread(_usable, reading)):
+            return await asyncio.shield(reading)
+        if self._reading is reading or self._reading is None:  # else another caller began while this one looked
             self._reading = asyncio.create_task(self._read())
         return await asyncio.shield(self._reading)
 
@@ -143,9 +152,8 @@ class RunFiles:
         return SourceFile(file.name, file.sha256, file.bytes, fetch)
 
 
-def is_data(name: str) -> bool:
-    """True if a file of that name may hold a table or a document."""
-    return name.lower().endswith(READABLE)
+def _usable(reading: asyncio.Task[list[FileReport]]) -> bool:
+    return not reading.cancelled() and reading.exception() is None and are_there(reading.result())
 
 
 def is_text(data: bytes) -> bool:

@@ -4,10 +4,12 @@ Runs in a child process. Imports a library only for the kind of file that needs 
 """
 
 import codecs
+import contextlib
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from activities.files.values import shown
 Json = dict[str, Any]
 
 ROWS = 10_000_000
+_COLUMNS = 2000  # each is looked at by itself, and listed
 _MEMORY = "160MB"
 _SAMPLE_LINES = 200
 _CHUNK = 1 << 20
@@ -28,10 +31,16 @@ _NAME_CHARS = 60
 _VALUE_CHARS = 300
 TABLE_VALUES = 200  # distinct values of a text column that are listed
 _SOME_VALUES = 50  # of a column that has more
+_NARROW, _WIDE_VALUES = 40, 5  # a table of more columns lists few values of each
 _LINE_CHARS = 80
+_SHOWN_PROBLEMS = 5
+_LINE_BYTES = 4 << 20
 _CONTROLS = bytes({*range(9), *range(14, 32)} - {27})
 _TEXT_SHARE = 0.95  # of a text's first bytes at least are no control characters
-_NUMBERLIKE = re.compile(r"[+-]?[\d.,\s]*\d[\d.,\s]*[%€$£]?")
+_RESERVED = {row[0] for row in duckdb.execute(
+    "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+).fetchall()}  # fmt: skip
+_NUMBERLIKE = re.compile(r"[+-]?[€$£]?\d[\d.,\s]*[%€$£]?")
 
 
 class Unreadable(Exception):
@@ -44,12 +53,16 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
     sample = _sample(plain)
     delimiter, width = _shape(sample)
     skip, names = _header(sample, delimiter, width)
-    with _Engine(out) as database:
+    if len(names) > _COLUMNS:
+        raise Unreadable(f"it has {len(names):,} columns, at most {_COLUMNS:,} are read")
+    with _Engine(out) as database, _memory_named():
         fields = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
         options = {
             "delim": _literal(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false", "skip": str(skip),
             "auto_detect": "false", "null_padding": "true", "strict_mode": "true", "parallel": "false",
-            "ignore_errors": "true", "store_rejects": "true", "columns": f"{{{fields}}}", "max_line_size": "4194304",
+            "ignore_errors": "true", "store_rejects": "true", "columns": f"{{{fields}}}",
+            "max_line_size": str(_LINE_BYTES),
+            "buffer_size": str(2 * _LINE_BYTES),  # else it is 32 lines: 128 MiB
         }  # fmt: skip
         listed = ", ".join(f"{name} = {value}" for name, value in options.items())
         database.execute(f"CREATE TABLE texts AS SELECT * FROM read_csv(?, {listed})", [str(plain)])
@@ -65,24 +78,36 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
     return [table | {"notes": notes + table["notes"]}]
 
 
-def row_tables(sheets: Iterable[tuple[str, Iterable[list[str]]]], path: Path, out: Path) -> list[Json]:
-    """Returns a table for each sheet: its rows of texts, with a title above the header or without one."""
-    tables: list[Json] = []
+Rows = Callable[[], Iterable[list[str]]]
+
+
+def row_tables(sheets: Iterable[tuple[str, Rows]], path: Path, out: Path) -> list[Json]:
+    """Returns a table for each sheet: its rows of texts, with a title above the header or without one.
+
+    A sheet that can't be read is a note of the first table. Raises Unreadable if none can be read.
+    """
+    tables, problems = list[Json](), list[str]()
     for sheet, rows in sheets:
         plain = out / "sheet.csv"
-        with plain.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows(row for row in rows if any(row))
-        if plain.stat().st_size:
-            (table,) = csv_tables(plain, out)
-            name = (
-                path.stem
-                if sheet.lower() in ("sheet1", "tabelle1", "feuil1", path.stem.lower())
-                else f"{path.stem}_{sheet}"
-            )
-            target = out / f"{len(tables)}.parquet"
-            Path(table["file"]).rename(target)
-            tables.append(table | {"name": table_name(name), "file": str(target)})
-        plain.unlink()
+        try:
+            with plain.open("w", encoding="utf-8", errors="replace", newline="") as file:
+                csv.writer(file).writerows(row for row in rows() if any(row))
+            if plain.stat().st_size:
+                (table,) = csv_tables(plain, out)
+                own = sheet.lower() not in ("sheet1", "tabelle1", "feuil1", path.stem.lower())
+                target = out / f"{len(tables)}.parquet"
+                Path(table["file"]).rename(target)
+                name = table_name(f"{path.stem}_{sheet}" if own else path.stem)
+                tables.append(table | {"name": name, "file": str(target)})
+        except Exception as error:  # of the library that reads the sheet
+            problems.append(f"'{sheet}' can't be read: {(str(error).splitlines() or [type(error).__name__])[0][:100]}")
+        finally:
+            plain.unlink()
+    if problems and not tables:
+        raise Unreadable(problems[0])
+    if problems:
+        more = len(problems) - _SHOWN_PROBLEMS
+        tables[0]["notes"] += problems[:_SHOWN_PROBLEMS] + ([f"and {more} more"] if more > 0 else [])
     return tables
 
 
@@ -92,14 +117,13 @@ def spreadsheet_tables(path: Path, out: Path) -> list[Json]:
 
     try:
         book = python_calamine.CalamineWorkbook.from_path(str(path))
-        sheets = [(name, _cells(book.get_sheet_by_name(name))) for name in book.sheet_names]
-        return row_tables(sheets, path, out)
     except python_calamine.CalamineError as error:
         raise Unreadable(f"it is no spreadsheet that can be read, perhaps encrypted: {error}") from None
+    return row_tables(((name, partial(_sheet_rows, book, name)) for name in book.sheet_names), path, out)
 
 
-def _cells(sheet: Any) -> Iterator[list[str]]:
-    for row in sheet.iter_rows():
+def _sheet_rows(book: Any, name: str) -> Iterator[list[str]]:
+    for row in book.get_sheet_by_name(name).iter_rows():
         yield [_cell(value) for value in row]
 
 
@@ -117,10 +141,11 @@ def sqlite_tables(path: Path, out: Path) -> list[Json]:
 
     with sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True) as database:
         try:
+            database.execute("PRAGMA trusted_schema = OFF")
             names = [name for (name,) in database.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1"
+                "SELECT name FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1"
             )]  # fmt: skip
-            return row_tables(((name, _sqlite_rows(database, name)) for name in names), path, out)
+            return row_tables(((name, partial(_sqlite_rows, database, name)) for name in names), path, out)
         except sqlite3.Error as error:
             raise Unreadable(f"it is no SQLite database that can be read: {error}") from None
 
@@ -150,12 +175,15 @@ def _engine_table(reader: str, path: Path, out: Path) -> list[Json]:
         except duckdb.Error as error:
             raise Unreadable(f"it holds no table: {str(error).splitlines()[0]}") from None
         described = database.execute("DESCRIBE texts").fetchall()
+        if len(described) > _COLUMNS:
+            raise Unreadable(f"it has {len(described):,} columns, at most {_COLUMNS:,} are read")
         nested = ("STRUCT", "MAP", "UNION", "JSON", "BLOB")
+        names = _unique([_column_name(name, number) for number, (name, *_) in enumerate(described)])
         columns = {
-            name: Column(
+            new: Column(
                 f"CAST({_quoted(name)} AS VARCHAR)" if kind.startswith(nested) or kind.endswith("]") else _quoted(name)
             )
-            for name, kind, *_ in described
+            for new, (name, kind, *_) in zip(names, described, strict=True)
         }
         return [_write(database, path.stem, out, columns)]
 
@@ -182,24 +210,34 @@ def _write(database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: d
     listed = ", ".join(f"{column.sql} AS {_quoted(name)}" for name, column in columns.items())
     database.execute(f"COPY (SELECT {listed} FROM texts) TO {_literal(str(file))} (FORMAT parquet)")
     database.execute(f"CREATE VIEW typed AS SELECT * FROM read_parquet({_literal(str(file))})")
-    described = [_described(database, name, kind) for name, kind, *_ in database.execute("DESCRIBE typed").fetchall()]
+    kinds = database.execute("DESCRIBE typed").fetchall()
+    described = [_described(database, name, kind, len(kinds)) for name, kind, *_ in kinds]
     notes = [note for column in columns.values() for note in column.notes]
     return {"name": table_name(stem), "file": str(file), "rows": rows, "columns": described, "notes": notes}
 
 
-def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str) -> Json:
-    """Returns name and type of a column, with its distinct texts (the first ones of many) or its range."""
+def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str, columns: int) -> Json:
+    """Returns name and type of one of many columns, with its distinct texts (the first ones of many) or its range."""
     column = _quoted(name)
     if kind != "VARCHAR":
         found = database.execute(f"SELECT min({column}), max({column}) FROM typed").fetchone() or ()
-        return {"name": name, "type": kind, "range": [shown(value) for value in found]}
+        return {"name": name, "sql": sql_name(name), "type": kind, "range": [shown(value) for value in found]}
     distinct = f"SELECT DISTINCT left({column}, {_VALUE_CHARS}) FROM typed WHERE {column} IS NOT NULL"
     values = [value for (value,) in database.execute(f"{distinct} LIMIT {TABLE_VALUES + 1}").fetchall()]
     more = 0
-    if len(values) > TABLE_VALUES:
+    if len(values) > (TABLE_VALUES if columns <= _NARROW else _WIDE_VALUES):
+        some = _SOME_VALUES if columns <= _NARROW else _WIDE_VALUES
         (count,) = database.execute(f"SELECT count(DISTINCT {column}) FROM typed").fetchone() or (0,)
-        values, more = sorted(values)[:_SOME_VALUES], count - _SOME_VALUES
-    return {"name": name, "type": kind, "values": sorted(values), "more": more}
+        values, more = sorted(values)[:some], count - some
+    return {"name": name, "sql": sql_name(name), "type": kind, "values": sorted(values), "more": more}
+
+
+@contextlib.contextmanager
+def _memory_named() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise Unreadable("a line or a table of it needs too much memory") from None
 
 
 class _Engine:
@@ -216,6 +254,8 @@ class _Engine:
             "autoinstall_known_extensions": "false",
         }
         self._connection = duckdb.connect(str(self._file), config=config)
+        # A program without a file counts as interactive: after two seconds a bar would stand in its reply.
+        self._connection.execute("SET enable_progress_bar = false")
 
     def __enter__(self) -> duckdb.DuckDBPyConnection:
         return self._connection
@@ -307,18 +347,28 @@ def _column_name(cell: str, number: int) -> str:
 
 
 def _unique(names: list[str]) -> list[str]:
-    seen: Counter[str] = Counter()
+    given = {name.lower() for name in names}
+    seen = set[str]()
     unique = []
     for name in names:
-        seen[name.lower()] += 1
-        unique.append(f"{name}_{seen[name.lower()]}" if seen[name.lower()] > 1 else name)
+        new, count = name, 1
+        while new.lower() in seen or (count > 1 and new.lower() in given):
+            count += 1
+            new = f"{name}_{count}"
+        seen.add(new.lower())
+        unique.append(new)
     return unique
 
 
 def table_name(stem: str) -> str:
     """Returns a name for a table that needs no quotes."""
     name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower()[:_NAME_CHARS] or "table"
-    return f"t_{name}" if name[0].isdigit() else name
+    return f"t_{name}" if name[0].isdigit() or name in _RESERVED else name
+
+
+def sql_name(name: str) -> str:
+    """Returns the name of a column as a query has to write it."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.lower() not in _RESERVED else _quoted(name)
 
 
 def _quoted(name: str) -> str:

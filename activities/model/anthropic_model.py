@@ -127,10 +127,6 @@ class AnthropicModel(ModelEndpoint):
         """Returns what a call costs in dollars; None if the price is unknown."""
         return 0.0 if self._free else pricing.price(model, usage)
 
-    def least_cached(self, model: str) -> int:
-        """Returns the tokens of the shortest prefix that is cached."""
-        return profile_of(model).least_cached
-
     async def close(self) -> None:
         """Closes the connections."""
         if self._client is not None:
@@ -156,7 +152,7 @@ class AnthropicModel(ModelEndpoint):
     ) -> ModelMessage:
         profile = profile_of(request.model, self._without, self._max_output)
         rung = rung_of(request, self._rung)
-        body = request_body(request, profile, rung, _form)
+        body = request_body(request, profile, rung)
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
@@ -193,12 +189,10 @@ class AnthropicModel(ModelEndpoint):
         return httpx2.Timeout(longest, connect=_MODEL_CONNECT_TIMEOUT.total_seconds())
 
 
-def _form(schema: Json | type[Model]) -> Json:
-    """Returns a schema, or that of a model, as the API compiles it."""
-    return structured.lean(anthropic.transform_schema(schema))
-
-
-_form_of = lru_cache(limits.KNOWN_FORMS)(_form)
+@lru_cache(limits.KNOWN_FORMS)
+def _form_of(model: type[Model]) -> Json:
+    """Returns the schema of a model as the API compiles it."""
+    return structured.lean(anthropic.transform_schema(model))
 
 
 class _BoundedClient(anthropic.DefaultAioHttpClient):

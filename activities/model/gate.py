@@ -2,15 +2,14 @@
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import timedelta
 from weakref import WeakValueDictionary
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 from opentelemetry import metrics
 
 from activities.model.port import ModelEndpoint, ModelFailure, ModelMessage, ModelRequest, StreamProgress
@@ -27,10 +26,11 @@ from supervision.provider.provider_breaker import (
 )
 
 GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the process; a longer one is a later attempt
-_LED_PREFIX_TOKENS = 1500  # system and tools of a role: what shorter ones cost is not worth anybody's wait
+
+_LED_PREFIX_TOKENS = 1500  # system and tools of a role: what shorter ones cost is not worth a wait
 _PREFIX_WAIT = timedelta(seconds=3)  # for the first content of the call that leads; most models begin sooner
-_PREFIX_LIFE = timedelta(minutes=4)  # since a prefix was last used: providers keep it for five minutes
-_KNOWN_PREFIXES = 1000  # prefixes of which a process knows when they were used
+_PREFIX_LIFE = timedelta(minutes=4)  # providers keep a prefix for five minutes
+_KNOWN_PREFIXES = 1000
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter("temporal-supervisor")
@@ -58,18 +58,36 @@ class ModelGate:
         self._endpoint = endpoint
         self._most = most
         self._clock = clock
-        self._leads = PrefixLeads(endpoint, clock)
         # Bounded, as requests may name models of their own.
         self._breakers: LRUCache[str, ProviderBreaker] = LRUCache(limits.KNOWN_MODELS)
         self._seen: LRUCache[str, ProviderState] = LRUCache(limits.KNOWN_MODELS)
         self._last_failures: LRUCache[str, str] = LRUCache(limits.KNOWN_MODELS)
         self._changed = asyncio.Event()
+        # by prefix, set once its first call has written it
+        self._prefixes: TTLCache[int, asyncio.Event] = TTLCache(_KNOWN_PREFIXES, _PREFIX_LIFE.total_seconds(), clock)
         self._lines: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Returns the answer to a request, which is sent as soon as it may be."""
-        async with self._leads.turn(request, progress):
+        prefix = _prefix_of(request)
+        if prefix is None or not await self._leads(prefix):
             return await self._send(request, progress, await self._admit(request))
+        written = self._prefixes[prefix] = asyncio.Event()
+        progress.listen(written.set)
+        try:
+            return await self._send(request, progress, await self._admit(request))
+        finally:
+            written.set()
+            if not progress.has_content:
+                self._prefixes.pop(prefix, None)
+
+    async def _leads(self, prefix: int) -> bool:
+        """True for the first call with a prefix; the others wait a moment until that has written it to the cache."""
+        if (written := self._prefixes.get(prefix)) is None:
+            return True
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(written.wait(), _PREFIX_WAIT.total_seconds())
+        return False
 
     async def _admit(self, request: ModelRequest) -> CallTicket:
         """Returns the ticket of a call once it may be sent.
@@ -170,61 +188,9 @@ def _held_back(why: str, seconds: float) -> ModelFailure:
     return ModelFailure(ErrorKind.RATE_LIMITED, f"not sent: {why}", retryable=True, retry_after=seconds)
 
 
-class PrefixLeads:
-    """The prefixes that are being written, and those that the provider has."""
-
-    def __init__(self, endpoint: ModelEndpoint, clock: Callable[[], float]) -> None:
-        self._endpoint = endpoint
-        self._clock = clock
-        self._written: LRUCache[str, float] = LRUCache(_KNOWN_PREFIXES)
-        self._leading: dict[str, asyncio.Event] = {}
-
-    @contextlib.asynccontextmanager
-    async def turn(self, request: ModelRequest, progress: StreamProgress) -> AsyncIterator[None]:
-        """Begins when the call may be sent: at once if it leads, or if its prefix is written or not worth the wait."""
-        key = self._key(request)
-        if key is None or not await self._leads(key):
-            yield
-            if key is not None:
-                self._written[key] = self._clock()
-            return
-        begun = self._leading[key] = asyncio.Event()
-
-        def written() -> None:
-            self._written[key] = self._clock()
-            begun.set()
-
-        progress.listen(written)
-        try:
-            yield
-        finally:
-            # Whether it came to a reply or not: the next one to wake up leads, if the prefix is still not written.
-            del self._leading[key]
-            begun.set()
-
-    async def _leads(self, key: str) -> bool:
-        """True if this call is to write the prefix; False once another one has, or took too long for it."""
-        until = self._clock() + _PREFIX_WAIT.total_seconds()
-        while not self._is_written(key):
-            if (leader := self._leading.get(key)) is None:
-                return True
-            try:
-                async with asyncio.timeout(until - self._clock()):
-                    await leader.wait()  # others may lead by the time this one runs again
-            except TimeoutError:
-                return False
-        return False
-
-    def _is_written(self, key: str) -> bool:
-        at = self._written.get(key)
-        return at is not None and self._clock() - at < _PREFIX_LIFE.total_seconds()
-
-    def _key(self, request: ModelRequest) -> str | None:
-        """Returns a name of the prefix; None if the call caches none, or one that is not worth a wait."""
-        if request.cache == "none":
-            return None
-        prefix = json.dumps([request.model, request.tools, request.system])
-        least = max(_LED_PREFIX_TOKENS, self._endpoint.least_cached(request.model))
-        if len(prefix) < least * limits.CHARS_PER_TOKEN:
-            return None
-        return hashlib.sha256(prefix.encode("utf-8", "surrogatepass")).hexdigest()
+def _prefix_of(request: ModelRequest) -> int | None:
+    """Returns a number for the prefix of a call; None if the call caches none, or one that is not worth a wait."""
+    if request.cache == "none":
+        return None
+    prefix = json.dumps([request.model, request.tools, request.system])
+    return hash(prefix) if len(prefix) >= _LED_PREFIX_TOKENS * limits.CHARS_PER_TOKEN else None

@@ -166,7 +166,7 @@ class ModelCalls:
         options: CallOptions,
         note: str | None = None,
     ) -> Answered:
-        """Makes the first call of a conversation; `note` is the system's own word after the text."""
+        """Makes the first call of a conversation; `note` is a second text after it."""
 
         async def beginning() -> FirstPrompt:
             return FirstPrompt(self.model.window(opening.model), opening, text, note)

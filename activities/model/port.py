@@ -19,8 +19,6 @@ _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
 Json = dict[str, Any]
 CacheUse = Literal["none", "prefix", "conversation"]
 """Which prefixes of a call are worth caching: none, system and tools, or the conversation as well."""
-SchemaForm = Callable[[Json], Json]
-"""Returns a schema in the form that the provider compiles."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +90,9 @@ class ModelMessage(Model):
         return [block for block in self.content if block.get("type") == "tool_use"]
 
 
-def user_message(text: str) -> Json:
-    """Returns a message of the user's side with one text block."""
-    return {"role": "user", "content": [{"type": "text", "text": text}]}
-
-
-def system_note(text: str) -> Json:
-    """Returns a message of the system's side inside a conversation, for models that take none a part of the user's."""
-    return {"role": "system", "content": [{"type": "text", "text": text}]}
+def user_message(*texts: str) -> Json:
+    """Returns a message of the user's side with a text block for each text."""
+    return {"role": "user", "content": [{"type": "text", "text": text} for text in texts]}
 
 
 @dataclass
@@ -199,10 +192,6 @@ class ModelEndpoint(Protocol):
 
     def price(self, model: str, usage: ModelUsage) -> float | None:
         """Returns what a call costs in dollars; None if the price is unknown."""
-        ...
-
-    def least_cached(self, model: str) -> int:
-        """Returns the tokens of the shortest prefix that is cached."""
         ...
 
     async def close(self) -> None:

@@ -21,7 +21,7 @@ from activities.model.conversation import (
     tool_results,
     visible_messages,
 )
-from activities.model.port import Json, ModelFailure, Window, system_note, user_message
+from activities.model.port import Json, ModelFailure, Window, user_message
 from supervision.base import limits
 from supervision.base.text import cut, size
 
@@ -48,7 +48,7 @@ class CallDraft:
 
 
 class FirstPrompt:
-    """The first call of a conversation: a text, or what writes it, and a note by the system after it."""
+    """The first call of a conversation: a text, or what writes it, and a note after it."""
 
     def __init__(self, window: Window, opening: Opening, text: str | PromptWriter, note: str | None = None) -> None:
         self.opening = opening
@@ -70,7 +70,7 @@ class FirstPrompt:
 
     async def _written(self, room: int) -> CallDraft:
         text = self._text if isinstance(self._text, str) else await self._text(room)
-        messages = [user_message(text), *([system_note(self._note)] if self._note else [])]
+        messages = [user_message(text, *([self._note] if self._note else []))]
         return CallDraft(None, messages, messages, ConversationView(), opening_tokens(self.opening, messages))
 
 

@@ -7,14 +7,13 @@ turn between them added; a breakpoint alone looks back over 20 blocks only. A ca
 entry of its own.
 """
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from activities.model import structured
-from activities.model.port import CacheUse, Json, ModelRequest, SchemaForm
+from activities.model.port import CacheUse, Json, ModelRequest
 from activities.model.structured import Rung
 from supervision.base import limits
 
@@ -23,9 +22,7 @@ _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own
 _NAME = re.compile(
     r"claude-(?:(?P<family>opus|sonnet|haiku|fable|mythos)-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)"
 )
-_NOTES_SINCE = {"opus": (4, 8), "fable": (5, 1), "mythos": (5, 1)}  # no other family takes them
 _ADAPTIVE_SINCE = (4, 6)
-_STRICT_SINCE = (4, 5)
 _OUTPUT_SINCE = (
     ((5, 0), 128_000),
     ((4, 5), 64_000),
@@ -34,7 +31,6 @@ _OUTPUT_SINCE = (
     ((3, 5), 8_192),
     ((0, 0), 4_096),
 )
-_CACHED_SINCE = (((5, 0), 512), ((4, 8), 1_024), ((4, 7), 2_048), ((4, 6), 4_096), ((4, 5), 4_096), ((0, 0), 1_024))
 
 
 @dataclass(frozen=True)
@@ -42,20 +38,15 @@ class EndpointProfile:
     """The parts of a request that an endpoint takes for a model; a setting names those that it lacks.
 
     `thinking` is adaptive thinking with a visible summary; `eager_input_streaming` streams tool arguments as they are
-    written; `system_messages` stand inside a conversation; `diagnostics` explain cache misses; `strict` keeps tool
-    arguments to their schema. `most_output` is None where it is unknown. `least_cached` is the shortest prefix that is
-    cached, in tokens.
+    written; `diagnostics` explain cache misses. `most_output` is None where it is unknown.
     """
 
     thinking: bool = False
     eager_input_streaming: bool = False
-    system_messages: bool = False
     diagnostics: bool = False
     effort: bool = False
-    strict: bool = False
     cache_control: bool = True
     most_output: int | None = None
-    least_cached: int = 1_024
 
 
 def profile_of(model: str, without: Iterable[str] = (), most_output: int | None = None) -> EndpointProfile:
@@ -74,45 +65,32 @@ def _known(model: str) -> EndpointProfile:
         return EndpointProfile()
     version = int(match["major"]), int(match["minor"] or 0)
     family = match["family"] or ""
+    most = next(tokens for since, tokens in _OUTPUT_SINCE if version >= since)
     if family == "sonnet" and version in ((4, 0), (4, 6)):
-        most, least = 64_000, 1_024
-    else:
-        most = next(tokens for since, tokens in _OUTPUT_SINCE if version >= since)
-        least = next(tokens for since, tokens in _CACHED_SINCE if version >= since)
-    if family == "sonnet" and version < (5, 5):
-        least = 1_024
+        most = 64_000
     return EndpointProfile(
         thinking=version >= _ADAPTIVE_SINCE,
         eager_input_streaming=version >= (4, 0),
-        system_messages=family in _NOTES_SINCE and version >= _NOTES_SINCE[family],
         diagnostics=version >= (4, 0),
         effort=version >= ((4, 5) if family == "opus" else _ADAPTIVE_SINCE),
-        strict=version >= _STRICT_SINCE,
         most_output=most,
-        least_cached=least,
     )
 
 
-def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung, form: SchemaForm | None = None) -> Json:
-    """Returns the body.
-
-    `rung` is how JSON is asked for; `form` makes tools' schemas ones that the API compiles, without it no tool is
-    strict.
-    """
+def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) -> Json:
+    """Returns the body; `rung` is how JSON is asked for."""
     # A model whose limit is unknown may refuse what is above it. A reply that is cut is asked for again with more room.
     unknown = max(1, round(request.max_tokens * limits.UNKNOWN_OUTPUT_SHARE))
     most = min(request.max_tokens, profile.most_output or unknown)
     body: Json = {
         "model": request.model,
         "max_tokens": min(most, request.room or most),
-        "messages": request.messages if profile.system_messages else _notes_as_text(request.messages),
+        "messages": request.messages,
     }
     if request.system:
         body["system"] = request.system
     if request.tools:
-        schema = request.output_schema if rung == "format" else None
-        known = json.dumps([request.tools, schema], ensure_ascii=False)
-        body["tools"] = _tools(known, profile.eager_input_streaming, form if profile.strict else None)
+        body["tools"] = [_sent(tool, profile.eager_input_streaming) for tool in request.tools]
         if request.concludes:
             body["tool_choice"] = {"type": "none"}
     if request.effort is not None and profile.effort:
@@ -139,39 +117,15 @@ def rung_of(request: ModelRequest, configured: Rung) -> Rung:
     return "tool" if as_tool else configured
 
 
-@lru_cache(limits.KNOWN_FORMS)
-def _tools(known: str, eager: bool, form: SchemaForm | None) -> list[Json]:
-    """Returns the definitions for the JSON of tools and of the reply's schema; shared, so do not change them.
+def _sent(tool: Json, eager: bool) -> Json:
+    """Returns a tool's definition; with `eager` its arguments come as they are written, not one whole value at a time.
 
-    With `form` they are strict, as many as the API compiles.
+    A tool of the provider's own has no schema, and stays as it is.
     """
-    tools, schema = json.loads(known)
-    if form is not None:
-        tools = structured.strict(tools, form, schema)
-    return [_eager(tool) for tool in tools] if eager else tools
-
-
-def _eager(tool: Json) -> Json:
-    """Returns the tool's definition with its arguments streamed as they are written, not one whole value at a time."""
-    return {**tool, "eager_input_streaming": True} if "input_schema" in tool else tool
-
-
-def _notes_as_text(messages: list[Json]) -> list[Json]:
-    """Returns the messages with notes by the system as text of the user message before each."""
-    plain: list[Json] = []
-    for message in messages:
-        if message["role"] != "system":
-            plain.append(message)
-        elif plain and plain[-1]["role"] == "user":
-            plain[-1] = {**plain[-1], "content": [*_blocks(plain[-1]), *_blocks(message)]}
-        else:
-            plain.append({**message, "role": "user"})
-    return plain
-
-
-def _blocks(message: Json) -> list[Json]:
-    content = message["content"]
-    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+    if "input_schema" not in tool:
+        return tool
+    sent = {**tool, "input_schema": structured.lean(tool["input_schema"])}
+    return {**sent, "eager_input_streaming": True} if eager else sent
 
 
 def _marked(body: Json, use: CacheUse, *, long: bool) -> Json:

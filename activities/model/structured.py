@@ -2,8 +2,6 @@
 
 The rungs, best first: `format` (the API constrains the text), `forced_tool` (a tool that must be called),
 `tool` (a tool that may be called), `text` (JSON asked for in words).
-
-Strict tools are the same for arguments: the API compiles their schemas into a grammar, too.
 """
 
 import json
@@ -13,11 +11,10 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
-from activities.model.port import Json, ModelMessage, SchemaForm
+from activities.model.port import Json, ModelMessage
 
 _SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
 _SCHEMA_UNIONS = 16  # and those of several types
-_STRICT_TOOLS = 20  # of one request, by the API's documentation
 
 Rung = Literal["format", "forced_tool", "tool", "text"]
 
@@ -25,11 +22,8 @@ SUBMIT = "submit"  # the tool that carries the answer on the tool rungs
 
 _TOOL_WORDS = f"Give your answer by calling the tool `{SUBMIT}` exactly once; text outside it is not read."
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
-_SHAPES = {"type", "anyOf", "allOf", "$ref", "enum", "const"}  # without any of them a schema takes everything
 _START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
 _DEFAULT = re.compile(r"(?<!\s)\s*+\{default: [^{}]*+\}\Z")  # as the SDK writes it into a description
-# A tool checks such lengths itself, and no argument meets them by chance: every turn would pay for the words.
-_WIDE_LENGTH = re.compile(r"(?<!\s)\s*+\{(?:(?:maxLength: (?:[3-9]\d{2}|\d{4,})|minLength: 1)(?:, )?)+\}\Z")
 _STARTS = 20  # that begin none: more is no reply, and each may be read to its end
 
 
@@ -57,49 +51,10 @@ def ask(body: Json, schema: Json, rung: Rung) -> Json:
 
 def too_complex(schema: Json) -> bool:
     """True if the API would refuse to compile the schema: too many parameters are optional, or of several types."""
-    optional, unions = complexity(schema)
-    return optional > _SCHEMA_OPTIONAL or unions > _SCHEMA_UNIONS
-
-
-def complexity(schema: Json) -> tuple[int, int]:
-    """Returns how many parameters of a schema may be left out, and how many are of several types."""
     parts = list(_parts(schema))
     optional = sum(len(set(part.get("properties") or {}) - set(part.get("required") or [])) for part in parts)
     unions = sum("anyOf" in part or isinstance(part.get("type"), list) for part in parts)
-    return optional, unions
-
-
-def strict(tools: list[Json], form: SchemaForm, output_schema: Json | None) -> list[Json]:
-    """Returns the definitions, as many of them strict as the API compiles, in their order.
-
-    `form` makes a schema one that the API compiles. A tool that takes arguments beyond those it names stays as it is:
-    the grammar would forbid them.
-    """
-    optional, unions = complexity(output_schema) if output_schema is not None else (0, 0)
-    extended, left = [], _STRICT_TOOLS
-    for tool in tools:
-        schema = form(tool["input_schema"]) if left and _is_closed(tool.get("input_schema")) else None
-        more = complexity(schema) if schema is not None else (0, 0)
-        if schema is None or optional + more[0] > _SCHEMA_OPTIONAL or unions + more[1] > _SCHEMA_UNIONS:
-            extended.append(tool)
-            continue
-        optional, unions, left = optional + more[0], unions + more[1], left - 1
-        extended.append({**tool, "input_schema": _without_wide_lengths(schema), "strict": True})
-    return extended
-
-
-def _without_wide_lengths(schema: Json) -> Json:
-    """Returns the schema of a tool without the notes on lengths that an argument hardly has."""
-    shorter: Json = {}
-    for name, value in schema.items():
-        if isinstance(value, dict):
-            shorter[name] = _without_wide_lengths(value)
-        elif name == "description" and isinstance(value, str):
-            if text := _WIDE_LENGTH.sub("", value):
-                shorter[name] = text
-        else:
-            shorter[name] = value
-    return shorter
+    return optional > _SCHEMA_OPTIONAL or unions > _SCHEMA_UNIONS
 
 
 def lean(schema: Json) -> Json:
@@ -121,15 +76,6 @@ def _is_noise(schema: Json, name: str) -> bool:
     if name == "description":
         return "properties" in schema or not _DEFAULT.sub("", str(schema[name]))
     return name == "title"
-
-
-def _is_closed(schema: object) -> bool:
-    """True if every object of the schema takes the named properties and no others."""
-    if not isinstance(schema, dict):
-        return False
-    objects = [part for part in _parts(schema) if part.get("type") == "object" or "properties" in part]
-    free = [part for part in _parts(schema) if not _SHAPES & set(part)]
-    return bool(objects) and not free and all(part.get("additionalProperties") is False for part in objects)
 
 
 def came_by_tool(messages: list[Json]) -> bool:

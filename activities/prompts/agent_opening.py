@@ -2,10 +2,8 @@
 
 from activities.model.conversation import Opening
 from activities.model.port import Json
-from activities.model.prompt_fit import opening_tokens
 from activities.prompts.agent_prompts import worker_system
 from supervision.agent.agent_tools import finish_tool, read_output_tool
-from supervision.base import limits
 from supervision.contract.model_choice import Effort
 from supervision.contract.team import Role
 
@@ -26,8 +24,3 @@ def agent_opening(
     """
     own = [*([read_output_tool()] if role.tools else []), finish_tool(names_items)]
     return Opening(system=worker_system(role, max_turns, date), model=model, effort=effort, tools=[*tools, *own])
-
-
-def fixed_tokens(role: Role, tools: list[Json]) -> int:
-    """Returns about how many tokens each prompt of the role has at least."""
-    return opening_tokens(agent_opening(role, tools, "", None, limits.MAX_TURNS, ""))

@@ -1,5 +1,6 @@
 """The first activity of a run: it fixes everything outside the request that the run depends on."""
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -7,29 +8,26 @@ from datetime import UTC, datetime, timedelta
 from temporalio import activity
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
+from activities.files.kinds import is_data
 from activities.files.manifest import (
     MANIFEST_TYPE,
     FileEntry,
     Manifest,
     adopt_files,
-    is_data,
     is_text,
     read_manifest,
 )
 from activities.model.port import ModelEndpoint, ModelUsage
-from activities.model.prompt_fit import brief_tokens, tokens_of
-from activities.prompts.agent_opening import fixed_tokens
+from activities.model.prompt_fit import brief_tokens
 from activities.prompts.agent_prompts import finding_block, tag
 from activities.replies import answer_schema
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from activities.store.grants import Grants, RunGrant
 from activities.store.reading import read_findings, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
-from activities.teams.team_files import LoadedTeam, team_card
-from supervision.base import limits
+from activities.teams.team_files import team_card
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import ITEM
-from supervision.base.store_keys import digest_of
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import chain_of
 from supervision.contract.request import Budget, RunRequest
@@ -66,9 +64,8 @@ class RunSetupActivities:
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
         """Stores goal, team, answer schema and attachments. Returns their references.
 
-        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model or
-        with one whose window is too small for it, for a dollar budget with a model of unknown price, and for what is
-        above the operator's ceilings.
+        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model, for
+        a dollar budget with a model of unknown price, and for what is above the operator's ceilings.
         """
         request, facts = setup.request, self._facts
         run = setup.run
@@ -87,15 +84,13 @@ class RunSetupActivities:
         _require_models(supervisor[0], card)
         models = _models(supervisor, card)
         facts.ceilings.check_models(models)
-        goal = await self._goal(setup)
-        _require_windows(facts.endpoint, supervisor, goal, loaded, card)
         unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
         warnings = _budget_warnings(request, unpriced)
         attachments = [*(setup.brief.attachments if setup.brief else []), *attachments]
         return RunSetup(
             store_id=await self._store.identity(),
             grant_ref=await self._granted(setup, [*models, *workers], card),
-            goal_ref=await self._stored(run, goal),
+            goal_ref=await self._stored(run, await self._goal(setup)),
             team_ref=team_ref,
             team=card,
             supervisor_model=supervisor[0],
@@ -179,7 +174,7 @@ class RunSetupActivities:
                     f"attachment '{name}': nothing is stored at '{attachment.ref}', use one that `put` prints",
                 ) from None
             if is_data(name):
-                file = FileEntry(name=name, bytes=len(data), sha256=digest_of(ref) or "", parts=[ref])
+                file = FileEntry(name=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), parts=[ref])
                 manifests.append(Manifest(files=[file]))
             if is_text(data):
                 texts.append(AttachmentRef(name=name, ref=ref, bytes=len(data)))
@@ -209,29 +204,6 @@ def _require_models(supervisor_model: str, team: TeamCard) -> None:
             ErrorKind.INVALID_REQUEST,
             f"these roles have no model: {', '.join(without)}; set models.workers, a role's own model in the team "
             "file, or SUPERVISOR_WORKER_MODEL",
-        )
-
-
-def _require_windows(
-    endpoint: ModelEndpoint, supervisor: list[str], goal: str, loaded: LoadedTeam, card: TeamCard
-) -> None:
-    """Raises SupervisionError `InvalidRequest` if a model's window does not hold what is in each of its prompts."""
-    planner = tokens_of(goal) + round(limits.PLAN_PROMPT_BYTES / limits.CHARS_PER_TOKEN)
-    users = [(model, "the supervisor, whose goal and instructions", planner) for model in supervisor]
-    for role in card.roles:
-        if role.team is None:
-            own = loaded.team.role(role.name)
-            fixed = fixed_tokens(own, loaded.toolbox.definitions(own.tools))
-            users += [(model, f"role '{role.name}', whose prompt and tools", fixed) for model in role.models]
-    small = [
-        f"'{model}' has a window of {tokens:,} tokens, too small for {user} alone take about {fixed:,}"
-        for model, user, fixed in users
-        if (tokens := endpoint.window(model).tokens) < fixed + limits.LEAST_OUTPUT_TOKENS
-    ]
-    if small:
-        raise SupervisionError(
-            ErrorKind.INVALID_REQUEST,
-            f"models: {'; '.join(small)}. Use a model with more, or set SUPERVISOR_MODEL_WINDOW if it has a larger one",
         )
 
 

@@ -15,6 +15,7 @@ from activities.store.artifacts import ArtifactStore
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
 from activities.teams.toolbox import Toolbox
 from activities.tools.files import Files
+from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import clean, one_line
 from supervision.contract.base import Model
@@ -72,6 +73,8 @@ class StoredTeams:
         else:
             loaded = await self._files.load_inline(team)
             stored = StoredTeam(source="inline", team=team, worker_models=worker_models or [])
+        if files is not None:
+            await _read_within(files, limits.FILES_TIMEOUT / 2)
         stored.catalogue = await catalogue(loaded.team, loaded.toolbox, files)
         return await self._put(run_id, stored), loaded
 
@@ -140,6 +143,14 @@ async def catalogue(team: Team, toolbox: Toolbox, files: Files | None = None) ->
     # Tables first: a plan names their columns and periods, documents can be searched.
     names_in_order = sorted(items, key=lambda name: not name.startswith("table "))
     return _bounded([one_line(clean(items[name]), _CATALOGUE_LINE_CHARS) for name in names_in_order])
+
+
+async def _read_within(files: Files, time: timedelta) -> None:
+    """Waits for the files of a run: a plan needs their columns. After the time the plan is made without them."""
+    try:
+        await asyncio.wait_for(files.reports(), time.total_seconds())
+    except TimeoutError:
+        log.warning("the files of a run take longer than %s to read: its plan does without them", time)
 
 
 async def _items(read: Callable[[], Awaitable[dict[str, str]]]) -> dict[str, str]:

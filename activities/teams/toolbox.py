@@ -64,6 +64,13 @@ class Toolbox:
         reading = [source for source in self._sources if isinstance(source, TableTools | DocumentTools)]
         return [problem for source in reading for problem in await source.problems()]
 
+    async def data(self) -> list[str]:
+        """Returns a line for each table and document of the team."""
+        lines: dict[str, str] = {}
+        for read in dict.fromkeys(tool.catalogue for tool in self._tools.values() if tool.catalogue):
+            lines |= await read(None)
+        return list(lines.values())
+
     async def close(self) -> None:
         """Closes the sources of the tools."""
         for source in self._sources:

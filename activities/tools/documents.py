@@ -7,12 +7,13 @@ import re
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from activities.files.file_cache import FileReport, document_id
+from activities.files.file_cache import FileCache, FileReport, document_id
 from activities.tools.files import FileData, Files, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
@@ -105,23 +106,30 @@ class Hit:
 
 
 class Library:
-    """Documents by id, with a full-text index in a file, and the files that cannot be read."""
+    """Documents by id, with a full-text index over them, and the files that cannot be read."""
 
-    def __init__(self, reports: list[FileReport], index: Path | None) -> None:
-        self._index = index
+    def __init__(self, cache: FileCache, reports: list[FileReport]) -> None:
+        self._cache = cache
+        self._reports = reports
         self.documents = {document.id: document for document in map(_document, reports) if document}
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
 
     def close(self) -> None:
         """Does nothing: the index is a file, opened for each search."""
 
-    def search(self, query: str, limit: int) -> list[Hit]:
+    async def search(self, query: str, limit: int) -> list[Hit]:
         """Returns the best passage of each of the best documents; none if no word occurs."""
+        if not self.documents:
+            return []
+        index = await self._cache.index(self._reports)
+        return await asyncio.to_thread(self._search, index, query, limit)
+
+    def _search(self, file: Path, query: str, limit: int) -> list[Hit]:
         words = re.findall(r"\w+", query)[:_SEARCH_TERMS]
         match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
         hits: dict[str, Hit] = {}
-        if match and self._index:
-            with contextlib.closing(sqlite3.connect(f"{self._index.as_uri()}?mode=ro&immutable=1", uri=True)) as index:
+        if match:
+            with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as index:
                 rows = index.execute(
                     "SELECT name, place, text FROM passages WHERE passages MATCH ? "
                     "ORDER BY bm25(passages, 0, 0, 2, 2, 1)",
@@ -153,8 +161,7 @@ class DocumentTools:
     """The tools over some documents. `tools` gives the kind of each tool by its name."""
 
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: DocumentOptions) -> None:
-        self._library = FileData(files, self._opened)
-        self._cache = files.cache
+        self._library = FileData(files, partial(Library, files.cache))
         self._tools = tools
         self._options = options
 
@@ -196,13 +203,9 @@ class DocumentTools:
         )
         return Tool(name, description, ReadDocument, self._read, catalogue=self.catalogue)
 
-    async def _opened(self, reports: list[FileReport]) -> Library:
-        documents = [report for report in reports if report.document]
-        return Library(reports, await self._cache.index(documents, "documents") if documents else None)
-
     async def _search(self, arguments: SearchDocuments, context: ToolContext) -> ToolOutput:
         library = await self._library.get(context.files)
-        hits = await asyncio.to_thread(library.search, arguments.query, arguments.limit)
+        hits = await library.search(arguments.query, arguments.limit)
         if not hits:
             return ToolOutput(
                 "No document contains any of these keywords. Try other words for the same thing. "

@@ -1,11 +1,11 @@
 """Files that tools read: which ones they are, and what a tool has made of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from activities.files.file_cache import FileCache, FileReport, with_unique_tables
+from activities.files.file_cache import FileCache, FileReport, are_there, with_unique_tables
 from activities.files.manifest import local_file
 from supervision.base import limits
 
@@ -40,43 +40,49 @@ class FolderFiles:
         self._folder = folder
         self._pattern = pattern
         self._known: tuple[Fingerprint, list[FileReport]] = ((), [])
+        self._reading = asyncio.Lock()  # else two calls would read the same files at the same time
 
     async def reports(self) -> list[FileReport]:
         """Returns what each of them holds, read again after a change. Raises ValueError as `files_inside` does."""
         if not self._pattern:
             return []
         paths = await asyncio.to_thread(files_inside, self._folder, self._pattern)
-        if self._known[0] != (current := fingerprint(paths)):
-            sources = [await asyncio.to_thread(local_file, path.name, path) for path in paths]
-            self._known = (current, await self.cache.reports(sources, str(self._folder)))
-        return self._known[1]
+        async with self._reading:
+            if self._known[0] != (current := fingerprint(paths)) or not are_there(self._known[1]):
+                sources = [await asyncio.to_thread(local_file, path.name, path) for path in paths]
+                self._known = (current, await self.cache.reports(sources, str(self._folder)))
+            return self._known[1]
 
 
 class FileData(Generic[T]):
     """What `make` returns for a team's files together with those of a run. It is kept for a few sets of files."""
 
-    def __init__(self, files: Files, make: Callable[[list[FileReport]], Awaitable[T]]) -> None:
+    def __init__(self, files: Files, make: Callable[[list[FileReport]], T]) -> None:
         self._files = files
         self._make = make
-        self._lock = asyncio.Lock()
-        self._made: dict[str, T] = {}
+        self._made: dict[Hashable, T] = {}
 
     async def get(self, run: Files | None = None) -> T:
         """Returns it for the files as they are now. Raises ValueError if they cannot be used."""
-        async with self._lock:  # else two calls would read the same files at the same time
-            of_run = await run.reports() if run else []
-            reports = with_unique_tables([*await self._files.reports(), *of_run])
-            key = repr(reports)
-            made = self._made.pop(key, None) or await self._make(reports)
-            self._made[key] = made
-            for old in list(self._made)[:-_MADE]:
-                self._made.pop(old).close()
-            return made
+        of_run = await run.reports() if run else []
+        reports = [*await self._files.reports(), *of_run]
+        key = tuple(map(_content, reports))
+        made = self._made.pop(key, None) or self._make(with_unique_tables(reports))
+        self._made[key] = made
+        for old in list(self._made)[:-_MADE]:
+            self._made.pop(old).close()
+        return made
 
     def close(self) -> None:
         """Closes what was made. It is made again when it is asked for."""
         while self._made:
             self._made.popitem()[1].close()
+
+
+def _content(report: FileReport) -> Hashable:
+    """Returns what tells a file apart: what is made of it lies where its content says."""
+    made = [table["file"] for table in report.tables] + [report.document["file"] if report.document else ""]
+    return report.name, *made, report.problem
 
 
 def files_inside(folder: Path, pattern: str) -> list[Path]:

@@ -19,9 +19,9 @@ from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from activities.model.request_body import profile_of
 from activities.store.artifacts import ArtifactUnavailable
 from console.command import DONE, FAILED, Access, endpoint, server_address
+from console.commands.team_commands import teams_report
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
 from console.run.pollers import ACTIVITIES, WORKFLOWS, gone, limited, pollers, shown
@@ -51,8 +51,6 @@ _REPLY_BYTES = 64 * 1024  # what it says of one model is 2 KB
 _REASON_CHARS = 240
 _UNANSWERED = (OSError, http.client.HTTPException, ValueError)
 _STANDIN = "the stand-in model, which extracts and does not reason"
-_STRUCTURED = ("structured_outputs", "supported")  # abilities as the API's list of models has them
-_ABILITIES = {"effort": ("effort", "supported"), "thinking": ("thinking", "types", "adaptive", "supported")}
 
 
 @dataclass(frozen=True)
@@ -92,6 +90,8 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     async for row in model_rows(access.settings):
         yield row
     yield _files()
+    async for row in _teams(access.settings.teams_folders):
+        yield row
     try:
         client = await access.client()
     except ConnectionFailed as error:
@@ -121,6 +121,17 @@ def _files() -> CheckRow:
         text, fix = f"other users can look into {folder}", f"`chmod 700 {shlex.quote(str(folder))}`"
         return CheckRow("warning", "cache folder", text, fix)
     return CheckRow("ok", "cache folder", f"{folder}, yours alone")
+
+
+async def _teams(folders: list[Path]) -> AsyncIterator[CheckRow]:
+    """Yields a row for each team or file of a team that can't be used, as far as no code of a team is run for that."""
+    checked: Any = (await teams_report(folders)).data
+    wrong = {team["name"]: [team["error"]] if team["error"] else team["unread"] for team in checked}
+    for name, problems in wrong.items():
+        for problem in problems:
+            yield CheckRow("warning", f"team {name}", problem, f"correct it; {hint('teams', name)} says more")
+    if not any(wrong.values()):
+        yield CheckRow("ok", "teams", f"{', '.join(wrong)}: their files can be read")
 
 
 async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -> AsyncIterator[CheckRow]:
@@ -227,7 +238,7 @@ async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
         return
     users = _configured(settings)
     replies = await asyncio.gather(*(_asked(settings, model) for model in users))
-    rows = [_listed_row(settings, model, users[model], *reply) for model, reply in zip(users, replies, strict=True)]
+    rows = [_listed_row(model, users[model], *reply) for model, reply in zip(users, replies, strict=True)]
     nothing = CheckRow("ok", "models", f"the endpoint does not say what {', '.join(users)} can do")
     for listed in [row for row in rows if row] or [nothing]:
         yield listed
@@ -277,13 +288,12 @@ def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     return users
 
 
-def _listed_row(
-    settings: Settings, model: str, users: list[tuple[str, str]], status: int, listed: dict[str, Any]
-) -> CheckRow | None:
+def _listed_row(model: str, users: list[tuple[str, str]], status: int, listed: dict[str, Any]) -> CheckRow | None:
     """Returns what the endpoint says of a model; None if it says nothing."""
     name = f"{model}, for {', '.join(who for who, _ in users)}"
     fix = f"name another one: {', '.join(where for _, where in users)}"
-    if status == 404 and _value_at(listed, ("error", "type")) == "not_found_error":
+    error = listed.get("error")
+    if status == 404 and isinstance(error, dict) and error.get("type") == "not_found_error":
         return CheckRow("problem", "models", f"{name}: the provider has no model of that name", fix)
     if status != 200 or not listed.keys() & {"lifecycle", "capabilities", "max_input_tokens"}:
         return None
@@ -296,37 +306,7 @@ def _listed_row(
     if lifecycle == "deprecated" or retires:
         when = f"it retires on {retires[:10]}" if isinstance(retires, str) else "it is to be retired"
         return CheckRow("warning", "models", f"{name}: {'; '.join([when, *sizes])}", fix)
-    if needed := _needed(settings, model, listed):
-        text = f"{name}: {'; '.join(['it takes less than requests hold', *sizes])}"
-        return CheckRow("warning", "models", text, f"set {', '.join(needed)} where Workers run")
     return CheckRow("ok", "models", f"{name}: {'; '.join(sizes) or 'the provider serves it'}")
-
-
-def _needed(settings: Settings, model: str, listed: dict[str, Any]) -> list[str]:
-    """Returns the settings that leave out of requests what the list of models says that a model does not take."""
-    from activities.model.pricing import window_of  # loads the price list: for some commands only
-
-    able, profile = listed.get("capabilities"), profile_of(model, settings.model_without, settings.model_max_tokens)
-    needed = []
-    if settings.model_structured == "format" and _value_at(able, _STRUCTURED) is False:
-        needed.append("SUPERVISOR_MODEL_STRUCTURED=tool")
-    if lacks := [
-        part for part, path in _ABILITIES.items() if getattr(profile, part) and _value_at(able, path) is False
-    ]:
-        needed.append(f"SUPERVISOR_MODEL_WITHOUT={','.join([*settings.model_without, *lacks])}")
-    taken, written = listed.get("max_input_tokens"), listed.get("max_tokens")
-    if type(taken) is int and taken < window_of(model, settings.model_window).tokens:
-        needed.append(f"SUPERVISOR_MODEL_WINDOW={model}={taken}")
-    usual = limits.TURN_MAX_TOKENS
-    if type(written) is int and written < min(usual, profile.most_output or usual * limits.UNKNOWN_OUTPUT_SHARE):
-        needed.append(f"SUPERVISOR_MODEL_MAX_TOKENS={written}")
-    return needed
-
-
-def _value_at(value: object, path: tuple[str, ...]) -> object:
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -53,7 +53,7 @@ def _rows(reports: list[FileReport], screen: Console) -> Iterable[str]:
 
 def _column(column: dict[str, Any]) -> str:
     """Returns one line on a column: its name as a query has to write it, and its range or some values."""
-    name = column["name"] if column["name"].isidentifier() else '"' + column["name"].replace('"', '""') + '"'
+    name = safe_line(column["sql"], 80)
     if "range" in column:
         low, high = column["range"]
         return f"{name} {column['type']}: {low} to {high}"

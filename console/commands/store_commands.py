@@ -1,4 +1,4 @@
-"""The commands `put` and `prune`: storing a text, and deleting what is unused, by age."""
+"""The commands `put`, `prune` and `delete`: storing files, deleting what is unused by age, and one run."""
 
 import json
 import re
@@ -8,18 +8,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.files.manifest import MANIFEST_TYPE, is_data, is_text, put_files
-from activities.store.artifacts import ArtifactStore
+from activities.files.kinds import is_data
+from activities.files.manifest import MANIFEST_TYPE, Manifest, is_text, put_files
+from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from activities.store.contents import Contents, StoredRun, StoredUpload, read_contents
 from activities.store.grants import RunGrant
-from console.command import BAD_INPUT, DONE, Access, CommandFailed
+from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
+from console.hints import hint
 from console.run.request_options import data_files, read_text_file
-from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open
+from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, RunHandle, is_open
 from console.terminal import print_err, print_out
-from supervision.base.store_keys import digest_of, run_of, run_prefix
+from supervision.base.store_keys import digest_of, run_of, run_prefix, upload_key
 from supervision.contract.base import Duration
 
 _UPLOAD = re.compile(r"uploads/([0-9a-f]{64})")
@@ -66,6 +70,29 @@ async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool
     for upload in uploads:
         await store.delete(upload.ref)
     print_err(f"deleted {deleted} objects of {len(runs)} runs, and {len(uploads)} uploads")
+    return DONE
+
+
+async def delete_run(run: RunHandle, access: Access, confirmed: Callable[[str], bool]) -> int:
+    """Deletes an ended run once `confirmed`: its objects in the store, then its workflows from the server."""
+    store = await access.store()
+    owner = _Owner(run.client, store)
+    keys = await store.list_keys(run_prefix(run.id))
+    quoted = run.id.replace("\\", "\\\\").replace("'", "\\'")
+    workflows = [found async for found in run.client.list_workflows(f"RootWorkflowId = '{quoted}'")]
+    if not keys and not workflows:
+        await run.require()
+    if any(map(is_open, workflows)) or not await owner.is_closed(run.id):
+        raise CommandFailed(FAILED, f"run '{run.id}' is open: {hint('cancel', run.id)} ends it")
+    if not confirmed(f"delete run '{run.id}', {len(keys)} objects and {len(workflows)} workflows?"):
+        print_err("nothing was deleted: pass --yes to delete it")
+        return DONE
+    deleted = await store.delete_run(run_prefix(run.id))
+    for found in workflows:
+        which = WorkflowExecution(workflow_id=found.id, run_id=found.run_id)
+        request = DeleteWorkflowExecutionRequest(namespace=run.client.namespace, workflow_execution=which)
+        await run.client.workflow_service.delete_workflow_execution(request, timeout=RPC_TIMEOUT)
+    print_err(f"deleted run '{run.id}': {deleted} objects, {len(workflows)} workflows")
     return DONE
 
 
@@ -119,6 +146,10 @@ class _Owner:
             if not run.grant_ref:
                 return False
             run_id = RunGrant.model_validate_json(await self.store.get(run.grant_ref)).run_id
+        return await self.is_closed(run_id)
+
+    async def is_closed(self, run_id: str) -> bool:
+        """True if the server says that the run closed, or no longer knows it."""
         try:
             handle = self.client.get_workflow_handle(run_id)
             return not is_open(await handle.describe(rpc_timeout=RPC_TIMEOUT))
@@ -144,5 +175,14 @@ class _Owner:
                 values = await self.client.data_converter.decode(payloads)
             except Exception as error:  # converters raise whatever they like
                 raise _Unreadable(f"the request of the open run '{run_id}' cannot be read") from error
-            return set(_UPLOAD.findall(json.dumps(values, default=str)))
+            named = set(_UPLOAD.findall(json.dumps(values, default=str)))
+            return named.union(*[await self._parts_of(digest) for digest in named])
         return set()
+
+    async def _parts_of(self, digest: str) -> set[str]:
+        """Returns the hashes that an upload names if it is the manifest of files; none of another one."""
+        try:
+            manifest = Manifest.model_validate_json(await self.store.get(upload_key(digest)))
+        except (ArtifactMissing, ValueError):
+            return set()
+        return {digest_of(part) or "" for file in manifest.files for part in file.parts}

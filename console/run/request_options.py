@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from activities.files.manifest import FilesRefused, found_files, is_data, is_text
+from activities.files.kinds import is_data
+from activities.files.manifest import FilesRefused, found_files, is_text
 from console.command import BAD_INPUT, CommandFailed
 from console.hints import EXAMPLE_GOAL, hint
 from supervision.base import limits

@@ -1,8 +1,13 @@
-"""The answer of a run, printed: the text, its citations, the gaps, the cost."""
+"""The answer of a run, printed or as a file: the text, its citations, the gaps, the cost."""
 
+import csv
+import io
+import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 
+from pydantic import JsonValue
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
 from rich.padding import Padding
@@ -11,14 +16,17 @@ from rich.text import Text
 
 from console.hints import hint
 from console.run.run_outcome import RunOutcome
-from console.terminal import Report, counted, safe, safe_line, wrapped
+from console.terminal import Report, counted, safe, safe_json, safe_line, wrapped
 from supervision.base.text import money
 from supervision.contract.result import RunResult
 from supervision.results.answer import with_gaps
+from supervision.results.success_rule import is_whole
 
 _LINE = 300
 _ERROR_CHARS = 1500
 _IDS = 8  # subtasks named on one line
+_JSON_ROWS = 40  # of a structured answer on a terminal
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d., ]*$)")
 
 
 def answer_report(run_id: str, outcome: RunOutcome, web: str | None = None) -> Report:
@@ -38,10 +46,15 @@ def _rows(screen: Console, run_id: str, outcome: RunOutcome, web: str | None) ->
         return
     facts = _fact_lines(run_id, outcome, outcome.result, web)
     answer = safe(outcome.result.answer).strip() or _no_answer(outcome.result)
+    value = outcome.result.answer_json
+    fields = [] if value is None else safe_json(value).splitlines()
     if not screen.is_terminal:
-        yield from ("", answer, "", *facts)
+        yield from ("", answer, "", *fields, *facts)
         return
     yield from (Rule(style="dim"), Padding(Markdown(answer, hyperlinks=False), (1, 1)), Rule(style="dim"))
+    if fields:
+        yield from (Text(f" {field}") for field in fields[:_JSON_ROWS])
+        yield Rule(style="dim")
     for fact in facts:
         whole = fact.startswith(("http", "run "))  # an address or a command stays one piece, to be copied
         yield from [Text(f" {fact}", style="dim")] if whole else wrapped(fact, screen.width, "dim")
@@ -69,15 +82,19 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
         lines.append(f"artifact {artifact.name} ({artifact.media_type}, {artifact.bytes:,} bytes)")
     if result.artifacts:
         lines.append(f"artifacts are fetched by {hint('artifacts', run_id, '--save', 'DIR')}")
+    if rows_of(result.answer_json):
+        lines.append(f"as a table: {hint('result', run_id, '-o', 'table.csv')}")
+    elif len(safe_json(result.answer_json).splitlines()) > _JSON_ROWS:
+        lines.append(f"the whole JSON: {hint('result', run_id, '-o', 'answer.json')}")
     lines += [f"warning: {warning}" for warning in result.warnings]
     if result.truncated:
         lines.append(f"texts are shortened here: {hint('result', run_id, '--full')} shows all")
-    worked_on = [report for report in result.subtasks if report.counts is None]
-    done = sum(report.state == "completed" for report in worked_on)
+    worked_on = [report for report in result.subtasks if report.replaced_by is None and report.counts is None]
     state = result.status if outcome.error is None else outcome.state
     confidence = f" · confidence {result.confidence:.0%}" if result.confidence is not None else ""
+    why = why_partial(result) if outcome.error is None else ""
     lines += [
-        f"{state}: {done}/{len(worked_on)} subtasks{confidence}",
+        f"{state}: {sum(map(is_whole, worked_on))}/{len(worked_on)} subtasks{confidence}{why and f' · {why}'}",
         f"{timing.wall_seconds:,.1f} s wall, {timing.sequential_seconds:,.1f} s one after the other"
         + (f", speed-up {timing.speedup:.2f}" if timing.speedup else ""),
         f"{counted(usage.model_calls, 'model call')}, {counted(usage.tool_calls, 'tool call')}, "
@@ -90,6 +107,46 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     if web:
         lines.append(web)
     return [safe_line(line, _LINE) if line != web else line for line in lines]
+
+
+def why_partial(result: RunResult) -> str:
+    """Returns the first thing that is missing from a partial result, on one line; empty for others."""
+    if result.status != "partial" or not result.gaps:
+        return ""
+    first, *others = result.gaps
+    more = f"; and {counted(len(others), 'more gap')}" if others else ""
+    return safe_line(f"{first.subtask_id} ({first.reason}){more}", _LINE)
+
+
+def answer_file(result: RunResult, suffix: str) -> bytes:
+    """Returns the answer as a file: its rows for `.csv`, its JSON for `.json`, else Markdown. Raises ValueError."""
+    if suffix == ".json" and result.answer_json is not None:
+        return f"{safe_json(result.answer_json)}\n".encode()
+    if suffix not in (".csv", ".json"):
+        return f"{safe(result.answer)}\n".encode()
+    rows = rows_of(result.answer_json) if suffix == ".csv" else None
+    if rows is None:
+        raise ValueError("the answer has no JSON with one list of objects: `--answer-schema` of `run` asks for one")
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)))
+    table.writeheader()
+    table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return text.getvalue().encode()
+
+
+def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:
+    """Returns the list of objects that a structured answer is, or the only one in it; None if it has none."""
+    parts = value.values() if isinstance(value, dict) else [value]
+    tables = [[row for row in part if isinstance(row, dict)] for part in parts if isinstance(part, list)]
+    tables = [rows for rows in tables if rows]
+    return tables[0] if len(tables) == 1 else None
+
+
+def _cell(value: JsonValue) -> JsonValue:
+    """Returns a value as a cell. A text that a spreadsheet would run as a formula begins with an apostrophe."""
+    if isinstance(value, str):
+        return f"'{safe(value)}" if _FORMULA.match(value) else safe(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
 def _source_lines(result: RunResult) -> list[str]:

@@ -22,6 +22,7 @@ from supervision.contract.plan import folded, template_of
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status
 from supervision.contract.usage import Spend
+from supervision.results.success_rule import is_whole
 from supervision.run.events import Mood
 
 LINE_CHARS = 240  # one event on one line
@@ -222,9 +223,10 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for row in shown:
         report = row.report
-        style = _STATE_STYLES[report.state]
+        style = "yellow" if _is_partial(report) else _STATE_STYLES[report.state]
+        glyph = "◐" if _is_partial(report) else _GLYPHS[report.state]
         name = Text("  " * min(row.depth, _DEEPEST) + ("└ " if row.depth else " "), style="dim")
-        name.append(f"{_GLYPHS[report.state]} {safe_line(row.path, 60)}", style=f"not dim {style}")
+        name.append(f"{glyph} {safe_line(row.path, 60)}", style=f"not dim {style}")
         agent = picture.agent(report)
         turn = max(report.turns, agent.turn if agent else 0)
         table.add_row(
@@ -244,6 +246,10 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
 def _items(report: SubtaskReport) -> str:
     """Returns how many of a template's items are completed; empty for other subtasks."""
     return f"{report.counts.completed}/{report.counts.total}" if report.counts else ""
+
+
+def _is_partial(report: SubtaskReport) -> bool:
+    return report.state == "completed" and not is_whole(report)
 
 
 def _description(row: TreeRow) -> str:
@@ -278,7 +284,8 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
         if counts.total:
             running = "" if picture.closed else f", {counts.running} running"
             words.append(f"{counts.completed}/{counts.total} done{running}")
-        lost = {"failed": counts.failed, "skipped": counts.skipped, "cancelled": counts.cancelled}
+        partial = sum(_is_partial(report) for report in picture.reports.values())
+        lost = {"partial": partial, "failed": counts.failed, "skipped": counts.skipped, "cancelled": counts.cancelled}
         words += [f"{count} {state}" for state, count in lost.items() if count]
         cached = f", {status.usage.cached_share:.0%} cached" if status.usage.cache_read_tokens else ""
         words.append(f"{picture.tokens:,} tokens{cached}")

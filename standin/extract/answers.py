@@ -33,7 +33,7 @@ def worker_finding(request: ApiRequest, composing: set[str]) -> Json:
         "summary": clip((sentences(text) or [text])[0], 300),
         "finding": f"{text or _NOTHING + clip(question, 300)}\n\n{FOOTER}",
         "confidence": None,
-        "limitations": [*failed, "extracted from tool results, not interpreted"],
+        "limitations": [*failed, *([] if text else ["found nothing"]), "extracted from tool results, not interpreted"],
     }
 
 

@@ -15,7 +15,7 @@ document documents results result part
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['’]s\b")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[]?[A-Z0-9])")
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!\bp\.)\s+(?=[\"'(\[]?[A-Z0-9])")
 _ITEM = re.compile(r"(?:[-*>]|\d{1,2}[.)])\s+")
 _LABELS = re.compile(r"^(confidence|limitations?|sources?)\s*:|^[#|_]|^---", re.IGNORECASE)
 _FIGURE = re.compile(r"(?<![\w.])\d[\d.,]*")

@@ -10,7 +10,6 @@ Json = dict[str, Any]
 
 _MARKS = 4  # breakpoints of one request
 _WITHOUT_SAMPLING = ("claude-*-5-5", "claude-fable-5*")
-_NOTES_BY_SYSTEM = ("claude-opus-5*", "claude-opus-4-8*", "claude-fable-5-[1-9]*", "claude-mythos-5-[1-9]*")
 
 
 class BadRequest(Exception):
@@ -86,7 +85,7 @@ class ApiRequest:
 
 
 class _Message(BaseModel):
-    role: Literal["user", "assistant", "system"]
+    role: Literal["user", "assistant"]
     content: Annotated[
         list[Json], BeforeValidator(lambda it: [{"type": "text", "text": it}] if isinstance(it, str) else it)
     ]
@@ -107,7 +106,7 @@ def parse(body: Any) -> ApiRequest:
         raise BadRequest(f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}") from error
     messages = [message.model_dump() for message in checked.messages]
     model = checked.model
-    if problem := _pairs(messages) or _sampling(model, body) or _cache_marks(body, messages) or _notes(model, messages):
+    if problem := _pairs(messages) or _sampling(model, body) or _cache_marks(body, messages):
         raise BadRequest(problem)
     choice = body.get("tool_choice") or {}
     tools = [tool for tool in body.get("tools") or [] if "input_schema" in tool and choice.get("type") != "none"]
@@ -144,17 +143,6 @@ def _cache_marks(body: Json, messages: list[Json]) -> str | None:
     marks = sum("cache_control" in block for part in (blocks, *(m["content"] for m in messages)) for block in part)
     if marks > _MARKS:
         return f"A maximum of {_MARKS} blocks with cache_control may be provided. Found {marks}."
-    return None
-
-
-def _notes(model: str, messages: list[Json]) -> str | None:
-    roles = [*(message["role"] for message in messages), "assistant"]
-    notes = [at for at, role in enumerate(roles) if role == "system"]
-    if notes and model.startswith("claude-") and not any(fnmatch(model, pattern) for pattern in _NOTES_BY_SYSTEM):
-        return "role 'system' is not supported on this model"
-    for at in notes:
-        if at == 0 or (roles[at - 1], roles[at + 1]) != ("user", "assistant"):
-            return f"messages.{at}: a system message must follow a user message and end its turn"
     return None
 
 

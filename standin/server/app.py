@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import inspect
 import json
-import math
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from standin.server.api_reply import CUT_JSON, ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
 from standin.server.api_request import ApiRequest, BadRequest, Json, parse
 from standin.server.call_log import CallLog
-from standin.server.faults import BadConfig, Fault, FaultScript, RequestBucket, parse_config
+from standin.server.faults import BadConfig, Fault, FaultScript, parse_config
 from standin.server.prompt_cache import PromptCache
 
 TOKEN_VARIABLE = "STANDIN_CONTROL_TOKEN"
@@ -139,9 +138,8 @@ class _Endpoint:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets the prompt cache and the requests that counted against a limit."""
+        """Forgets the prompt cache."""
         self._cache = PromptCache()
-        self._bucket = RequestBucket()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; the call log gets two lines in any case."""
@@ -189,9 +187,6 @@ class _Endpoint:
             raise BadRequest(str(error)) from error
         request = replace(request, number=exchange.number, call=exchange.facts["call"], headers=headers)
         exchange.facts["model"] = request.model
-        if config.limit and (wait := self._bucket.take(config.limit)):
-            after = {"retry-after": str(math.ceil(wait))}
-            raise ErrorReply(429, "this request would exceed the limit of requests", headers=after)
         fault = self._script.fault(request.call)
         bill = self._cache.bill(request)  # on arrival: what others still write can't be read
         await asyncio.sleep((config.latency_ms + fault.delay_ms) / 1000)

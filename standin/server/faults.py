@@ -1,9 +1,7 @@
 """Scripted behaviour: the faults and replies that a configuration asks for, request by request."""
 
 import math
-import time
 from collections import Counter
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -50,13 +48,6 @@ class Fault(StrictModel):
         return ApiReply(content, stop, self.reply.get("stop_details"), self.reply.get("usage"))
 
 
-class RequestLimit(StrictModel):
-    """So many requests a minute, `burst_seconds` of them at once after a quiet time."""
-
-    per_minute: float = Field(gt=0)
-    burst_seconds: float = Field(default=5, ge=0)
-
-
 class ServerConfig(StrictModel):
     """The whole configuration.
 
@@ -66,7 +57,6 @@ class ServerConfig(StrictModel):
 
     latency_ms: float = 0
     delta_chars: int = Field(default=24, ge=1)  # of text in one stream event: small, so that streams have many
-    limit: RequestLimit | None = None
     windows: dict[str, int] = {}
     models: dict[str, dict[str, Any] | None] = {}
     rules: list[Fault] = []
@@ -122,22 +112,3 @@ class FaultScript:
                 if self._matches[at] <= rule.times:
                     return rule
         return Fault()
-
-
-class RequestBucket:
-    """The requests that may still come under a limit, which may change at any time; all models share it."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._level = math.inf
-        self._at = clock()
-
-    def take(self, limit: RequestLimit) -> float:
-        """Returns 0 if a request may come now, else the seconds until one may."""
-        now, rate = self._clock(), limit.per_minute / 60
-        self._level = min(max(1.0, rate * limit.burst_seconds), self._level + (now - self._at) * rate)
-        self._at = now
-        if self._level < 1:
-            return (1 - self._level) / rate
-        self._level -= 1
-        return 0.0

@@ -36,7 +36,7 @@ def _within(value: timedelta, least: timedelta, shown: str) -> timedelta:
     return value
 
 
-_RunTime = Annotated[Duration, AfterValidator(partial(_within, least=limits.MIN_DEADLINE, shown="PT5S (5 seconds)"))]
+_RunTime = Annotated[Duration, AfterValidator(lambda time: _within(time, limits.MIN_DEADLINE, "PT5S (5 seconds)"))]
 _SubtaskTime = Annotated[
     Duration, AfterValidator(partial(_within, least=MIN_SUBTASK_TIMEOUT, shown="PT1S (one second)"))
 ]

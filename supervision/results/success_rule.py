@@ -69,12 +69,15 @@ def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int | None
 
 
 def nothing_missing(reports: list[SubtaskReport]) -> bool:
-    """True if every subtask that still counts is completed and its finding is whole, on every level."""
-    return all(
-        r.state == "completed"
-        and (r.nested is None or r.nested.status == "completed")
-        and (r.finding is None or r.finding.outcome == "done")
-        and (r.counts is None or r.counts.completed == r.counts.total)
-        for r in reports
-        if r.replaced_by is None
+    """True if every subtask that still counts is whole, on every level."""
+    return all(is_whole(report) for report in reports if report.replaced_by is None)
+
+
+def is_whole(report: SubtaskReport) -> bool:
+    """True if a subtask is completed, with all items of a template, and nothing is missing from its finding."""
+    return (
+        report.state == "completed"
+        and (report.nested is None or report.nested.status == "completed")
+        and (report.finding is None or report.finding.outcome == "done")
+        and (report.counts is None or report.counts.completed == report.counts.total)
     )

@@ -331,6 +331,16 @@ class Board:
         """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced."""
         return gaps_of(self._reports, self._left_out)
 
+    def partial_findings(self) -> list[Gap]:
+        """Returns what is missing from findings whose author calls them partial; not what the gaps of a team name."""
+        gaps = []
+        for report in self.current():
+            finding = report.finding
+            if report.state == "completed" and finding and finding.outcome == "partial" and not report.gaps:
+                why = "; ".join(finding.limitations) or f"only a part: {finding.summary}"
+                gaps.append(_gap(report, f"{report.role}: {why}"))
+        return gaps
+
     def current(self) -> list[SubtaskReport]:
         """Returns the subtasks of the last revision: without those that were replaced."""
         return [report for report in self._reports.values() if report.replaced_by is None]
@@ -431,6 +441,10 @@ def gap_of(
         reason += f"; {left_out[report.id]}" if report.id in left_out else ""
     elif error is not None:
         cause = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
-        reason = cut(f"{report.state}: {cause}", _REASON_BYTES)
+        reason = f"{report.state}: {cause}"
+    return _gap(report, reason)
+
+
+def _gap(report: SubtaskReport, reason: str) -> Gap:
     description = one_line(report.description, limits.SENTENCE_BYTES)
-    return Gap(subtask_id=report.id, description=description, reason=reason)
+    return Gap(subtask_id=report.id, description=description, reason=cut(reason, _REASON_BYTES))

@@ -190,8 +190,9 @@ class RunState:
 
     @property
     def gaps(self) -> list[Gap]:
-        """What is missing from the answer: subtasks without a finding, and points that stayed open."""
-        return [*self.board.gaps(), *self.open_points, *self._lacks]
+        """What is missing from the answer: whole subtasks or parts of their findings, and points that stayed open."""
+        partial = [gap for gap in self.board.partial_findings() if gap.subtask_id not in self._open_points]
+        return [*self.board.gaps(), *partial, *self.open_points, *self._lacks]
 
     @property
     def open_points(self) -> list[Gap]:
@@ -251,9 +252,18 @@ class RunState:
         revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
         error = f"{self.error.type}: {self.error.message}" if self.error else None
         last = f"last event: {self.trace.last_line}" if self.trace.last_line else None
-        notes = [note for note in (self.model_notice, revised, *self.waits.notes(), last, error) if note]
-        named = [report for report in self.board.reports() if template_of(report.id) is None]
-        return markdown(self.request.goal, self.phase, self.flags, self.board.counts(), named, self.usage, notes)
+        notes = [note for note in (revised, *self.waits.notes(), last, error) if note]
+        return markdown(
+            self.request.goal,
+            self.phase,
+            self.flags,
+            self.board.counts(),
+            [report for report in self.board.reports() if template_of(report.id) is None],
+            self.usage,
+            notes,
+            self.model_notice,
+            with_gaps(self.answer.text, self.gaps) if self.phase == "done" else "",
+        )
 
     def result(self) -> RunResult:
         """Returns the result so far; final once the phase is `done`."""

@@ -5,19 +5,23 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from supervision.base.text import money, one_line
+from supervision.base.text import cut, money, one_line
 from supervision.contract.plan import folded
 from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Flags
 from supervision.contract.usage import Usage
+from supervision.results.success_rule import is_whole
 
 _ROWS = 60
 _LINE_BYTES = 300
 _CELL_BYTES = 120
+_ANSWER_BYTES = 8 * 1024
+_LINKS = re.compile(r"([\[\]<>])")
 _MARKUP = re.compile(r"([\\`*_\[\]<>|!#~&])")
 _MARKS = {
     "completed": "✔ completed",
+    "partial": "◐ partial",
     "failed": "✘ failed",
     "skipped": "– skipped",
     "cancelled": "■ cancelled",
@@ -34,12 +38,17 @@ def markdown(
     reports: list[SubtaskReport],
     usage: Usage,
     notes: list[str],
+    notice: str | None = None,
+    answer: str = "",
 ) -> str:
-    """Returns a heading, one line of spend, the plan as a table."""
+    """Returns a notice on the model, the goal, the answer, one line of spend, the plan as a table."""
     conditions = [name for name, value in flags.model_dump().items() if value]
+    shown = _LINKS.sub(r"\\\1", cut(answer, _ANSWER_BYTES))  # an answer's own links and images lead nowhere
     lines = [
+        *([f"> {_literal(notice, _LINE_BYTES)}", ""] if notice else []),
         f"**{_literal(goal, _LINE_BYTES)}**",
         "",
+        *([shown, "", "---", ""] if shown else []),
         f"Phase **{phase}**{' (' + ', '.join(conditions) + ')' if conditions else ''}"
         f" · {counts.completed} of {counts.total} subtasks"
         f" · {usage.model_calls} model calls, {usage.tool_calls} tool calls"
@@ -64,7 +73,7 @@ def breaker_note(card: Mapping[str, JsonValue]) -> str:
 
 
 def _row(report: SubtaskReport) -> str:
-    state = _MARKS[report.state]
+    state = _MARKS["partial" if report.state == "completed" and not is_whole(report) else report.state]
     if report.counts:
         state += f" {report.counts.completed}/{report.counts.total}"
     if report.attempts > 1:

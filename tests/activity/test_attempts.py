@@ -1,11 +1,14 @@
-"""Around an attempt: heartbeats before the first slow read, and errors that say whether it is tried again."""
+"""Around an attempt: heartbeats, deaths of its process, and errors that say whether it is tried again."""
 
 import asyncio
 import dataclasses
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
@@ -13,11 +16,12 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
 from activities.attempts import MISSING_ATTEMPTS, Attempts
 from activities.guard import NotGranted
-from activities.heartbeat import show
+from activities.heartbeat import beating, show, waiting
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactTooLarge, ArtifactUnavailable
 from activities.teams.stored_teams import TeamUnavailable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
+from supervision.base.prompt_marks import DEADLY
 
 
 class Slow(ActivityInboundInterceptor):
@@ -92,3 +96,149 @@ async def test_an_end_that_is_no_fault_of_the_worker_raises_no_alarm(kind: Error
     with pytest.raises(ApplicationError) as caught:
         await _attempt(Slow(SupervisionError(kind, "ended")))
     assert (caught.value.category is ApplicationErrorCategory.BENIGN, caught.value.non_retryable) == (quiet, True)
+
+
+class Died(BaseException):
+    """Stands for the end of the process: no heartbeat comes after it."""
+
+    dead = False
+
+    def __init__(self) -> None:
+        Died.dead = True
+
+
+class Call:
+    """The attempts at one call; `left` are the last details that the server has."""
+
+    def __init__(self) -> None:
+        self.left: list[Any] = []
+        self.number = 0
+        self.witnessed: list[tuple[str, str]] = []
+
+    async def attempt(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Makes the next attempt."""
+        self.number += 1
+        environment = ActivityEnvironment()
+        environment.info = dataclasses.replace(
+            environment.info, attempt=self.number, heartbeat_details=self.left, workflow_id="run/t1/1"
+        )
+        Died.dead = False
+
+        def beat(*details: Any) -> None:
+            if not Died.dead:
+                self.left = list(details)
+
+        async def around() -> None:
+            async with beating(self):
+                await work()
+
+        environment.on_heartbeat = beat
+        await environment.run(around)
+
+    async def die(self, work: Callable[[], Awaitable[None]]) -> None:
+        with pytest.raises(Died):
+            await self.attempt(work)
+
+    def begins(self, activity_type: str, workflow_id: str) -> int:
+        self.witnessed.append((activity_type, workflow_id))
+        return len(self.witnessed)
+
+    def ends(self, number: int) -> None:
+        self.witnessed[number - 1] = ("", "")
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HEARTBEAT_SENT", timedelta(0))
+
+
+@pytest.fixture
+def call() -> Call:
+    return Call()
+
+
+async def dies() -> None:
+    raise Died
+
+
+async def dies_while_it_waits() -> None:
+    async with waiting():
+        raise Died
+
+
+async def dies_after_it_waited() -> None:
+    async with waiting():
+        pass
+    raise Died
+
+
+async def fails() -> None:
+    raise ApplicationError("odd")
+
+
+async def works() -> None:
+    show(lambda: {"tokens": 7})
+
+
+async def refused(call: Call) -> bool:
+    try:
+        await call.attempt(works)
+    except SupervisionError as error:
+        return (error.message, error.kind) == (DEADLY, ErrorKind.UNEXPECTED)
+    return False
+
+
+@pytest.mark.parametrize("death", [dies, dies_after_it_waited])
+async def test_a_call_is_refused_once_its_process_died_three_times(
+    call: Call, death: Callable[[], Awaitable[None]]
+) -> None:
+    for _ in range(limits.CALL_DEATHS):
+        await call.die(death)
+    assert await refused(call)
+
+
+async def test_deaths_while_a_call_waits_do_not_count(call: Call) -> None:
+    for _ in range(limits.CALL_DEATHS * 5):
+        await call.die(dies_while_it_waits)
+    await call.die(dies)
+    assert not await refused(call)
+
+
+async def test_attempts_that_end_in_an_ordinary_way_do_not_count(call: Call) -> None:
+    for _ in range(limits.CALL_DEATHS):
+        await call.die(dies)
+        call.left = []  # its heartbeats did not arrive
+        with pytest.raises(ApplicationError, match="odd"):
+            await call.attempt(fails)
+    assert not await refused(call)
+
+
+async def test_an_attempt_that_is_stopped_is_no_death(call: Call) -> None:
+    async def stopped() -> None:
+        raise asyncio.CancelledError
+
+    for _ in range(limits.CALL_DEATHS + 1):
+        with pytest.raises(asyncio.CancelledError):
+            await call.attempt(stopped)
+    assert not await refused(call)
+
+
+@given(details=st.one_of(st.none(), st.integers(), st.dictionaries(st.sampled_from(["deaths", "ended"]), st.text())))
+async def test_details_that_nobody_understands_are_one_death(details: Any) -> None:
+    call = Call()
+    call.left, call.number = [details], 1
+    assert not await refused(call)
+
+
+async def test_what_is_worked_on_has_witnesses_but_what_waits(call: Call) -> None:
+    seen = []
+
+    async def looks() -> None:
+        seen.append([pair for pair in call.witnessed if pair[1]])
+        async with waiting():
+            seen.append([pair for pair in call.witnessed if pair[1]])
+        seen.append([pair for pair in call.witnessed if pair[1]])
+
+    await call.attempt(looks)
+    assert seen == [[("unknown", "run/t1/1")], [], [("unknown", "run/t1/1")]]
+    assert not any(pair[1] for pair in call.witnessed)

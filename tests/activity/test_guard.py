@@ -188,12 +188,6 @@ async def test_without_a_grant_of_its_own_a_run_has_nothing_done(desk: Desk) -> 
         assert await desk.check(asked) == "workflow 'run' does not belong to run 'run'"
 
 
-async def test_what_goes_beyond_the_grant_is_refused_and_so_is_all_once_it_ended(desk: Desk) -> None:
-    assert await desk.check(turn(await desk.run(), model="secret")) == "model 'secret' is not one of the run's"
-    ended = await desk.run(expires_at=datetime.now(UTC) - timedelta(seconds=1))
-    assert await desk.check(turn(ended)) == "the run's time is over"
-
-
 async def test_a_changed_grant_and_another_store_are_told_from_a_lack_of_rights(desk: Desk, tmp_path: Path) -> None:
     run = await desk.run()
     await desk.store.put(run.grant_ref, grant(models=["secret"], expires_at=desk.ends).model_dump_json().encode())

@@ -1,21 +1,27 @@
-"""Long lists in payloads: the largest that a run can have fit, and come back as they were."""
+"""Long lists in payloads, results as they are stored, and what a finding cannot carry."""
 
 import zlib
 from base64 import b64encode
 from hashlib import sha256
 
 import pytest
+from temporalio.testing import ActivityEnvironment
 
+from activities.agent.agent_turn import SOURCES, Grounds
 from activities.contracts.packed import DependencyRef
 from activities.contracts.planning_contracts import PlanReply
-from activities.contracts.run_contracts import RunRef, SubtaskBrief
+from activities.contracts.run_contracts import Published, PublishInput, RunRef, SubtaskBrief
+from activities.model.conversation import ConversationStore
 from activities.questions.judgement import ReviewInput
-from activities.questions.synthesis import SynthesisInput
+from activities.run.publishing import PublishingActivities
 from supervision.base import limits
+from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.plan import Plan, Subtask
-from supervision.contract.result import Contradiction, Gap
+from supervision.contract.result import Gap, RunResult, SubtaskReport
+from supervision.contract.status import TraceEvent
 from supervision.contract.usage import Usage
-from workflows.calls.finding_refs import shown
+from supervision.results.answer import with_gaps
+from tests.activity.supervising import Desk
 
 RUN = "r" * 200
 REF = f"{RUN}/outputs/" + "f" * 64
@@ -44,27 +50,11 @@ def test_a_thousand_findings_fit_into_a_review() -> None:
     assert ReviewInput.model_validate_json(written) == sent
 
 
-def test_an_answer_from_a_few_findings_and_many_gaps_fits() -> None:
-    gaps = [Gap(subtask_id=subtask_id, reason="é" * 600) for subtask_id in LONGEST[20:]]
-    conflicts = [Contradiction(subtask_ids=LONGEST[:2], description="x" * 600, resolution="y" * 600)] * limits.CONFLICTS
-    sent = SynthesisInput(
-        **CALL, findings=findings(LONGEST[:20]), missing=shown(gaps), contradictions=conflicts, max_tokens=1000
-    )
-    assert len(sent.model_dump_json().encode()) < limits.PAYLOAD_HARD_BYTES
-    assert [gap.subtask_id for gap in sent.missing] == LONGEST[20:]
-
-
 def test_a_brief_that_builds_on_many_findings_is_small() -> None:
     brief = SubtaskBrief(goal_ref=REF, plan_ref=REF, subtask_id="t", dependencies=findings(LONGEST[:110]))
     written = brief.model_dump_json()
     assert len(written) < 110 * 200
     assert SubtaskBrief.model_validate_json(written) == brief
-
-
-def test_few_findings_are_written_as_people_read_them() -> None:
-    brief = SubtaskBrief(goal_ref=REF, plan_ref=REF, subtask_id="t", dependencies=findings(LONGEST[:2]))
-    assert [item["subtask_id"] for item in brief.model_dump()["dependencies"]] == LONGEST[:2]
-    assert SubtaskBrief.model_validate(brief.model_dump()) == brief
 
 
 def test_a_plan_of_a_thousand_subtasks_fits_into_a_reply() -> None:
@@ -98,7 +88,67 @@ def test_a_forged_list_is_refused_in_little_time_and_memory(forged: str | None) 
         brief_with({"zlib": forged})
 
 
-def test_a_plan_that_is_too_long_to_be_unpacked_is_not_packed() -> None:
-    subtasks = [Subtask(id=subtask_id, description="d", depends_on=LONGEST[:20]) for subtask_id in LONGEST]
-    reply = PlanReply(head=REF, plan=Plan(goal="g", subtasks=subtasks), usage=Usage())
-    assert len(reply.model_dump_json()) > limits.PLAN_REPLY_BYTES
+EVENT = TraceEvent(seq=1, at="2026-01-01T00:00:00Z", type="phase")
+
+
+async def publish(desk: Desk, publication: PublishInput) -> tuple[Published, RunResult]:
+    refs: Published = await ActivityEnvironment().run(
+        PublishingActivities(desk.store, ConversationStore(desk.store)).publish_result, publication, [EVENT]
+    )
+    return refs, RunResult.model_validate_json(await desk.read(refs.result_ref))
+
+
+async def test_a_shortened_answer_is_stored_whole_with_its_gaps(desk: Desk) -> None:
+    whole = "Pears grew. " * 10_000
+    gaps = [Gap(subtask_id="t2", reason="failed")]
+    refs, result = await publish(
+        desk,
+        PublishInput(
+            run=await desk.run_ref(),
+            result=RunResult(status="partial", answer=with_gaps("Pears grew…", gaps), gaps=gaps),
+            answer_ref=await desk.put("answer", whole),
+        ),
+    )
+    assert result.answer == with_gaps(whole, gaps)
+    assert result.gaps == gaps
+    assert refs.result_ref == f"{desk.run_id}/outputs/{sha256(await desk.store.get(refs.result_ref)).hexdigest()}"
+    assert '"phase"' in await desk.read(refs.trace_ref)
+
+
+async def test_descriptions_are_stored_as_planned_and_artifacts_as_the_findings_have_them(desk: Desk) -> None:
+    artifact = ArtifactRef(name="pears.csv", ref="r")
+    finding = Finding(summary="44.", text_ref=await desk.put("finding", "It is 44 pears."), artifacts=[artifact])
+    report = SubtaskReport(id="t1", description="Count…", finding=finding)
+    _, result = await publish(
+        desk,
+        PublishInput(
+            run=await desk.run_ref(),
+            result=RunResult(subtasks=[report]),
+            plan_ref=await desk.plan(Subtask(id="t1", description="Count the pears of 1990")),
+        ),
+    )
+    assert result.subtasks == [report.model_copy(update={"description": "Count the pears of 1990"})]
+    assert result.artifacts == [artifact]
+
+
+async def test_a_result_in_pages_is_stored_whole_and_in_order(desk: Desk) -> None:
+    run = await desk.run_ref()
+    reports = [SubtaskReport(id=f"t{number}", state="completed") for number in range(5)]
+    pages = []
+    for page in (reports[:2], reports[2:4]):
+        refs, _ = await publish(desk, PublishInput(run=run, result=RunResult(subtasks=page), is_page=True))
+        assert refs.trace_ref == ""
+        pages.append(refs.result_ref)
+    refs, result = await publish(desk, PublishInput(run=run, result=RunResult(subtasks=reports[4:]), pages=pages))
+    assert result.subtasks == reports
+    assert refs.trace_ref
+
+
+def test_what_a_finding_cannot_carry_is_counted_in_a_limitation() -> None:
+    artifacts = [ArtifactRef(name="n", ref=f"r{number}") for number in range(SOURCES + 2)]
+    sources = [f"page {number}" for number in range(SOURCES + 3)]
+    assert Grounds([], [], sources, artifacts).left_out == [
+        "3 more sources stand only in the tool outputs",
+        "2 more artifacts stand only in the tool outputs",
+    ]
+    assert Grounds([], [], sources[:SOURCES], artifacts[:SOURCES]).left_out == []

@@ -1,6 +1,5 @@
 """What a planner is shown and what plans without it: data, tools, the team's own words, routes, attachments."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from activities.contracts.planning_contracts import PlanInput, PlanReply
 from activities.contracts.run_contracts import AttachmentRef
 from activities.questions.planning import PLAN
 from activities.teams.stored_teams import CATALOGUE_CHARS
-from activities.teams.team_files import TeamFiles
 from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Planning, Role, Route, Team
@@ -79,6 +77,11 @@ async def plan(desk: Desk, reply: Reply | None, of: str | Team, **fields: Any) -
     return await desk.ask(PLAN, call)
 
 
+def planned(reply: PlanReply) -> Plan:
+    assert reply.plan is not None
+    return reply.plan
+
+
 def subtasks(*items: dict[str, Any], **more: Any) -> Reply:
     return as_json({"subtasks": list(items), "new_roles": [], **more})
 
@@ -118,9 +121,12 @@ async def test_a_long_catalogue_ends_with_a_whole_line_and_a_count(desk: Desk) -
 
 async def test_data_that_cannot_be_read_keeps_no_run_from_its_plan(desk: Desk) -> None:
     write_orchard(desk)
-    (desk.teams_folder / "orchard" / "broken.csv").write_bytes(b"name,v\nM\xfcller,1\n")
+    (desk.teams_folder / "orchard" / "broken.csv").write_bytes(bytes(range(256)) * 9)
     catalogue = await desk.teams.catalogue(await desk.team("orchard"))
-    assert catalogue == "- document [frost] Why frost harms pears"
+    assert [line.split(" (")[0] for line in catalogue.splitlines()] == [
+        "- table harvest",
+        "- document [frost] Why frost harms pears",
+    ]
 
 
 # --- The team's own words ----------------------------------------------------------------------------
@@ -136,17 +142,6 @@ async def test_a_teams_instructions_and_examples_are_part_of_the_prompt(desk: De
     assert "A good plan for: How many pears?\n- counter: Count the pears of 1990" in desk.prompt
 
 
-async def test_new_roles_are_asked_for_only_where_there_are_tools_for_them(desk: Desk) -> None:
-    await plan(desk, subtasks(T1), a_team())
-    assert "new_role" not in desk.prompt
-    assert "new_roles" not in desk.schema["properties"]
-    write_orchard(desk)
-    await plan(desk, subtasks(T1), a_team(toolbox=["read_attachment"]))
-    assert "its tools only from this list: read_attachment" in desk.prompt
-    names = list(desk.schema["properties"])
-    assert names.index("subtasks") < names.index("new_roles")  # as in the contract
-
-
 # --- Fields that live --------------------------------------------------------------------------------
 
 
@@ -158,8 +153,7 @@ async def test_weight_reasons_and_estimates_are_kept_in_the_plan(desk: Desk) -> 
     assert made.subtasks[0].model_dump(include={*wanted, "timeout_seconds"}) == {**wanted, "timeout_seconds": None}
     assert (made.reasoning, made.aggregation) == ("A fact.", "reduce")
     odd = await plan(desk, subtasks({**T1, "weight": 7.0, "estimated_tokens": -3}), a_team())
-    assert odd.plan is not None
-    assert (odd.plan.subtasks[0].weight, odd.plan.subtasks[0].estimated_tokens) == (1.0, 0)
+    assert (planned(odd).subtasks[0].weight, planned(odd).subtasks[0].estimated_tokens) == (1.0, 0)
 
 
 async def test_what_a_review_misses_is_before_the_planners_eyes(desk: Desk) -> None:
@@ -177,12 +171,11 @@ async def test_what_a_review_misses_is_before_the_planners_eyes(desk: Desk) -> N
 async def test_a_fixed_route_is_taken_before_the_model_is_asked(desk: Desk, strategy: str) -> None:
     team = a_team(routes=[Route(pattern="pear crop", role="counter")])
     reply = await plan(desk, None, team, strategy=strategy)
-    assert reply.plan is not None
-    assert (reply.strategy, [(s.role, s.description) for s in reply.plan.subtasks]) == (
+    assert (reply.strategy, [(s.role, s.description) for s in planned(reply).subtasks]) == (
         "route",
         [("counter", "How large is the pear crop?")],
     )
-    assert "pear crop" in reply.plan.reasoning
+    assert "pear crop" in planned(reply).reasoning
     assert desk.asked == []
 
 
@@ -197,8 +190,7 @@ async def test_goals_that_no_route_fits_and_other_strategies_are_planned(desk: D
 async def test_a_callers_plan_is_checked_like_the_planners(desk: Desk) -> None:
     ref = await desk.plan(Subtask(**T1))
     reply = await plan(desk, None, a_team(), own_plan_ref=ref)
-    assert reply.plan is not None
-    assert (reply.plan.goal, reply.plan.revision, desk.asked) == ("How large is the pear crop?", 1, [])
+    assert (planned(reply).goal, planned(reply).revision, desk.asked) == ("How large is the pear crop?", 1, [])
     vague = await desk.plan(Subtask(id="t1", description="Do the research"))
     assert (await plan(desk, None, a_team(), own_plan_ref=vague)).problems[0].startswith("subtask 't1' is vague")
 
@@ -235,15 +227,7 @@ async def test_a_large_attachment_goes_only_to_a_role_that_can_read_it(desk: Des
     assert (await plan(desk, subtasks({**T1, **listing}), team, attachments=attachments)).problems == []
     able = {**T1, "role": "auto", "capabilities": ["reading"], **listing}
     settled = await plan(desk, subtasks(able), team, attachments=attachments)
-    assert settled.plan is not None
-    assert settled.plan.subtasks[0].role == "reader"
-
-
-async def test_a_small_attachment_may_go_to_any_role(desk: Desk) -> None:
-    team = write_orchard(desk)
-    listing = subtasks({**T1, "role": "counter", "attachments": ["note.txt"]})
-    reply = await plan(desk, listing, team, attachments=await attached(desk))
-    assert reply.problems == []
+    assert planned(settled).subtasks[0].role == "reader"
 
 
 async def test_a_route_gets_the_attachments_that_its_role_can_read(desk: Desk) -> None:
@@ -251,12 +235,4 @@ async def test_a_route_gets_the_attachments_that_its_role_can_read(desk: Desk) -
     for role, names in (("counter", ["note.txt"]), ("reader", ["yearbook.txt", "note.txt"])):
         choice = as_json({"role": role, "secondary_role": None, "description": "Count all the pears"})
         reply = await plan(desk, choice, team, strategy="route", attachments=await attached(desk))
-        assert reply.plan is not None
-        assert reply.plan.subtasks[0].attachments == names
-
-
-async def test_the_bundled_team_has_examples_that_its_own_rules_accept() -> None:
-    team = (await TeamFiles([Path(__file__).parents[2] / "teams"]).load("default")).team
-    for example in team.planning.examples:
-        named = [line.partition(":")[0] for line in example.subtasks]
-        assert set(named) <= {role.name for role in team.roles}
+        assert planned(reply).subtasks[0].attachments == names

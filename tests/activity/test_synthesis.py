@@ -189,8 +189,3 @@ async def test_a_schema_beyond_the_provider_is_asked_for_as_text_and_enforced_he
     assert desk.schema["properties"]["answer_json"]["type"] == "string"
     wrong = await synthesize(desk, answer(answer_json='{"pears": "many"}'), schema=free)
     assert wrong.problems == ["answer_json.pears: 'many' is not of type 'integer'"]
-
-
-async def test_drafts_have_no_structured_answer(desk: Desk) -> None:
-    reply = await synthesize(desk, answer(), schema=SCHEMA, mode="draft")
-    assert (reply.problems, "answer_json" in desk.schema["properties"]) == ([], False)

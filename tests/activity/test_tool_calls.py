@@ -195,11 +195,7 @@ async def _without_the_team(shop: Shop, request: ToolInput) -> None:
 
 @pytest.mark.parametrize(
     ("surroundings", "error"),
-    [
-        (_elsewhere, ArtifactUnavailable),
-        (_without_the_tool, TeamUnavailable),
-        (_without_the_team, TeamUnavailable),
-    ],
+    [(_elsewhere, ArtifactUnavailable), (_without_the_tool, TeamUnavailable), (_without_the_team, TeamUnavailable)],
 )
 async def test_what_a_worker_lacks_is_an_error_to_be_tried_again_and_no_result(
     shop: Shop, surroundings: Callable[[Shop, ToolInput], Awaitable[None]], error: type[Exception]

@@ -31,14 +31,14 @@ def alive(pid: int) -> bool:
 
 
 def stale_lines(output: str) -> list[str]:
-    """The lines of the README's sample that this output of the demo does not have, numbers aside."""
+    """The lines of the documents' sample that this output of the demo does not have, numbers aside."""
 
     def kind(line: str) -> str:
         shown = line.removesuffix(" ...").split(", log ")[0].removesuffix(", it was running already")
         return re.sub(r"[\d,.:$%]+", "0", re.sub(r", process \d+$", "", shown))
 
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    sample = readme.split("<!-- sample: the demo -->\n```\n")[1].split("```")[0].splitlines()
+    page = (Path(__file__).parents[2] / "docs" / "operate.md").read_text(encoding="utf-8")
+    sample = page.split("<!-- sample: the demo -->\n```\n")[1].split("```")[0].splitlines()
     real = [kind(line) for line in output.splitlines()]
     assert max(map(len, sample)) <= 80
     return [line for line in sample if not any(other.startswith(kind(line)) for other in real)]

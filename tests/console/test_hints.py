@@ -91,7 +91,7 @@ def test_hints_name_what_is_installed_and_repeat_the_connection(
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.chdir(ROOT)
     assert hint("status", "a b") == "`.venv/bin/temporal-supervisor status 'a b'`"
-    assert worker_hint("--pool", "east") == "`.venv/bin/temporal-supervisor-worker --pool east`"
+    assert worker_hint("--pool", "east") == "`.venv/bin/temporal-supervisor worker --pool east`"
     monkeypatch.setenv("PATH", str(ROOT / ".venv" / "bin"))
     assert hint("list") == "`temporal-supervisor list`"
     keep_connection("host:1", None, Path("my env"))
@@ -118,6 +118,7 @@ SCREENS = {
 }
 
 
+COLUMNS = 80
 LINES = 60  # of a screen are kept
 UNDETERMINED = {"doctor", "follow"}  # of this machine and moment; their parts have transcripts of their own
 
@@ -131,23 +132,22 @@ async def failed(read: Cli, standin: Model) -> Cli:
     return read
 
 
-@pytest.mark.parametrize("columns", [80, 140])
 @pytest.mark.parametrize("screen", SCREENS)
-async def test_no_line_of_a_screen_is_cut(failed: Cli, screen: str, columns: int) -> None:
-    async with failed.terminal(*SCREENS[screen], columns=columns, rows=40) as terminal:
+async def test_no_line_of_a_screen_is_cut(failed: Cli, screen: str) -> None:
+    async with failed.terminal(*SCREENS[screen], columns=COLUMNS, rows=40) as terminal:
         text = await terminal.whole()
     lines = [Text.from_ansi(line.rstrip("\r")).plain.rstrip() for line in text.split("\n")]
     assert any(lines)
     if screen == "list":
-        assert max(map(cell_len, lines)) <= columns
+        assert max(map(cell_len, lines)) <= COLUMNS
         lines = [line for line in lines if line.startswith("state") or f" {RUN} " in line]
-        compare(f"{screen}.{columns}", lines)
+        compare(f"{screen}.{COLUMNS}", lines)
         return  # goals are cut, nothing else
     excused = screen in ("trace", "verify")  # their texts are shortened where they are noted
     cut = [line for line in lines if "…" in line and not excused and not _TREE.match(line) and not _EVENT.match(line)]
     assert cut == []
     if screen not in UNDETERMINED:
-        compare(f"{screen}.{columns}", lines[:LINES])
+        compare(f"{screen}.{COLUMNS}", lines[:LINES])
 
 
 async def test_a_failed_run_says_so_on_every_screen(failed: Cli) -> None:
@@ -181,7 +181,7 @@ async def test_an_id_may_be_its_beginning_or_left_out(read: Cli) -> None:
 
 async def test_the_python_of_the_documents_is_a_file_that_runs(read: Cli) -> None:
     file = ROOT / "docs/examples/run_a_goal.py"
-    assert f"```python\n{file.read_text()}```" in (ROOT / "README.md").read_text()
+    assert f"```python\n{file.read_text()}```" in (ROOT / "docs/operate.md").read_text()
     code, out = await run_as_printed(read, f"{ROOT / '.venv/bin/python'} {file} example-1")
     assert code == 0, out
     assert "Iowa" in out

@@ -12,6 +12,7 @@ from activities.store.grants import RunGrant
 from runtime.connection import namespace_id
 from supervision.base.store_keys import encode, grant_key, output_key, run_prefix
 from tests.console.conftest import GOAL, Cli
+from tests.waiting import until
 
 
 def _stored(part: Path, run_id: str, content: bytes = b"{}") -> Path:
@@ -65,7 +66,7 @@ async def test_pruning_takes_old_ended_runs_of_the_own_namespace_and_nothing_els
 
 
 async def test_pruning_takes_old_uploads_that_nobody_uses(pruning: Cli, own: Path, tmp_path: Path) -> None:
-    files = {name: tmp_path / f"{name}.txt" for name in ("unused", "young", "requested", "copied")}
+    files = {name: tmp_path / f"{name}.txt" for name in ("unused", "young", "requested", "copied", "in-folder")}
     uploads = {}
     for name, file in files.items():
         file.write_text(f"the text {name}")
@@ -75,10 +76,38 @@ async def test_pruning_takes_old_uploads_that_nobody_uses(pruning: Cli, own: Pat
     os.utime(next(_stored(own, "young-2", files["copied"].read_bytes()).rglob("grant.*")))
     await _open(pruning, "asks-for-one", "--attach", str(files["requested"]))
     os.utime(uploads["requested"], (1, 1))
+    await _open(pruning, "asks-for-a-folder", "--data", str(files["in-folder"]))
+    for manifest in own.glob("uploads/*"):
+        if manifest != uploads["young"]:
+            os.utime(manifest, (1, 1))
     _stored(own, "ended-2", files["unused"].read_bytes())
 
     done = await pruning("prune", "--older-than", "30d", "--yes")
     assert done.code == 0
-    assert {name for name, file in uploads.items() if file.exists()} == {"young", "requested", "copied"}
+    assert {name for name, file in uploads.items() if file.exists()} == {"young", "requested", "copied", "in-folder"}
     (await pruning("put", str(files["copied"]))).out.strip()  # stored again, it is young again
     assert uploads["copied"].stat().st_mtime > 1
+
+
+async def test_an_ended_run_is_deleted_with_its_objects_and_an_open_one_never(pruning: Cli, own: Path) -> None:
+    await _open(pruning, "it's open")
+    kept = [_stored(own, "it's open"), _stored(own, "gone-2")]
+    folder = _stored(own, "gone")
+    refused = await pruning("delete", "it's open", "--yes")
+    assert refused.code == 1
+    assert "is open" in refused.sentence
+    assert (await pruning("delete", "gone")).code == 0
+    assert folder.exists()
+    done = await pruning("delete", "gone", "--yes")
+    assert (done.code, folder.exists(), [each.exists() for each in kept]) == (0, False, [True, True]), done.err
+    again = await pruning("delete", "gone", "--yes")
+    assert again.code == 1
+    client = await Client.connect(pruning.environ["TEMPORAL_ADDRESS"])
+    await client.get_workflow_handle("it's open").terminate()
+
+    async def known() -> bool:
+        done = await pruning("delete", "it's open", "--yes")
+        return "1 workflow" in done.err
+
+    await until(known, 20)
+    assert not kept[0].exists()

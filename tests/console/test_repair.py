@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -94,10 +94,10 @@ def other_code(*where: str) -> Any:
     """For the time of the block workflow code starts a timer more before it does one of those."""
 
     def with_a_timer(make: Callable[..., Any]) -> Callable[..., Any]:
-        def made(first: Any, *arguments: Any, **options: Any) -> Any:
-            if make.__name__ == STARTS_CHILDREN or getattr(arguments[0], "step", "") == "turn.2":
+        def made(*arguments: Any, **options: Any) -> Any:
+            if make.__name__ == STARTS_CHILDREN or getattr(arguments[1], "step", "") == "turn.2":
                 asyncio.get_running_loop().call_later(3600, lambda: None)
-            return make(first, *arguments, **options)
+            return make(*arguments, **options)
 
         return made
 
@@ -149,16 +149,13 @@ async def test_a_run_that_does_not_replay_is_named_with_the_command_that_mends_i
     assert workshop.model.steps("broken-1").count("plan.1.1") == 1
 
 
-@pytest.mark.parametrize("where", [(TAKES_A_TURN,), (STARTS_CHILDREN, TAKES_A_TURN)])
-async def test_a_repaired_run_ends_whole(workshop: Workshop, where: Sequence[str]) -> None:
-    handle = await workshop.broken("broken-2", *where)
+async def test_a_run_and_its_worker_agents_are_repaired_at_once_and_it_ends_whole(workshop: Workshop) -> None:
+    handle = await workshop.broken("broken-2", STARTS_CHILDREN, TAKES_A_TURN)
     async with serving(workshop.client, workshop.settings, strict_sandbox=False):
         done = await workshop.cli("repair", "broken-2")
         assert done.code == 0, done.err
-        expected = {"broken-2"} if STARTS_CHILDREN in where else set()
-        expected |= {f"broken-2/{agent}/1" for agent in AGENTS} if TAKES_A_TURN in where else set()
         mended = {line.split("'")[1] for line in done.out.splitlines()}
-        assert mended == expected
+        assert mended == {"broken-2", *(f"broken-2/{agent}/1" for agent in AGENTS)}
         assert all("[TMPRL1100] Nondeterminism error: " in line for line in done.out.splitlines())
         handle = workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, "broken-2")
         await until(lambda: all(workshop.model.steps("broken-2").count(f"{agent}/1/turn.3") > 1 for agent in AGENTS))

@@ -92,9 +92,11 @@ async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:
 async def test_result_and_trace_outlive_the_server_where_another_takes_over_its_part_of_the_store(
     read: Cli, alone: Cli, place: Path
 ) -> None:
-    (before,) = (place / "artifacts").iterdir()
-    client = await connect(address=alone.environ["TEMPORAL_ADDRESS"])
-    shutil.copytree(before, place / "artifacts" / await namespace_id(client))
+    parts = [
+        place / "artifacts" / await namespace_id(await connect(address=cli.environ["TEMPORAL_ADDRESS"]))
+        for cli in (read, alone)
+    ]
+    shutil.copytree(parts[0], parts[1], dirs_exist_ok=True)
     for words in (["result"], ["trace"], ["trace", "--json"]):
         done = await alone(words[0], RUN, *words[1:])
         assert done.code == 0
@@ -157,9 +159,7 @@ async def test_the_doctor_asks_what_each_configured_model_can_do(read: Cli, stan
         "gone": ("problem", "the provider has no model of that name", None),
         "retired": ("problem", "retired, the provider serves it no more", {"lifecycle": "retired"}),
         "old": ("warning", "it retires on 2030-11-30; takes", {"retires_at": "2030-11-30T00:00:00Z"}),
-        "plain": ("warning", "less than requests", {"capabilities": {"structured_outputs": {"supported": False}}}),
-        "claude-opus-5": ("warning", "less than requests", {"capabilities": {"effort": {"supported": False}}}),
-        "small": ("warning", "takes 32,000 tokens; writes 8,000", {"max_input_tokens": 32000, "max_tokens": 8000}),
+        "small": ("ok", "takes 32,000 tokens; writes 8,000", {"max_input_tokens": 32000, "max_tokens": 8000}),
         "odd": ("ok", "takes 1,000,000 tokens", {"retires_at": [], "capabilities": "", "max_tokens": True}),
     }
     supervisors, workers = ",".join(list(expected)[:3]), ",".join(list(expected)[3:])
@@ -179,9 +179,6 @@ async def test_the_doctor_asks_what_each_configured_model_can_do(read: Cli, stan
         assert (row["level"], words in row["text"]) == (level, True), row
         setting = "SUPERVISOR_SUPERVISOR_MODEL" if name in supervisors else "SUPERVISOR_"
         assert (setting in row["fix"]) == (level != "ok")
-    assert "SUPERVISOR_MODEL_STRUCTURED=tool" in by_model["plain"]["fix"]
-    assert "SUPERVISOR_MODEL_WITHOUT=effort" in by_model["claude-opus-5"]["fix"]
-    assert "SUPERVISOR_MODEL_WINDOW=small=32000, SUPERVISOR_MODEL_MAX_TOKENS=8000" in by_model["small"]["fix"]
 
 
 async def test_the_doctor_finds_another_store(read: Cli, tmp_path: Path) -> None:

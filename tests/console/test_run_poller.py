@@ -12,11 +12,10 @@ from console.run.run_handle import RunHandle
 from console.view import follow
 from console.view.event_lines import Line
 from console.view.follow import RunPoller
-from tests.scripted_model import ScriptedModel, plan, script, text, tools, when
+from tests.scripted_model import plan, script, text, tools, when
 from tests.waiting import until
-from tests.workflow import runs
+from tests.workflow.runs import Lab
 
-pytestmark = pytest.mark.usefixtures("worker")
 ROUNDS = 20
 
 
@@ -59,12 +58,7 @@ def poller(client: Client, queries: Queries, run_id: str) -> RunPoller:
 
 
 async def test_what_has_no_news_is_not_queried(
-    client: Client,
-    model: ScriptedModel,
-    run_id: str,
-    poller: RunPoller,
-    queries: Queries,
-    monkeypatch: pytest.MonkeyPatch,
+    lab: Lab, poller: RunPoller, queries: Queries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = asyncio.Event(), asyncio.Event()
 
@@ -76,8 +70,8 @@ async def test_what_has_no_news_is_not_queried(
     def still(step: Any) -> Any:
         return when(second, text("found"))
 
-    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns, "t2": still}))
-    handle = await runs.start(client, run_id, team="lab")
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns, "t2": still}))
+    handle = await lab.start()
     lines: list[Line] = []
 
     async def quiet() -> bool:
@@ -90,7 +84,7 @@ async def test_what_has_no_news_is_not_queried(
         return any(line.text.startswith(text) for line in lines)
 
     monkeypatch.setattr(follow, "IDLE", timedelta(hours=1))
-    await until(lambda: {"t1/1/turn.1", "t2/1/turn.1"} <= set(model.steps(run_id)))
+    await until(lambda: {"t1/1/turn.1", "t2/1/turn.1"} <= set(lab.steps))
     await until(quiet)
     queries.taken()
     for _ in range(ROUNDS):
@@ -98,15 +92,15 @@ async def test_what_has_no_news_is_not_queried(
     assert queries.taken() == {}
 
     first.set()
-    await until(lambda: "t1/1/turn.2" in model.steps(run_id))
+    await until(lambda: "t1/1/turn.2" in lab.steps)
     await until(lambda: told("turn 1"))
     await until(quiet)
-    assert set(queries.taken()) == {f"{run_id}/t1/1"}, "only the worker agent that took a turn has news"
+    assert set(queries.taken()) == {f"{lab.run_id}/t1/1"}, "only the worker agent that took a turn has news"
 
     monkeypatch.setattr(follow, "IDLE", timedelta())
     for _ in range(ROUNDS):
         await poller.poll()
-    assert queries.taken() == {run_id: ROUNDS}
+    assert queries.taken() == {lab.run_id: ROUNDS}
 
     second.set()
     await handle.result()
@@ -118,16 +112,14 @@ async def test_what_has_no_news_is_not_queried(
     assert {report.state for report in poller.picture.reports.values()} == {"completed"}
 
 
-async def test_each_page_of_a_large_run_is_read_after_the_news(
-    client: Client, model: ScriptedModel, run_id: str, poller: RunPoller, queries: Queries
-) -> None:
+async def test_each_page_of_a_large_run_is_read_after_the_news(lab: Lab, poller: RunPoller, queries: Queries) -> None:
     ids = [f"t{number}" for number in range(110)]
-    model.play(run_id, script(plan(*[{"id": each} for each in ids])))
-    handle = await runs.start(client, run_id, team="lab", max_subtasks=len(ids), max_parallel=50)
+    lab.play(script(plan(*[{"id": each} for each in ids])))
+    handle = await lab.start(max_subtasks=len(ids), max_parallel=50)
     await handle.result()
     for _ in range(2):
         await poller.poll()
     assert set(poller.picture.reports) == set(ids)
-    assert queries.taken()[run_id] <= 2 * 3
+    assert queries.taken()[lab.run_id] <= 2 * 3
     await poller.poll()
-    assert run_id not in queries.taken()
+    assert lab.run_id not in queries.taken()

@@ -63,12 +63,8 @@ async def failing(cli: Cli, standin: Model, run_id: str, call: str) -> AsyncIter
         await cli("cancel", run_id)
 
 
-@pytest.mark.parametrize(
-    ("call", "subject"), [("plan.*", "plan"), ("turn.*", "t1"), ("review.*", "review"), ("synthesis.*", "synthesize")]
-)
-async def test_a_provider_that_is_away_is_named_in_every_phase(
-    cli: Cli, standin: Model, call: str, subject: str
-) -> None:
+@pytest.mark.parametrize(("call", "subject"), [("turn.*", "t1"), ("synthesis.*", "synthesize")])
+async def test_a_provider_that_is_away_is_named(cli: Cli, standin: Model, call: str, subject: str) -> None:
     run_id = f"down-{subject}"
     async with failing(cli, standin, run_id, call):
         # the breaker that the case before opened may let even the first call wait
@@ -144,7 +140,7 @@ async def test_a_killed_worker_is_named_while_there_is_no_other(
             done = await cli("status", "killed-1")
             assert done.code == 0
             assert "the run waits for a Worker" in done.out
-            assert "temporal-supervisor-worker" in done.out
+            assert "temporal-supervisor worker" in done.out
             async with cli.terminal("follow", "killed-1", columns=80) as terminal:
                 await until(lambda: "the run waits for a Worker" in " ".join(terminal.text.split()), 60)
             cause = await waits(cli, "killed-1", "worker")

@@ -16,7 +16,7 @@ from supervision.contract.status import Flags, RunLimits, Status, TraceEvent
 from supervision.contract.usage import Spend, Usage
 from tests.console.transcripts import compare
 
-WIDTHS = pytest.mark.parametrize("columns", [80, 140])
+COLUMNS = 80
 AT = "2026-01-01T10:00:00+00:00"
 BROKEN = Problem(type=ErrorKind.CANNOT_DO, message="no table has prices of pears")
 REPORTS = [
@@ -37,7 +37,7 @@ LATE = Standstill(
     since=None,
 )
 ALONE = Standstill(
-    "worker", ("t6",), "a Worker of pool east: there is none", "start one with `temporal-supervisor-worker --pool east`"
+    "worker", ("t6",), "a Worker of pool east: there is none", "start one with `temporal-supervisor worker --pool east`"
 )
 EVENTS: list[tuple[str, str | None, dict[str, JsonValue]]] = [
     ("plan_requested", None, {"attempt": 1, "revision": 1}),
@@ -83,41 +83,38 @@ def picture(causes: list[Standstill]) -> Picture:
     return shown
 
 
-def drawn(columns: int) -> Console:
-    return Console(width=columns, height=30, record=True, markup=False, highlight=False, emoji=False, quiet=False)
+def drawn() -> Console:
+    return Console(width=COLUMNS, height=30, record=True, markup=False, highlight=False, emoji=False, quiet=False)
 
 
-@WIDTHS
 @pytest.mark.parametrize("causes", [[], [LATE, ALONE]], ids=["going on", "standing still"])
-def test_the_screen_of_a_followed_run_is_the_one_that_is_kept(columns: int, causes: list[Standstill]) -> None:
-    console = drawn(columns)
-    console.print(draw(picture(causes), columns, 30, "Ctrl-C leaves the run going"))
-    compare(f"live {'waits' if causes else 'runs'}.{columns}", console.export_text().splitlines())
+def test_the_screen_of_a_followed_run_is_the_one_that_is_kept(causes: list[Standstill]) -> None:
+    console = drawn()
+    console.print(draw(picture(causes), COLUMNS, 30, "Ctrl-C leaves the run going"))
+    compare(f"live {'waits' if causes else 'runs'}.{COLUMNS}", console.export_text().splitlines())
 
 
-@WIDTHS
-def test_the_screen_of_events_is_the_one_that_is_kept(columns: int, capsys: pytest.CaptureFixture[str]) -> None:
-    console = drawn(columns)
+def test_the_screen_of_events_is_the_one_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    console = drawn()
     for seq, (kind, subtask, data) in enumerate(EVENTS, 1):
         event = line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data))
         console.print(log_line(event), no_wrap=True, overflow="ellipsis", crop=True)
     console.print()
     for seq, (kind, subtask, data) in enumerate(EVENTS, 1):
-        for row in story_rows(line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data)), columns):
+        for row in story_rows(line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data)), COLUMNS):
             console.print(row)
-    compare(f"events.{columns}", console.export_text().splitlines())
+    compare(f"events.{COLUMNS}", console.export_text().splitlines())
     assert capsys.readouterr().out
 
 
-@WIDTHS
-def test_the_screen_of_doctor_is_the_one_that_is_kept(columns: int, capsys: pytest.CaptureFixture[str]) -> None:
-    console = drawn(columns)
+def test_the_screen_of_doctor_is_the_one_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    console = drawn()
     rows = [
         CheckRow("ok", "model", "https://api.anthropic.com answers in 120 ms, as seen from here"),
         CheckRow("warning", "pool east", "no Worker, and spread/far needs one", f"{ALONE.helps}"),
         CheckRow("problem", "open run", f"'pears': {LATE.cause}", f"{LATE.helps}; `temporal-supervisor status pears`"),
     ]
     for row in rows:
-        put(console, row_texts(row, columns))
-    compare(f"doctor.{columns}", console.export_text().splitlines())
+        put(console, row_texts(row, COLUMNS))
+    compare(f"doctor.{COLUMNS}", console.export_text().splitlines())
     assert capsys.readouterr().out

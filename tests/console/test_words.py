@@ -19,7 +19,8 @@ from temporalio.converter import default
 
 from console.command import BAD_INPUT, CommandFailed
 from console.commands.doctor import CheckRow, row_texts
-from console.commands.list_commands import run_table, teams_report
+from console.commands.list_commands import run_table
+from console.commands.team_commands import teams_report
 from console.commands.update_commands import new_limits
 from console.hints import hint
 from console.run.find_run import roots, short_id
@@ -65,11 +66,11 @@ def test_a_command_of_an_answer_is_never_broken(width: int, monkeypatch: pytest.
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_a_command_of_the_doctor_is_never_broken(width: int) -> None:
     screen = terminal(width)
-    fix = f"start one with `.venv/bin/temporal-supervisor-worker --pool east`; `.venv/bin/x status {LONG}` says more"
+    fix = f"start one with `.venv/bin/temporal-supervisor worker --pool east`; `.venv/bin/x status {LONG}` says more"
     row = CheckRow("problem", "open run", "t1 waits for a Worker of pool east: there is none", fix)
     put(screen, row_texts(row, width))
     shown = written(screen)
-    for command in (".venv/bin/temporal-supervisor-worker --pool east", f".venv/bin/x status {LONG}"):
+    for command in (".venv/bin/temporal-supervisor worker --pool east", f".venv/bin/x status {LONG}"):
         (line,) = [line for line in shown.splitlines() if command in line]
         assert len(line) <= width or line.strip() == command  # bare: in backticks a shell would run its output
     assert shown.split()[:3] == ["problem", "open", "run"]
@@ -176,8 +177,11 @@ def test_a_partial_run_is_listed_as_one() -> None:
     }
     row: dict[str, Any] = {**known, "started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
     screen = terminal(80)
-    put(screen, run_table([{**row, "status": "partial"}, {**row, "status": "completed"}], screen))
-    assert [line.split()[0] for line in written(screen).splitlines()] == ["state", "partial", "completed"]
+    partial = {**row, "status": "partial", "partial": "t1/t2 (engineer: found nothing)"}
+    put(screen, run_table([partial, {**row, "status": "completed", "partial": None}], screen))
+    lines = written(screen).splitlines()
+    assert [line.split()[0] for line in lines] == ["state", "partial", "completed", "◐"]
+    assert lines[-1] == "◐ r: t1/t2 (engineer: found nothing)"
 
 
 @pytest.mark.parametrize(
@@ -237,11 +241,11 @@ async def test_the_problems_of_a_team_stand_each_on_its_line(
 ) -> None:
     (tmp_path / "crew").mkdir()
     file = tmp_path / "crew" / "team.toml"
-    file.write_text('name = "crew"\ngeneralist = "nobody"\n[[roles]]\nname = "one"\ndescription = "d"\ntools = ["t"]\n')
+    roles = "".join(f'[[roles]]\nname = "{name}"\ndescription = "d"\n' for name in ("one", "two"))
+    file.write_text(f'name = "crew"\ngeneralist = "one"\n{roles}')
     assert (await teams_report([tmp_path])).show(terminal(80)) == 1
     assert capsys.readouterr().err.splitlines() == [
         f"team 'crew' can't be used: {file}:",
-        "  roles.one: role 'one' needs a system_prompt",
-        "  generalist 'nobody' is not one of the roles: one",
-        "  roles.one.tools: there is no tool 't'; the team has: none",
+        "  roles.one: a role needs a system_prompt",
+        "  roles.two: a role needs a system_prompt",
     ]

@@ -13,6 +13,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from supervision.contract.result import RunResult
 from tests.scripted_model import ScriptedModel, plan, script, text
 from tests.workflow import runs
+from tests.workflow.runs import Lab
 
 FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
 SERVERS_OWN = (Cause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, Cause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND)
@@ -54,7 +55,7 @@ def _is_a_failure(event: HistoryEvent) -> bool:
 
 
 @pytest.fixture
-async def victim(client: Client, model: ScriptedModel, run_id: str, worker: None) -> RunResult:
+async def victim(lab: Lab) -> RunResult:
     """A run that ended, with a secret in its goal."""
-    model.play(run_id, script(plan({"id": "t1", "role": "writer"}), {"t1": lambda step: text("nothing but the truth")}))
-    return await runs.run(client, run_id, team="lab", goal=SECRET)
+    lab.play(script(plan({"id": "t1", "role": "writer"}), {"t1": lambda step: text("nothing but the truth")}))
+    return await lab.run(goal=SECRET)

@@ -11,9 +11,10 @@ from runtime.settings import Settings
 from standin.server.api_reply import ApiReply
 from supervision.base.store_keys import is_grant, is_team
 from supervision.contract.result import RunResult
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text
+from tests.scripted_model import Reply, Step, plan, script, text
 from tests.serving import store_of
 from tests.workflow import runs
+from tests.workflow.runs import Lab
 
 
 def innermost(error: BaseException) -> tuple[str | None, str]:
@@ -38,43 +39,41 @@ def worker_agent(run: str, ref: dict[str, str], team_ref: str) -> dict[str, Any]
     }
 
 
-@pytest.mark.usefixtures("worker")
 async def test_a_worker_agent_without_a_supervisor_reads_nothing(
-    client: Client, model: ScriptedModel, settings: Settings, victim: RunResult, run_id: str
+    lab: Lab, settings: Settings, victim: RunResult
 ) -> None:
     """Even with all references of a run, its grant among them, under an id as its own children have."""
-    keys = await (await store_of(client, settings.artifacts_url)).list_keys(f"{run_id}/")
-    own = await run_ref(client, settings, run_id)
-    loot = worker_agent(run_id, own, next(key for key in keys if is_team(key, run_id)))
-    before = len(model.calls)
+    keys = await (await store_of(lab.client, settings.artifacts_url)).list_keys(f"{lab.run_id}/")
+    own = await run_ref(lab.client, settings, lab.run_id)
+    loot = worker_agent(lab.run_id, own, next(key for key in keys if is_team(key, lab.run_id)))
+    before = len(lab.model.calls)
     with pytest.raises(WorkflowFailureError) as caught:
-        await client.execute_workflow("WorkerAgentWorkflow", loot, id=f"{run_id}/t1/9", task_queue="supervisor")
+        await lab.client.execute_workflow("WorkerAgentWorkflow", loot, id=f"{lab.run_id}/t1/9", task_queue="supervisor")
     assert innermost(caught.value.cause) == ("InvalidRequest", "worker agents are started by a SupervisorWorkflow only")
-    assert len(model.calls) == before
+    assert len(lab.model.calls) == before
 
 
-@pytest.mark.usefixtures("worker")
 async def test_a_nested_supervisor_without_a_parent_does_not_begin(
-    client: Client, settings: Settings, victim: RunResult, run_id: str
+    lab: Lab, settings: Settings, victim: RunResult
 ) -> None:
-    store = await store_of(client, settings.artifacts_url)
-    before = await store.list_keys(f"{run_id}/")
+    store = await store_of(lab.client, settings.artifacts_url)
+    before = await store.list_keys(f"{lab.run_id}/")
     nested = {
-        "run": await run_ref(client, settings, run_id),
+        "run": await run_ref(lab.client, settings, lab.run_id),
         "subtask_id": "t1",
         "depth": -1000,
-        "brief": {"goal_ref": f"{run_id}/goal", "plan_ref": f"{run_id}/plan", "subtask_id": "t1"},
+        "brief": {"goal_ref": f"{lab.run_id}/goal", "plan_ref": f"{lab.run_id}/plan", "subtask_id": "t1"},
         "terms": {"grant": {}, "deadline_at": "9000-01-01T00:00:00Z"},
     }
     with pytest.raises(WorkflowFailureError) as caught:
-        await client.execute_workflow(
+        await lab.client.execute_workflow(
             "SupervisorWorkflow",
             args=[{"goal": "EVIL GOAL", "team": "lab"}, nested],
-            id=f"{run_id}/t1/9",
+            id=f"{lab.run_id}/t1/9",
             task_queue="supervisor",
         )
     assert innermost(caught.value.cause)[0] == "InvalidRequest"
-    assert await store.list_keys(f"{run_id}/") == before
+    assert await store.list_keys(f"{lab.run_id}/") == before
 
 
 async def run_ref(client: Client, settings: Settings, run_id: str) -> dict[str, str]:
@@ -92,29 +91,26 @@ async def run_ref(client: Client, settings: Settings, run_id: str) -> dict[str, 
     }
 
 
-@pytest.mark.usefixtures("worker")
 async def test_a_run_with_an_id_used_before_leaves_the_first_one_as_it_was(
-    client: Client, model: ScriptedModel, settings: Settings, victim: RunResult, run_id: str
+    lab: Lab, settings: Settings, victim: RunResult
 ) -> None:
-    store = await store_of(client, settings.artifacts_url)
-    objects = {key: await store.get(key) for key in await store.list_keys(f"{run_id}/")}
-    model.play(run_id, script(plan(answer="something else")))
-    second = await runs.run(client, run_id, team="lab", goal="another goal")
+    store = await store_of(lab.client, settings.artifacts_url)
+    objects = {key: await store.get(key) for key in await store.list_keys(f"{lab.run_id}/")}
+    lab.play(script(plan(answer="something else")))
+    second = await lab.run(goal="another goal")
     assert second.result_ref != victim.result_ref
     assert {key: await store.get(key) for key in objects} == objects
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_rewritten_result_is_noticed(client: Client, settings: Settings, victim: RunResult) -> None:
-    store = await store_of(client, settings.artifacts_url)
+async def test_a_rewritten_result_is_noticed(lab: Lab, settings: Settings, victim: RunResult) -> None:
+    store = await store_of(lab.client, settings.artifacts_url)
     assert victim.result_ref is not None
     await store.put(victim.result_ref, b'{"status": "completed", "answer": "FORGED", "usage": {}}')
     with pytest.raises(Exception, match="it was changed"):
         await store.get(victim.result_ref)
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_forged_report_changes_nothing(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_a_forged_report_changes_nothing(lab: Lab) -> None:
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     def turn(step: Step) -> Reply:
@@ -125,11 +121,11 @@ async def test_a_forged_report_changes_nothing(client: Client, model: ScriptedMo
 
         return reply
 
-    model.play(run_id, script(plan({"id": "t1", "role": "counter"}), {"t1": turn}))
-    handle = await runs.start(client, run_id, team="lab")
+    lab.play(script(plan({"id": "t1", "role": "counter"}), {"t1": turn}))
+    handle = await lab.start()
     await asked.wait()
     fake = {"phase": "failed", "counts": {"total": 2_000, "failed": 2_000}, "usage": {"model_calls": 9}}
-    wait = {"id": "t1/1", "kind": "resume", "workflow_id": run_id, "since": "2030-01-01T00:00:00+00:00"}
+    wait = {"id": "t1/1", "kind": "resume", "workflow_id": lab.run_id, "since": "2030-01-01T00:00:00+00:00"}
     for key in ("", "guess"):
         forged = {"subtask_id": "t1", "report_key": key, "asked": 1, "tokens": 10**9}
         await handle.signal("nested_report", {**forged, "run": fake, "waits": {"begun": [wait]}})
@@ -143,16 +139,13 @@ async def test_a_forged_report_changes_nothing(client: Client, model: ScriptedMo
     assert (result.status, [subtask.nested for subtask in result.subtasks]) == ("completed", [None])
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_squatter_on_the_ids_of_children_cannot_end_a_run(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_squatter_on_the_ids_of_children_cannot_end_a_run(lab: Lab) -> None:
     squatters = [
-        await client.start_workflow("Squatter", id=f"{run_id}/t1/{attempt}", task_queue="nobody-polls")
+        await lab.client.start_workflow("Squatter", id=f"{lab.run_id}/t1/{attempt}", task_queue="nobody-polls")
         for attempt in (1, 2, 3)
     ]
-    model.play(run_id, script(plan({"id": "t1", "role": "counter"}), {"t1": lambda step: text("the truth")}))
-    result = await runs.run(client, run_id, team="lab")
+    lab.play(script(plan({"id": "t1", "role": "counter"}), {"t1": lambda step: text("the truth")}))
+    result = await lab.run()
     assert (result.status, result.subtasks[0].attempts) == ("completed", 1)
     for squatter in squatters:
         assert (await squatter.describe()).status is WorkflowExecutionStatus.RUNNING

@@ -14,7 +14,7 @@ import anthropic
 import httpx2
 import pytest
 import sqlglot
-from temporalio.client import Client, WorkflowQueryFailedError
+from temporalio.client import WorkflowQueryFailedError
 from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.service import RPCError
 from temporalio.testing import ActivityEnvironment
@@ -57,10 +57,10 @@ from tests.corpus.growth import slow_text
 from tests.corpus.patterns import all_patterns
 from tests.runtime import test_connection as connections
 from tests.runtime import test_temporal_binary as programs
-from tests.scripted_model import ScriptedModel
 from tests.standin import test_server as standins
 from tests.unit.contract import test_ceilings as inline_teams
-from tests.unit.run.test_web_details import shown
+from tests.unit.run.test_waits import shown
+from tests.workflow.runs import Lab
 
 Patch = pytest.MonkeyPatch
 
@@ -303,16 +303,8 @@ async def test_a_case_is_red_without_its_guard_and_green_with_it(
 
 @pytest.mark.parametrize("guarded", GUARDS_OF_RUNS, ids=lambda guarded: guarded.name)
 async def test_a_case_with_a_run_is_red_without_its_guard(
-    guarded: Guard,
-    client: Client,
-    model: ScriptedModel,
-    settings: Settings,
-    victim: RunResult,
-    run_id: str,
-    monkeypatch: Patch,
+    guarded: Guard, lab: Lab, settings: Settings, victim: RunResult, monkeypatch: Patch
 ) -> None:
-    await assert_red_without(
-        guarded, monkeypatch, client=client, model=model, settings=settings, victim=victim, run_id=run_id
-    )
+    await assert_red_without(guarded, monkeypatch, lab=lab, settings=settings, victim=victim)
     with contextlib.suppress(RPCError):  # the case may have stopped before its run did
-        await client.get_workflow_handle(run_id).terminate()
+        await lab.client.get_workflow_handle(lab.run_id).terminate()

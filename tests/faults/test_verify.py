@@ -9,7 +9,7 @@ from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore
 from console.command import DONE, FAILED
-from console.commands.report_commands import chain_report
+from console.commands.evidence_commands import chain_report
 from runtime.settings import Settings
 from tests.faults.plays import NOTED, QUOTE, YEARS, Play, answering
 from tests.scripted_model import ScriptedModel

@@ -10,6 +10,7 @@ from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from tests.scripted_model import ScriptedModel, scripted_model
 from tests.serving import WorkerProcesses, worker_processes
+from tests.workflow.runs import Lab
 
 
 @pytest.fixture(scope="package")
@@ -25,6 +26,12 @@ async def lone_client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
     db = tmp_path_factory.mktemp("lone") / "temporal.db"
     async with EmbeddedServer(shared=False, db=db, headless=True) as info:
         yield await connect(address=info.address)
+
+
+@pytest.fixture
+def lone(lone_client: Client, lone_model: ScriptedModel, run_id: str) -> Lab:
+    """A run there."""
+    return Lab(lone_client, lone_model, run_id)
 
 
 @pytest.fixture

@@ -5,37 +5,36 @@ import signal
 from pathlib import Path
 
 import pytest
-from temporalio.client import Client, WorkflowFailureError
+from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from activities.prompts.agent_prompts import DEADLY_CALL
 from runtime.watchdog import FROZEN
 from supervision.base import limits
 from supervision.base.prompt_marks import DEADLY
-from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools
+from tests.scripted_model import Reply, Step, plan, script, text, tools
 from tests.serving import WorkerProcess, WorkerProcesses
 from tests.waiting import until
+from tests.workflow.runs import Lab
 from workflows.supervisor import SupervisorWorkflow
 
 TEAMS = Path(__file__).parent / "teams"
 
 
-async def start(client: Client, model: ScriptedModel, run_id: str, tool: str, path: Path, calls: int = 2) -> None:
+async def start(lone: Lab, tool: str, path: Path, calls: int = 2) -> None:
     """A run whose one worker agent calls `tool` some times and then says what came back."""
 
     def turns(step: Step) -> Reply:
         return tools((tool, {"path": str(path)})) if step.number <= calls else text(step.prompt)
 
-    model.play(run_id, script(plan({"id": "t1", "role": "daredevil"}), {"t1": turns}))
-    request = RunRequest(goal="survive", team="hazard", max_reviews=0)
-    await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
+    lone.play(script(plan({"id": "t1", "role": "daredevil"}), {"t1": turns}))
+    await lone.start(team="hazard")
 
 
-async def result(client: Client, run_id: str) -> RunResult:
+async def result(lone: Lab) -> RunResult:
     async with asyncio.timeout(100):
-        ended: RunResult = await client.get_workflow_handle_for(SupervisorWorkflow.run, run_id).result()
+        ended: RunResult = await lone.client.get_workflow_handle_for(SupervisorWorkflow.run, lone.run_id).result()
     return ended
 
 
@@ -56,10 +55,8 @@ async def dead(workers: list[WorkerProcess]) -> WorkerProcess:
     [("freeze_once", FROZEN, "it thawed"), ("hold_once", -signal.SIGPROF, "it let go")],
 )
 async def test_a_frozen_worker_dies_and_another_finishes_the_run(
-    lone_client: Client,
-    lone_model: ScriptedModel,
+    lone: Lab,
     workers: WorkerProcesses,
-    run_id: str,
     tmp_path: Path,
     tool: str,
     code: int,
@@ -67,52 +64,51 @@ async def test_a_frozen_worker_dies_and_another_finishes_the_run(
 ) -> None:
     workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(TEAMS), "SUPERVISOR_CACHE_DIR": str(tmp_path / "cache")}
     both = list(await asyncio.gather(workers.start(), workers.start()))
-    await start(lone_client, lone_model, run_id, tool, tmp_path / "begun")
+    await start(lone, tool, tmp_path / "begun")
     frozen = await dead(both)
     assert frozen.process.returncode == code
     assert "most recent call first" in frozen.log.read_text()
-    work = f"run_tool of run {run_id}/t1/1"
+    work = f"run_tool of run {lone.run_id}/t1/1"
     if code == FROZEN:
         assert f"watchdog: under way: {work}" in frozen.log.read_text()
     following = await workers.start()
     assert f"(pid {frozen.process.pid}) ended in: {work}" in following.log.read_text()
     # Until it dies, a frozen process takes calls that were meant for others: at worst all attempts of this one.
-    finding = summary(await result(lone_client, run_id))
+    finding = summary(await result(lone))
     assert answer in finding or DEADLY_CALL in finding
 
 
 async def test_a_tool_that_ends_its_process_is_not_called_a_fourth_time_and_the_next_process_names_it(
-    lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str, tmp_path: Path
+    lone: Lab, workers: WorkerProcesses, tmp_path: Path
 ) -> None:
     workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(TEAMS), "SUPERVISOR_CACHE_DIR": str(tmp_path / "cache")}
     running = await workers.start()
-    await start(lone_client, lone_model, run_id, "die", tmp_path / "begun", calls=1)
+    await start(lone, "die", tmp_path / "begun", calls=1)
     for _ in range(limits.CALL_DEATHS):
         died = await dead([running])
         assert died.process.returncode == 9
         running = await workers.start()
-        assert f"(pid {died.process.pid}) ended in: run_tool of run {run_id}/t1/1" in running.log.read_text()
-    assert DEADLY_CALL in summary(await result(lone_client, run_id))
+        assert f"(pid {died.process.pid}) ended in: run_tool of run {lone.run_id}/t1/1" in running.log.read_text()
+    assert DEADLY_CALL in summary(await result(lone))
     assert running.process.poll() is None
     assert (tmp_path / "begun").read_text().count("begun") == limits.CALL_DEATHS
 
 
 async def test_a_model_call_whose_prompt_ends_its_process_is_not_made_a_fourth_time(
-    lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str, tmp_path: Path
+    lone: Lab, workers: WorkerProcesses, tmp_path: Path
 ) -> None:
     workers.environ["SUPERVISOR_CACHE_DIR"] = str(tmp_path / "cache")
     workers.program = Path(__file__).parent / "poisoned_worker.py"
-    lone_model.play(run_id, script(plan({"id": "t1"})))
+    lone.play(script(plan({"id": "t1"})))
     running = await workers.start()
-    request = RunRequest(goal="a cup of poison", team="lab", max_reviews=0)
-    await lone_client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
+    await lone.start(goal="a cup of poison")
     for _ in range(limits.CALL_DEATHS):
         assert (await dead([running])).process.returncode == 9
         running = await workers.start()
-        assert f"ended in: plan of run {run_id} (" in running.log.read_text()
+        assert f"ended in: plan of run {lone.run_id} (" in running.log.read_text()
     with pytest.raises(WorkflowFailureError) as failed:
-        await result(lone_client, run_id)
+        await result(lone)
     assert isinstance(failed.value.cause, ApplicationError)
     assert DEADLY in failed.value.cause.message
     assert running.process.poll() is None
-    assert lone_model.of(run_id) == []
+    assert lone.calls == []

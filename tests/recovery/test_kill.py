@@ -4,28 +4,29 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from temporalio.client import Client
 
+from activities.files.manifest import MANIFEST_TYPE, put_files
 from supervision.base import limits
-from supervision.contract.request import Attachment, RunRequest
+from supervision.contract.request import Attachment
 from supervision.contract.result import RunResult
 from tests.recovery.ledger import answered_at, repeated
-from tests.scripted_model import Reply, ScriptedModel, Step, answer, as_json, plan, script, text, tools, when
-from tests.serving import WorkerProcesses
+from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
+from tests.serving import WorkerProcesses, store_of
 from tests.waiting import until
+from tests.workflow.runs import Lab
 from workflows.supervisor import SupervisorWorkflow
 
 
-async def _finish(client: Client, model: ScriptedModel, workers: WorkerProcesses, run_id: str) -> RunResult:
+async def _finish(lone: Lab, workers: WorkerProcesses) -> RunResult:
     """Starts a new process, waits for the run, and checks both promises."""
     await workers.start()
     async with asyncio.timeout(60):
-        result: RunResult = await client.get_workflow_handle_for(SupervisorWorkflow.run, run_id).result()
+        result: RunResult = await lone.client.get_workflow_handle_for(SupervisorWorkflow.run, lone.run_id).result()
     # a long result leaves the workflows' ids out
-    ids = [run_id, *[f"{run_id}/{report.id}/1" for report in result.subtasks if report.counts is None]]
-    durable = await answered_at(client, run_id, ids, workers.artifacts)
-    assert repeated(model.of(run_id), durable) == []
-    assert len(durable) == len({call.step.call for call in model.of(run_id)})
+    ids = [lone.run_id, *[f"{lone.run_id}/{report.id}/1" for report in result.subtasks if report.counts is None]]
+    durable = await answered_at(lone.client, lone.run_id, ids, workers.artifacts)
+    assert repeated(lone.calls, durable) == []
+    assert len(durable) == len({call.step.call for call in lone.calls})
     return result
 
 
@@ -44,7 +45,7 @@ SHAPE = plan({"id": "t1", "role": "counter"}, {"id": "t2", "role": "finder"})
 
 @pytest.mark.parametrize("moment", ["plan.1.1", "t1/1/turn.2", "synthesis.1"])
 async def test_a_kill_during_a_model_call_repeats_only_that_call(
-    lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str, moment: str
+    lone: Lab, workers: WorkerProcesses, moment: str
 ) -> None:
     released = asyncio.Event()
     usual = script(SHAPE, {"t2": _turns()["t2"]}, answer(cites=["t1"]))  # type: ignore[dict-item]
@@ -53,107 +54,126 @@ async def test_a_kill_during_a_model_call_repeats_only_that_call(
         what = usual(step) if step.subtask_id != "t1" else _first_then_found(step)
         return when(released, what) if step.call.endswith(f"/{moment}") else what
 
-    lone_model.play(run_id, reply)
+    lone.play(reply)
     worker = await workers.start()
-    await _start(lone_client, run_id)
-    await until(lambda: moment in lone_model.steps(run_id), 30)
+    await lone.start()
+    await until(lone.sent(moment), 30)
     worker.kill()
     released.set()
-    result = await _finish(lone_client, lone_model, workers, run_id)
+    result = await _finish(lone, workers)
     assert result.status == "completed"
-    assert lone_model.steps(run_id).count(moment) == 2
+    assert lone.steps.count(moment) == 2
 
 
 async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills(
-    lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str
+    lone: Lab, workers: WorkerProcesses
 ) -> None:
     released = asyncio.Event()
-    lone_model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found it"))}))
+    lone.play(script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found it"))}))
     worker = await workers.start()
-    await _start(lone_client, run_id)
+    await lone.start()
     for kill in range(1, limits.CALL_DEATHS + 2):
-        await until(lambda kill=kill: lone_model.steps(run_id).count("t1/1/turn.1") == kill, 30)
+        await until(lambda kill=kill: lone.steps.count("t1/1/turn.1") == kill, 30)
         worker.kill()
         if kill <= limits.CALL_DEATHS:
             worker = await workers.start()
     released.set()
-    result = await _finish(lone_client, lone_model, workers, run_id)
+    result = await _finish(lone, workers)
     assert result.status == "completed"
-    assert lone_model.steps(run_id).count("t1/1/turn.1") == limits.CALL_DEATHS + 2
+    assert lone.steps.count("t1/1/turn.1") == limits.CALL_DEATHS + 2
 
 
 async def test_a_kill_during_a_tool_repeats_the_tool_and_no_model_call(
-    lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str, tmp_path: Path
+    lone: Lab, workers: WorkerProcesses, tmp_path: Path
 ) -> None:
     signal = tmp_path / "go"
-    lone_model.play(run_id, script(plan({"id": "t1", "role": "counter"}), _turns(signal)))  # type: ignore[arg-type]
+    lone.play(script(plan({"id": "t1", "role": "counter"}), _turns(signal)))  # type: ignore[arg-type]
     worker = await workers.start()
-    await _start(lone_client, run_id)
+    await lone.start()
     await until(signal.with_suffix(".started").exists, 30)
     worker.kill()
     signal.touch()
-    result = await _finish(lone_client, lone_model, workers, run_id)
+    result = await _finish(lone, workers)
     assert result.status == "completed"
-    assert lone_model.steps(run_id) == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "synthesis.1"]
+    assert lone.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "synthesis.1"]
     assert signal.with_suffix(".started").read_text().count("started") == 2
 
 
-async def test_kills_in_a_burst_of_answers_never_repeat_a_stored_one(
-    lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str
-) -> None:
+async def test_kills_in_a_burst_of_answers_never_repeat_a_stored_one(lone: Lab, workers: WorkerProcesses) -> None:
     burst = asyncio.Event()
     ids = [f"t{i}" for i in range(12)]
     turns = {subtask_id: lambda step: when(burst, text("done")) for subtask_id in ids}
-    lone_model.play(run_id, script(plan(*[{"id": subtask_id} for subtask_id in ids]), turns))
+    lone.play(script(plan(*[{"id": subtask_id} for subtask_id in ids]), turns))
     worker = await workers.start()
-    await _start(lone_client, run_id, max_parallel=12)
-    await until(lambda: len(lone_model.of(run_id)) == 13, 30)
+    await lone.start(max_parallel=12)
+    await until(lambda: len(lone.calls) == 13, 30)
     burst.set()
-    await until(lambda: sum(call.answered_at is not None for call in lone_model.of(run_id)) >= 7, 30)
+    await until(lambda: sum(call.answered_at is not None for call in lone.calls) >= 7, 30)
     worker.kill()
-    result = await _finish(lone_client, lone_model, workers, run_id)
+    result = await _finish(lone, workers)
     assert result.status == "completed"
 
 
-async def test_kills_amid_many_items_repeat_no_stored_answer(
-    lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str
-) -> None:
+async def test_kills_amid_many_items_repeat_no_stored_answer(lone: Lab, workers: WorkerProcesses) -> None:
     trees = Attachment(name="trees", text="\n".join(f"tree {number}" for number in range(1, ITEMS + 1)))
     each = {"id": "t1", "description": "Weigh the pears of tree 1", "role": "finder", "for_each": "lines:trees"}
-    lone_model.play(run_id, script(as_json({"direct_answer": None, "subtasks": [{**each, "depends_on": []}]})))
+    lone.play(script(as_json({"direct_answer": None, "subtasks": [{**each, "depends_on": []}]})))
     worker = await workers.start()
-    await _start(lone_client, run_id, attachments=[trees], max_parallel=12)
+    await lone.start(attachments=[trees], max_parallel=12)
     for share in (0.2, 0.5, 0.8):
-        await until(lambda share=share: len(lone_model.of(run_id)) >= share * ITEMS, 60)
+        await until(lambda share=share: len(lone.calls) >= share * ITEMS, 60)
         worker.kill()
         worker = await workers.start()
-    result = await _finish(lone_client, lone_model, workers, run_id)
+    result = await _finish(lone, workers)
     template = result.subtasks[0].counts
     assert result.status == "completed"
     assert template is not None
     assert (template.completed, template.total) == (ITEMS, ITEMS)
 
 
-async def test_sigterm_lets_calls_in_flight_finish(
-    lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str
-) -> None:
+async def test_sigterm_lets_calls_in_flight_finish(lone: Lab, workers: WorkerProcesses) -> None:
     released = asyncio.Event()
-    lone_model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("done"))}))
+    lone.play(script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("done"))}))
     worker = await workers.start()
-    await _start(lone_client, run_id)
-    await until(lambda: "t1/1/turn.1" in lone_model.steps(run_id), 30)
+    await lone.start()
+    await until(lone.sent("t1/1/turn.1"), 30)
     worker.process.terminate()
     await until(lambda: "stopping" in worker.log.read_text())
     released.set()
     assert await asyncio.to_thread(worker.process.wait, 30) == 0
-    await _finish(lone_client, lone_model, workers, run_id)
-    assert lone_model.steps(run_id) == ["plan.1.1", "t1/1/turn.1", "synthesis.1"]
+    await _finish(lone, workers)
+    assert lone.steps == ["plan.1.1", "t1/1/turn.1", "synthesis.1"]
+
+
+async def test_a_kill_in_the_conversion_of_a_file_repeats_no_call(
+    lone: Lab, workers: WorkerProcesses, tmp_path: Path
+) -> None:
+    """The Worker that prepared the run is gone; the next ones have another cache folder, and the first is killed."""
+    orders, elsewhere = tmp_path / "orders.csv", tmp_path / "elsewhere"
+    orders.write_text("Number,Ordered\n" + "".join(f"{n},{1 + n % 28}.03.2025 12:30\n" for n in range(300_000)))
+    ref = await put_files(await store_of(lone.client, workers.artifacts), [("orders.csv", orders)])
+    released = asyncio.Event()
+
+    def turns(step: Step) -> Reply:
+        if step.number == 1:
+            return when(released, tools(("query_data", {"sql": "SELECT count(*) AS n FROM orders"})))
+        return text("found it" if "| 300000 |" in step.prompt else step.prompt)
+
+    lone.play(script(plan({"id": "t1", "role": "analyst"}), {"t1": turns}))
+    first = await workers.start()
+    files = Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
+    await lone.start(team="files", attachments=[files])
+    await until(lambda: "t1/1/turn.1" in lone.steps, 60)
+    first.kill()
+    released.set()
+    workers.environ["SUPERVISOR_CACHE_DIR"] = str(elsewhere)
+    second = await workers.start()
+    await until(lambda: bool(list(elsewhere.glob("files-*/*/texts.duckdb"))), 60)
+    second.kill()
+    result = await _finish(lone, workers)
+    assert [subtask.finding and subtask.finding.summary for subtask in result.subtasks] == ["found it"]
+    assert len(list(elsewhere.glob("files-*/*/report.json"))) == 1
 
 
 def _first_then_found(step: Step) -> Reply:
     return tools(("lookup", {"query": "x"})) if step.number == 1 else text("found it")
-
-
-async def _start(client: Client, run_id: str, **fields: object) -> None:
-    request = RunRequest(goal="survive", team="lab", max_reviews=0, **fields)
-    await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")

@@ -8,14 +8,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from temporalio.client import Client
 
 from activities.model import gate
 from supervision.base import limits
-from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, status
+from tests.scripted_model import Reply, Step, answer, plan, script, status
 from tests.serving import settings_for
 from tests.waiting import until
-from tests.workflow import runs
+from tests.workflow.runs import Lab
 from worker_main import serving
 
 RUNS = 24
@@ -52,10 +51,8 @@ class FailedProbes:
 
 
 @pytest.mark.timeout(200)
-async def test_a_storm_costs_few_requests_and_no_run(
-    lone_client: Client, lone_model: ScriptedModel, run_id: str, tmp_path: Path, failed_probes: FailedProbes
-) -> None:
-    ids = [f"{run_id}-{number}" for number in range(RUNS)]
+async def test_a_storm_costs_few_requests_and_no_run(lone: Lab, tmp_path: Path, failed_probes: FailedProbes) -> None:
+    ids = [f"{lone.run_id}-{number}" for number in range(RUNS)]
     raging = False
     refused: Counter[str] = Counter()
     served: list[str] = []
@@ -68,16 +65,12 @@ async def test_a_storm_costs_few_requests_and_no_run(
         return USUAL(step)
 
     for run_id in ids:
-        lone_model.play(run_id, reply)
-    async with serving(lone_client, settings_for(lone_model.url, tmp_path / "artifacts")):
-        handles = await asyncio.gather(
-            *(runs.start(lone_client, run_id, "lab", max_reviews=3) for run_id in ids[:UNDER_WAY])
-        )
+        lone.model.play(run_id, reply)
+    async with serving(lone.client, settings_for(lone.model.url, tmp_path / "artifacts")):
+        handles = await asyncio.gather(*(lone.named(run_id).start(max_reviews=3) for run_id in ids[:UNDER_WAY]))
         await until(lambda: any("/turn." in call for call in served), 60)
         raging = True
-        handles += await asyncio.gather(
-            *(runs.start(lone_client, run_id, "lab", max_reviews=3) for run_id in ids[UNDER_WAY:])
-        )
+        handles += await asyncio.gather(*(lone.named(run_id).start(max_reviews=3) for run_id in ids[UNDER_WAY:]))
         await until(failed_probes.enough, 90)
         raging = False
         results = await asyncio.gather(*(handle.result() for handle in handles))

@@ -34,7 +34,7 @@ from tests.scripted_model import (
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Handle, is_in, sent, waits_for_provider
+from tests.workflow.runs import Handle, is_in, waits_for_provider
 from tests.workflow.scripts import GIVES_UP, Turns, in_order, item, plans, reviewed, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import (
     PLANS,
@@ -229,7 +229,7 @@ def _interrupted() -> dict[str, Scenario]:
     held = asyncio.Event()
 
     async def extended(client: Client, handle: Handle, model: ScriptedModel) -> None:
-        await until(sent(model, handle.id, "t2/1/turn.1"))
+        await until(lambda: "t2/1/turn.1" in model.steps(handle.id))
         await _extend(handle)
         held.set()
 
@@ -258,7 +258,7 @@ def _nested() -> dict[str, Scenario]:
     held = asyncio.Event()
 
     async def extended(client: Client, handle: Handle, model: ScriptedModel) -> None:
-        await until(sent(model, handle.id, "t1/1/f1/1/l1/1/turn.1"))
+        await until(lambda: "t1/1/f1/1/l1/1/turn.1" in model.steps(handle.id))
         await _extend(handle)
         held.set()
 

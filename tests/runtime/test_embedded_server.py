@@ -21,16 +21,6 @@ def private(cache: Path, db: Path | None = None, headless: bool = True) -> Embed
     return EmbeddedServer(cache=cache, shared=False, db=db, headless=headless)
 
 
-async def test_private_servers_run_side_by_side_and_leave_nothing(cache: Path) -> None:
-    async with private(cache) as one, private(cache) as other:
-        assert one.address != other.address
-        assert await running(cache) is None
-    assert not psutil.pid_exists(one.pid)
-    assert not psutil.pid_exists(other.pid)
-    assert not Path(one.log).exists()
-    assert list(cache.iterdir()) == []
-
-
 async def test_it_listens_on_loopback_only_and_shows_the_web_ui(cache: Path) -> None:
     async with private(cache, headless=False) as info:
         listening = [

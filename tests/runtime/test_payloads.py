@@ -42,11 +42,10 @@ def test_a_failure_of_an_anticipated_kind_is_its_words_alone(kind: ErrorKind) ->
     "error",
     [
         ValueError("odd"),
-        ApplicationError("odd"),
         ApplicationError("odd", type="NoKindOfOurs"),
         ApplicationError("odd", type=ErrorKind.UNEXPECTED),
     ],
-    ids=["plain", "no type", "another type", "unexpected"],
+    ids=["plain", "another type", "unexpected"],
 )
 def test_an_unexpected_one_keeps_where_it_comes_from(error: Exception) -> None:
     failure = sent(raised(error))

@@ -118,15 +118,6 @@ def test_the_key_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
         load_settings()
 
 
-def test_a_demo_that_cannot_use_its_cache_folder_says_so_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache").chmod(0o777)
-    done = subprocess.run([sys.executable, "-m", "console.demo"], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode != 0
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert "SUPERVISOR_CACHE_DIR" in done.stderr
-
-
 def test_the_operators_ceilings_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     safe = load_settings().ceilings
     assert safe == Ceilings(tokens=50_000_000, usd=100.0, inline_teams="same-team")

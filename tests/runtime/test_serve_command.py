@@ -91,10 +91,3 @@ async def test_a_server_that_dies_is_reported_with_exit_code_1(cache: Path) -> N
     output, _ = await process.communicate()
     assert process.returncode == 1
     assert "ended by itself with exit code -9" in output.decode()
-
-
-async def test_without_a_program_it_exits_1_with_one_sentence(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SUPERVISOR_TEMPORAL", "/nonexistent")
-    code, output = await finished()
-    assert code == 1
-    assert output == "SUPERVISOR_TEMPORAL names /nonexistent, which is not a temporal program that runs here\n"

@@ -52,13 +52,6 @@ def notes() -> list[str]:
     return []
 
 
-def test_a_named_program_wins_over_the_path(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script(path / "temporal", TEMPORAL)
-    named = script(tmp_path / "mine" / "temporal", TEMPORAL)
-    monkeypatch.setenv("SUPERVISOR_TEMPORAL", str(named))
-    assert find_temporal() == named
-
-
 def test_a_named_program_that_does_not_run_is_an_error_naming_the_variable(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""The watchdog, in processes of its own: what ends them, how, and what does not."""
+"""The watchdog, in processes of its own, and the file by which a Worker shows that it lives."""
 
 import os
 import signal
@@ -6,11 +6,14 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from runtime.health import is_alive, main, shown_alive
 from runtime.watchdog import FROZEN
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -120,13 +123,6 @@ def test_a_process_that_was_paused_as_a_whole_goes_on(start: Start) -> None:
     assert program.end()[:2] == (0, "left\n")
 
 
-@pytest.mark.parametrize("frozen", ["freeze_in_python()", "freeze_in_native_code()"])
-def test_sigterm_ends_a_frozen_process(start: Start, frozen: str) -> None:
-    program = start(frozen)
-    program.process.terminate()
-    assert program.end()[0] in (FROZEN, -signal.SIGPROF)
-
-
 def test_a_second_sigterm_ends_a_frozen_process_at_once(start: Start) -> None:
     body = "limits.LOOP_SILENCE = timedelta(hours=1); limits.GRACEFUL_SHUTDOWN = timedelta(hours=1); freeze_in_python()"
     program = start(body)
@@ -160,3 +156,15 @@ print(subprocess.run([sys.executable, "-c", read], env={}, capture_output=True, 
     dumpable, child = done.stdout.splitlines()[:2]
     assert dumpable == "0 (0, 0)"
     assert child == "refused" or os.geteuid() == 0  # root may read everything
+
+
+async def test_a_file_is_renewed_while_the_loop_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runtime.health._HEALTH_BEAT", timedelta(milliseconds=10))
+    file = tmp_path / "alive"
+    async with shown_alive(file):
+        assert is_alive(file)
+        os.utime(file, (0, 0))
+        await until(lambda: is_alive(file))
+        assert main([str(file)]) == 0
+    assert not file.exists()
+    assert main([str(file)]) == 1

@@ -21,8 +21,12 @@ def written() -> io.StringIO:
 
 @pytest.fixture
 def log(written: io.StringIO) -> logging.Logger:
+    return shortening("temporalio.activity", written)
+
+
+def shortening(name: str, written: io.StringIO) -> logging.Logger:
     """A logger whose handler shortens."""
-    made = logging.Logger("temporalio.activity")
+    made = logging.Logger(name)
     handler = logging.StreamHandler(written)
     handler.addFilter(ShortLines())
     made.addHandler(handler)
@@ -72,10 +76,7 @@ def test_no_id_or_message_of_a_stranger_writes_a_line_or_an_escape_sequence(writ
 
 
 def test_what_the_core_says_of_cancelled_activities_is_left_out(written: io.StringIO) -> None:
-    core = logging.Logger("temporalio.core-temporalio_sdk_core::worker::activities")
-    handler = logging.StreamHandler(written)
-    handler.addFilter(ShortLines())
-    core.addHandler(handler)
+    core = shortening("temporalio.core-temporalio_sdk_core::worker::activities", written)
     core.warning("Activity not found on completion. TaskToken(CiQw...)")
     for call in ("poll_workflow_task_queue", "poll_activity_task_queue"):  # one outage
         core.warning(f"gRPC call {call} retried 6 times error=Status {{ code: Unavailable }}")
@@ -85,10 +86,7 @@ def test_what_the_core_says_of_cancelled_activities_is_left_out(written: io.Stri
 
 
 def test_a_collector_that_takes_no_traces_is_told_once(written: io.StringIO) -> None:
-    exporter = logging.Logger("opentelemetry.exporter.otlp.proto.http.trace_exporter")
-    handler = logging.StreamHandler(written)
-    handler.addFilter(ShortLines())
-    exporter.addHandler(handler)
+    exporter = shortening("opentelemetry.exporter.otlp.proto.http.trace_exporter", written)
     for _ in range(3):
         exporter.warning("Transient error %s, retrying in 0.9 s", "connection refused")
         exporter.error("Failed to export spans batch due to timeout, max retries or shutdown.")

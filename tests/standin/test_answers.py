@@ -104,12 +104,6 @@ def test_other_schemas_are_filled_with_defaults_and_from_the_findings(schema: di
     assert ask(FINDINGS, schema) == expected
 
 
-@pytest.mark.parametrize(("name", "expected"), [("growth_tons", 24.0), ("crop_percent", 120.0)])
-def test_a_percentage_is_filled_in_only_where_one_is_asked_for(name: str, expected: float) -> None:
-    findings = FINDINGS.replace("to 44 (2020).", "to 44 (2020), a change of 24 tons (120 %).")
-    assert ask(findings, item(**{name: {"type": "number"}})) == {name: expected}
-
-
 def test_of_lines_that_fit_alike_the_largest_figure_is_taken() -> None:
     hill = "Hill: pear crop went from 20 (1980) to 44 (2020)."
     findings = FINDINGS.replace(hill, f"Mill: pear crop went from 9 (1980) to 7 (2020).\n{hill}")

@@ -95,18 +95,6 @@ async def test_the_output_is_cut_at_max_tokens(served: Served) -> None:
     assert reply.usage.output_tokens == 5
 
 
-async def test_a_growing_conversation_is_read_from_the_cache(served: Served) -> None:
-    cached: Any = {"cache_control": {"type": "ephemeral"}}
-    messages: Any = [{"role": "user", "content": "word " * 1000}]
-    first = await served.ask(messages=messages, **cached)
-    messages += [{"role": "assistant", "content": text_of(first)}, {"role": "user", "content": "And now?"}]
-    second = await served.ask(messages=messages, **cached)
-    assert first.usage.cache_read_input_tokens == 0
-    assert (first.usage.cache_creation_input_tokens or 0) > 1000
-    assert second.usage.cache_read_input_tokens == first.usage.cache_creation_input_tokens
-    assert 0 < (second.usage.cache_creation_input_tokens or 0) < 200
-
-
 @pytest.mark.parametrize(
     ("body", "says"),
     [

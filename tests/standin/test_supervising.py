@@ -1,6 +1,5 @@
 """The supervisor's own activities with the stand-in behind them: every call gets a sensible answer."""
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Literal
@@ -11,18 +10,15 @@ from activities.contracts.packed import DependencyRef
 from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNote
 from activities.questions.judgement import (
     JUDGE,
-    REFINE,
     REVIEW,
     JudgeInput,
     JudgeReply,
-    RefineInput,
     ReviewInput,
 )
 from activities.questions.planning import PLAN
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
 from standin.extract.answers import FOOTER
 from supervision.contract.plan import Subtask
-from supervision.contract.result import Problem
 from supervision.contract.team import Role, Team
 from tests.activity.supervising import MODEL, Desk
 from tests.scripted_model import ScriptedModel
@@ -76,12 +72,6 @@ async def test_a_goal_is_planned_for_the_teams_roles(desk: Desk, strategy: str) 
     assert reply.strategy == "plan"
 
 
-async def test_a_sum_is_answered_at_once(desk: Desk) -> None:
-    reply = await plan(desk, "What is 2 + 3?")
-    assert reply.plan is not None
-    assert (reply.plan.direct_answer or "").startswith("2 + 3 = 5")
-
-
 async def test_a_goal_is_routed_to_the_role_whose_description_fits_best(desk: Desk) -> None:
     reply = await plan(desk, strategy="route")
     assert shape(reply) == [("t1", "counter", [])]
@@ -118,23 +108,6 @@ async def test_failed_work_is_tried_once_more_in_a_revision(desk: Desk) -> None:
     notes.append(WorkNote(subtask_id="t3", role="counter", state="failed", note="TurnLimit"))
     last = await plan(desk, plan_ref=reply.plan_ref, done=notes, revision=3)
     assert (last.finished, last.problems) == (True, [])
-
-
-async def test_a_failed_subtask_is_refined(desk: Desk) -> None:
-    request = RefineInput(
-        run=await desk.run_ref(),
-        goal_ref=await desk.put("goal", GOAL),
-        plan_ref=await desk.plan(T1),
-        team_ref=await desk.team(ORCHARD),
-        subtask_id="t1",
-        role="counter",
-        model=MODEL,
-        attempt=2,
-        error=Problem(type="Timeout", message="too slow"),
-    )
-    reply = await desk.ask(REFINE, request)
-    assert reply.preview.startswith("An earlier attempt failed: Timeout: too slow.")
-    assert reply.preview.endswith("Question: How many pears?")
 
 
 async def test_only_empty_findings_fall_short(desk: Desk) -> None:
@@ -207,32 +180,3 @@ async def test_a_draft_is_taken_up_by_the_answer_with_its_citations(desk: Desk) 
     assert "It rained in the valley." in (answer.answer or "")
     assert {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids} == {"t1", "t2"}
     assert (answer.answer or "").count(FOOTER) == 1
-
-
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        (
-            {
-                "type": "object",
-                "properties": {
-                    "pears": {"type": "integer"},
-                    "farm": {"enum": ["Mill", "Hill"]},
-                    "summary": {"type": "string"},
-                    "claims": {"type": "array", "items": {"type": "string"}},
-                },
-            },
-            {
-                "pears": 44,
-                "farm": "Hill",
-                "summary": "Hill: pears went from 20 (1980) to 44 (2020).",
-                "claims": [],
-            },
-        ),
-        ({"type": "object", "additionalProperties": {"type": "integer"}}, {}),
-    ],
-)
-async def test_a_structured_answer_is_filled_from_the_findings(desk: Desk, schema: Any, value: Any) -> None:
-    ref = await desk.put("answer-schema", json.dumps(schema))
-    reply = await synthesized(desk, await desk.findings(t1=CROP), answer_schema_ref=ref)
-    assert (reply.problems, reply.answer_json) == ([], value)

@@ -1,20 +1,30 @@
-"""What several candidates of an attempt hand in when the run stops."""
+"""Rules of the workflows that need no server: candidates, nested results, timers."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from temporalio import workflow
 
+from supervision.base import limits
 from supervision.base.errors import ErrorKind
+from supervision.base.text import size
 from supervision.contract.finding import Finding
-from supervision.contract.result import Problem
+from supervision.contract.progress import Phase
+from supervision.contract.request import RunRequest
+from supervision.contract.result import Gap, Problem
 from supervision.contract.team import RoleCard
+from supervision.results.answer import Answer
+from supervision.run.run_state import RunState
 from supervision.run.serving_models import ServingModels
 from supervision.run.slots import Slot
-from tests.unit.shapes import Clock
-from workflows.children.child_contracts import WorkerAgentResult
+from tests.unit.shapes import START, Clock
+from workflows.children.child_contracts import NestedResult, WorkerAgentResult
+from workflows.children.nested_result import NESTED_GAPS, as_agent_result, nested_result
 from workflows.run_context import RunContext
+from workflows.subtasks import dispatch
 from workflows.subtasks.assignment import Assignment
 from workflows.subtasks.attempt import _Attempt
 
@@ -75,3 +85,78 @@ async def test_else_what_one_had_is_kept(
     outcome, assignment = await handed_in(monkeypatch, outcomes)
     assert (outcome.problem, outcome.stopped) == (None, True)
     assert assignment.so_far == HALF
+
+
+ANSWER = Answer("The pears weigh 3 kg.", "run/outputs/answer")
+FINDINGS = Answer("t1 found 3 kg.", "run/outputs/answer", is_findings=True)
+
+
+def handed_up(phase: Phase, answer: Answer) -> NestedResult:
+    state = RunState(RunRequest(goal="g"), Clock(), START)
+    state.phase, state.answer, state.finished_at = phase, answer, START + timedelta(seconds=1)
+    state.warn("w" * 1_000)
+    return nested_result(state, state.result())
+
+
+def test_an_answer_is_a_finding_with_the_warnings_as_its_limitations() -> None:
+    finding = as_agent_result(handed_up("done", ANSWER)).finding
+    assert finding is not None
+    assert (finding.summary, finding.text_ref, finding.outcome) == (ANSWER.text, ANSWER.ref, "done")
+    assert finding.text_bytes == size(ANSWER.text)
+    (limitation,) = finding.limitations
+    assert size(limitation) <= limits.SENTENCE_BYTES
+
+
+@pytest.mark.parametrize("phase", ["done", "cancelled"])
+def test_findings_in_place_of_an_answer_are_a_part_of_one(phase: Phase) -> None:
+    result = as_agent_result(handed_up(phase, FINDINGS))
+    assert result.finding is not None
+    assert (result.finding.outcome, result.stopped) == ("partial", phase == "cancelled")
+
+
+@pytest.mark.parametrize(("phase", "answer"), [("failed", ANSWER), ("failed", FINDINGS), ("done", Answer("no store"))])
+def test_the_words_for_a_failure_and_an_answer_that_was_not_stored_are_no_finding(phase: Phase, answer: Answer) -> None:
+    assert as_agent_result(handed_up(phase, answer)).finding is None
+
+
+def test_gaps_beyond_what_a_message_holds_are_counted() -> None:
+    result = handed_up("done", ANSWER)
+    result.gaps = [Gap(subtask_id=f"f{number}", reason="x" * 999) for number in range(NESTED_GAPS + 3)]
+    gaps = as_agent_result(result).gaps
+    assert len(gaps) == NESTED_GAPS + 1
+    assert gaps[-1].reason == "3 more, in the result of the nested run"
+    assert size(gaps[0].reason) <= 300
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The lengths of the timers, each over at once, under a clock that stands still."""
+    lengths: list[float] = []
+
+    async def sleep(seconds: float, summary: str) -> None:
+        lengths.append(seconds)
+
+    monkeypatch.setattr(workflow, "now", lambda: NOW)
+    monkeypatch.setattr(workflow, "sleep", sleep)
+    return lengths
+
+
+async def test_a_timer_that_is_over_before_its_time_is_set_again(sleeps: list[float]) -> None:
+    timers, when = dispatch.Timers(), NOW + timedelta(seconds=30)
+    first = timers.at("breaker probe", when)
+    assert timers.at("breaker probe", when) is first
+    await first
+    second = timers.at("breaker probe", when)
+    assert not second.done()
+    await second
+    assert sleeps == [30, 30]
+
+
+async def test_a_time_that_has_come_is_no_wait_without_an_end(sleeps: list[float]) -> None:
+    timers = dispatch.Timers()
+    for _ in range(2):
+        await asyncio.wait([timers.at("breaker probe", NOW)])
+    assert sleeps == [1, 1]

@@ -22,16 +22,16 @@ def short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(milliseconds=50))
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a failed attempt be followed by the next one at once."""
-    monkeypatch.setattr(limits, "ATTEMPT_PAUSE", _NO_PAUSE)
-
-
 @pytest.fixture
 def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a run that can do nothing until its deadline have one of two seconds."""
     monkeypatch.setattr(limits, "MIN_DEADLINE", timedelta(seconds=2))
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a failed attempt be followed by the next one at once."""
+    monkeypatch.setattr(limits, "ATTEMPT_PAUSE", _NO_PAUSE)
 
 
 @pytest.fixture

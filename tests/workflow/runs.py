@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,7 +19,7 @@ from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status
 from supervision.contract.updates import ExtendLimits
-from tests.scripted_model import Call, ScriptedModel
+from tests.scripted_model import Call, Script, ScriptedModel
 from tests.waiting import until
 from workflows.supervisor import SupervisorWorkflow
 
@@ -160,25 +161,77 @@ async def is_answered(client: Client, workflow_id: str) -> bool:
     return not described.raw_description.pending_activities
 
 
-# --- the model's record ---------------------------------------------------------------------------------
+# --- a test's own run ------------------------------------------------------------------------------------
 
 
-def call(model: ScriptedModel, run_id: str, step: str) -> Call:
-    """Returns the last call of that step of a run."""
-    return next(call for call in reversed(model.of(run_id)) if call.step.call == f"{run_id}/{step}")
+@dataclass(frozen=True)
+class Lab:
+    """One run, of the team `lab` unless a file or a test says otherwise, and the model that plays its calls."""
 
+    client: Client
+    model: ScriptedModel
+    run_id: str
+    usual: dict[str, Any] = field(default_factory=dict)
 
-def prompt(model: ScriptedModel, run_id: str, step: str) -> str:
-    """Returns the last message of one call of a run."""
-    return call(model, run_id, step).step.prompt
+    def named(self, run_id: str) -> "Lab":
+        """Returns the same for another run."""
+        return replace(self, run_id=run_id)
 
+    def on(self, client: Client) -> "Lab":
+        """Returns the same on another server."""
+        return replace(self, client=client)
 
-def system(model: ScriptedModel, run_id: str, step: str) -> str:
-    """Returns the system prompt of one call of a run."""
-    prompts = call(model, run_id, step).step.body["system"]
-    return prompts if isinstance(prompts, str) else "\n".join(block["text"] for block in prompts)
+    def play(self, played: Script) -> None:
+        """Has the model answer the run's calls by that script."""
+        self.model.play(self.run_id, played)
 
+    async def start(self, **fields: Any) -> Handle:
+        """Starts the run."""
+        return await start(self.client, self.run_id, **{"team": "lab", **self.usual, **fields})
 
-def sent(model: ScriptedModel, run_id: str, *steps: str) -> Callable[[], bool]:
-    """Returns a condition for `until`: the model was sent all of those steps of a run."""
-    return lambda: set(steps) <= set(model.steps(run_id))
+    async def run(self, **fields: Any) -> RunResult:
+        """Starts the run, and returns its result."""
+        return await (await self.start(**fields)).result()
+
+    async def failure(self, **fields: Any) -> ApplicationError:
+        """Starts the run, and returns the error that it fails with."""
+        return await failure(await self.start(**fields))
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls that the model got, in order."""
+        return self.model.of(self.run_id)
+
+    @property
+    def steps(self) -> list[str]:
+        """The names of those calls, below the run."""
+        return self.model.steps(self.run_id)
+
+    def sent(self, *steps: str) -> Callable[[], bool]:
+        """Returns a condition for `until`: the model was sent all of those steps."""
+        return lambda: set(steps) <= set(self.steps)
+
+    def call(self, step: str) -> Call:
+        """Returns the last call of that step."""
+        return next(call for call in reversed(self.calls) if call.step.call == f"{self.run_id}/{step}")
+
+    def prompt(self, step: str) -> str:
+        """Returns the last message of that step's call."""
+        return self.call(step).step.prompt
+
+    def system(self, step: str) -> str:
+        """Returns the system prompt of that step's call."""
+        prompts = self.call(step).step.body["system"]
+        return prompts if isinstance(prompts, str) else "\n".join(block["text"] for block in prompts)
+
+    async def scheduled(self, kind: str) -> list[HistoryEvent]:
+        """As the function, of the run itself."""
+        return await scheduled(self.client, self.run_id, kind)
+
+    async def labels(self, kind: str) -> list[str]:
+        """As the function, of the run itself."""
+        return await labels(self.client, self.run_id, kind)
+
+    async def started_children(self) -> list[str]:
+        """As the function, of the run itself."""
+        return await started_children(self.client, self.run_id)

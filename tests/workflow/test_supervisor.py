@@ -1,42 +1,21 @@
 """Runs on the real server, with the real sandbox, the real model client and a scripted model."""
 
 import asyncio
-import functools
 import re
 from typing import Any
 
-import pytest
-from temporalio.client import Client
-
-from tests.scripted_model import (
-    ScriptedModel,
-    Step,
-    answer,
-    plan,
-    script,
-    status,
-    text,
-    tools,
-    when,
-)
+from tests.scripted_model import Step, answer, plan, script, status, text, tools, when
 from tests.waiting import until
-from tests.workflow import runs
-from tests.workflow.runs import failure, search_attribute
+from tests.workflow.runs import Lab, search_attribute
 from workflows.supervisor import SupervisorWorkflow
 
-start = functools.partial(runs.start, team="lab")
 
-pytestmark = pytest.mark.usefixtures("worker")
-
-
-async def test_a_goal_becomes_a_plan_findings_and_an_answer(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_a_goal_becomes_a_plan_findings_and_an_answer(lab: Lab) -> None:
     def turns(step: Step) -> Any:
         return tools(("lookup", {"query": "swans"})) if step.number == 1 else text("swans are white\n\nConfidence: 0.7")
 
-    model.play(
-        run_id, script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t1": turns}, answer("white", ["t1"]))
-    )
-    handle = await start(client, run_id, metadata={"owner": "pear\n desk", "cost_centre": "7"})
+    lab.play(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t1": turns}, answer("white", ["t1"])))
+    handle = await lab.start(metadata={"owner": "pear\n desk", "cost_centre": "7"})
     result = await handle.result()
     assert result.status == "completed"
     assert await search_attribute(handle, "SupervisorStatus") == "completed"
@@ -48,15 +27,19 @@ async def test_a_goal_becomes_a_plan_findings_and_an_answer(client: Client, mode
     assert (first.summary, first.confidence, first.sources) == ("swans are white", 0.7, ["catalogue"])
     assert [c.subtask_ids for c in result.citations] == [["t1"]]
     assert result.usage.model_calls == 5
-    systems = [str(call.step.body["system"]) for call in model.of(run_id)]
+    systems = [str(call.step.body["system"]) for call in lab.calls]
     assert all(re.search(r"Today is \d{4}-\d\d-\d\d\.", system) for system in systems)
     assert result.usage.tool_calls == 1
-    assert model.steps(run_id) == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "t2/1/turn.1", "synthesis.1"]
+    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "t2/1/turn.1", "synthesis.1"]
+    shown = await handle.query(SupervisorWorkflow.status)
+    assert (shown.phase, shown.counts.completed, shown.review) == ("done", 2, "off")
+    assert [subtask.id for subtask in (await handle.query(SupervisorWorkflow.plan)).subtasks] == ["t1", "t2"]
+    events = (await handle.query(SupervisorWorkflow.trace)).events
+    assert [e.type for e in events if e.subtask_id == "t1"] == ["subtask_started", "subtask_completed"]
+    assert (await handle.query(SupervisorWorkflow.trace, events[-1].seq)).events == []
 
 
-async def test_a_tool_that_always_failed_is_a_warning_of_the_run(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_tool_that_always_failed_is_a_warning_of_the_run(lab: Lab) -> None:
     def turns(step: Step) -> Any:
         call = {"query": "swans"} if step.number == 2 else {"size": "many"}  # one of two succeeds
         return tools(("lookup", call)) if step.number < 3 else text("done")
@@ -65,16 +48,14 @@ async def test_a_tool_that_always_failed_is_a_warning_of_the_run(
         return tools(("note", {})) if step.number < 3 else text("done")
 
     shape = plan({"id": "t1"}, {"id": "t2", "role": "scribe"})
-    model.play(run_id, script(shape, {"t1": turns, "t2": other}))
-    result = await (await start(client, run_id)).result()
+    lab.play(script(shape, {"t1": turns, "t2": other}))
+    result = await lab.run()
     assert result.status == "completed"
     (warning,) = [warning for warning in result.warnings if warning.startswith("tool ")]
     assert warning.startswith("tool note failed 2 of 2 calls: Wrong arguments: text: Field required")
 
 
-async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(lab: Lab) -> None:
     hold = asyncio.Event()
     shape = plan(
         {"id": "t1"},
@@ -83,9 +64,9 @@ async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(
         {"id": "t4", "after": ["t2"]},
         {"id": "t5", "after": ["t3", "t4"]},
     )
-    model.play(run_id, script(shape, {"t2": lambda step: when(hold, text("late"))}))
-    handle = await start(client, run_id)
-    await until(lambda: "t3/1/turn.1" in model.steps(run_id))
+    lab.play(script(shape, {"t2": lambda step: when(hold, text("late"))}))
+    handle = await lab.start()
+    await until(lab.sent("t3/1/turn.1"))
     states = {s.id: s.state for s in (await handle.query(SupervisorWorkflow.status)).subtasks}
     assert states["t1"] == "completed"
     assert states["t2"] == "running"
@@ -94,58 +75,24 @@ async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(
     assert (await handle.result()).status == "completed"
 
 
-@pytest.mark.usefixtures("short_rest")
-async def test_a_failed_subtask_is_tried_three_times_and_named_as_a_gap(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    def endless(step: Step) -> Any:
-        return tools(("lookup", {"query": f"again {step.number}"}))
-
-    shape = plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]}, {"id": "t4", "after": ["t1", "t2"]})
-    model.play(run_id, script(shape, {"t1": endless}, answer("half", ["t1", "t2"])))
-    result = await (await start(client, run_id, max_turns=2)).result()
-    states = {s.id: (s.state, s.attempts) for s in result.subtasks}
-    assert states == {"t1": ("failed", 3), "t2": ("completed", 1), "t3": ("skipped", 0), "t4": ("completed", 1)}
-    assert result.status == "partial"
-    assert [gap.subtask_id for gap in result.gaps] == ["t1", "t3"]
-    assert "`t1`" in result.answer
-    assert [c.subtask_ids for c in result.citations] == [["t2"]]
-    assert "missing" in next(c.step.prompt for c in model.of(run_id) if c.step.subtask_id == "t4")
-
-
-async def test_a_plan_without_subtasks_is_sent_back_twice_then_the_run_fails(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, script(plan()))
-    error = await failure(await start(client, run_id))
+async def test_a_plan_without_subtasks_is_sent_back_twice_then_the_run_fails(lab: Lab) -> None:
+    lab.play(script(plan()))
+    error = await lab.failure()
     assert (error.type, "no subtasks" in error.message) == ("NoSubtasks", True)
-    assert model.steps(run_id) == ["plan.1.1", "plan.1.2", "plan.1.3"]
-    assert "no subtasks" in model.of(run_id)[-1].step.prompt
+    assert lab.steps == ["plan.1.1", "plan.1.2", "plan.1.3"]
+    assert "no subtasks" in lab.calls[-1].step.prompt
 
 
-async def test_a_wrong_key_fails_the_run_with_one_request(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, lambda step: status(401, "authentication_error", "invalid x-api-key"))
-    error = await failure(await start(client, run_id))
+async def test_a_wrong_key_fails_the_run_with_one_request(lab: Lab) -> None:
+    lab.play(lambda step: status(401, "authentication_error", "invalid x-api-key"))
+    error = await lab.failure()
     assert error.type == "ProviderAuthentication"
     assert "ANTHROPIC_API_KEY" in error.message
-    assert len(model.of(run_id)) == 1
+    assert len(lab.calls) == 1
 
 
-async def test_zero_revisions_and_an_unknown_team(client: Client, model: ScriptedModel, run_id: str) -> None:
-    error = await failure(await start(client, run_id, team="nobody", max_reviews=0))
+async def test_zero_revisions_and_an_unknown_team(lab: Lab) -> None:
+    error = await lab.failure(team="nobody", max_reviews=0)
     assert error.type == "UnknownTeam"
     assert "lab" in error.message
-    assert model.of(run_id) == []
-
-
-async def test_queries_show_the_run(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, script(plan({"id": "t1"})))
-    handle = await start(client, run_id)
-    await handle.result()
-    shown = await handle.query(SupervisorWorkflow.status)
-    assert (shown.phase, shown.counts.completed, shown.review) == ("done", 1, "off")
-    assert (await handle.query(SupervisorWorkflow.plan)).subtasks[0].id == "t1"
-    events = (await handle.query(SupervisorWorkflow.trace)).events
-    assert [e.type for e in events if e.subtask_id] == ["subtask_started", "subtask_completed"]
-    later = await handle.query(SupervisorWorkflow.trace, events[-1].seq)
-    assert later.events == []
+    assert lab.calls == []

@@ -27,9 +27,8 @@ async def ask(context: RunContext, question: Question[C, R], call: C, tokens: in
     # Reserved before the await: other calls and grants are decided while this one is under way.
     while not budget.ledger.reserve_call(tokens, synthesis=last):
         if not await context.more_budget(tokens):
-            raise SupervisionError(
-                ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {name}: {budget.spent_line()}"
-            )
+            room = f"the budget has no room for {name}, which sets {tokens:,} tokens aside"
+            raise SupervisionError(ErrorKind.BUDGET_EXHAUSTED, f"{room}: {budget.spent_line()}")
     work = object()
     try:
         return await _patiently(context, question, call, last, work)

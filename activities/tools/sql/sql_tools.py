@@ -1,6 +1,5 @@
 """Tables: `list_tables` shows what there is, `query_data` runs one SELECT over it, in a process of its own."""
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
@@ -23,7 +22,6 @@ _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names ther
 _LAST_LINE_CHARS = 100  # room for the number of rows
 _SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
 _SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Json = dict[str, Any]
 CHILD = "activities.tools.sql.sql_process"
@@ -111,7 +109,7 @@ class TableTools:
     """The tools over some tables. `tools` gives the kind of each tool by its name."""
 
     def __init__(self, files: Files, tools: dict[str, str], options: TableOptions) -> None:
-        self._store = FileData(files, _opened)
+        self._store = FileData(files, TableStore)
         self._tools = tools
         self._options = options
 
@@ -185,17 +183,8 @@ class TableTools:
         return ToolOutput(_markdown(rows), sources=list(sources))
 
 
-async def _opened(reports: list[FileReport]) -> TableStore:
-    return TableStore(reports)
-
-
-def _identifier(name: str) -> str:
-    """Returns a column's name as it is written in a query."""
-    return name if _NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
-
-
 def _summary(column: Json) -> str:
-    name = _identifier(column["name"])
+    name = column["sql"]
     if "values" not in column:
         low, high = column["range"]
         return f"{name} {low} to {high}"
@@ -206,7 +195,7 @@ def _summary(column: Json) -> str:
 
 def _describe(table: Json, options: TableOptions) -> str:
     name = table["name"]
-    columns = ", ".join(f"{_identifier(column['name'])} {column['type']}" for column in table["columns"])
+    columns = ", ".join(f"{column['sql']} {column['type']}" for column in table["columns"])
     about = options.descriptions.get(name, "no description")
     notes = [f"  Note: {note}" for note in table["notes"]]
     source = options.sources.get(name, table["source"])
@@ -215,10 +204,10 @@ def _describe(table: Json, options: TableOptions) -> str:
         if "values" in column:
             values = ", ".join(map(_listed, column["values"]))
             more = f", ... and {column['more']} more" if column["more"] else ""
-            lines.append(f"  {_identifier(column['name'])}: {values}{more}")
+            lines.append(f"  {column['sql']}: {values}{more}")
         else:
             low, high = column["range"]
-            lines.append(f"  {_identifier(column['name'])}: {low} to {high}")
+            lines.append(f"  {column['sql']}: {low} to {high}")
     return "\n".join(lines + notes)
 
 
@@ -237,7 +226,7 @@ def _overview(tables: list[Json]) -> str:
     """Returns the names of tables and columns, for a query that failed."""
     lines, odd = [], list[str]()
     for table in tables:
-        columns = [_identifier(column["name"]) for column in table["columns"]]
+        columns = [column["sql"] for column in table["columns"]]
         lines.append(f"{table['name']} ({', '.join(columns)})")
         odd += [name for name in columns if name.startswith('"')]
     hint = f"\nWrite names with blanks or special characters in double quotes: {odd[0]}" if odd else ""

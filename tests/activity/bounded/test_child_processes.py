@@ -74,16 +74,6 @@ async def test_a_process_left_behind_by_a_function_ends_with_its_own(one: ChildP
     await until(lambda: not psutil.pid_exists(int(left.name)) or psutil.Process(int(left.name)).status() == "zombie")
 
 
-async def test_a_large_question_and_a_large_answer_pass(one: ChildProcesses) -> None:
-    text = "x" * (CHILD_REPLY_BYTES // 2)
-    assert await one.call("run", LONG, "echo", text) == text
-
-
-async def test_an_exception_is_named(one: ChildProcesses) -> None:
-    with pytest.raises(Failed, match="fail failed: ValueError: not like this"):
-        await one.call("run", LONG, "fail")
-
-
 async def test_memory_files_and_environment_are_bounded(
     one: ChildProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,32 +93,23 @@ ERROR_ANSWERS: list[tuple[str, Reply, str, bool, str]] = [
     ("404", http.error(404, "not_found_error", "model: x"), "ModelNotServed", False, "claude-haiku-5-5"),
     ("404 plain", http.plain(404, "Not Found", "text/plain"), "ModelNotServed", False, "ANTHROPIC_BASE_URL"),
     ("408", http.error(408, "timeout_error"), "ProviderError", True, "408"),
-    ("409", http.error(409, "conflict_error"), "ProviderError", True, "409"),
     ("413", http.error(413, "request_too_large", "too long"), "ContextOverflow", False, "too long"),
-    ("418", http.plain(418, {}), "ProviderRejected", False, "418"),
     ("422", http.error(422, REQUEST, "bad field"), "ProviderRejected", False, "bad field"),
     ("422 in another form", http.plain(422, {"error": "no such model"}), "ProviderRejected", False, "no such model"),
     ("422 echoing the key", http.error(422, REQUEST, f"k={KEY}"), "ProviderRejected", False, "[secret]"),
     ("429", http.error(429, "rate_limit_error"), "RateLimited", True, "429"),
     ("429 told not to retry", http.error(429, "rate_limit_error", x_should_retry="false"), "RateLimited", True, "429"),
-    ("529 told not to retry", http.error(529, "overloaded_error", x_should_retry="false"), "Overloaded", True, "529"),
     ("429 ramp", http.error(429, "rate_limit_error", code="ramp_limit_exceeded"), "RateLimited", True, "ramp_limit"),
     ("400 of the account", http.error(400, REQUEST, code="cmek_key_disabled"), "ProviderAuthentication", False, "cmek"),
-    ("400 for an image", http.error(400, REQUEST, code="image_dimensions_too_large"), "ProviderRejected", False, ""),
     ("400 for the window", http.error(400, REQUEST, TOO_LONG), "ContextOverflow", False, "claude-haiku-5-5"),
     ("429 spend limit", http.error(429, "rate_limit_error", code="enforced_spend_limit_reached", retry_after="30"),
      "ProviderBilling", False, "enforced_spend_limit_reached"),
     ("500", http.error(500, "api_error"), "ProviderError", True, "500"),
-    ("500 empty", http.plain(500, ""), "ProviderError", True, "500"),
-    ("501", http.error(501, "api_error"), "ProviderError", True, "501"),
     ("502", http.plain(502, "<html>bad gateway canary</html>", "text/html"), "ProviderError", True, "502"),
-    ("503 HTML", http.plain(503, "<html>canary</html>", "text/html"), "ProviderError", True, "503"),
     ("503 overloaded", http.error(503, "overloaded_error"), "Overloaded", True, "503"),
     ("503 told not to retry", http.error(503, "api_error", x_should_retry="false"), "ProviderError", False, "503"),
-    ("504", http.error(504, "timeout_error"), "ProviderError", True, "504"),
     ("529", http.error(529, "overloaded_error"), "Overloaded", True, "529"),
-    ("304", http.plain(304, ""), "BadResponse", True, "304"),
-]  # fmt: skip
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -131,12 +122,6 @@ async def test_an_error_status_becomes_one_typed_failure_after_one_request(
     assert (failure.kind, failure.retryable) == (kind, retryable)
     assert names in failure.message
     assert failure.status is not None
-
-
-async def test_a_wish_to_wait_and_the_request_id_are_passed_on() -> None:
-    failure = await fail(http.error(429, "rate_limit_error", retry_after="30"))
-    assert (failure.retry_after, failure.request_id) == (30, "req_1")
-    assert (await fail(http.error(429, "rate_limit_error"))).retry_after is None
 
 
 # --- broken connections and broken answers --------------------------------------------------------
@@ -161,36 +146,25 @@ async def garbage(exchange: http.Exchange) -> None:
 
 BROKEN: list[tuple[str, Reply, str, bool]] = [
     ("reset before headers", http.reset, "ProviderUnreachable", True),
-    ("closed before headers", http.cut, "ProviderUnreachable", True),
     ("no HTTP at all", garbage, "ProviderUnreachable", True),
     ("headers never come", http.silence, "IdleTimeout", True),
     ("cut mid-stream", http.stream(*HELLO, end=http.cut), "StreamBroken", True),
-    ("reset mid-stream", http.stream(*HELLO, end=http.reset), "StreamBroken", True),
     ("stalled without pings", http.stream(*HELLO, end=http.silence), "IdleTimeout", True),
     ("stalled with pings", http.stream(*HELLO, end=http.pings), "IdleTimeout", True),
-    ("only pings", http.stream(end=http.pings), "IdleTimeout", True),
     ("clean end too early", http.stream(*HELLO), "StreamBroken", True),
-    ("clean end before message_stop", http.stream(*HELLO, http.finish()[0]), "StreamBroken", True),
     ("empty stream", http.stream(), "StreamBroken", True),
     ("no stop reason", http.stream(*HELLO, *http.finish(None)), "StreamBroken", True),
-    ("overloaded at once", http.stream(http.error_body("overloaded_error")), "Overloaded", True),
     ("overloaded mid-stream", http.stream(*HELLO, http.error_body("overloaded_error")), "Overloaded", True),
     ("rate limit mid-stream", http.stream(*HELLO, http.error_body("rate_limit_error")), "RateLimited", True),
-    ("fault mid-stream", http.stream(*HELLO, http.error_body("api_error")), "ProviderError", True),
     ("unknown error mid-stream", http.stream(*HELLO, http.error_body("novel_error")), "ProviderError", True),
     ("rejected mid-stream", http.stream(http.error_body("invalid_request_error")), "ProviderRejected", False),
     ("HTML", http.plain(200, "<html>canary</html>", "text/html"), "BadResponse", True),
     ("empty JSON", http.plain(200, {}), "BadResponse", True),
-    ("cut JSON", http.plain(200, '{"id": '), "BadResponse", True),
-    ("nothing", http.plain(200, ""), "BadResponse", True),
     ("bad JSON in an event", http.stream(*HELLO, end=bad_json), "BadResponse", True),
     ("bad UTF-8 in an event", http.stream(*HELLO, end=bad_utf8), "BadResponse", True),
     ("events in no order", http.stream(http.start(), http.delta(3, {})), "BadResponse", True),
-    ("no content", http.stream(http.start(content=None), *http.finish()), "BadResponse", True),
     ("no usage", http.stream(http.start(usage=None), *http.finish()), "BadResponse", True),
-    ("no message", http.stream({"type": "message_start"}), "BadResponse", True),
-    ("no id", http.stream(http.start(id=None), *http.finish()), "BadResponse", True),
-]  # fmt: skip
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("reply", "kind", "retryable"), [r[1:] for r in BROKEN], ids=[r[0] for r in BROKEN])
@@ -216,13 +190,6 @@ async def test_a_gateways_user_and_password_go_into_a_header() -> None:
     assert server.requests[0].headers["authorization"] == "Basic " + base64.b64encode(b"guest:a word").decode()
 
 
-async def test_an_unknown_host_is_unreachable() -> None:
-    async with adapter(base_url="https://model.invalid") as model:
-        with pytest.raises(ModelFailure, match="cannot reach model.invalid:443") as caught:
-            await model.complete(ask(), StreamProgress())
-    assert caught.value.kind == "ProviderUnreachable"
-
-
 async def test_a_header_that_http_cannot_carry_is_rejected_without_a_retry() -> None:
     async with http.model_server(http.message()) as server, adapter(server) as model:
         with pytest.raises(ModelFailure) as caught:
@@ -243,18 +210,6 @@ async def test_content_keeps_a_slow_stream_alive() -> None:
     first = http.block(0, http.text(""))[0]
     outcome = await answer(http.stream(http.start(), first, end=slowly), idle_timeout=IDLE)
     assert outcome.message.text() == "......"
-
-
-async def test_a_finished_answer_survives_a_connection_that_never_ends() -> None:
-    outcome = await answer(http.stream(*HELLO, *http.finish(), end=http.silence), idle_timeout=IDLE)
-    assert outcome.message.text() == "Hello"
-
-
-async def test_a_connection_is_used_again() -> None:
-    async with http.model_server(http.message(http.text("Hi"))) as server, adapter(server) as model:
-        for _ in range(3):
-            await model.complete(ask(), StreamProgress())
-    assert (len(server.requests), server.connections) == (3, 1)
 
 
 async def test_as_many_calls_run_at_once_as_there_are_connections() -> None:
@@ -350,18 +305,6 @@ async def test_no_trace_id_is_sent_to_the_provider() -> None:
 # --- the answer -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reason", ["end_turn", "pause_turn", "a_reason_of_tomorrow"])
-async def test_every_stop_reason_reaches_the_caller(reason: str) -> None:
-    outcome = await answer(http.message(http.text("Hi"), stop_reason=reason))
-    assert outcome.message.stop_reason == reason
-    assert outcome.message.text() == "Hi"
-
-
-async def test_an_answer_may_be_empty() -> None:
-    message = (await answer(http.message())).message
-    assert (message.content, message.text(), message.stop_reason) == ([], "", "end_turn")
-
-
 async def test_a_message_carries_its_ids_model_and_usage_apart_from_the_cache() -> None:
     message = (await answer(http.message(http.text("Hi")))).message
     assert (message.message_id, message.request_id, message.model) == ("msg_1", "req_1", "claude-haiku-5-5")
@@ -374,25 +317,12 @@ async def test_a_message_carries_its_ids_model_and_usage_apart_from_the_cache() 
     }
 
 
-async def test_parallel_tool_uses_come_in_order_with_their_input_unchanged() -> None:
-    first = http.tool_use("toolu_1", "look_up", {"q": "Zürich", "limit": None, "ratio": 1.5, "deep": {"a": [1, None]}})
-    second = http.tool_use("toolu_2", "add", {})
-    message = (await answer(http.message(http.text("I look."), first, second, stop_reason="tool_use"))).message
-    assert message.tool_uses() == [first, second]
-
-
 async def test_a_tool_input_cut_by_max_tokens_is_kept_beside_its_stop_reason() -> None:
     events = http.block(0, http.tool_use("toolu_1", "add", {}))
     events[1] = http.delta(0, {"type": "input_json_delta", "partial_json": '{"expression": "1 +'})
     message = (await answer(http.stream(http.start(), *events, *http.finish("max_tokens")))).message
     assert message.stop_reason == "max_tokens"
     assert [use["id"] for use in message.tool_uses()] == ["toolu_1"]
-
-
-async def test_a_refusal_explains_itself() -> None:
-    details = {"type": "refusal", "category": "cyber", "explanation": "not this"}
-    message = (await answer(http.message(stop_reason="refusal", stop_details=details))).message
-    assert (message.stop_reason, message.stop_details) == ("refusal", details)
 
 
 ODD_BLOCKS: list[Json] = [
@@ -475,14 +405,6 @@ class Verdict(Model):
 
 GOOD = {"good": True, "why": "it adds up"}
 SCHEMA = AnthropicModel().output_schema(Verdict)
-
-
-async def test_the_default_rung_asks_by_output_config_and_forces_no_tool() -> None:
-    outcome = await answer(http.message(http.text(json.dumps(GOOD))), ask(output_schema=SCHEMA))
-    assert outcome.body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
-    assert "tool_choice" not in outcome.body
-    assert "tools" not in outcome.body
-    assert Verdict.model_validate_json(outcome.message.text()).good
 
 
 @pytest.mark.parametrize("rung", ["forced_tool", "tool"])

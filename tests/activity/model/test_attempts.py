@@ -6,18 +6,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.contracts.run_contracts import RunRef
+from activities.contracts.packed import DependencyRef
+from activities.contracts.run_contracts import RunRef, SubtaskBrief
+from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.heartbeat import beating
+from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore, Opening
-from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
+from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallName, CallOptions, ModelCalls
+from activities.model.port import ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from activities.store.artifacts import open_store
-from supervision.contract.usage import Usage
+from supervision.base.errors import ErrorKind
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import ModelServer, Reply
 from tests.activity.model.test_anthropic_model import adapter
+from tests.activity.supervising import Desk
+from tests.scripted_model import text
 
 MODEL = "claude-haiku-5-5"
 OPENING = Opening(system="You are brief.", model=MODEL)
@@ -82,8 +90,6 @@ NULL_TEXT: list[dict[str, Any]] = [
 ]
 UNREADABLE: list[tuple[str, Reply]] = [
     ("no id", http.message({**USE, "id": None}, stop_reason="tool_use")),
-    ("no name", http.message({**USE, "name": None}, stop_reason="tool_use")),
-    ("a number for a name", http.message({**USE, "name": 7}, stop_reason="tool_use")),
     ("one id twice", http.message(USE, USE, stop_reason="tool_use")),
     ("null for a text", http.stream(http.start(), *NULL_TEXT, *http.finish())),
 ]
@@ -95,18 +101,6 @@ async def test_an_answer_that_nobody_can_read_is_not_stored(attempts: Attempts, 
     assert (await attempts.fail()).type == "BadResponse"
     attempts.server.reply = HELLO
     assert (await attempts.make(2)).message.text() == "Hello"
-
-
-async def test_unreadable_answers_are_counted_across_processes(attempts: Attempts) -> None:
-    attempts.server.reply = http.plain(200, {})
-    assert [(await attempts.fail(n)).non_retryable for n in (1, 2, 3)] == [False, False, True]
-
-
-async def test_the_wait_grows_across_processes(attempts: Attempts) -> None:
-    attempts.server.reply = http.error(500, "api_error")
-    delays = [(await attempts.fail(n)).next_retry_delay for n in (1, 2, 3, 4)]
-    seconds = [delay.total_seconds() for delay in delays if delay]
-    assert [round(second / 2**n) for n, second in enumerate(seconds)] == [1, 1, 1, 1]
 
 
 async def test_what_failed_attempts_cost_is_part_of_the_answers_usage(attempts: Attempts) -> None:
@@ -125,15 +119,131 @@ async def test_what_failed_attempts_cost_is_part_of_the_answers_usage(attempts: 
     assert (await second.make(4)).usage == answered.usage
 
 
-async def test_what_attempts_cost_in_vain_is_in_the_last_error(attempts: Attempts) -> None:
-    attempts.server.reply = CUT
-    await attempts.fail(1)
-    attempts.server.reply = http.error(401, "authentication_error")
-    error = await attempts.fail(2)
-    spent = Usage.model_validate(error.details[0]["spent"])
-    assert (error.non_retryable, spent.output_tokens, spent.model_calls) == (True, 100, 0)
-
-
 async def test_heartbeats_that_nobody_understands_are_a_fresh_start(attempts: Attempts) -> None:
     attempts._details[:] = [{"failures": "many", "spent": 7}]
     assert (await attempts.make(2)).usage.model_calls == 1
+
+
+class Odd(AnthropicModel):
+    """A model of which nobody understands the answers."""
+
+    def __init__(self, *kinds: ErrorKind) -> None:
+        super().__init__()
+        self.kinds = list(kinds)
+
+    async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
+        raise ModelFailure(self.kinds.pop(0), "odd", retryable=True)
+
+
+async def _attempt(desk: Desk, model: Any, number: int, details: list[Any]) -> tuple[ApplicationError, list[Any]]:
+    """One attempt in a new process: its error, and the details that the next attempt gets."""
+    calls = ModelCalls(model, desk.store, ConversationStore(desk.store))
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(environment.info, attempt=number, heartbeat_details=details)
+    beaten: list[Any] = []
+    environment.on_heartbeat = lambda *shown: beaten.append(list(shown))
+    name = await desk.new_call("plan.1.1")
+
+    async def begin() -> None:
+        async with beating():
+            await calls.begin(name, Opening(system="s", model="m"), "goal", CallOptions(10))
+
+    with pytest.raises(ApplicationError) as caught:
+        await environment.run(begin)
+    return caught.value, beaten[-1]
+
+
+async def test_an_odd_reply_is_asked_for_again_twice_whichever_processes_ask(desk: Desk) -> None:
+    model = Odd(*[ErrorKind.BAD_RESPONSE] * ODD_REPLY_ATTEMPTS)
+    details: list[Any] = []
+    final = []
+    for number in range(1, ODD_REPLY_ATTEMPTS + 1):
+        error, details = await _attempt(desk, model, number, details)
+        final.append(error.non_retryable)
+    assert final == [False, False, True]
+
+
+async def test_failures_of_other_kinds_use_up_no_patience(desk: Desk) -> None:
+    model = Odd(*[ErrorKind.RATE_LIMITED] * ODD_REPLY_ATTEMPTS, ErrorKind.BAD_RESPONSE)
+    details: list[Any] = [{"tokens": 3, "tail": "of a process that died"}]
+    for number in range(1, ODD_REPLY_ATTEMPTS + 2):
+        error, details = await _attempt(desk, model, number, details)
+    assert (error.type, error.non_retryable) == (ErrorKind.BAD_RESPONSE, False)
+
+
+# --- what a call is known by --------------------------------------------------------------------------
+
+RUN = RunRef(run_id="run", store_id="s", first_run_id="first", grant_ref="run/grant.1")
+BRIEF = SubtaskBrief(goal_ref="run/goal", plan_ref="run/plan", subtask_id="t1")
+TURN = TurnInput(run=RUN, team_ref="run/team.1", role="reader", model="m", step="turn.1", max_tokens=1000)
+OTHERWISE: dict[str, Any] = {
+    "team_ref": "run/team.2",
+    "role": "writer",
+    "model": "n",
+    "effort": "high",
+    "step": "turn.2",
+    "brief": BRIEF,
+    "head": "run/first/run/turn.0/1",
+    "results": [ToolResultRef(call_id="c1", ref="run/outputs/1")],
+    "note": "two turns are left",
+    "last": True,
+    "max_turns": 7,
+    "max_tokens": 1001,
+}
+
+
+def sha(turn: TurnInput) -> str:
+    return CallName.of(turn, "turn.1").sha256
+
+
+def test_every_field_of_what_is_asked_is_part_of_its_name() -> None:
+    assert OTHERWISE.keys() == TurnInput.model_fields.keys() - {"run"}
+    names = {sha(TURN.model_copy(update={field: value})) for field, value in OTHERWISE.items()}
+    assert len(names | {sha(TURN)}) == len(OTHERWISE) + 1
+
+
+@pytest.mark.parametrize("field", RunRef.model_fields)
+def test_the_run_is_no_part_of_what_is_asked_but_of_the_key(field: str) -> None:
+    other = TURN.model_copy(update={"run": RUN.model_copy(update={field: "other"})})
+    assert sha(other) == sha(TURN)
+    one, two = (CallName.of(turn, "turn.1").key("run/t1/1") for turn in (TURN, other))
+    assert (one != two) == (field in ("run_id", "first_run_id"))
+
+
+refs = st.builds(
+    DependencyRef,
+    subtask_id=st.text("t12", min_size=1),
+    role=st.sampled_from(["reader", "writer"]),
+    text_ref=st.sampled_from(["run/outputs/1", "run/outputs/2", "other/3"]),
+    weight=st.floats(0, 1),
+    complete=st.booleans(),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(refs, max_size=30), st.text(st.characters(codec="utf-8")), st.none() | st.text("é数🦜"))
+def test_an_input_read_from_history_asks_the_same(deps: list[DependencyRef], role: str, note: str | None) -> None:
+    brief = BRIEF.model_copy(update={"dependencies": deps})
+    turn = TURN.model_copy(update={"role": role, "note": note, "brief": brief})
+    read = TurnInput.model_validate_json(turn.model_dump_json())
+    assert sha(read) == sha(turn)
+
+
+async def test_the_same_question_in_the_same_place_is_answered_from_the_journal(desk: Desk) -> None:
+    desk.say(text("an answer"), text("another"))
+    name = await desk.new_call("plan.1.1")
+
+    async def ask(asked: CallName) -> Answered:
+        return await desk.calls.begin(asked, Opening(system="s", model="m"), "goal", CallOptions(10))
+
+    first, again = await desk.do(ask, name), await desk.do(ask, name)
+    assert (again.head, again.usage, again.message.text()) == (first.head, first.usage, "an answer")
+    assert len(desk.asked) == 1
+    places = [
+        (dataclasses.replace(name, sha256="cd" * 32), desk.run_id),
+        (dataclasses.replace(name, step="plan.1.2"), desk.run_id),
+        (name, f"{desk.run_id}/t1/1"),
+    ]
+    for number, (other, workflow_id) in enumerate(places, 2):
+        assert (await desk.do(ask, other, workflow_id)).head != first.head
+        assert len(desk.asked) == number

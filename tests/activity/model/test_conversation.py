@@ -98,16 +98,6 @@ def as_bytes(messages: list[Json]) -> bytes:
     return json.dumps(messages, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-async def test_a_long_conversation_reads_back_as_it_was_sent(store_url: str) -> None:
-    store = open_store(store_url)
-    expected = await talk(store, turns=12)
-    loaded = await ConversationStore(open_store(store_url)).load(key_of(12))
-    assert as_bytes(loaded.messages) == as_bytes(expected)
-    assert loaded.opening == OPENING
-    assert loaded.last.ancestors == [key_of(turn) for turn in range(1, 12)]
-    assert loaded.head == key_of(12)
-
-
 READER = """
 import asyncio, json, sys
 from activities.store.artifacts import open_store
@@ -151,14 +141,6 @@ async def test_a_cold_process_reads_the_whole_chain_at_once(s3_url: str) -> None
     assert store.most_at_once >= 9
 
 
-async def test_a_cache_too_small_for_the_conversation_changes_nothing(tmp_path: Path) -> None:
-    expected = await talk(open_store(tmp_path), turns=10)
-    for cache_bytes in (0, 1, 2_000, 40_000):
-        conversations = ConversationStore(open_store(tmp_path), cache_bytes)
-        for _ in range(2):
-            assert as_bytes((await conversations.load(key_of(10))).messages) == as_bytes(expected)
-
-
 async def test_of_two_attempts_at_one_call_both_get_the_first_answer(store_url: str) -> None:
     stores = [ConversationStore(open_store(store_url)) for _ in range(4)]
     entries = [
@@ -172,15 +154,6 @@ async def test_of_two_attempts_at_one_call_both_get_the_first_answer(store_url: 
     assert await late.save(key_of(1), entries[3]) == saved[0] == await late.find(key_of(1))
     messages = (await late.load(key_of(1))).messages
     assert messages == [user("?"), {"role": "assistant", "content": saved[0].reply.content}]
-
-
-async def test_the_journal_knows_an_answer_as_soon_as_it_is_stored(store_url: str) -> None:
-    conversations = ConversationStore(open_store(store_url))
-    elsewhere = ConversationStore(open_store(store_url))
-    assert await conversations.find(key_of(1)) is None
-    entry = Entry(opening=OPENING, input=[user("?")], reply=reply([{"type": "text", "text": "!"}], "end_turn"))
-    await elsewhere.save(key_of(1), entry)
-    assert await conversations.find(key_of(1)) == entry
 
 
 async def test_all_calls_of_a_turn_are_answered_in_one_message_in_order(tmp_path: Path) -> None:
@@ -255,26 +228,6 @@ async def test_the_providers_json_passes_through_unchanged(
     await ConversationStore(open_store(directory)).save(key_of(1), entry)
     loaded = await ConversationStore(open_store(directory)).load(key_of(1))
     assert as_bytes(loaded.messages) == as_bytes([*entry.input, {"role": "assistant", "content": [block]}])
-
-
-@pytest.mark.parametrize("text", ["\ud800", "half \udc00 a pair", "\ud83d\ude00"])
-async def test_lone_surrogates_survive_everywhere(tmp_path: Path, text: str) -> None:
-    block = {"type": "tool_use", "id": "c", "name": text, "input": {text: [text]}}
-    entry = Entry(
-        opening=Opening(system=text, model="a-model"),
-        input=[user(text)],
-        reply=reply([block, {"type": "text", "text": text}], stop_reason="end_turn"),
-    )
-    assert await ConversationStore(open_store(tmp_path)).save(key_of(1), entry) == entry
-    assert await ConversationStore(open_store(tmp_path)).entry(key_of(1)) == entry
-
-
-async def test_output_that_is_no_utf8_is_shown_with_replacements(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    ref = await store.put_output(RUN, b"caf\xe9")
-    message = ConversationStore.tool_result_message([ToolResultRef(call_id="a", ref=ref)])
-    resolved = await ConversationStore(store).resolve([message])
-    assert resolved[0]["content"][0]["content"] == "caf\ufffd"
 
 
 async def test_a_lost_part_of_a_conversation_is_named(tmp_path: Path) -> None:

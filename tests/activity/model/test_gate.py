@@ -84,17 +84,6 @@ async def test_an_outage_met_by_a_hundred_callers_costs_few_requests(clock: Cloc
     assert kinds.count("CircuitOpen") == 100 - len(server.requests)
 
 
-async def test_an_open_breaker_sends_nothing_then_one_probe(clock: Clock) -> None:
-    async with gated(OUTAGE, clock) as (server, gate):
-        await failures(gate, 20)
-        sent = len(server.requests)
-        assert set(await failures(gate, 20)) == {"CircuitOpen"}
-        for probes in range(1, 4):
-            clock.now += COOLDOWN
-            assert sorted(await failures(gate, 20)) == ["CircuitOpen"] * 19 + ["Overloaded"]
-            assert len(server.requests) == sent + probes
-
-
 async def test_a_good_probe_lets_everyone_waiting_through(clock: Clock) -> None:
     async with gated(OUTAGE, clock) as (server, gate):
         await failures(gate, 20)
@@ -142,17 +131,6 @@ async def test_first_content_opens_the_window_before_the_answer_is_whole(clock: 
         await asyncio.gather(*calls)
 
 
-async def test_a_model_that_was_just_served_vouches_for_another(clock: Clock) -> None:
-    held = Held()
-    async with gated(GOOD, clock) as (server, gate):
-        await call(gate, model="one")
-        server.reply = held
-        calls = [asyncio.create_task(call(gate, model="other")) for _ in range(20)]
-        await until(lambda: len(server.requests) == 21)
-        held.tell(GOOD)
-        await asyncio.gather(*calls)
-
-
 async def test_a_429_holds_the_models_other_calls_back_and_opens_nothing(clock: Clock) -> None:
     async with gated(http.error(429, "rate_limit_error", retry_after="20"), clock) as (server, gate):
         assert await failures(gate, 1) == ["RateLimited"]
@@ -176,23 +154,6 @@ async def test_a_short_wait_after_a_429_happens_in_the_process(clock: Clock) -> 
         assert (waiting.done(), len(server.requests)) == (False, 1)
         clock.now += 0.3
         assert (await waiting).text() == "fine"
-
-
-async def test_a_429_leaves_room_for_half_of_the_calls_in_flight(clock: Clock) -> None:
-    async with gated(GOOD, clock) as (server, gate):
-        await call(gate)
-        held = server.reply = Held()
-        early = [asyncio.create_task(call(gate)) for _ in range(8)]
-        await until(lambda: len(server.requests) == 9)
-        server.reply = http.error(429, "rate_limit_error")
-        assert await failures(gate, 1) == ["RateLimited"]
-        assert gate.breaker(ask().model).window == 4
-        late = [asyncio.create_task(call(gate)) for _ in range(20)]
-        held.tell(GOOD)
-        server.reply = GOOD
-        await asyncio.gather(*early, *late)
-    assert len(server.requests) == 1 + 8 + 1 + 20
-    assert gate.breaker(ask().model).window == 4 + 28 // 4
 
 
 async def test_runs_are_served_in_turn(clock: Clock) -> None:
@@ -253,15 +214,6 @@ def test_without_a_wish_of_the_provider_the_wait_grows(failures: int, least: flo
     delay = to_application_error(ModelFailure(ErrorKind.PROVIDER_ERROR, "", retryable=True), failures).next_retry_delay
     assert delay is not None
     assert least <= delay.total_seconds() <= least * (1 + limits.RETRY_JITTER)
-
-
-async def test_who_fails_while_it_opens_comes_back_for_the_next_probe(clock: Clock) -> None:
-    async with gated(OUTAGE, clock) as (_, gate):
-        await failures(gate, 20)
-        clock.now += COOLDOWN
-        with pytest.raises(ModelFailure) as caught:
-            await call(gate)
-    assert (caught.value.kind, caught.value.retry_after) == ("Overloaded", COOLDOWN)
 
 
 @pytest.fixture

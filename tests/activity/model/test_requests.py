@@ -2,15 +2,12 @@
 
 import asyncio
 import json
-import typing
-from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, StreamProgress, system_note, user_message
-from activities.model.request_body import EndpointProfile, profile_of, request_body
-from runtime.settings import RequestPart
+from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, StreamProgress, user_message
+from activities.model.request_body import profile_of, request_body
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
 from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, adapter, answer, ask, fail
@@ -65,14 +62,6 @@ async def test_a_dead_stream_is_ended_with_a_block_open(block: Json, sign: bytes
     assert (caught.value.kind, len(server.requests)) == ("IdleTimeout", 1)
 
 
-async def test_pings_after_a_silent_block_keep_nothing_alive() -> None:
-    reply = http.stream(http.start(), *http.block(0, THOUGHT), end=http.pings)
-    async with http.model_server(reply) as server, adapter(server, idle_timeout=IDLE) as model:
-        with pytest.raises(ModelFailure) as caught:
-            await asyncio.wait_for(model.complete(ask(), StreamProgress()), 10)
-    assert caught.value.kind == "IdleTimeout"
-
-
 async def test_what_a_cut_stream_has_cost_is_known() -> None:
     progress = StreamProgress()
     reply = http.stream(http.start(), *http.block(0, http.text("word " * 70)), end=http.cut)
@@ -87,31 +76,27 @@ async def test_what_a_cut_stream_has_cost_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "thinks", "notes", "most_output", "least_cached"),
+    ("model", "thinks", "most_output"),
     [
-        ("claude-opus-5-5", True, True, 128_000, 512),
-        ("claude-haiku-5-5", True, False, 128_000, 512),
-        ("claude-sonnet-5-5", True, False, 128_000, 512),
-        ("claude-fable-5", True, False, 128_000, 512),
-        ("claude-fable-5-2", True, True, 128_000, 512),
-        ("anthropic/claude-opus-4.8", True, True, 64_000, 1_024),
-        ("us.anthropic.claude-sonnet-4-6-v1", True, False, 64_000, 1_024),
-        ("claude-haiku-4-5-20251001", False, False, 64_000, 4_096),
-        ("claude-opus-4-1-20250805", False, False, 32_000, 1_024),
-        ("claude-sonnet-4-20250514", False, False, 64_000, 1_024),
-        ("claude-3-7-sonnet-20250219", False, False, 64_000, 1_024),
-        ("claude-3-5-haiku-latest", False, False, 8_192, 1_024),
-        ("qwen3-coder", False, False, None, 1_024),
-        ("m", False, False, None, 1_024),
+        ("claude-opus-5-5", True, 128_000),
+        ("claude-haiku-5-5", True, 128_000),
+        ("claude-sonnet-5-5", True, 128_000),
+        ("claude-fable-5", True, 128_000),
+        ("claude-fable-5-2", True, 128_000),
+        ("anthropic/claude-opus-4.8", True, 64_000),
+        ("us.anthropic.claude-sonnet-4-6-v1", True, 64_000),
+        ("claude-haiku-4-5-20251001", False, 64_000),
+        ("claude-opus-4-1-20250805", False, 32_000),
+        ("claude-sonnet-4-20250514", False, 64_000),
+        ("claude-3-7-sonnet-20250219", False, 64_000),
+        ("claude-3-5-haiku-latest", False, 8_192),
+        ("qwen3-coder", False, None),
+        ("m", False, None),
     ],
 )
-def test_a_model_is_known_by_its_name(
-    model: str, thinks: bool, notes: bool, most_output: int | None, least_cached: int
-) -> None:
+def test_a_model_is_known_by_its_name(model: str, thinks: bool, most_output: int | None) -> None:
     profile = profile_of(model)
-    assert (profile.thinking, profile.system_messages, profile.most_output, profile.least_cached) == (
-        thinks, notes, most_output, least_cached,
-    )  # fmt: skip
+    assert (profile.thinking, profile.most_output) == (thinks, most_output)
 
 
 async def test_a_model_that_nobody_knows_gets_a_plain_request() -> None:
@@ -146,32 +131,7 @@ async def test_a_call_that_concludes_may_call_no_tools() -> None:
     assert [tool["name"] for tool in body["tools"]] == ["add"]
 
 
-NOTED = [
-    user_message("Do it."),
-    system_note("Two turns are left."),
-    {"role": "assistant", "content": [http.text("ok")]},
-]
-
-
-def test_notes_are_the_systems_own_where_the_model_takes_them() -> None:
-    request = ask(messages=NOTED)
-    assert request_body(request, EndpointProfile(system_messages=True), "format")["messages"] == NOTED
-    plain = request_body(request, EndpointProfile(), "format")["messages"]
-    assert [message["role"] for message in plain] == ["user", "assistant"]
-    assert plain[0]["content"] == [http.text("Do it."), http.text("Two turns are left.")]
-    assert NOTED[0] == user_message("Do it.")
-
-
 # --- endpoints that take less ---------------------------------------------------------------------
-
-KINDS = {
-    "fields": typing.get_args(RequestPart),
-    "settings": [f.name for f in fields(EndpointProfile) if f.type is bool],
-}
-
-
-def test_the_setting_names_the_parts_that_a_profile_has() -> None:
-    assert sorted(KINDS["fields"]) == sorted(KINDS["settings"])
 
 
 @pytest.mark.parametrize(
@@ -181,13 +141,11 @@ def test_the_setting_names_the_parts_that_a_profile_has() -> None:
         ("eager_input_streaming", "eager_input"),
         ("diagnostics", '"diagnostics"'),
         ("cache_control", "cache_control"),
-        ("system_messages", '"role": "system"'),
         ("effort", '"effort"'),
-        ("strict", '"strict"'),
     ],
 )
 async def test_a_part_that_the_endpoint_does_not_take_is_left_out_by_setting(part: str, words: str) -> None:
-    request = ask(model=OPUS, tools=[tool_of(CLOSED)], messages=NOTED[:2], cache="conversation", effort="low")
+    request = ask(model=OPUS, tools=[ADD], cache="conversation", effort="low")
     for without, sent in ((), True), ((part,), False):
         body = json.dumps((await answer(http.message(http.text("Hi")), request, without=without)).body)
         assert (words in body) is sent
@@ -197,15 +155,10 @@ async def test_a_part_that_the_endpoint_does_not_take_is_left_out_by_setting(par
     ("words", "setting"),
     [
         ("thinking: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=thinking"),
-        ("adaptive thinking is not supported on this model", "SUPERVISOR_MODEL_WITHOUT=thinking"),
-        ("tools.0.eager_input_streaming: Extra inputs", "SUPERVISOR_MODEL_WITHOUT=eager_input_streaming"),
-        ("diagnostics: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=diagnostics"),
         ("system.0.cache_control: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=cache_control"),
         ("output_config.effort: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=effort"),
         ("output_config: Extra inputs are not permitted", "SUPERVISOR_MODEL_STRUCTURED=tool"),
         ("Structured outputs are not supported by this model", "SUPERVISOR_MODEL_STRUCTURED=tool"),
-        ("tools.0.custom.strict: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=strict"),
-        ('messages: Unexpected role "system".', "SUPERVISOR_MODEL_WITHOUT=system_messages"),
         ("max_tokens: 64000 > 8192, which is the maximum", "SUPERVISOR_MODEL_MAX_TOKENS"),
     ],
 )
@@ -229,11 +182,6 @@ async def test_a_refusal_of_what_is_in_a_request_is_the_requests(words: str) -> 
     assert (await fail(http.error(400, "invalid_request_error", words))).kind == "ProviderRejected"
 
 
-async def test_a_prompt_that_leaves_too_little_room_is_an_overflow() -> None:
-    words = "input length and `max_tokens` exceed context limit: 199900 + 64000 > 200000"
-    assert (await fail(http.error(400, "invalid_request_error", words))).kind == "ContextOverflow"
-
-
 def wide_schema(optional: int = 0, unions: int = 0) -> Json:
     kinds = {f"o{n}": {"type": "string"} for n in range(optional)}
     either = {f"u{n}": {"anyOf": [{"type": "string"}, {"type": "null"}]} for n in range(unions)}
@@ -243,11 +191,7 @@ def wide_schema(optional: int = 0, unions: int = 0) -> Json:
 
 @pytest.mark.parametrize(
     ("schema", "as_tool"),
-    [
-        (wide_schema(optional=24, unions=16), False),
-        (wide_schema(optional=25), True),
-        (wide_schema(unions=17), True),
-    ],
+    [(wide_schema(optional=24, unions=16), False), (wide_schema(optional=25), True), (wide_schema(unions=17), True)],
 )
 async def test_a_schema_too_complex_for_the_api_takes_the_next_rung_at_once(schema: Json, as_tool: bool) -> None:
     reply = http.message(http.tool_use("t1", "submit", GOOD), stop_reason="tool_use")
@@ -256,18 +200,6 @@ async def test_a_schema_too_complex_for_the_api_takes_the_next_rung_at_once(sche
     assert "tool_choice" not in outcome.body
     if as_tool:
         assert json.loads(outcome.message.text()) == GOOD
-
-
-async def test_a_repair_keeps_to_the_rung_of_the_first_answer() -> None:
-    messages = [
-        *ask().messages,
-        {"role": "assistant", "content": [http.tool_use("t1", "submit", {})]},
-        user_message("no"),
-    ]
-    reply = http.message(http.tool_use("t2", "submit", GOOD), stop_reason="tool_use")
-    body = (await answer(reply, ask(output_schema=SCHEMA, messages=messages))).body
-    assert "output_config" not in body
-    assert body["tools"][0]["name"] == "submit"
 
 
 # --- the cache's breakpoints ----------------------------------------------------------------------
@@ -309,11 +241,6 @@ def test_breakpoints_stand_on_the_system_and_on_the_last_two_messages(
     assert marks(body_of(use, turns)) == places
 
 
-def test_the_last_breakpoint_of_a_call_is_one_of_the_next() -> None:
-    for turns in range(6):
-        assert marks(body_of("conversation", turns))[-1] in marks(body_of("conversation", turns + 1))
-
-
 def test_breakpoints_change_no_message_that_others_share() -> None:
     request = ask(messages=[user_message("brief"), *turn(1)], cache="conversation")
     before = json.dumps(request.messages)
@@ -331,13 +258,6 @@ def test_conversations_that_pause_are_kept_for_an_hour() -> None:
     assert lives == {"1h"}
 
 
-def test_a_note_by_the_system_gets_no_breakpoint() -> None:
-    request = ask(model=OPUS, messages=NOTED[:2], cache="conversation")
-    first, note = request_body(request, profile_of(OPUS), "format")["messages"]
-    assert first["content"][-1]["cache_control"] == MARK["cache_control"]
-    assert note == NOTED[1]
-
-
 async def test_the_provider_is_asked_why_its_cache_missed() -> None:
     reason = {"type": "tools_changed", "cache_missed_input_tokens": 900}
     reply = http.stream(http.start(diagnostics={"cache_miss_reason": reason}), *http.finish())
@@ -346,22 +266,10 @@ async def test_the_provider_is_asked_why_its_cache_missed() -> None:
     assert outcome.message.cache_miss == "tools_changed"
 
 
-# --- effort and strict tools ----------------------------------------------------------------------
+# --- effort ----------------------------------------------------------------------------------------
 
 
 JSON_REPLY = http.message(http.text(json.dumps(GOOD)))
-
-
-def tool_of(schema: Json) -> Json:
-    return {"name": "look", "description": "Looks.", "input_schema": schema}
-
-
-CLOSED: Json = {
-    "type": "object",
-    "properties": {"word": {"type": "string", "maxLength": 9}, "more": {"type": "integer"}},
-    "required": ["word"],
-    "additionalProperties": False,
-}
 
 
 @pytest.mark.parametrize(("model", "sent"), [(OPUS, "low"), (OLD, None), (UNKNOWN, None)])
@@ -370,55 +278,3 @@ async def test_effort_goes_to_models_that_have_it(model: str, sent: str | None) 
     config = outcome.body.get("output_config", {})
     assert config.get("effort") == sent
     assert config["format"]["schema"] == SCHEMA
-
-
-async def test_own_tools_are_strict_in_the_form_that_the_api_compiles() -> None:
-    (sent,) = (await answer(JSON_REPLY, ask(tools=[tool_of(CLOSED)]))).body["tools"]
-    assert sent["strict"] is True
-    assert "maxLength" not in sent["input_schema"]["properties"]["word"]
-    assert sent["input_schema"]["required"] == ["word"]
-
-
-async def test_a_tools_wide_lengths_are_not_told_and_narrow_ones_are() -> None:
-    wide = {"type": "string", "description": "a text", "minLength": 1, "maxLength": 4_000}
-    narrow = {"type": "string", "minLength": 1, "maxLength": 3}
-    name = {"type": "string", "maxLength": 200}
-    schema = {
-        **CLOSED,
-        "properties": {"text": wide, "long": {**narrow, "maxLength": 300}, "code": narrow, "name": name},
-    }
-    (sent,) = (await answer(JSON_REPLY, ask(tools=[tool_of({**schema, "required": ["code"]})]))).body["tools"]
-    properties = sent["input_schema"]["properties"]
-    assert properties["text"]["description"] == "a text"
-    assert "description" not in properties["long"]
-    assert "maxLength: 3" in properties["code"]["description"]
-    assert "maxLength: 200" in properties["name"]["description"]
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "object", "properties": {"word": {"type": "string"}}},
-        {**CLOSED, "properties": {"any": {}}},
-        {**CLOSED, "properties": {"map": {"type": "object", "additionalProperties": {"type": "string"}}}},
-        {**CLOSED, "properties": {f"p{n}": {"type": "string"} for n in range(25)}, "required": []},
-    ],
-    ids=["open", "anything", "map", "too many optional"],
-)
-async def test_tools_that_a_grammar_would_change_are_not_strict(schema: Json) -> None:
-    (sent,) = (await answer(JSON_REPLY, ask(tools=[tool_of(schema)]))).body["tools"]
-    assert "strict" not in sent
-    assert sent["input_schema"] == schema
-
-
-async def test_only_as_many_tools_are_strict_as_the_api_compiles_at_once() -> None:
-    optional = {**CLOSED, "required": []}
-    tools = [{**tool_of(optional), "name": f"look{number}"} for number in range(14)]
-    sent = (await answer(JSON_REPLY, ask(tools=tools))).body["tools"]
-    assert [bool(tool.get("strict")) for tool in sent] == [True] * 12 + [False] * 2
-
-
-async def test_models_without_strict_tools_get_plain_ones() -> None:
-    for name in (UNKNOWN, "claude-opus-4-1"):
-        (sent,) = (await answer(JSON_REPLY, ask(model=name, tools=[tool_of(CLOSED)]))).body["tools"]
-        assert "strict" not in sent

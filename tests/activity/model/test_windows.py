@@ -108,14 +108,6 @@ async def test_old_outputs_and_the_thinking_after_them_give_way_and_the_store_ke
     assert [block["content"] for m in whole for block in m["content"] if block["type"] == "tool_result"] == [LONG] * 3
 
 
-async def test_of_outputs_that_are_all_new_as_many_stay_whole_as_fit(desk: Desk) -> None:
-    desk.say(looks(1, calls=6), text("done"))
-    talk = Talk(desk)
-    await talk.begin()
-    await talk.go_on(*[LONG] * 6)
-    assert [len(block["content"]) > 1000 for block in talk.of("tool_result")] == [False] * 4 + [True] * 2
-
-
 async def test_an_output_longer_than_a_prompt_takes_is_shown_cut_and_kept_whole(desk: Desk) -> None:
     desk.say(looks(1), text("done"))
     talk = Talk(desk, window=None)
@@ -123,7 +115,7 @@ async def test_an_output_longer_than_a_prompt_takes_is_shown_cut_and_kept_whole(
     await talk.go_on("x" * 300_000)
     [block] = talk.of("tool_result")
     assert len(block["content"]) <= 20_000
-    assert block["content"].endswith('read_output with output "1-1" and offset 19850 shows more]')
+    assert block["content"].endswith('read_output with output "1-1" and offset 19850 shows more.]')
 
 
 @pytest.mark.parametrize(
@@ -174,15 +166,6 @@ async def test_a_reply_without_room_is_asked_for_again_and_its_tokens_count(desk
     answered = await talk.go_on(LONG)
     assert answered.message.text() == "done"
     assert (answered.usage.model_calls, answered.usage.output_tokens) == (1, 1010)
-
-
-async def test_a_reply_without_room_for_which_nothing_can_be_left_out_is_the_reply(desk: Desk) -> None:
-    desk.say(looks(1), message([{"type": "text", "text": "half"}], "model_context_window_exceeded"))
-    talk = Talk(desk)
-    await talk.begin()
-    answered = await talk.go_on("short")
-    assert (answered.message.stop_reason, answered.message.text()) == ("model_context_window_exceeded", "half")
-    assert len(desk.asked) == 2
 
 
 async def test_a_first_prompt_is_written_again_with_less_room_once(desk: Desk) -> None:
@@ -284,10 +267,7 @@ async def test_without_a_count_the_whole_prompt_is_estimated(desk: Desk) -> None
         "prompt is too long: 213462 tokens > 200000 maximum",
         "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease",
         "This model's maximum context length is 8192 tokens. However, you requested 9000",
-        "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
         "the request exceeds the available context size (4096 tokens), try increasing it",
-        "Your request exceeded model token limit: 262144 (requested: 275363)",
-        "Request size exceeds model context window",
     ],
 )
 async def test_the_words_of_providers_for_a_prompt_that_is_too_long(desk: Desk, words: str) -> None:
@@ -336,18 +316,6 @@ def test_a_clearing_frees_much_or_nothing_and_what_was_cleared_stays(
         assert left + freed[chosen - 1] > TARGET, "an unseen output gives way only where it does not fit"
     if tokens > TARGET and tokens - sum(freed[cleared:]) <= TARGET / 2:
         assert left <= TARGET * 1.1, "a prompt that can be made to fit is too long by less than a clearing must free"
-
-
-def test_a_conversation_is_cleared_in_few_large_steps() -> None:
-    cleared, steps = 0, []
-    for turn in range(1, 201):
-        tokens = 3_000 + 150 * cleared + 5_000 * (turn - cleared)
-        now = outputs_to_clear(tokens, [4_850] * turn, cleared, 1, TARGET)
-        if now > cleared:
-            steps.append(turn)
-        cleared = now
-    assert 15 <= len(steps) <= 25
-    assert min(later - earlier for earlier, later in zip(steps, steps[1:], strict=False)) >= 6
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from activities.model.conversation import ConversationStore, Entry, Opening
-from activities.model.port import ModelMessage, ModelUsage, system_note, user_message
+from activities.model.port import ModelMessage, ModelUsage, user_message
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore, open_store
 from supervision.base.store_keys import call_key
@@ -42,7 +42,7 @@ async def store(tmp_path: Path) -> ArtifactStore:
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "44 pears"}]}
     opening = Opening(system="", model="a-model")
     await conversations.save(FIRST, Entry(opening=opening, input=[user_message("?")], reply=reply(CALL), at=at(2)))
-    told = [result, system_note("two turns are left")]
+    told = [result, user_message("two turns are left")]
     await conversations.save(SECOND, Entry(ancestors=[FIRST], input=told, reply=reply(text("It is 44.")), at=at(3)))
     again = Entry(
         ancestors=[FIRST, SECOND], input=[user_message("in which year?")], reply=reply(text("1990")), at=at(7)
@@ -63,11 +63,9 @@ async def test_a_conversation_is_told_before_the_event_that_ends_it(store: Artif
         *((1, "subtask_started"), (2, "turn"), (3, "tool"), (4, "phase"), (5, "note"), (6, "turn")),
         (7, "subtask_completed"),
     ]
-    assert events[1].data == {
-        **{"turn": 1, "stop_reason": "end_turn", "preview": "", "tokens": 12, "model": "a-model"},
-    }
+    assert events[1].data == {**{"turn": 1, "stop_reason": "end_turn", "preview": "", "tokens": 12, "model": "a-model"}}
     assert events[2].data == {
-        **{"name": "count", "arguments": '{"crop": "pears"}', "is_error": False, "preview": "44 pears"},
+        **{"name": "count", "arguments": '{"crop": "pears"}', "is_error": False, "preview": "44 pears"}
     }
     assert events[4].data == {"text": "two turns are left"}
     assert (events[5].data["turn"], events[5].data["preview"]) == (2, "It is 44.")

@@ -10,13 +10,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from activities.store.artifacts import ArtifactMissing, ArtifactTooLarge, ArtifactUnavailable, open_store
+from activities.contracts.packed import DependencyRef
+from activities.prompts.agent_prompts import findings_block
+from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactTooLarge, ArtifactUnavailable, open_store
 from activities.store.contents import read_contents
+from activities.store.reading import FindingExcerpt, read_findings, with_findings
 from supervision.base import limits
 from supervision.base.store_keys import STORE_ID, call_key, is_upload, named_key, output_key, run_prefix
+from supervision.contract.finding import CheckedClaim, FindingRecord
 
 ROOT = Path(__file__).parents[3]
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
@@ -154,15 +159,6 @@ async def test_what_is_not_one_run_is_never_deleted(store_url: str, prefix: str)
     assert len(await store.list_keys("run/")) == 2
 
 
-async def test_a_prefix_lists_whole_segments_only(store_url: str) -> None:
-    store = open_store(store_url)
-    for key in ("run/goal", "run/b/c", "run2/goal"):
-        await store.put(key, b"")
-    assert await store.list_keys("run/") == ["run/b/c", "run/goal"]
-    assert await store.list_keys("run/b/") == ["run/b/c"]
-    assert len(await store.list_keys()) == 3
-
-
 async def test_more_objects_than_one_page_holds_are_listed_and_deleted(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,12 +273,7 @@ async def test_a_directory_has_several_spellings(tmp_path: Path, monkeypatch: py
     ("url", "complaint"),
     [
         ("", "empty"),
-        ("ftp://host/directory", "no artifact store: name a directory"),
-        ("http://host/bucket", "no artifact store: name a directory"),
         ("s3://", "names no bucket"),
-        ("s3:///prefix", "names no bucket"),
-        ("file://", "names no directory"),
-        ("file://host/directory", "names no directory"),
         ("s3://key:hush@bucket/prefix", "credentials go into variables"),
         ("s3://bucket/prefix?secret=hush", "credentials go into variables"),
         ("az://container/prefix", "AZURE_STORAGE_"),
@@ -352,3 +343,72 @@ async def test_links_inside_the_store_are_not_followed(tmp_path: Path, depth: in
     with pytest.raises(ArtifactUnavailable, match="symbolic link"):
         await store.create(key, b"mine")
     assert target.read_bytes() == b"not the store's"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtifactStore:
+    return open_store(str(tmp_path / "artifacts"))
+
+
+async def finding(
+    store: ArtifactStore, subtask_id: str, text: str, weight: float = 0.5, **record: Any
+) -> DependencyRef:
+    ref = await store.put_output("run", text.encode())
+    stored = await store.put_output("run", FindingRecord(**record).model_dump_json().encode()) if record else ""
+    return DependencyRef(subtask_id=subtask_id, role="analyst", text_ref=ref, weight=weight, record_ref=stored)
+
+
+async def test_findings_that_fit_are_read_whole_and_in_order(store: ArtifactStore) -> None:
+    refs = [await finding(store, "t2", "zwölf"), await finding(store, "t1", "eleven", 0.1)]
+    assert await read_findings(store, refs, 11) == [
+        FindingExcerpt("t2", "analyst", "zwölf"),
+        FindingExcerpt("t1", "analyst", "eleven"),
+    ]
+
+
+async def test_findings_that_do_not_fit_give_way_to_their_authors_summaries(store: ArtifactStore) -> None:
+    """Two of 102 KB: the conclusion stands at their ends, and in their summaries."""
+    rows = "| a row of pears | 17 |\n" * 4500
+    refs = [
+        await finding(store, "t1", f"{rows}It grew by 12 %.", 0.9, summary="It grew by 12 %."),
+        await finding(store, "t2", f"{rows}It fell by 4 %.", 0.1, summary="It fell by 4 %."),
+    ]
+    heavy, light = await read_findings(store, refs, 40_000)
+    assert (heavy.text[-16:], heavy.summarised) == ("It grew by 12 %.", False)
+    assert (light.text, light.summarised) == ("It fell by 4 %.", True)
+    assert 'shown="summary"' in findings_block([light])
+    assert [one.text for one in await read_findings(store, refs, 100)] == ["It grew by 12 %.", "It fell by 4 %."]
+
+
+async def test_a_text_without_a_summary_is_cut_and_says_how_much_is_missing(store: ArtifactStore) -> None:
+    refs = [await finding(store, "t1", "a" * 1000), await finding(store, "t2", "b" * 9000)]
+    first, second = [one.text for one in await read_findings(store, refs, 1000)]
+    assert first == "a" * 1000
+    kept = second.count("b")
+    assert second == "b" * kept + f"\n[… {9000 - kept} characters left out here]"
+    assert 2450 <= len(second) <= 2500
+
+
+@pytest.mark.parametrize("budget", [0, 1, 30, 1000, 50_000, 400_000])
+async def test_all_findings_together_stay_within_the_budget(store: ArtifactStore, budget: int) -> None:
+    refs = [await finding(store, f"t{n}", "x" * 1000 * n, 0.1 if n % 3 else 0.9) for n in range(20)]
+    texts = [finding.text for finding in await read_findings(store, refs, int(budget / limits.CHARS_PER_TOKEN))]
+    assert sum(map(len, texts)) <= budget
+    assert len(texts) == 20
+
+
+async def test_sources_and_checked_claims_of_many_findings_take_a_share_of_the_room(store: ArtifactStore) -> None:
+    claims = [CheckedClaim(text=f"{n} kg", source="look pears", line="a row of pears " * 10) for n in range(40)]
+    sources = [f"the harvest book of {year}" for year in range(2000, 2030)]
+    refs = [await finding(store, f"t{n}", "44 pears", checked=claims, sources=sources) for n in range(10)]
+
+    def write(findings: list[FindingExcerpt]) -> str:
+        return findings_block(findings, with_evidence=True)
+
+    prompt = await with_findings(store, refs, write, 8_000)
+    assert len(prompt) < 8_000 * limits.CHARS_PER_TOKEN
+    assert prompt.count('"0 kg" <- look pears: a row of pears') == 10
+    assert prompt.count("Source: the harvest book of 2000") == 10
+    whole = await with_findings(store, refs, write, 100_000)
+    assert whole.count("<- look pears") > prompt.count("<- look pears")
+    assert whole.count("Source: ") == 100

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from activities.store.artifacts import ArtifactChanged, ArtifactStore, open_store
+from activities.store.artifacts import ArtifactChanged, open_store
 from activities.store.grants import Grants, RunGrant
 from supervision.base.store_keys import digest_of, is_grant, named_key, output_key
 
@@ -72,28 +72,6 @@ async def test_a_grant_that_was_copied_to_another_run_stays_the_first_ones(tmp_p
     copied = await store.put_grant("other", grant().model_dump_json().encode())
     assert is_grant(copied, "other")
     assert await Grants(store).find("other", copied) is None
-
-
-async def test_a_grant_is_read_once_in_a_process(tmp_path: Path) -> None:
-    class Counting(ArtifactStore):
-        def __init__(self, store: ArtifactStore) -> None:
-            self.__dict__.update(store.__dict__)
-            self.reads = 0
-
-        async def find(self, key: str) -> bytes | None:
-            self.reads += 1
-            return await super().find(key)
-
-    store = Counting(open_store(tmp_path))
-    grants = Grants(store)
-    missing = f"run/grant.{'0' * 64}"
-    ref = await grants.write(grant())
-    for _ in range(3):
-        assert await grants.find("run", ref) == grant()
-    assert store.reads == 1
-    for _ in range(2):
-        assert await grants.find("run", missing) is None
-    assert store.reads == 3, "what is not there yet may come"
 
 
 @pytest.mark.parametrize(

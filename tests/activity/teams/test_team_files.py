@@ -73,18 +73,6 @@ async def test_the_default_team_is_complete() -> None:
         assert role.capabilities
 
 
-async def test_the_card_holds_what_a_workflow_needs() -> None:
-    card = team_card(await TeamFiles([BUNDLED]).load("default"), ["some-model"])
-    analyst = card.role("analyst")
-    assert analyst.models == ["some-model"]
-    assert analyst.tools == [
-        ToolCard(name="list_tables"),
-        ToolCard(name="query_data"),
-        ToolCard(name="calculate"),
-    ]
-    assert card.role("nobody").name == "researcher"
-
-
 async def test_a_roles_own_model_wins_over_the_requests_and_the_default(tmp_path: Path) -> None:
     text = TEAM.replace('tools = ["{tool}"]', 'model = "own"') + (
         '[[roles]]\nname = "second"\ndescription = "d"\nsystem_prompt = "s"\n'
@@ -93,13 +81,6 @@ async def test_a_roles_own_model_wins_over_the_requests_and_the_default(tmp_path
     loaded = await TeamFiles([tmp_path]).load("crew")
     assert [role.model for role in team_card(loaded, ["default"]).roles] == ["own", "default"]
     assert [role.model for role in team_card(loaded, ["default", "spare"]).roles] == ["own", "default"]
-
-
-async def test_the_first_folder_wins(tmp_path: Path) -> None:
-    write(tmp_path, "default")
-    files = TeamFiles([tmp_path, BUNDLED])
-    assert (await files.load("default")).folder == tmp_path / "default"
-    assert files.names().count("default") == 1
 
 
 async def test_a_team_is_read_again_only_when_its_file_changed(tmp_path: Path) -> None:
@@ -142,19 +123,13 @@ async def test_an_unknown_name_lists_the_known_ones_and_the_folders(tmp_path: Pa
     [
         (("generalist =", "generalist"), r"line 3"),
         (('generalist = "helper"', ""), "generalist: Field required"),
-        (('generalist = "helper"', 'generalist = "nobody"'), "generalist: 'nobody' is not one of the roles: helper"),
-        (('name = "{name}"', 'name = "other"'), "name: 'other' must be the folder's name, 'crew'"),
-        (('description = "Helps."', ""), "roles.helper.description: Field required"),
         (
             ('description = "Helps."', 'descripton = "x"'),
             "roles.helper.descripton: unknown field, did you mean 'description'?",
         ),
-        (('tools = ["{tool}"]', 'tools = ["search"]'), "roles.helper.tools: there is no tool 'search'"),
-        (('uses = "calculator"', 'uses = "shell"'), "tools.calculate: there is no kind 'shell'; kinds are: attachment"),
         (('uses = "calculator"', 'uses = "calculator"\noptions = { x = 1 }'), "tools.calculate.options: x: "),
         (('uses = "calculator"', 'uses = "sql_query"\noptions = { tables = "../*" }'), "tools.calculate: '../*' must"),
-        (('uses = "calculator"', 'uses = "sql_query"'), "tools.calculate.options: tables: Field required"),
-        (('name = "calculate"', 'name = "no name"'), "tools.0.name: "),
+        (('uses = "calculator"', 'uses = "sql_query"\noptions = { tables = 3 }'), "tools.calculate.options: tables: "),
         (
             (
                 "[[tools]]",
@@ -270,6 +245,7 @@ uses = "calculater"
 [[tools]]
 name = "query"
 uses = "sql_query"
+options = { tables = 3 }
 
 [[tools]]
 name = "search"
@@ -278,7 +254,7 @@ options = { documents = "none/*.md" }
 """
 PROBLEMS_OF_TOOLS = [
     "tools.calculate: there is no kind 'calculater', did you mean 'calculator'?",
-    "tools.query.options: tables: Field required",
+    "tools.query.options: tables: ",
     "tools.search: 'none/*.md' matches no file",
     "roles.helper.tools: there is no tool 'calculat', did you mean 'calculate'?; the team has: calculate, greet, query",
     "toolbox: there is no tool 'hammer'",
@@ -302,27 +278,10 @@ async def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path, text: str
     assert error.value.message.startswith(f"{folder / 'team.toml'}: ")
 
 
-async def test_a_tool_that_a_broken_file_may_have_is_not_called_unknown(tmp_path: Path) -> None:
-    folder = write(tmp_path, text=WRONG_TOOLS, tools="x = (\n")
-    with pytest.raises(TeamError) as error:
-        await TeamFiles([tmp_path]).load("crew")
-    assert "there is no kind 'calculater'" in error.value.message
-    assert f"{folder / 'tools.py'}: line 1: SyntaxError" in error.value.message
-    assert "there is no tool" not in error.value.message
-
-
-async def test_what_a_broken_part_may_mean_is_not_called_unknown(tmp_path: Path) -> None:
-    write(tmp_path, text=TEAM.replace('name = "helper"', 'nmae = "helper"'))
-    with pytest.raises(TeamError, match=r"roles\.0\.name: Field required") as error:
-        await TeamFiles([tmp_path]).load("crew")
-    assert "is not one of the roles" not in error.value.message
-
-
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
         ("x = (\n", "line 1: SyntaxError"),
-        ("import os\nos.no_such_thing\n", "line 2: AttributeError"),
         ("\n\nimport no_such_module\n", "line 3: ModuleNotFoundError"),
         ("x = 1\n", "it must define TOOLS as a list of Tool"),
         ("TOOLS = [1]\n", "TOOLS[0] is of type int: it must be Tool("),
@@ -339,12 +298,8 @@ async def test_a_broken_tools_file_names_its_line(tmp_path: Path, code: str, pro
     ("text", "tools", "problem"),
     [
         (TEAM + "x = " + "[" * 5000 + "]" * 5000, None, "team.toml: it is nested too deeply"),
-        ("a = " + "{a=" * 20_000, None, "team.toml: it is nested too deeply"),
         ("\udcff", None, "team.toml: "),
-        (TEAM + "x" + ".x" * 5000 + " = 1", None, "team.toml: "),
         (TEAM, "import sys\nsys.exit(3)", "tools.py: line 2: SystemExit: 3"),
-        (TEAM, "raise KeyboardInterrupt", "tools.py: line 1: KeyboardInterrupt"),
-        (TEAM, "f = lambda n: f(n); f(1)", "tools.py: line 1: RecursionError"),
         (TEAM + "#" * TEAM_FILE_BYTES, None, "the file is larger than"),
     ],
 )
@@ -455,12 +410,6 @@ async def test_a_tool_for_its_own_team_is_not_given_to_inline_teams(tmp_path: Pa
     assert (await files.load("crew")).toolbox.names() == ["calculate", "greet"]
 
 
-async def test_of_two_tools_an_inline_team_gets_the_one_that_it_may_have(tmp_path: Path) -> None:
-    write(tmp_path, text=TEAM.replace('uses = "calculator"', 'uses = "calculator"\ninline = false'))
-    loaded = await TeamFiles([tmp_path, BUNDLED]).load_inline(inline(("counter", ["calculate"])))
-    assert loaded.sources == {"default"}
-
-
 async def test_a_role_may_be_another_team_if_there_is_one(tmp_path: Path) -> None:
     write(tmp_path, text=f'{TEAM}\n[[roles]]\nname = "crew2"\ndescription = "d"\nteam = "inner"\n')
     with pytest.raises(TeamError, match=r"roles\.crew2\.team: there is no team 'inner'"):
@@ -503,9 +452,3 @@ async def test_an_inline_team_knows_which_team_files_its_tools_come_from(tmp_pat
 def test_a_folder_with_capitals_is_named(tmp_path: Path) -> None:
     folder = write(tmp_path, name="noTOOLS")
     assert TeamFiles([tmp_path]).misnamed() == [folder]
-
-
-async def test_an_unknown_team_says_which_was_meant(tmp_path: Path) -> None:
-    write(tmp_path, name="library")
-    with pytest.raises(TeamError, match="did you mean 'library'"):
-        await TeamFiles([tmp_path]).load("libary")

@@ -1,7 +1,6 @@
 """The toolbox: a role's rights, arguments, and everything that can go wrong inside a tool."""
 
 import asyncio
-import logging
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,6 @@ from supervision.base import limits
 from supervision.contract.team import Role
 
 TEAMS = Path(__file__).parents[3] / "teams"
-GOOD_ARGUMENTS: dict[str, dict[str, Any]] = {
-    "search_documents": {"query": "wind"},
-    "read_document": {"document_id": "iowa-wind"},
-    "read_attachment": {"name": "x"},
-    "list_tables": {},
-    "query_data": {"sql": "SELECT 1"},
-    "calculate": {"expression": "1 + 1"},
-    "format_document": {"title": "T", "sections": [{"heading": "h", "body": "b"}]},
-}
 
 
 class Anything(Arguments):
@@ -40,31 +30,17 @@ def toolbox(run: Any, **settings: Any) -> Toolbox:
     return Toolbox([Tool("try", "Tries.", Anything, run, **settings)])
 
 
+async def never(arguments: Anything, context: ToolContext) -> ToolOutput:
+    raise AssertionError
+
+
 async def call(run: Any, arguments: Any = None, **settings: Any) -> ToolRun:
     given = {} if arguments is None else arguments
     return await toolbox(run, **settings).run(role("try"), "try", given, ToolContext())
 
 
-@pytest.mark.parametrize("role_name", ["researcher", "analyst", "writer"])
-@pytest.mark.parametrize("tool_name", GOOD_ARGUMENTS)
-async def test_a_role_runs_its_own_tools_and_no_other(
-    role_name: str, tool_name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    loaded = await TeamFiles([TEAMS]).load("default")
-    one = loaded.team.role(role_name)
-    assert sorted(GOOD_ARGUMENTS) == loaded.toolbox.names()
-    with caplog.at_level(logging.WARNING, "activities.teams.toolbox"):
-        ran = await loaded.toolbox.run(one, tool_name, GOOD_ARGUMENTS[tool_name], ToolContext())
-    refused = ran.is_error and ran.text.startswith(f"The tool '{tool_name}' is not available to this role")
-    assert refused == (tool_name not in one.tools)
-    assert refused == (f"role={role_name} tool={tool_name} registered=True" in caplog.text)
-
-
 @pytest.mark.parametrize("name", ["", "TRY", "try ", "try\x00", "other", "../try", "x" * 100_000, "try\n[admin]"])
 async def test_an_unknown_name_is_refused_with_the_roles_tools(name: str) -> None:
-    async def never(arguments: Anything, context: ToolContext) -> ToolOutput:
-        raise AssertionError
-
     ran = await toolbox(never).run(role("try"), name, {}, ToolContext())
     assert ran.is_error
     assert ran.text.endswith("is not available to this role. Its tools are: try")
@@ -75,30 +51,17 @@ async def test_an_unknown_name_is_refused_with_the_roles_tools(name: str) -> Non
     ("arguments", "problem"),
     [
         ({"count": 0}, "count: "),
-        ({"count": "many"}, "count: "),
         ({"text": 5}, "text: "),
         ({"txt": "x"}, "txt: "),
         ([], "Wrong arguments: Input should be"),
-        ("text", "Wrong arguments"),
         (7, "Wrong arguments"),
     ],
 )
 async def test_wrong_arguments_name_field_and_problem(arguments: object, problem: str) -> None:
-    async def never(arguments: Anything, context: ToolContext) -> ToolOutput:
-        raise AssertionError
-
     ran = await call(never, arguments)
     assert ran.is_error
     assert problem in ran.text
     assert len(ran.text) < 400
-
-
-async def test_missing_arguments_are_wrong_arguments() -> None:
-    async def never(arguments: Anything, context: ToolContext) -> ToolOutput:
-        raise AssertionError
-
-    ran = await toolbox(never).run(role("try"), "try", None, ToolContext())
-    assert ran.is_error
 
 
 class Odd(Exception):
@@ -112,16 +75,9 @@ class Odd(Exception):
         (ToolMisuse("ask for a city"), "ask for a city"),
         (ValueError("bad\nvalue\x1b[31m"), "ValueError: bad value"),
         (KeyError("x"), "KeyError: 'x'"),
-        (RecursionError(), "RecursionError: "),
         (MemoryError(), "MemoryError: "),
-        (OSError(2, "gone"), "FileNotFoundError: [Errno 2] gone"),
-        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "UnicodeDecodeError: "),
-        (TimeoutError("late"), "TimeoutError: late"),
-        (StopAsyncIteration(), "StopAsyncIteration: "),
         (ExceptionGroup("many", [ValueError("a")]), "ExceptionGroup: many"),
         (SystemExit(3), "SystemExit: 3"),
-        (KeyboardInterrupt(), "KeyboardInterrupt: "),
-        (BaseException("base"), "BaseException: base"),
         (Odd(), "Odd: no message"),
         (asyncio.CancelledError(), "The tool ended the call without a result."),
     ],
@@ -135,13 +91,6 @@ async def test_whatever_a_tool_raises_is_an_error_result(error: BaseException, t
     assert ran.text.startswith(text)
     assert "Traceback" not in ran.text
     assert "\x1b" not in ran.text
-
-
-async def test_long_error_texts_are_cut() -> None:
-    async def fail(arguments: Anything, context: ToolContext) -> ToolOutput:
-        raise ValueError("x" * 1_000_000)
-
-    assert len((await call(fail)).text) < 400
 
 
 async def test_a_tool_that_hangs_ends_at_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,12 +146,7 @@ async def test_cancelling_the_caller_cancels_the_tool_and_propagates() -> None:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [
-        ("plain", "plain"),
-        ("a\x00b\x1b[31mc\ud800", "abc\ufffd"),
-        (b"\xff\x00ok", "\ufffdok"),
-        ("", ""),
-    ],
+    [("plain", "plain"), ("a\x00b\x1b[31mc\ud800", "abc\ufffd"), (b"\xff\x00ok", "\ufffdok"), ("", "")],
 )
 async def test_output_becomes_clean_text(text: Any, shown: str) -> None:
     async def give(arguments: Anything, context: ToolContext) -> ToolOutput:
@@ -258,16 +202,6 @@ async def test_artifacts_keep_their_content_and_lose_their_paths(monkeypatch: py
     assert "3 bytes" in ran.text
 
 
-async def test_fifty_calls_at_once_each_get_their_result() -> None:
-    async def echo(arguments: Anything, context: ToolContext) -> ToolOutput:
-        await asyncio.sleep(0)
-        return ToolOutput(arguments.text)
-
-    box = toolbox(echo)
-    runs = await asyncio.gather(*(box.run(role("try"), "try", {"text": str(n)}, ToolContext()) for n in range(50)))
-    assert [ran.text for ran in runs] == [str(n) for n in range(50)]
-
-
 async def test_definitions_are_what_the_model_sees() -> None:
     loaded = await TeamFiles([TEAMS]).load("default")
     (definition,) = loaded.toolbox.definitions(["calculate", "calculate", "no_such_tool"])
@@ -279,8 +213,5 @@ async def test_definitions_are_what_the_model_sees() -> None:
 
 @pytest.mark.parametrize("names", [["a", "a"], ["a b"], [""], ["x" * 65], ["a/b"]])
 def test_names_that_are_taken_or_impossible_are_refused(names: list[str]) -> None:
-    async def run(arguments: Anything, context: ToolContext) -> ToolOutput:
-        raise AssertionError
-
     with pytest.raises(ValueError, match="name"):
-        Toolbox(Tool(name, "x", Anything, run) for name in names)
+        Toolbox(Tool(name, "x", Anything, never) for name in names)

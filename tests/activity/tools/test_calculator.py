@@ -1,42 +1,33 @@
-"""The calculator: exact where people check, quick to refuse where it could be made to burn time or memory."""
+"""The calculator, and tools that hand text through."""
 
 import contextlib
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.tools.calculator import CALCULATOR_MAGNITUDE, calculator, evaluate
-from activities.tools.tool import ToolContext, ToolMisuse
+from activities.tools.text_tools import PAGE, format_document, read_attachment
+from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
+from supervision.base import limits
 
 BOMBS = [
     "9**9**9",
-    "9**9**9**9",
     "(9**99)**(9**99)",
-    "2**(2**(2**(2**(2**2))))",
     "((((10**299)**2)**2)**2)",
-    "99999999**99999999",
-    "3999999**3999999",
     "-9**9**9",
-    "1.5**99999999999",
     "pow(9, pow(9, 9))",
     "exp(exp(exp(10)))",
-    "10**300*10**300",
     "*".join(["9**99"] * 60),
     "round(5, -10**9)",
-    "round(5, -(10**18))",
     "1<<10**9",
-    "1<<99999999999",
     "factorial(10**7)",
     "'a'*10**9",
-    "'a'*999*999*999",
     "[0]*10**9",
-    "(0,)*10**9",
-    "b'a'*10**9",
     "f'{1:>999999999}'",
     "'%999999999d' % 1",
-    "sum([1]*10**9)",
     "[x for x in range(10**9)]",
     "range(10**18)",
     "(" * 240 + "1" + ")" * 240,
@@ -44,39 +35,28 @@ BOMBS = [
     "1" + "+1" * 240,
     "9" * 499,
     "1e309",
-    "1e400 - 1e400",
     "().__class__.__mro__[1].__subclasses__()",
-    "(1).__class__",
     "sqrt.__globals__",
     "abs.__self__.open('/etc/passwd')",
     "__import__('os').system('true')",
     "open('/etc/passwd')",
-    "eval('1')",
     "globals()",
     "lambda: 1",
-    "(lambda f: f(f))(lambda f: f(f))",
     "x := 1",
-    "a = 1",
     "import os",
     "1; 2",
     "1 if 1 else 2",
-    "1 and 2",
     "1 < 2",
     "True",
     "1j",
     "(-8)**(1/3)",
-    "sqrt(-1)",
     "log(0)",
-    "0**-1",
     "1/0",
-    "1%0",
     "...",
-    "None",
     "\x00",
     "\ud800",
     "1 +",
     "min()",
-    "mean()",
     "round(1, 2, 3)",
     "sqrt(x=4)",
     "max(*[1, 2])",
@@ -89,8 +69,6 @@ BOMBS = [
         ("1 + 2 * 3", 7),
         ("(79.4 / 40.2) ** (1 / 55) - 1", 0.012452004453426),
         ("0.1 + 0.2", 0.3),
-        ("7 // 2 + 7 % 2", 4),
-        ("-2 ** 2", -4),
         ("2 ** -2", 0.25),
         ("round(2.345, 1)", 2.3),
         ("round(12345.6)", 12346),
@@ -98,7 +76,6 @@ BOMBS = [
         ("mean(1, 2, 6) + sum(1, 2) + min(4, 2) + max(4, 2) + abs(-1)", 13),
         ("floor(2.7) + ceil(2.1)", 5),
         ("2 * pi", 2 * math.pi),
-        ("1_000 + 1e3", 2000),
         ("10 ** 299", 10**299),
     ],
 )
@@ -162,3 +139,68 @@ def test_any_expression_gives_a_bounded_number_or_a_misuse(expression: str) -> N
         return
     assert isinstance(value, int | float)
     assert abs(value) <= CALCULATOR_MAGNITUDE
+
+
+async def render(title: str, *sections: tuple[str, str]) -> ToolOutput:
+    tool = format_document("format_document")
+    parts = [{"heading": heading, "body": body} for heading, body in sections]
+    return await tool.run(tool.arguments.model_validate({"title": title, "sections": parts}), ToolContext())
+
+
+async def test_a_document_is_rendered_and_kept_as_a_file() -> None:
+    output = await render("Life & Wealth", ("Figures", "- 82.6 years\n"), ("", "Only text."))
+    assert output.text == "# Life & Wealth\n\n## Figures\n\n- 82.6 years\n\nOnly text.\n"
+    (artifact,) = output.artifacts
+    assert (artifact.name, artifact.media_type) == ("life-wealth.md", "text/markdown")
+    assert artifact.data.decode() == output.text
+
+
+async def test_control_characters_never_reach_the_document() -> None:
+    output = await render("# A\x1b]0;title\x07\nB\x00", ("H\r\n## x", "a\x1b[2Jb\u202ec\r\nd"))
+    assert output.text == "# A B\n\n## H ## x\n\nabc\nd\n"
+
+
+async def test_a_title_without_letters_still_names_a_file() -> None:
+    assert (await render("日本", ("x", "y"))).artifacts[0].name == "document.md"
+
+
+@pytest.mark.parametrize(("title", "sections"), [("\x00 #", [("a", "b")]), ("T", [("", " \x00")])])
+async def test_an_empty_document_is_a_misuse(title: str, sections: list[tuple[str, str]]) -> None:
+    with pytest.raises(ToolMisuse, match="empty"):
+        await render(title, *sections)
+
+
+async def read(context: ToolContext, **arguments: Any) -> ToolOutput:
+    tool = read_attachment("read_attachment")
+    return await tool.run(tool.arguments.model_validate(arguments), context)
+
+
+def attached(**texts: str) -> ToolContext:
+    def reader(text: str) -> Any:
+        async def give() -> str:
+            return text
+
+        return give
+
+    return ToolContext(attachments={name: reader(text) for name, text in texts.items()})
+
+
+async def test_a_long_attachment_is_read_in_pages_without_loss() -> None:
+    text = "".join(chr(97 + n % 26) for n in range(2 * PAGE + 100))
+    context = attached(big=text)
+    pages, offset = [], 0
+    while offset < len(text):
+        output = (await read(context, name="big", offset=offset)).text
+        assert len(output) <= limits.TOOL_OUTPUT_CHARS
+        pages.append(output.split("\n[characters")[0])
+        offset += PAGE
+    assert "".join(pages) == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [({"name": "../notes"}, "It has: notes"), ({"name": "notes", "offset": 99}, "only 5 characters")],
+)
+async def test_a_wrong_name_or_offset_is_explained(arguments: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ToolMisuse, match=problem):
+        await read(attached(notes="hello"), **arguments)

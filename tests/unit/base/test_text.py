@@ -1,4 +1,4 @@
-"""Cutting keeps to bytes, cleaning leaves nothing hidden, whatever the text holds."""
+"""Texts are cut and cleaned, errors have one row for each kind, fairness keys tell runs apart."""
 
 import re
 from collections.abc import Callable
@@ -8,6 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from supervision.base.errors import RETRIED, TABLE, ErrorKind, call_kind, run_kind
+from supervision.base.queues import FAIRNESS_KEY_BYTES, fairness_key, pool_queue
 from supervision.base.text import (
     NAME_SHOWN_BYTES,
     cap,
@@ -117,7 +119,6 @@ def test_any_text_becomes_storable_and_short(text: str, limit: int) -> None:
         ("serch", ["look", "search"], ", did you mean 'search'?"),
         ("Web-Search", ["web_search", "web_searches"], ", did you mean 'web_search'?"),
         ("look_up", ["LOOK-UP"], ", did you mean 'LOOK-UP'?"),
-        ("zebra", ["search"], ""),
         ("search", ["search", "searches"], ", did you mean 'search'?"),
         ("serch", [], ""),
     ],
@@ -135,3 +136,47 @@ def test_a_cut_says_how_much_is_missing(hidden: int, letters: int, kept: int) ->
     total, shown = hidden + letters, cap("\u200b" * hidden + "a" * letters, 100)
     cut_off = f"\n[cut: {total - kept} of {total} characters are left out]"
     assert shown == "a" * kept + (cut_off if kept < 100 else "")
+
+
+def test_every_kind_has_one_row_and_unknown_names_are_unexpected() -> None:
+    assert sorted(row.kind for row in TABLE) == sorted(ErrorKind)
+    assert (ErrorKind("Strange"), ErrorKind("Timeout")) == (ErrorKind.UNEXPECTED, ErrorKind.TIMEOUT)
+
+
+def test_errors_that_outlived_their_retries_are_one_kind_and_others_keep_their_name() -> None:
+    outlived = {*RETRIED, ErrorKind.UNEXPECTED}
+    assert {call_kind(kind) for kind in outlived} == {ErrorKind.MODEL_UNAVAILABLE}
+    assert [call_kind(kind) for kind in ErrorKind if kind not in outlived] == [
+        k for k in ErrorKind if k not in outlived
+    ]
+
+
+def test_a_run_fails_with_a_kind_of_the_contract() -> None:
+    assert run_kind(ErrorKind.TIMEOUT) is ErrorKind.DEADLINE_EXCEEDED
+    assert run_kind(ErrorKind.NOT_GRANTED) is ErrorKind.INVALID_REQUEST
+    assert run_kind(ErrorKind.INVALID_PLAN) is ErrorKind.INVALID_PLAN
+
+
+ids = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
+
+
+@given(ids)
+def test_every_key_fits(run_id: str) -> None:
+    assert 0 < len(fairness_key(run_id).encode()) <= FAIRNESS_KEY_BYTES
+
+
+@given(ids, ids, st.sampled_from(["", "x" * 100]))
+def test_different_runs_have_different_keys(one: str, other: str, head: str) -> None:
+    assert (fairness_key(head + one) == fairness_key(head + other)) == (one == other)
+
+
+def test_a_short_id_is_its_own_key_and_a_long_one_a_beginning_and_a_hash() -> None:
+    longest = "x" * FAIRNESS_KEY_BYTES
+    assert fairness_key(longest) == longest
+    key = fairness_key(longest + "x")
+    assert len(key) == FAIRNESS_KEY_BYTES
+    assert key.startswith("x" * (FAIRNESS_KEY_BYTES - 33) + "~")
+
+
+def test_a_pool_has_a_queue_of_its_own() -> None:
+    assert pool_queue("far") == "supervisor.far"

@@ -13,7 +13,6 @@ from supervision.base.trust import (
     Credentials,
     distrust,
     host_and_port,
-    is_loopback,
     is_readable_by_others,
     require_private,
 )
@@ -49,17 +48,6 @@ def test_only_what_its_owner_alone_can_change_is_trusted(status: os.stat_result,
 )
 def test_others_can_read_by_the_groups_and_everybodys_permissions(mode: int, gid: int, readable: bool) -> None:
     assert is_readable_by_others(folder(mode, gid=gid)) is readable
-
-
-@pytest.mark.parametrize(
-    ("host", "own"),
-    [
-        *(("localhost", True), ("127.0.0.1", True), ("::1", True)),
-        *(("10.0.0.1", False), ("localhost.example.org", False), ("", False)),
-    ],
-)
-def test_only_this_machine_is_loopback(host: str, own: bool) -> None:
-    assert is_loopback(host) is own
 
 
 @pytest.mark.parametrize(

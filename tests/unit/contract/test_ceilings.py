@@ -49,12 +49,6 @@ def test_a_number_that_was_asked_for_is_refused_above_its_ceiling(fields: dict[s
     assert caught.value.kind == "InvalidRequest"
 
 
-def test_without_ceilings_nothing_changes() -> None:
-    request = ask(budget={"tokens": None, "usd": 9.0}, max_parallel=200)
-    assert Ceilings().check(request) == []
-    assert Ceilings().lowered(request) == request
-
-
 @pytest.mark.parametrize("totals", [(1001, None), (None, 0.51)])
 def test_an_update_does_not_pass_a_ceiling(totals: tuple[int | None, float | None]) -> None:
     with pytest.raises(ValueError, match="above the operator's ceiling"):

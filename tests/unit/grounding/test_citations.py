@@ -22,14 +22,6 @@ def test_citations_rest_on_completed_subtasks_only(citations: list[Citation], co
     assert len(kept) == sum(bool(c.claim.strip()) and bool(completed & {*c.subtask_ids}) for c in citations)
 
 
-def test_an_invented_subtask_is_dropped_and_its_citation_kept_where_another_holds() -> None:
-    citations = [
-        Citation(claim="it grew", subtask_ids=["t9", "t1", "t1"]),
-        Citation(claim="it fell", subtask_ids=["t9"]),
-    ]
-    assert SILENT.holding(citations, {"t1"}) == [Citation(claim="it grew", subtask_ids=["t1"])]
-
-
 # --- what a citation claims ----------------------------------------------------------------------
 
 FOUND = CitedFindings(
@@ -56,10 +48,6 @@ BOTH = {"t1", "t2"}
 def test_a_citation_holds_only_if_the_findings_that_it_names_say_so(claim: str, named: list[str], holds: bool) -> None:
     citation = Citation(claim=claim, subtask_ids=named)
     assert FOUND.holding([citation], BOTH) == [citation] * holds
-
-
-def test_a_citation_does_not_hold_by_a_subtask_that_may_not_be_cited() -> None:
-    assert FOUND.holding([Citation(claim="wind fell by 90 %", subtask_ids=["t1", "t2"])], {"t2"}) == []
 
 
 def test_a_finding_in_a_digest_is_cited_by_the_digest() -> None:
@@ -108,10 +96,6 @@ PLANNED = {"t1", "t2", "t3"}
 )
 def test_a_mark_names_only_subtasks_that_may_be_cited_and_other_brackets_stay(written: str, shown: str) -> None:
     assert with_valid_marks(written, PLANNED, {"t1", "t2"}) == shown
-
-
-def test_a_mark_of_every_planned_subtask_is_checked_like_any_other() -> None:
-    assert with_valid_marks("So it is [t1, t2, t3].", PLANNED, {"t2"}) == "So it is [t2]."
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,7 @@ from hypothesis import strategies as st
 from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import RoleCard, TeamCard, ToolCard
-from supervision.planning.capabilities import (
-    able,
-    expand,
-    for_readers,
-    missing,
-    role_for,
-    settled,
-    shares,
-    unreadable,
-)
+from supervision.planning.capabilities import able, expand, for_readers, missing, role_for, settled, shares, unreadable
 from supervision.planning.plan_graph import plan_problems
 from tests.unit.shapes import WORDS, acyclic_plans, plan, subtask
 
@@ -58,10 +49,6 @@ def test_the_role_with_most_of_the_remaining_capabilities_takes_them(team: TeamC
     known = {c for r in team.roles for c in r.capabilities}
     assert bool(split) == (bool(wanted) and {*wanted} <= known)
     assert not (split and remaining)
-
-
-def test_a_capability_that_is_asked_for_twice_has_one_share() -> None:
-    assert [share for _, share in shares(SHOP.roles, ["prose", "sql", "prose"])] == [["sql"], ["prose"]]
 
 
 @given(teams(), skill_sets, st.dictionaries(st.sampled_from(["r0", "r1", "r2"]), st.integers(0, 3)))

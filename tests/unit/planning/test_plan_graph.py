@@ -13,87 +13,49 @@ from supervision.planning.plan_graph import find_cycle, is_concrete, plan_proble
 from tests.unit.shapes import acyclic_plans, any_plans, any_text, plan, subtask
 
 VAGUE = """
-Analyze the data
 Do the research
 Find information about it
 Analyze the data and provide insights
 Research the topic
-Look into the matter
 Gather all relevant information
-Work on the first part
-Investigate the problem thoroughly
 Find the best solution
-Provide a comprehensive overview of the topic
 Write a report
-Write a detailed report about the findings
-Summarize the results
 Review everything
-Check the sources
 Answer the question
 Process the input and produce the output
-Solve the problem
 Prepare the final answer
-Do some background research on this subject
 Identify key trends and patterns in the data
-Explore possible options and make recommendations
 Understand the context of the request
-Evaluate the available information and draw conclusions
 Search for useful material
-Research the market
-Analyze the company
-Study the situation
 Make a plan and execute it
-Take care of the rest
 Perform an in-depth analysis
-Find out more about this
-Find relevant facts and figures about the topic
 Support the project with additional information
-Conduct thorough research and summarize the key points
 Continue with the next step
-Compare the options
 """.strip().splitlines()
 
 CONCRETE = """
 Count the pears of 1990
-Weigh all pears.
 Give life expectancy at birth in Japan and Sierra Leone in 2007, in years, and the difference
-Find which documents explain low life expectancy in Sierra Leone and what causes they name
 How did the share price of Amazon change between March 2001 and June 2005?
-What share of Iowa's electricity came from renewables in 2011?
-Explain why Iowa's wind generation grew after 2005, from the documents on wind power
 Write the findings of t1 and t2 as a document with a table of both countries
-State what adjusted closing prices mean and which splits affect Apple's series
-Research Tesla's battery suppliers and their contract volumes
 Translate the warranty clause into French
-List the side effects of ibuprofen that the leaflet names
 Review the indemnification clauses of the supplier contract for unlimited liability
 Write a Python function that returns the first n prime numbers
-Outline a six-week syllabus of linear algebra for economists
 Identify competitors of the e-bike rental Wheely in Lyon with their hourly prices
-Summarize the discharge letter: diagnoses, medication, follow-up dates
 Rank the portfolio's bonds by duration and credit rating
-Collect the opening hours of public libraries in Ghent
 Describe how photosynthesis differs between maize and wheat
 Count the swans
 Sum the sales
 Answer this goal: How large is the pear crop?
 Finds background, causes and definitions. Question: Why did wind power grow in Iowa?
-Ermittle die Lebenserwartung in Japan und Sierra Leone im Jahr 2007 und die Differenz
 Vergleiche die Strompreise für Haushalte in Dänemark und Polen seit der Einführung der Einspeisevergütung
 Erkläre, warum die Erwerbslosigkeit im Baugewerbe nach der Finanzkrise stieg
-Liste die Nebenwirkungen von Metformin laut Packungsbeilage auf
 Calculer la part de l'éolien dans la production électrique de l'Iowa en 2011
-Expliquer la baisse de l'espérance de vie en Sierra Leone dans les années 1990
 Traduire la notice du chauffe-eau en italien
 Compara el precio de las acciones de IBM y Amazon entre 2001 y 2005
-Explica las causas de la caída del empleo en la construcción tras la crisis financiera
-Enumera los efectos secundarios del paracetamol según el prospecto
 Confronta l'aspettativa di vita in Cile e in Norvegia tra il 1962 e il 1992
 Calcule a participação da energia eólica na matriz elétrica do Ceará
-Compare os preços do café arábica em Santos e Vitória
 比较日本和塞拉利昂2007年的预期寿命
-找出爱荷华州风力发电增长的原因
-2007年の日本とシエラレオネの平均寿命を比較する
 アイオワ州の風力発電が伸びた理由を資料から説明する
 Сравни продолжительность жизни в Японии и Сьерра-Леоне
 احسب حصة طاقة الرياح من كهرباء ولاية آيوا

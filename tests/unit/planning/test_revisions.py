@@ -81,17 +81,6 @@ def test_dependents_that_have_not_started_wait_for_the_replacement() -> None:
     assert previous.subtask("t5").depends_on == ["t3", "t4"]
 
 
-def test_two_subtasks_may_take_the_place_of_one_and_be_replaced_themselves() -> None:
-    previous = plan(subtask("t1"), subtask("t2", "t1"))
-    states: dict[str, SubtaskState] = {"t1": "failed", "t2": "skipped"}
-    second = merge(previous, plan(replacing("a", "t1"), replacing("b", "t1")), states)
-    assert second.subtask("t2").depends_on == ["a", "b"]
-    third = merge(second, plan(replacing("c", "a"), subtask("d", "t1")), {**states, "a": "failed"})
-    assert third.subtask("t2").depends_on == ["c", "b"]
-    assert third.subtask("d").depends_on == ["c", "b"]
-    assert (second.revision, third.revision) == (2, 3)
-
-
 def test_instruction_and_roles_are_added_to() -> None:
     role = NewRole(name="poet", description="d", system_prompt="p")
     previous = plan(subtask("t1")).model_copy(update={"final_instruction": "short", "new_roles": [role]})
@@ -107,17 +96,10 @@ def test_instruction_and_roles_are_added_to() -> None:
     [
         (subtask("t1"), "subtask id 't1' is in the plan already: give new subtasks new ids"),
         (replacing("t9", "t7"), "subtask 't9' replaces 't7', which is not in the plan so far"),
-        (replacing("t9", "t9"), "subtask 't9' replaces 't9', which is not in the plan so far"),
         (replacing("t9", "t2"), "subtask 't9' replaces 't2', which is completed: only failed or skipped ones can be"),
-        (replacing("t9", "t4"), "subtask 't9' replaces 't4', which is waiting: only failed or skipped ones can be"),
         (replacing("t9", "t1"), "subtask 't9' replaces 't1', which t3 replaced before: replace that"),
         (replacing("t9", "t3", after=("t3",)), "subtask 't9' depends on 't3', which it replaces"),
-        (
-            replacing("t9", "t3", after=("t4",)),
-            "these subtasks depend on each other in a circle: ",
-        ),
-        (subtask("t9", "t8"), "subtask 't9' depends on 't8', which is not in the plan"),
-        (subtask("t9", "t9"), "subtask 't9' depends on itself"),
+        (replacing("t9", "t3", after=("t4",)), "these subtasks depend on each other in a circle: "),
     ],
 )
 def test_an_addition_that_does_not_fit_is_refused_with_the_reason(added: Subtask, complaint: str) -> None:
@@ -125,12 +107,6 @@ def test_an_addition_that_does_not_fit_is_refused_with_the_reason(added: Subtask
     states: dict[str, SubtaskState] = {"t1": "failed", "t2": "completed", "t3": "failed"}
     [found] = revision_problems(previous, plan(added), 9, states)
     assert found.startswith(complaint)
-
-
-def test_the_limit_of_subtasks_holds_for_all_revisions_together() -> None:
-    previous, addition = plan(subtask("t1"), subtask("t2")), plan(subtask("t3"))
-    assert revision_problems(previous, addition, 3, {}) == []
-    assert revision_problems(previous, addition, 2, {}) == ["the plan has 3 subtasks, at most 2 are allowed"]
 
 
 def test_an_addition_of_nothing_is_refused() -> None:

@@ -103,25 +103,6 @@ def test_the_largest_run_stays_below_the_hard_cap_and_decodes() -> None:
         assert all({"id", "state"} <= item.keys() for item in json.loads(payload)["subtasks"])
 
 
-def test_a_lost_cost_is_unknown_and_never_nothing() -> None:
-    small = fit(result(limits.MAX_SUBTASKS, "long " * 40))
-    decoded = RunResult.model_validate_json(small.model_dump_json())
-    assert {report.usage.usd for report in decoded.subtasks} == {None}
-
-
-def test_a_result_that_fits_stays_as_it_is() -> None:
-    whole = result(3, "short")
-    assert fit(whole) is whole
-
-
-def test_texts_shrink_before_the_answer_loses_its_beginning() -> None:
-    whole = result(12, "word " * 2000).model_copy(update={"answer": "The answer. " * 1000})
-    small = fit(whole)
-    assert small.truncated
-    assert small.answer == whole.answer
-    assert all(r.finding and r.finding.summary.endswith("…") for r in small.subtasks)
-
-
 def test_a_page_of_status_keeps_all_subtasks_and_stays_below_the_hard_cap() -> None:
     reports = result(limits.STATUS_PAGE, "漢字 " * 1200).subtasks
     in_force = RunLimits(max_subtasks=1000, max_parallel=200, max_turns=200, deadline_seconds=60)
@@ -156,13 +137,6 @@ def test_pages_hold_all_items_in_order_and_no_more_bytes_than_they_may(lengths: 
     assert all(len(part) == 1 or sum(size(gap.model_dump_json()) + 1 for gap in part) <= limit for part in parts)
     full = [sum(size(gap.model_dump_json()) + 1 for gap in part) for part in parts]
     assert all(this + following > limit for this, following in pairwise(full))
-
-
-def test_more_gaps_than_a_payload_holds_are_counted() -> None:
-    gaps = [Gap(subtask_id=f"t{n}/{m}".ljust(129, "x"), reason="why") for n in range(40) for m in range(100)]
-    fitted = fit(RunResult(gaps=gaps, answer="a", result_ref="run/result"))
-    assert size(fitted.model_dump_json()) < limits.PAYLOAD_HARD_BYTES
-    assert fitted.warnings == [f"{len(gaps) - len(fitted.gaps)} more gaps stand only in the stored result"]
 
 
 # --- the order in which texts give way ------------------------------------------------------------

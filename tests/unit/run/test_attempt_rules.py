@@ -26,11 +26,6 @@ def after(
     return after_agent(kind, can_resume=can_resume, had_last_grant=had_last_grant, has_finding=has_finding)
 
 
-@pytest.mark.parametrize("has_finding", [False, True])
-def test_an_agent_that_succeeded_or_was_stopped_ends_its_attempt(has_finding: bool) -> None:
-    assert after(None, has_finding=has_finding) is AfterAgent.END
-
-
 @given(kinds, st.booleans(), st.booleans(), st.booleans())
 def test_an_attempt_goes_on_only_from_where_it_stood(kind: ErrorKind, go_on: bool, last: bool, finding: bool) -> None:
     step = after(kind, can_resume=go_on, had_last_grant=last, has_finding=finding)

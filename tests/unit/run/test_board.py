@@ -184,33 +184,6 @@ def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> No
     assert (list(board.ready()), board.skip_blocked()) == (["a2"], [])
 
 
-def test_what_was_skipped_stays_so_where_a_revision_gives_it_no_hope() -> None:
-    board = failed_chain()
-    board.extend(revised(subtask("d"), candidate=CHAIN))
-    assert in_state(board, "skipped") == {"b", "c"}
-    assert board["b"].error is not None
-
-
-def test_one_dependency_that_completed_is_hope_enough() -> None:
-    candidate = plan(*CHAIN.subtasks, subtask("d"))
-    board = Board(candidate, Clock())
-    board.start("a", "w")
-    board.fail("a", ERROR)
-    board.start("d", "w")
-    board.complete("d", FINDING)
-    board.skip_blocked()
-    board.extend(revised(subtask("b", "a", "d"), candidate=candidate))
-    assert list(board.ready()) == ["b"]
-
-
-def test_a_revision_counts_its_new_subtasks_as_waiting_and_keeps_finished_work() -> None:
-    board = completed("a", candidate=CHAIN)
-    before = board["a"].model_copy(deep=True)
-    board.extend(revised(subtask("d"), candidate=CHAIN))
-    assert board.counts() == Counts(total=4, waiting=3, completed=1)
-    assert board["a"] == before
-
-
 def report(subtask_id: str, state: SubtaskState = "completed", **fields: object) -> SubtaskReport:
     return SubtaskReport.model_validate({"id": subtask_id, "state": state, **fields})
 
@@ -243,10 +216,6 @@ def nested(subtask_id: str, gaps: int) -> SubtaskReport:
     return made
 
 
-def test_a_gap_below_is_named_by_its_path_and_keeps_its_words() -> None:
-    assert gaps_of({"t1": nested("t1", 1)}) == [Gap(subtask_id="t1/s0", reason="why", description="what")]
-
-
 def test_beyond_the_limit_a_nested_runs_gaps_are_one_with_their_number() -> None:
     reports = [nested("t1", limits.GAPS_SHOWN - 2), nested("t2", 3)]
     last = gaps_of({r.id: r for r in reports})[-1]
@@ -268,3 +237,36 @@ def test_beyond_the_limit_a_nested_runs_gaps_are_one_with_their_number() -> None
 )
 def test_a_gap_says_how_its_subtask_ended_and_why(state: SubtaskState, error: Problem | None, reason: str) -> None:
     assert gap_of(report("t1", state, error=error)).reason == reason
+
+
+WHY = Problem(type="TurnLimit", message="it took too long")
+
+
+def change(board: Board, subtask_id: str, way: int) -> None:
+    """Has a subtask take one of the steps that its state allows."""
+    match board[subtask_id].state:
+        case "waiting":
+            board.begin(subtask_id, "hand")
+        case "running":
+            board.complete(subtask_id, FINDING) if way == 0 else board.fail(subtask_id, WHY) if way == 1 else (
+                board.put_back(subtask_id)
+            )
+        case "completed":
+            board.reopen(subtask_id)
+
+
+@given(acyclic_plans(), st.data())
+def test_after_any_changes_it_is_what_a_look_at_the_plan_finds(shape: Plan, data: st.DataObject) -> None:
+    board = Board(shape, Clock())
+    steps = st.tuples(st.sampled_from([each.id for each in shape.subtasks]), st.integers(0, 2))
+    for subtask_id, way in data.draw(st.lists(steps, max_size=16)):
+        change(board, subtask_id, way)
+        ready: list[str] = []
+        blocked: list[str] = []
+        for report in board.reports():
+            states = {board[dependency].state for dependency in report.depends_on}
+            if report.state == "waiting" and not states & {"waiting", "running"}:
+                (ready if "completed" in states or not states else blocked).append(report.id)
+        assert list(board.ready()) == ready
+        if way == 2:
+            assert set(blocked) <= set(board.skip_blocked())

@@ -1,6 +1,7 @@
 """What an event of a run costs: as much in a plan of a thousand subtasks as in one of a hundred."""
 
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 from supervision.base import limits
@@ -44,22 +45,33 @@ def settle(state: RunState, subtask_id: str) -> None:
     assert state.has_finding
 
 
-def calls_of_events(subtasks: int) -> int:
-    """Returns the function calls that some events take."""
-    state, calls = run_of(subtasks), 0
+def calls_of(action: Callable[[], None]) -> int:
+    """Returns the function calls that an action takes."""
+    calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
         nonlocal calls
         calls += event in ("call", "c_call")
 
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def calls_of_events(subtasks: int) -> int:
+    """Returns the function calls that some events take."""
+    state, calls = run_of(subtasks), 0
+
+    def event() -> None:
+        settle(state, subtask_id)
+        begin_next(state)
+
     for _ in range(EVENTS):
         subtask_id = next(report.id for report in state.board.reports() if report.state == "running")
-        sys.setprofile(count)
-        try:
-            settle(state, subtask_id)
-            begin_next(state)
-        finally:
-            sys.setprofile(None)
+        calls += calls_of(event)
     return calls
 
 
@@ -70,22 +82,18 @@ def test_an_event_costs_the_same_in_a_plan_of_any_size() -> None:
 
 def test_the_end_of_a_subtask_costs_its_dependents_not_the_plan() -> None:
     def calls(others: int) -> int:
-        state, counted = run_of(2), 0
+        state = run_of(2)
         chain = [subtask("a"), subtask("b", "a"), subtask("c", "a", "b")]
         state.adopt(plan(*chain, *[subtask(f"x{i}", "c") for i in range(others)]))
-        state.board.start("a", "run/a/1")
+        board = state.board
+        board.start("a", "run/a/1")
 
-        def count(frame: FrameType, event: str, argument: object) -> None:
-            nonlocal counted
-            counted += event in ("call", "c_call")
+        def end() -> None:
+            board.complete("a", FINDING)
+            board.skip_blocked()
 
-        sys.setprofile(count)
-        try:
-            state.board.complete("a", FINDING)
-            state.board.skip_blocked()
-        finally:
-            sys.setprofile(None)
-        assert next(state.board.ready()) == "b"
+        counted = calls_of(end)
+        assert next(board.ready()) == "b"
         return counted
 
     assert calls(900) == calls(9)

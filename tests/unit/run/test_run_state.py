@@ -1,4 +1,6 @@
-"""The state of a run: what its queries show and its result is made of."""
+"""The state of a run: what its queries show, its result is made of, and how long it took."""
+
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -13,8 +15,8 @@ from supervision.contract.team import RoleCard
 from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import Answer
 from supervision.run.nested_runs import WaitChanges
-from supervision.run.run_state import RunState
-from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, subtask
+from supervision.run.run_state import RunState, timing
+from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, report, subtask
 
 
 def state(candidate: Plan | None = None, goal: str = "Sum the sales", **changes: object) -> RunState:
@@ -36,13 +38,6 @@ def test_pages_of_the_status_show_every_subtask_once(count: int) -> None:
         seen += [report.id for report in page.subtasks]
         cursor = page.next_cursor
     assert seen == [f"t{n}" for n in range(count)]
-
-
-@pytest.mark.parametrize("cursor", [-1, 10**9])
-def test_a_cursor_out_of_range_is_harmless(cursor: int) -> None:
-    page = state(plan(subtask("a"))).status(cursor)
-    assert page.next_cursor is None
-    assert len(page.subtasks) == (1 if cursor < 0 else 0)
 
 
 def test_a_full_status_page_stays_below_the_hard_cap() -> None:
@@ -217,3 +212,48 @@ def test_a_run_that_was_reset_has_its_whole_deadline_again() -> None:
     clock.tick(50)
     run.restart()
     assert (run.time_and_budget.deadline_at - clock.at).total_seconds() == 60
+
+
+def test_a_partial_finding_is_a_gap_with_what_limits_it_once() -> None:
+    run = state(plan(subtask("a"), subtask("b"), subtask("c")))
+    for subtask_id, words in (("a", ["no table has 2025"]), ("b", []), ("c", ["stale"])):
+        run.board.start(subtask_id, "w")
+        partial = FINDING.model_copy(update={"outcome": "partial", "limitations": words, "summary": "Half."})
+        run.board.complete(subtask_id, partial)
+    run.open_point("c", "a review still finds: no unit")
+    role = run.board["a"].role
+    assert [(gap.subtask_id, gap.reason) for gap in run.gaps] == [
+        ("a", f"{role}: no table has 2025"),
+        ("b", f"{role}: only a part: Half."),
+        ("c", "a review still finds: no unit"),
+    ]
+
+
+durations = st.none() | st.floats(0, 10_000)
+
+
+@given(acyclic_plans(), st.data(), st.floats(0, 100), st.floats(0, 100))
+def test_the_critical_path_lies_between_the_longest_subtask_and_all_of_them(
+    plan: Plan, data: st.DataObject, planning: float, synthesis: float
+) -> None:
+    reports = [report(s.id, data.draw(durations), *s.depends_on) for s in plan.subtasks]
+    times = timing(reports, 50.0, planning + synthesis, START)
+    alone = [timing([r], 50.0, planning + synthesis, START).sequential_seconds for r in reports]
+    assert max(alone) <= times.critical_path_seconds <= times.sequential_seconds
+    assert times.speedup == pytest.approx(times.sequential_seconds / 50.0, abs=0.01)
+
+
+@given(st.lists(st.floats(0, 1000), min_size=1, max_size=8))
+def test_a_chain_is_all_critical_and_a_fan_is_its_longest(seconds: list[float]) -> None:
+    chain = [report(f"t{n}", s, *([f"t{n - 1}"] if n else [])) for n, s in enumerate(seconds)]
+    fan = [report(f"t{n}", s) for n, s in enumerate(seconds)]
+    as_chain, as_fan = (timing(list(reversed(r)), 1.0, 0, START) for r in (chain, fan))
+    assert as_chain.critical_path_seconds == as_chain.sequential_seconds
+    assert as_fan.critical_path_seconds == pytest.approx(max(seconds), abs=0.001)
+    assert as_fan.sequential_seconds == as_chain.sequential_seconds
+
+
+def test_what_still_runs_counts_until_now_and_what_never_started_takes_no_time() -> None:
+    running = report("t1", 0).model_copy(update={"state": "running", "finished_at": None})
+    times = timing([running, report("t2", None, "t1")], 8.0, 3.0, START + timedelta(seconds=5))
+    assert (times.sequential_seconds, times.critical_path_seconds, times.speedup) == (8.0, 8.0, 1.0)

@@ -1,27 +1,17 @@
 """Fallback chains: which model of one goes on, by what calls have met, and what waits while one is away."""
 
-from datetime import UTC, datetime, timedelta
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.base.errors import ErrorKind
 from supervision.run.serving_models import ServingModels
+from tests.unit.shapes import Clock
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
 CHAIN = ["large", "middle", "small"]
 
 
-class _Clock:
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 def test_the_first_model_that_serves_is_chosen() -> None:
-    models = ServingModels(_Clock())
+    models = ServingModels(Clock())
     assert models.choose(CHAIN) == "large"
     assert models.failed("large", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0) == "middle"
     assert models.choose(CHAIN) == "middle"
@@ -30,12 +20,12 @@ def test_the_first_model_that_serves_is_chosen() -> None:
 
 
 def test_a_model_comes_back_after_its_outage_and_an_unserved_one_by_a_person() -> None:
-    clock = _Clock()
+    clock = Clock()
     models = ServingModels(clock)
     models.failed("large", CHAIN, ErrorKind.CIRCUIT_OPEN, 60)
     models.failed("middle", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0)
     assert models.choose(CHAIN) == "small"
-    clock.now += timedelta(seconds=60)
+    clock.tick(60)
     assert models.choose(CHAIN) == "large"
     assert models.following(CHAIN, "large") == "small"
     models.retry_all()
@@ -43,7 +33,7 @@ def test_a_model_comes_back_after_its_outage_and_an_unserved_one_by_a_person() -
 
 
 def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> None:
-    models = ServingModels(_Clock())
+    models = ServingModels(Clock())
     models.failed("large", CHAIN, ErrorKind.CIRCUIT_OPEN, 90)
     models.failed("middle", CHAIN, ErrorKind.CIRCUIT_OPEN, 60)
     assert models.failed("small", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0) == "middle"
@@ -54,7 +44,7 @@ def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> N
 
 
 def test_a_prompt_too_long_for_one_window_goes_to_the_next_model_and_leaves_none_out() -> None:
-    models = ServingModels(_Clock())
+    models = ServingModels(Clock())
     assert models.failed("large", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "middle"
     assert models.failed("small", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "small", "the last one's failure stands"
     assert models.choose(CHAIN) == "large"
@@ -80,7 +70,7 @@ def _waits(models: ServingModels, model: str, work: _Work) -> bool:
 
 
 def test_a_late_answer_to_other_work_ends_nothing() -> None:
-    models, first, late = ServingModels(_Clock()), _Work(), _Work()
+    models, first, late = ServingModels(Clock()), _Work(), _Work()
     outage = models.went_away("large", first, "busy")
     assert not models.answered("large", late), "before any goes first, too"
     outage.first = first
@@ -91,7 +81,7 @@ def test_a_late_answer_to_other_work_ends_nothing() -> None:
 
 
 def test_rounds_count_the_failures_of_what_went_first_and_its_words_are_the_last() -> None:
-    models, first, other = ServingModels(_Clock()), _Work(), _Work()
+    models, first, other = ServingModels(Clock()), _Work(), _Work()
     models.went_away("large", first, "busy")
     outage = models.went_away("large", other, "busier")
     assert (outage.rounds, outage.why) == (0, "busier")
@@ -104,7 +94,7 @@ def test_rounds_count_the_failures_of_what_went_first_and_its_words_are_the_last
 
 
 def test_an_answer_brings_a_model_back_before_its_time() -> None:
-    models, work = ServingModels(_Clock()), _Work()
+    models, work = ServingModels(Clock()), _Work()
     models.failed("large", ["large"], ErrorKind.CIRCUIT_OPEN, 600)
     models.went_away("large", work, "busy").first = work
     assert models.choose(["large", "small"]) == "small"
@@ -114,7 +104,7 @@ def test_an_answer_brings_a_model_back_before_its_time() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["fails", "answered", "leaves", "waits"]), st.integers(0, 3))))
 def test_one_goes_first_until_it_is_answered_fails_or_leaves(steps: list[tuple[str, int]]) -> None:
-    models, works = ServingModels(_Clock()), [_Work() for _ in range(4)]
+    models, works = ServingModels(Clock()), [_Work() for _ in range(4)]
     rounds = 0
     for step, index in steps:
         work, before = works[index], models.outage("large")

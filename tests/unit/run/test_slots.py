@@ -66,12 +66,6 @@ def lending(total: int, *loans: SlotLease, starved: int = 0) -> Slots:
     return some
 
 
-def test_slots_are_shared_out_evenly() -> None:
-    first, second = SlotLease(wanted=8), SlotLease(wanted=8)
-    lending(8, first, second)
-    assert [(loan.held, loan.cap) for loan in (first, second)] == [(4, None), (4, None)]
-
-
 def test_own_work_that_waits_has_its_slots_before_nested_runs_get_more() -> None:
     large, small = SlotLease(granted=2, wanted=8), SlotLease(wanted=8)
     lending(3, large, small, starved=1)
@@ -95,13 +89,6 @@ def test_the_supervisor_above_is_told_what_all_below_could_use() -> None:
     assert some.wanted == 5
     some.leases["t0"].granted = 7
     assert some.wanted == 7, "what it has more than it wants is not free yet"
-
-
-def test_who_only_waits_wants_nothing_and_who_might_go_on_wants_one() -> None:
-    some = Slots(lambda: 2, SlotLease())
-    assert some.wanted == 1
-    some.is_waiting = lambda: True
-    assert some.wanted == 0
 
 
 # --- trees ----------------------------------------------------------------------------------------------
@@ -166,13 +153,6 @@ def test_what_is_free_is_lent_and_comes_back_when_others_wait() -> None:
     busy.end(6)
     root.settle()
     assert (busy.working, later.working, root.working) == (4, 3, 8)
-
-
-def test_with_one_slot_in_all_every_level_goes_on() -> None:
-    deep = Branch(1, 3)
-    root = Branch(1, 0, [Branch(1, 0, [deep])])
-    root.settle()
-    assert (deep.working, root.working) == (1, 1)
 
 
 def test_who_has_only_work_that_waits_returns_all_and_asks_again() -> None:

@@ -1,10 +1,21 @@
-"""What a run waits for: shown while it waits, told apart by whether a person can end it."""
+"""What a run waits for, and the Markdown for the Web UI that shows it."""
 
+import re
 from datetime import datetime, timedelta
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from supervision.contract.finding import Finding
+from supervision.contract.progress import Counts
+from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Flags, Wait
+from supervision.contract.usage import Usage
 from supervision.run.waits import Waits
-from tests.unit.shapes import START, Clock
+from supervision.run.web_details import breaker_note, markdown
+from tests.unit.shapes import START, Clock, any_text
 
 LATER = "2026-01-01T00:01:00+00:00"
 SOON = datetime.fromisoformat(LATER)
@@ -47,13 +58,6 @@ def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
     assert some.current == []
 
 
-def test_the_lists_show_the_most_urgent_condition() -> None:
-    assert Flags().most_urgent is None
-    assert Flags(paused=True).most_urgent == "paused"
-    assert Flags(paused=True, waiting_provider=True).most_urgent == "provider"
-    assert Flags(paused=True, waiting_provider=True, waiting_person=True).most_urgent == "person"
-
-
 def test_cards_are_of_roles_that_failed_and_of_providers_that_are_tried_again() -> None:
     some = waits(TIMED, FOR_A_PERSON)
     some.breaker("finder")
@@ -73,9 +77,90 @@ def test_each_wait_has_a_note_and_a_closed_breaker_has_none() -> None:
     assert person == "t2 waits for resume: no credit"
 
 
-def test_a_run_above_shows_a_wait_by_its_path() -> None:
-    seen = TIMED.below("t3").below("t9")
-    assert (seen.id, seen.subtask_id, seen.subject) == ("t9/t3/t1/1", "t9/t3/t1", "t9/t3/t1")
-    assert (seen.workflow_id, seen.kind, seen.model) == (TIMED.workflow_id, TIMED.kind, TIMED.model)
-    own = TIMED.model_copy(update={"id": "a plan", "subtask_id": None})
-    assert (own.subject, own.below("t3").id, own.below("t3").subject) == ("a plan", "t3/a plan", "t3")
+REPORTS = [
+    SubtaskReport(id="t1", role="analyst", description="Sum the sales", state="completed", attempts=2, turns=3),
+    SubtaskReport(id="t2", role="writer", state="skipped", depends_on=["t1"], error=Problem(type="X", message="why")),
+]
+awkward = any_text | st.text("a|\\\n`*")
+
+
+def shown(goal: str = "Which region?", reports: list[SubtaskReport] = REPORTS, notes: list[str] | None = None) -> str:
+    counts = Counts(total=len(reports), completed=1)
+    usage = Usage(model_calls=4, tool_calls=2, input_tokens=1500, usd=0.25)
+    return markdown(goal, "executing", Flags(paused=True), counts, reports, usage, notes or [])
+
+
+def test_a_run_reads_at_a_glance() -> None:
+    assert shown(notes=["the stand-in model answers"]).splitlines() == [
+        "**Which region?**",
+        "",
+        "Phase **executing** (paused) · 1 of 2 subtasks · 4 model calls, 2 tool calls"
+        " · 1,500 input tokens, 0 output tokens · $0.2500",
+        "",
+        "| subtask | role | state | after | turns | what |",
+        "|---|---|---|---|---|---|",
+        "| t1 | analyst | ✔ completed (attempt 2) |  | 3 | Sum the sales |",
+        "| t2 | writer | – skipped | t1 |  | why |",
+        "",
+        "> the stand-in model answers",
+    ]
+
+
+def test_an_answer_comes_first_and_leads_nowhere() -> None:
+    partial = Finding(outcome="partial", summary="Half.", text_ref="r")
+    report = SubtaskReport(id="t1", state="completed", finding=partial)
+    answer = "# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n"
+    lines = markdown("G", "done", Flags(), Counts(), [report], Usage(), [], "an extract", answer).split("\n")
+    assert lines[:3] == ["> an extract", "", "**G**"]
+    assert lines[4:7] == ["# Yes", "", r"!\[x\](https://a.example/?q) and \[t1\] \<b\>"]
+    assert "| t1 |  | ◐ partial |" in lines[-1]
+
+
+@given(awkward, awkward, awkward)
+def test_no_text_breaks_the_table(goal: str, description: str, note: str) -> None:
+    report = SubtaskReport(id="t1", role="analyst", description=description)
+    lines = shown(goal, [report], [note]).split("\n")
+    assert len(lines) == 9
+    row = lines[6]
+    assert len(re.sub(r"\\.", "", row).split("|")) == 8
+    "\n".join(lines).encode("utf-8")
+
+
+# --- notes on breakers ----------------------------------------------------------------------------
+
+ROLE: dict[str, JsonValue] = {"role": "digger", "state": "open", "failures": 3, "retry_at": "10:00"}
+PROVIDER: dict[str, JsonValue] = {"provider": "m", "state": "open", "waiting": "t1", "retry_at": "10:00", "why": ""}
+
+
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [(ROLE, ("digger", "3 failed attempts", "10:00")), (PROVIDER, ("t1", "provider of m", "10:00"))],
+)
+def test_a_note_says_who_rests_or_waits_why_and_until_when(card: dict[str, JsonValue], words: tuple[str, ...]) -> None:
+    assert all(word in breaker_note(card) for word in words)
+
+
+MARKUP = [
+    "<img src=x>",
+    "[here](http://evil)",
+    "**done**",
+    "`x`",
+    "# all is well",
+    "a | b",
+    "![x](y)",
+    "&lt;b&gt;",
+    "_x_",
+]
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_foreign_text_is_shown_as_it_is(text: str) -> None:
+    reports = [
+        SubtaskReport(id="t1", role="analyst", description=text),
+        SubtaskReport(id="t2", role="analyst", state="failed", error=Problem(type="X", message=text)),
+    ]
+    lines = shown(text, reports, [text]).splitlines()
+    for line in (lines[0], lines[6], lines[7], lines[9]):
+        ours = line.removeprefix("**").removesuffix("**").removeprefix("> ").replace(" | ", "  ")
+        assert not re.search(r"(?<!\\)[`*_\[\]<>!#~&]", ours), line
+        assert text in re.sub(r"\\(.)", r"\1", line)

@@ -1,31 +1,27 @@
 """Whatever goes wrong while the answer is written, reviewed or stored: no finding and no answer is lost."""
 
 import asyncio
-import functools
 
 import pytest
-from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from activities.store.artifacts import ArtifactStore
 from supervision.base.store_keys import is_ended, run_prefix
 from supervision.contract.updates import Resume
-from tests.scripted_model import Reply, ScriptedModel, Step, answer, as_json, script, text, when
+from tests.scripted_model import Reply, Step, answer, script, text, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until
-from tests.workflow import runs
-from tests.workflow.runs import events, failure, waits_for_provider
+from tests.workflow.runs import Lab, events, waits_for_provider
 from tests.workflow.scripts import FOUND, in_order, item, reviewed, subtasks, verdicts, with_replies
 from workflows.supervisor import SupervisorWorkflow
 
-start = functools.partial(runs.start, team="house")
+USUAL = {"team": "house"}
 
-pytestmark = pytest.mark.usefixtures("worker")
 
 PAIR = subtasks(item("t1"), item("t2"))
 PEARS = {"t1": lambda step: text("44 pears")}
 PACED = http_error(429, "rate_limit_error", retry_after="120")
-FAILS = {"500": http_error(500, "api_error"), "529": http_error(529, "overloaded_error"), "429": PACED}
+FAILS = {"Overloaded": http_error(529, "overloaded_error"), "RateLimited": PACED}
 NO_KEY = http_error(401, "authentication_error")
 
 
@@ -38,25 +34,23 @@ def own_model(run_id: str) -> dict[str, str]:
 # --- the provider -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fault", sorted(FAILS))
+@pytest.mark.parametrize("kind", sorted(FAILS))
 async def test_a_provider_that_fails_at_the_answer_leaves_the_findings_as_they_came(
-    client: Client, model: ScriptedModel, run_id: str, own_model: dict[str, str], fault: str
+    lab: Lab, own_model: dict[str, str], kind: str
 ) -> None:
-    model.play(run_id, script(PAIR, PEARS, FAILS[fault]))
-    result = await (await start(client, run_id, models=own_model, deadline="PT5S")).result()
+    lab.play(script(PAIR, PEARS, FAILS[kind]))
+    result = await lab.run(models=own_model, deadline="PT5S")
     assert (result.status, [r.state for r in result.subtasks]) == ("partial", ["completed"] * 2)
     assert "44 pears" in result.answer
     assert [gap.subtask_id for gap in result.gaps] == ["answer"]
-    kind = {"500": "ProviderError", "529": "Overloaded", "429": "RateLimited"}[fault]
     assert kind in result.gaps[0].reason
     assert kind in result.warnings[-1]
 
 
-@pytest.mark.parametrize("stage", ["review", "judge", "draft"])
+@pytest.mark.parametrize("stage", ["review", "draft"])
 async def test_a_provider_that_paces_any_judgement_leaves_the_findings_as_they_came(
-    client: Client, model: ScriptedModel, run_id: str, own_model: dict[str, str], stage: str
+    lab: Lab, own_model: dict[str, str], stage: str
 ) -> None:
-    conflict = as_json({"verdicts": [], "conflicts": [{"subtask_ids": ["t1", "t2"], "description": "44 or 45"}]})
     slow = asyncio.Event()
     usual = script(PAIR, {**PEARS, "t2": lambda step: when(slow, FOUND) if stage == "draft" else FOUND})
 
@@ -64,40 +58,35 @@ async def test_a_provider_that_paces_any_judgement_leaves_the_findings_as_they_c
         if step.kind == {"draft": "synthesis"}.get(stage, stage):
             slow.set()
             return PACED
-        return conflict if step.kind == "review" else usual(step)
+        return verdicts() if step.kind == "review" else usual(step)
 
-    model.play(run_id, play)
-    handle = await start(client, run_id, models=own_model, deadline="PT8S", max_reviews=1, incremental_synthesis=1)
-    result = await handle.result()
+    lab.play(play)
+    result = await lab.run(models=own_model, deadline="PT8S", max_reviews=1, incremental_synthesis=1)
     assert [r.state for r in result.subtasks] == ["completed"] * 2
     assert (result.status, "44 pears" in result.answer) == ("partial", True)
 
 
 async def test_a_provider_that_paces_the_planner_past_the_deadline_is_named(
-    client: Client, model: ScriptedModel, run_id: str, own_model: dict[str, str]
+    lab: Lab, own_model: dict[str, str]
 ) -> None:
-    model.play(run_id, lambda step: PACED)
-    error = await failure(await start(client, run_id, models=own_model, deadline="PT5S"))
+    lab.play(lambda step: PACED)
+    error = await lab.failure(models=own_model, deadline="PT5S")
     assert error.type == "DeadlineExceeded"
     assert "RateLimited" in error.message
-    assert model.steps(run_id) == ["plan.1.1"]
+    assert lab.steps == ["plan.1.1"]
 
 
-async def test_a_rejected_synthesis_leaves_the_findings_as_they_came(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, script(PAIR, PEARS, http_error(400, "invalid_request_error", "prompt is too long")))
-    result = await (await start(client, run_id)).result()
+async def test_a_rejected_synthesis_leaves_the_findings_as_they_came(lab: Lab) -> None:
+    lab.play(script(PAIR, PEARS, http_error(400, "invalid_request_error", "prompt is too long")))
+    result = await lab.run()
     assert (result.status, "44 pears" in result.answer) == ("partial", True)
     assert "prompt is too long" in result.gaps[0].reason
 
 
-async def test_an_account_refused_while_a_finding_is_mended_is_waited_for(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_an_account_refused_while_a_finding_is_mended_is_waited_for(lab: Lab) -> None:
     turns = in_order(text("old pears"), NO_KEY, text("new pears"))
-    model.play(run_id, reviewed(subtasks(item("t1")), verdicts(t1="count again"), verdicts(), turns={"t1": turns}))
-    handle = await start(client, run_id, max_reviews=1)
+    lab.play(reviewed(subtasks(item("t1")), verdicts(t1="count again"), verdicts(), turns={"t1": turns}))
+    handle = await lab.start(max_reviews=1)
     await until(lambda: waits_for_provider(handle))
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     result = await handle.result()
@@ -109,35 +98,28 @@ async def test_an_account_refused_while_a_finding_is_mended_is_waited_for(
 # --- the answer itself ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("empty", [text(""), answer(" \n")], ids=["nothing", "white space"])
-async def test_an_empty_answer_is_asked_for_once_more_then_the_findings_stand(
-    client: Client, model: ScriptedModel, run_id: str, empty: Reply
-) -> None:
-    model.play(run_id, script(PAIR, PEARS, empty))
-    result = await (await start(client, run_id)).result()
-    assert [step for step in model.steps(run_id) if step.startswith("synth")] == ["synthesis.1", "synthesis.2"]
+async def test_an_empty_answer_is_asked_for_once_more_then_the_findings_stand(lab: Lab) -> None:
+    lab.play(with_replies(script(PAIR, PEARS), synthesis=in_order(text(""), answer(" \n"))))
+    result = await lab.run()
+    assert [step for step in lab.steps if step.startswith("synth")] == ["synthesis.1", "synthesis.2"]
     assert (result.status, "44 pears" in result.answer) == ("partial", True)
     assert [(gap.subtask_id, "empty answer" in gap.reason) for gap in result.gaps] == [("answer", True)]
 
 
-async def test_an_answer_that_comes_at_the_second_try_is_the_answer(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, with_replies(script(PAIR), synthesis=in_order(answer(""), answer("44 pears"))))
-    result = await (await start(client, run_id)).result()
+async def test_an_answer_that_comes_at_the_second_try_is_the_answer(lab: Lab) -> None:
+    lab.play(with_replies(script(PAIR), synthesis=in_order(answer(""), answer("44 pears"))))
+    result = await lab.run()
     assert (result.status, result.answer, result.gaps) == ("completed", "44 pears", [])
 
 
-async def test_json_without_words_keeps_the_json_and_shows_the_findings(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_json_without_words_keeps_the_json_and_shows_the_findings(lab: Lab) -> None:
     schema = {"type": "object", "properties": {"pears": {"type": "integer"}}, "required": ["pears"]}
-    model.play(run_id, script(PAIR, PEARS, answer("", answer_json={"pears": 44})))
-    result = await (await start(client, run_id, answer_schema=schema)).result()
+    lab.play(script(PAIR, PEARS, answer("", answer_json={"pears": 44})))
+    result = await lab.run(answer_schema=schema)
     assert (result.status, result.answer_json, "44 pears" in result.answer) == ("partial", {"pears": 44}, True)
 
 
-async def test_an_empty_draft_holds_no_finding(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_an_empty_draft_holds_no_finding(lab: Lab) -> None:
     slow = asyncio.Event()
 
     def synthesis(step: Step) -> Reply:
@@ -145,15 +127,13 @@ async def test_an_empty_draft_holds_no_finding(client: Client, model: ScriptedMo
         return answer("") if "short draft" in step.prompt else answer("all")
 
     usual = script(PAIR, {**PEARS, "t2": lambda step: when(slow, FOUND)})
-    model.play(run_id, with_replies(usual, synthesis=synthesis))
-    result = await (await start(client, run_id, incremental_synthesis=1)).result()
+    lab.play(with_replies(usual, synthesis=synthesis))
+    result = await lab.run(incremental_synthesis=1)
     assert result.answer == "all"
-    assert "44 pears" in model.of(run_id)[-1].step.prompt
+    assert "44 pears" in lab.calls[-1].step.prompt
 
 
-async def test_a_finding_mended_while_a_draft_is_written_reaches_the_answer(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_finding_mended_while_a_draft_is_written_reaches_the_answer(lab: Lab) -> None:
     drafted, ended, slow = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def synthesis(step: Step) -> Reply:
@@ -178,13 +158,13 @@ async def test_a_finding_mended_while_a_draft_is_written_reaches_the_answer(
     async def draft_ended() -> bool:
         return any(event in ("draft_written", "draft_outdated") for event in await events(handle))
 
-    model.play(run_id, play)
-    handle = await start(client, run_id, max_reviews=2, incremental_synthesis=1)
+    lab.play(play)
+    handle = await lab.start(max_reviews=2, incremental_synthesis=1)
     await until(draft_ended)
     ended.set()
     result = await handle.result()
     assert (result.status, result.answer) == ("completed", "all")
-    final = model.of(run_id)[-1].step.prompt
+    final = lab.calls[-1].step.prompt
     assert "mended pears" in final
     assert "old pears" not in final
     assert "draft_written" not in await events(handle)
@@ -193,19 +173,17 @@ async def test_a_finding_mended_while_a_draft_is_written_reaches_the_answer(
 # --- the store --------------------------------------------------------------------------------------
 
 
-async def test_an_answer_that_cannot_be_stored_is_returned(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_answer_that_cannot_be_stored_is_returned(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     create = ArtifactStore.create
 
     async def fails(store: ArtifactStore, key: str, data: bytes) -> bool:
-        if is_ended(key) and key.startswith(run_prefix(run_id)):
+        if is_ended(key) and key.startswith(run_prefix(lab.run_id)):
             raise ApplicationError("the store is gone", type="ArtifactUnavailable", non_retryable=True)
         return await create(store, key, data)
 
     monkeypatch.setattr(ArtifactStore, "create", fails)
-    model.play(run_id, script(PAIR, None, answer("many pears [t1]")))
-    result = await (await start(client, run_id)).result()
+    lab.play(script(PAIR, None, answer("many pears [t1]")))
+    result = await lab.run()
     assert (result.status, result.answer, result.result_ref) == ("completed", "many pears [t1]", None)
     assert "could not be stored" in result.warnings[-1]
     assert "the store is gone" in result.warnings[-1]

@@ -1,45 +1,22 @@
 """When a run has succeeded: the rule, replanning, failed dependencies, failure of everything, and being cancelled."""
 
 import asyncio
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowFailureError
+from temporalio.client import WorkflowFailureError
 
-from tests.scripted_model import (
-    Reply,
-    Script,
-    ScriptedModel,
-    Step,
-    answer,
-    as_json,
-    plan,
-    script,
-    stop,
-    when,
-)
+from tests.scripted_model import Reply, Script, Step, answer, as_json, plan, script, stop, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until
-from tests.workflow import runs
-from tests.workflow.runs import (
-    closed,
-    details,
-    events,
-    failure,
-    labels,
-    partial_result,
-    prompt,
-    search_attribute,
-    status_of,
-)
+from tests.workflow.runs import Lab, closed, details, events, failure, partial_result, search_attribute, status_of
 from tests.workflow.scripts import FOUND, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
-start = functools.partial(runs.start, team="relay")
+USUAL = {"team": "relay"}
 
-pytestmark = pytest.mark.usefixtures("worker", "short_rest")
+pytestmark = pytest.mark.usefixtures("short_rest")
 
 REFUSAL = stop("refusal", details={"category": "cyber"})
 REJECTED = http_error(400, "invalid_request_error", "no")
@@ -75,30 +52,26 @@ def revised(first: Reply, turns: dict[str, Callable[[Step], Reply]], *revisions:
     ("success", "shape", "fails", "done"),
     [
         ("any", planned("t1", t2=True), ["t1"], True),
-        ("all", planned("t1", "t2"), [], True),
-        ("all", planned("t1", t2=True), ["t2"], True),
-        ("all", planned(t1=True, t2=True), ["t2"], False),
         ("2/3", planned("t1", "t2", "t3"), ["t3"], True),
         ("2/3", planned("t1", "t2", t3=True), ["t2"], False),
-        (0.5, planned("t1", "t2", "t3"), ["t2", "t3"], False),
     ],
-    ids=["any-optional", "all", "all-required", "all-optional", "fraction", "optional-counts-not", "rounded-up"],
+    ids=["any-optional", "fraction", "optional-counts-not"],
 )
 async def test_what_completed_is_enough_or_not_by_the_success_rule(
-    client: Client, model: ScriptedModel, run_id: str, success: Any, shape: Reply, fails: list[str], done: bool
+    lab: Lab, success: Any, shape: Reply, fails: list[str], done: bool
 ) -> None:
-    model.play(run_id, revised(shape, failing(*fails)))
-    handle = await start(client, run_id, success=success)
+    lab.play(revised(shape, failing(*fails)))
+    handle = await lab.start(success=success)
     if done:
         result = await handle.result()
-        assert result.status == ("partial" if fails else "completed")
+        assert result.status == "partial"
     else:
         error = await failure(handle)
         result = partial_result(error)
         assert error.type == "QuorumNotMet"
         assert f'success "{success}"' in error.message
         assert all(subtask_id in error.message for subtask_id in fails)
-        assert not any(step.startswith("synthesis") for step in model.steps(run_id))
+        assert not any(step.startswith("synthesis") for step in lab.steps)
         assert "QuorumNotMet" in await details(handle)
         assert (await status_of(handle)).phase == "failed"
         assert any(s.finding for s in result.subtasks)
@@ -114,15 +87,13 @@ CHAIN = plan(
 )
 
 
-async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(lab: Lab) -> None:
     hold = asyncio.Event()
     turns = failing("t1") | {"t1b": lambda step: when(hold, FOUND)}
     better = subtasks(item("t1b", "lone", replaces=["t1"], description="Ask the neighbours"))
-    model.play(run_id, revised(CHAIN, turns, better))
-    handle = await start(client, run_id, success="all", max_replans=2)
-    await until(lambda: "t1b/1/turn.1" in model.steps(run_id))
+    lab.play(revised(CHAIN, turns, better))
+    handle = await lab.start(success="all", max_replans=2)
+    await until(lab.sent("t1b/1/turn.1"))
     shown = await status_of(handle)
     assert (shown.revision, shown.phase) == (2, "executing")
     assert {s.id: s.state for s in shown.subtasks} == {
@@ -140,81 +111,60 @@ async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(
     hold.set()
     result = await handle.result()
     assert (result.status, result.plan_revisions, result.gaps) == ("completed", 2, [])
-    asked = prompt(model, run_id, "plan.2.1")
+    asked = lab.prompt("plan.2.1")
     assert "Refused" in asked
     assert 'state="failed"' in asked
-    assert model.steps(run_id).count("t2/1/turn.1") == 1
-    assert "found it" in prompt(model, run_id, "t3/1/turn.1")
-    assert "revision 2" in await labels(client, run_id, "activity")
+    assert lab.steps.count("t2/1/turn.1") == 1
+    assert "found it" in lab.prompt("t3/1/turn.1")
+    assert "revision 2" in await lab.labels("activity")
     assert [s.state for s in result.subtasks] == ["failed", "completed", "completed", "completed"]
 
 
-async def test_a_revision_may_replace_neither_finished_nor_replaced_work(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_revision_may_replace_neither_finished_nor_replaced_work(lab: Lab) -> None:
     wrong = subtasks(item("t2b", "lone", replaces=["t2"]))
     right = subtasks(item("t1b", "lone", replaces=["t1"]))
-    model.play(run_id, revised(CHAIN, failing("t1"), wrong, right))
-    result = await (await start(client, run_id, success="all", max_replans=2)).result()
+    lab.play(revised(CHAIN, failing("t1"), wrong, right))
+    result = await lab.run(success="all", max_replans=2)
     assert "t2b" not in {s.id for s in result.subtasks}
-    assert "only failed or skipped ones can be" in prompt(model, run_id, "plan.2.2")
+    assert "only failed or skipped ones can be" in lab.prompt("plan.2.2")
     assert result.status == "completed"
 
 
-async def test_a_planner_with_nothing_to_add_is_asked_once(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, revised(planned("t1", "t2"), failing("t1")))
-    error = await failure(await start(client, run_id, success="all", max_replans=2))
-    partial = partial_result(error)
-    assert error.type == "QuorumNotMet"
-    assert [step for step in model.steps(run_id) if step.startswith("plan")] == ["plan.1.1", "plan.2.1"]
-    assert partial.plan_revisions == 1
-
-
-async def test_replacements_that_fail_too_end_after_two_revisions_with_gaps(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_replacements_that_fail_too_end_after_two_revisions_with_gaps(lab: Lab) -> None:
     second = subtasks(item("t1b", "lone", replaces=["t1"]))
     third = subtasks(item("t1c", "lone", replaces=["t1b"]))
     more = subtasks(item("t1d", "lone", replaces=["t1c"]))
-    model.play(run_id, revised(planned("t1", "t2"), failing("t1", "t1b", "t1c"), second, third, more))
-    error = await failure(await start(client, run_id, success="all", max_replans=2))
+    lab.play(revised(planned("t1", "t2"), failing("t1", "t1b", "t1c"), second, third, more))
+    error = await lab.failure(success="all", max_replans=2)
     partial = partial_result(error)
     assert (error.type, partial.plan_revisions) == ("QuorumNotMet", 3)
     assert "t1d" not in {s.id for s in partial.subtasks}
     assert "t1c" in {gap.subtask_id for gap in partial.gaps}
 
 
-async def test_a_revision_that_cannot_be_had_is_a_warning(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_a_revision_that_cannot_be_had_is_a_warning(lab: Lab) -> None:
     bad = subtasks(item("t2", "lone"))
-    model.play(run_id, revised(planned("t1", "t2"), failing("t1"), bad, bad, bad))
-    error = await failure(await start(client, run_id, success="all", max_replans=2))
+    lab.play(revised(planned("t1", "t2"), failing("t1"), bad, bad, bad))
+    error = await lab.failure(success="all", max_replans=2)
     partial = partial_result(error)
     assert error.type == "QuorumNotMet"
     assert any("no better plan" in warning for warning in partial.warnings)
 
 
-async def test_without_replans_failed_work_stays_failed(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, revised(planned("t1", "t2"), failing("t1")))
-    result = await (await start(client, run_id, success="1/2")).result()
-    assert (result.status, result.plan_revisions) == ("partial", 1)
-    assert "plan.2.1" not in model.steps(run_id)
-
-
 # --- Failed dependencies --------------------------------------------------------------------------
 
 
-async def test_a_subtask_runs_from_what_succeeded_and_is_skipped_where_nothing_did(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_subtask_runs_from_what_succeeded_and_is_skipped_where_nothing_did(lab: Lab) -> None:
     shape = plan(
         {"id": "T1", "role": "lone"},
         {"id": "T2", "role": "scribe"},
         {"id": "T3", "role": "scribe", "after": ["T1"]},
         {"id": "T4", "role": "scribe", "after": ["T2"]},
         {"id": "T5", "role": "scribe", "after": ["T3", "T4"]},
+        {"id": "T6", "role": "scribe", "after": ["T3"]},
     )
-    model.play(run_id, script(shape, failing("T1"), answer("from the rest", ["T5", "T3"])))
-    handle = await start(client, run_id)
+    lab.play(script(shape, failing("T1"), answer("from the rest", ["T5", "T3"])))
+    handle = await lab.start()
     result = await handle.result()
     assert result.status == "partial"
     assert {s.id: (s.state, s.attempts) for s in result.subtasks} == {
@@ -223,61 +173,39 @@ async def test_a_subtask_runs_from_what_succeeded_and_is_skipped_where_nothing_d
         "T3": ("skipped", 0),
         "T4": ("completed", 1),
         "T5": ("completed", 1),
+        "T6": ("skipped", 0),
     }
-    told = prompt(model, run_id, "T5/1/turn.1")
+    told = lab.prompt("T5/1/turn.1")
     assert "finding of T4" in told
     assert '<missing subtask_id="T3"' in told
     assert "Say in your finding what you could not do without them" in told
-    assert [gap.subtask_id for gap in result.gaps] == ["T1", "T3"]
+    assert [gap.subtask_id for gap in result.gaps] == ["T1", "T3", "T6"]
+    assert all("none of its dependencies succeeded" in gap.reason for gap in result.gaps[1:])
+    assert (await events(handle)).count("subtask_skipped") == (await status_of(handle)).counts.skipped == 2
+    assert await search_attribute(handle, "SupervisorStatus") == "partial"
+    assert await search_attribute(handle, "SupervisorOwner") is None
     assert "`T1`" in result.answer
     assert "`T3`" in result.answer
     assert [c.subtask_ids for c in result.citations] == [["T5"]]
-    assert 'subtask_id="T1"' in prompt(model, run_id, "synthesis.1")
+    assert 'subtask_id="T1"' in lab.prompt("synthesis.1")
     assert "| T3 | scribe | – skipped | T1 |" in await details(handle)
-    children = await labels(client, run_id, "child")
+    children = await lab.labels("child")
     assert not any(label.startswith("T3") for label in children)
 
 
-async def test_whole_chains_are_skipped_behind_a_failure(client: Client, model: ScriptedModel, run_id: str) -> None:
-    chain = [{"id": f"t{n}", "role": "scribe", "after": [f"t{n - 1}"]} for n in (2, 3, 4)]
-    shape = plan({"id": "t1", "role": "lone"}, *chain, {"id": "t5", "role": "scribe"})
-    model.play(run_id, script(shape, failing("t1")))
-    handle = await start(client, run_id)
-    result = await handle.result()
-    assert [s.state for s in result.subtasks] == ["failed", "skipped", "skipped", "skipped", "completed"]
-    assert (await events(handle)).count("subtask_skipped") == 3
-    assert (await status_of(handle)).counts.skipped == 3
-    assert all("none of its dependencies succeeded" in gap.reason for gap in result.gaps[1:])
-
-
-async def test_when_nothing_succeeds_the_run_fails_with_every_reason(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_when_nothing_succeeds_the_run_fails_with_every_reason(lab: Lab) -> None:
     shape = plan(
         {"id": "t1", "role": "lone"}, {"id": "t2", "role": "scribe"}, {"id": "t3", "role": "scribe", "after": ["t1"]}
     )
-    model.play(run_id, script(shape, failing("t1", "t2")))
-    handle = await start(client, run_id)
-    error = await failure(handle)
+    lab.play(script(shape, failing("t1", "t2")))
+    error = await lab.failure()
     partial = partial_result(error)
     assert error.type == "AllSubtasksFailed"
     assert "Refused" in error.message
     assert [s.state for s in partial.subtasks] == ["failed", "failed", "skipped"]
     assert [gap.subtask_id for gap in partial.gaps] == ["t1", "t2", "t3"]
-    assert not any(step.startswith("synthesis") for step in model.steps(run_id))
+    assert not any(step.startswith("synthesis") for step in lab.steps)
     assert partial.result_ref is not None
-
-
-async def test_a_rejected_request_ends_its_subtask_and_not_the_run(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    shape = plan({"id": "t1", "role": "scribe"}, {"id": "t2", "role": "scribe", "after": ["t1"]})
-    model.play(run_id, script(shape, {"t2": lambda step: REJECTED}))
-    handle = await start(client, run_id)
-    result = await handle.result()
-    assert (result.status, result.subtasks[1].state, result.subtasks[1].attempts) == ("partial", "failed", 1)
-    assert await search_attribute(handle, "SupervisorStatus") == "partial"
-    assert await search_attribute(handle, "SupervisorOwner") is None
 
 
 # --- Cancelled runs -------------------------------------------------------------------------------
@@ -285,7 +213,7 @@ async def test_a_rejected_request_ends_its_subtask_and_not_the_run(
 
 @pytest.mark.parametrize("phase", ["planning", "executing", "waiting_provider", "validating", "synthesizing"])
 async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
-    client: Client, model: ScriptedModel, run_id: str, phase: str, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, phase: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = {"planning": "plan", "validating": "review", "synthesizing": "synthesis"}.get(phase)
     shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "scribe", "after": ["t1"]})
@@ -293,18 +221,18 @@ async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
     second = http_error(529, "overloaded_error", retry_after="90") if phase == "waiting_provider" else never
     turns = {"t2": lambda step: second} if held is None else {}
     played = script(shape, turns)
-    model.play(run_id, lambda step: never if step.kind == held else played(step))
-    handle = await start(client, run_id, max_reviews=1, models={"workers": f"{run_id}-workers"})
+    lab.play(lambda step: never if step.kind == held else played(step))
+    handle = await lab.start(max_reviews=1, models={"workers": f"{lab.run_id}-workers"})
 
     async def there() -> bool:
         shown = await status_of(handle)
         if phase == "waiting_provider":
             return shown.flags.waiting_provider
         waited_for = f"{held}." if held else "t2/"
-        return shown.phase == phase and any(step.startswith(waited_for) for step in model.steps(run_id))
+        return shown.phase == phase and any(step.startswith(waited_for) for step in lab.steps)
 
     await until(there)
-    calls = len(model.of(run_id))
+    calls = len(lab.calls)
     await handle.cancel()
     await until(lambda: closed(handle))
     with pytest.raises(WorkflowFailureError):
@@ -316,9 +244,9 @@ async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
     assert partial.status == "partial"
     done = {"planning": []}.get(phase, ["t1"] if held is None else ["t1", "t2"])
     assert [s.id for s in partial.subtasks if s.state == "completed"] == done
-    kept = (await (await client.get_workflow_handle(run_id).describe()).memo())["partial"]
+    kept = (await (await lab.client.get_workflow_handle(lab.run_id).describe()).memo())["partial"]
     assert kept["ref"] == partial.result_ref
     assert all(f"finding of {subtask_id}" in kept["preview"] for subtask_id in done)
     assert "Phase **cancelled**" in await details(handle)
-    await until(lambda: all(call.answered_at or call.aborted_at for call in model.of(run_id)))
-    assert len(model.of(run_id)) == calls
+    await until(lambda: all(call.answered_at or call.aborted_at for call in lab.calls))
+    assert len(lab.calls) == calls

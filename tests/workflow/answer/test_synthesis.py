@@ -1,23 +1,19 @@
 """Writing the answer: from many findings, from drafts, as JSON, and with citations that hold."""
 
 import asyncio
-import functools
 from typing import Any
 
 import pytest
-from temporalio.client import Client
 
 from supervision.base import limits
-from tests.scripted_model import Reply, ScriptedModel, Step, answer, as_json, plan, script, text, when
+from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, when
 from tests.waiting import until
-from tests.workflow import runs
-from tests.workflow.runs import failure, prompt
+from tests.workflow.runs import Lab
 from tests.workflow.scripts import Turns, item, reviewed, subtasks, verdicts
 from workflows.supervisor import SupervisorWorkflow
 
-start = functools.partial(runs.start, team="house")
+USUAL = {"team": "house"}
 
-pytestmark = pytest.mark.usefixtures("worker")
 
 PAIR = subtasks(item("t1"), item("t2"))
 SCHEMA = {
@@ -28,48 +24,44 @@ SCHEMA = {
 }
 
 
-def kinds(model: ScriptedModel, run_id: str) -> list[str]:
+def kinds(lab: Lab) -> list[str]:
     """The supervisor's own calls, in order."""
-    return [step for step in model.steps(run_id) if "/" not in step]
+    return [step for step in lab.steps if "/" not in step]
 
 
-def modes(model: ScriptedModel, run_id: str) -> list[str]:
+def modes(lab: Lab) -> list[str]:
     """What each synthesis was for."""
     words = {"Condense these": "digest", "Write a short draft": "draft", "Write the answer": "final"}
-    prompts = [call.step.prompt for call in model.of(run_id) if call.step.kind == "synthesis"]
+    prompts = [call.step.prompt for call in lab.calls if call.step.kind == "synthesis"]
     return [next(mode for said, mode in words.items() if said in shown) for shown in prompts]
 
 
-async def test_citations_name_completed_subtasks_only(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_citations_name_completed_subtasks_only(lab: Lab) -> None:
     cites = ["t1", "t9", "t2"]
-    model.play(run_id, script(PAIR, {"t2": lambda step: text("")}, answer("some pears", cites)))
-    result = await (await start(client, run_id, max_turns=1)).result()
+    lab.play(script(PAIR, {"t2": lambda step: text("")}, answer("some pears", cites)))
+    result = await lab.run(max_turns=1)
     assert [c.subtask_ids for c in result.citations] == [["t1"]]
     assert (result.status, result.confidence) == ("partial", 0.4)
     assert result.answer.startswith("some pears")
     assert "`t2`" in result.answer
 
 
-async def test_contradictions_that_the_synthesis_finds_are_in_the_result(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_contradictions_that_the_synthesis_finds_are_in_the_result(lab: Lab) -> None:
     found = [{"subtask_ids": ["t1", "t2"], "description": "44 or 45", "resolution": "45"}]
     strange = [{"subtask_ids": ["t7"], "description": "nobody", "resolution": ""}]
     words = {"answer": "45", "confidence": 1, "citations": [], "contradictions": [*found, *strange]}
-    model.play(run_id, script(PAIR, None, as_json(words)))
-    result = await (await start(client, run_id)).result()
+    lab.play(script(PAIR, None, as_json(words)))
+    result = await lab.run()
     assert [c.model_dump() for c in result.contradictions] == found
 
 
-async def test_an_answer_that_is_cut_is_asked_for_again_with_more_room(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_an_answer_that_is_cut_is_asked_for_again_with_more_room(lab: Lab) -> None:
     usual = script(PAIR)
     cut = text('{"answer": "It', stop_reason="max_tokens")
-    model.play(run_id, lambda step: cut if step.call.endswith("synthesis.1") else usual(step))
-    result = await (await start(client, run_id)).result()
+    lab.play(lambda step: cut if step.call.endswith("synthesis.1") else usual(step))
+    result = await lab.run()
     assert result.answer == "the answer"
-    rooms = [call.step.body["max_tokens"] for call in model.of(run_id) if call.step.kind == "synthesis"]
+    rooms = [call.step.body["max_tokens"] for call in lab.calls if call.step.kind == "synthesis"]
     assert rooms[0] < rooms[1]
 
 
@@ -77,7 +69,7 @@ async def test_an_answer_that_is_cut_is_asked_for_again_with_more_room(
 
 
 async def test_findings_beyond_the_context_are_condensed_first_and_still_cited(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "CONTEXT_TOKENS", 5_715)
     items = [item(f"t{n}") for n in range(12)]
@@ -89,10 +81,10 @@ async def test_findings_beyond_the_context_are_condensed_first_and_still_cited(
 
     turns: Turns = {f"t{n}": lambda step: text(f"part {step.subtask_id} " + "pears " * 800) for n in range(12)}
     usual = script(subtasks(*items), turns, answer("all", ["t0", "t11"]))
-    model.play(run_id, play)
-    result = await (await start(client, run_id, goal="g" * 2000)).result()
-    assert modes(model, run_id) == ["digest", "digest", "digest", "final"]
-    last = model.of(run_id)[-1].step.prompt
+    lab.play(play)
+    result = await lab.run(goal="g" * 2000)
+    assert modes(lab) == ["digest", "digest", "digest", "final"]
+    last = lab.calls[-1].step.prompt
     assert "condensed by synthesis.1" in last
     assert "condensed by synthesis.3" in last
     assert [c.subtask_ids for c in result.citations] == [["t0"], ["t11"]]
@@ -101,7 +93,7 @@ async def test_findings_beyond_the_context_are_condensed_first_and_still_cited(
 
 @pytest.mark.parametrize(("aggregation", "written"), [("reduce", ["digest", "final"]), ("merge", ["final"])])
 async def test_a_plan_that_asks_for_reduction_has_findings_condensed_before_they_must_be(
-    client: Client, model: ScriptedModel, run_id: str, aggregation: str, written: list[str]
+    lab: Lab, aggregation: str, written: list[str]
 ) -> None:
     """Three findings of 15 KB: more than REDUCE_BYTES, and far less than a prompt holds."""
 
@@ -112,36 +104,34 @@ async def test_a_plan_that_asks_for_reduction_has_findings_condensed_before_they
     turns: Turns = {f"t{n}": lambda step: text(f"crop of {step.subtask_id}: " + "pears " * 2500) for n in (1, 2, 3)}
     shape = subtasks(item("t1"), item("t2"), item("t3"), aggregation=aggregation)
     usual = script(shape, turns, answer("all", ["t1", "t3"]))
-    model.play(run_id, play)
-    result = await (await start(client, run_id)).result()
-    assert (result.status, modes(model, run_id)) == ("completed", written)
-    last = model.of(run_id)[-1].step.prompt
+    lab.play(play)
+    result = await lab.run()
+    assert (result.status, modes(lab)) == ("completed", written)
+    last = lab.calls[-1].step.prompt
     crops = [name for name in ("t1", "t2", "t3") if f"crop of {name}" in last]
     assert crops == (["t3"] if aggregation == "reduce" else ["t1", "t2", "t3"])
     assert ("few words on pears" in last) == (aggregation == "reduce")
     assert [c.subtask_ids for c in result.citations] == [["t1"], ["t3"]]
 
 
-async def test_findings_of_less_weight_in_the_plan_are_cut_first(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_findings_of_less_weight_in_the_plan_are_cut_first(lab: Lab) -> None:
     """Two findings of 40 KB in a brief that has room for 60 KB of them."""
     turns: Turns = {f"t{n}": lambda step: text(f"{step.subtask_id}-pears " * 4_000) for n in (1, 2)}
     light, heavy = item("t1", weight=0.1), item("t2", weight=0.9)
-    model.play(run_id, script(subtasks(light, heavy, item("t3", depends_on=["t1", "t2"])), turns))
-    assert (await (await start(client, run_id)).result()).status == "completed"
-    brief = prompt(model, run_id, "t3/1/turn.1")
+    lab.play(script(subtasks(light, heavy, item("t3", depends_on=["t1", "t2"])), turns))
+    assert (await lab.run()).status == "completed"
+    brief = lab.prompt("t3/1/turn.1")
     assert (brief.count("t1-pears") < 3_000, brief.count("t2-pears")) == (True, 4_000)
 
 
 async def test_prompts_of_the_supervisor_keep_to_their_size_with_many_findings(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "CONTEXT_TOKENS", 17_143)
     monkeypatch.setattr(limits, "PROMPT_LIST_BYTES", 8_000)
     monkeypatch.setattr(limits, "NOTES_BYTES", 8_000)
-    many = [item(f"t{n}", description=f"Look closely at the pears of garden {n} " * 100) for n in range(60)]
-    turns: Turns = {f"t{n}": lambda step: text("pears " * 2000) for n in range(60)}
+    many = [item(f"t{n}", description=f"Look closely at the pears of garden {n} " * 100) for n in range(24)]
+    turns: Turns = {f"t{n}": lambda step: text("pears " * 5000) for n in range(24)}
     turns["t7"] = lambda step: text("")
     conflict = [{"subtask_ids": ["t1", "t2"], "description": "44 or 45"}]
     play = reviewed(subtasks(*many), verdicts(conflict, t3="again"), verdicts(), turns=turns)
@@ -150,25 +140,23 @@ async def test_prompts_of_the_supervisor_keep_to_their_size_with_many_findings(
         wanted = step.kind == "synthesis" and "Condense these" in step.prompt
         return text("condensed [t1] " * 2000) if wanted else play(step)
 
-    model.play(run_id, digests)
-    handle = await start(
-        client, run_id, max_subtasks=80, max_parallel=60, goal="g" * 5_000, max_reviews=2, max_turns=1,
-        success=0.9, incremental_synthesis=20,
+    lab.play(digests)
+    handle = await lab.start(
+        max_subtasks=80, max_parallel=24, goal="g" * 5_000, max_reviews=2, max_turns=1,
+        success=0.9, incremental_synthesis=10,
     )  # fmt: skip
     result = await handle.result()
-    own = {call.step.call: len(call.step.prompt) for call in model.of(run_id) if call.step.subtask_id is None}
+    own = {call.step.call: len(call.step.prompt) for call in lab.calls if call.step.subtask_id is None}
     assert {step.rsplit("/")[-1].split(".")[0] for step in own} == {"plan", "refine", "review", "judge", "synthesis"}
     assert max(own.values()) <= 60_000
-    assert {"draft", "final"} <= set(modes(model, run_id))
+    assert {"draft", "final"} <= set(modes(lab))
     assert result.status == "partial"
 
 
 # --- drafts ---------------------------------------------------------------------------------------------
 
 
-async def test_drafts_begin_with_the_kth_finding_and_the_answer_starts_from_the_last(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_drafts_begin_with_the_kth_finding_and_the_answer_starts_from_the_last(lab: Lab) -> None:
     gates = {name: asyncio.Event() for name in ("draft", "t3", "t4", "t5")}
     drafts = 0
 
@@ -186,28 +174,28 @@ async def test_drafts_begin_with_the_kth_finding_and_the_answer_starts_from_the_
         for subtask_id in ("t3", "t4", "t5")
     }
     usual = script(subtasks(*[item(f"t{n}") for n in range(1, 6)]), turns, answer("all", ["t1", "t5"]))
-    model.play(run_id, play)
-    handle = await start(client, run_id, incremental_synthesis=2)
+    lab.play(play)
+    handle = await lab.start(incremental_synthesis=2)
 
     async def completed(count: int) -> bool:
         return (await handle.query(SupervisorWorkflow.status)).counts.completed >= count
 
-    await until(lambda: modes(model, run_id) == ["draft"])
+    await until(lambda: modes(lab) == ["draft"])
     gates["t3"].set()
     gates["t4"].set()
     await until(lambda: completed(4))
-    assert modes(model, run_id) == ["draft"]
+    assert modes(lab) == ["draft"]
     gates["draft"].set()
-    await until(lambda: modes(model, run_id) == ["draft", "draft"])
-    second = prompt(model, run_id, "synthesis.2")
+    await until(lambda: modes(lab) == ["draft", "draft"])
+    second = lab.prompt("synthesis.2")
     assert "draft number 1" in second
     assert "[t1] has pears" not in second
     assert second.count("late pears") == 2
     await until(lambda: drafted(handle, 4))
     gates["t5"].set()
     result = await handle.result()
-    assert modes(model, run_id) == ["draft", "draft", "final"]
-    final = prompt(model, run_id, "synthesis.3")
+    assert modes(lab) == ["draft", "draft", "final"]
+    final = lab.prompt("synthesis.3")
     assert "draft number 2" in final
     assert final.count("late pears") == 1
     assert result.answer.startswith("all")
@@ -224,35 +212,31 @@ async def drafted(handle: Any, findings: int) -> bool:
 # --- structured answers ---------------------------------------------------------------------------------
 
 
-async def test_a_structured_answer_is_checked_and_returned(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, script(PAIR, None, answer("44 pears", answer_json={"pears": 44})))
-    result = await (await start(client, run_id, answer_schema=SCHEMA)).result()
+async def test_a_structured_answer_is_checked_and_returned(lab: Lab) -> None:
+    lab.play(script(PAIR, None, answer("44 pears", answer_json={"pears": 44})))
+    result = await lab.run(answer_schema=SCHEMA)
     assert (result.answer, result.answer_json) == ("44 pears", {"pears": 44})
 
 
-async def test_a_structured_answer_is_repaired_once(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_a_structured_answer_is_repaired_once(lab: Lab) -> None:
     good = script(PAIR, None, answer("44 pears", answer_json={"pears": 44}))
     bad = answer("4 pears", answer_json={"pears": 4})
-    model.play(run_id, lambda step: bad if step.call.endswith("synthesis.1") else good(step))
-    result = await (await start(client, run_id, answer_schema=SCHEMA)).result()
+    lab.play(lambda step: bad if step.call.endswith("synthesis.1") else good(step))
+    result = await lab.run(answer_schema=SCHEMA)
     assert (result.answer, result.answer_json) == ("44 pears", {"pears": 44})
-    assert "4 is less than the minimum of 10" in prompt(model, run_id, "synthesis.2")
+    assert "4 is less than the minimum of 10" in lab.prompt("synthesis.2")
 
 
-async def test_a_written_answer_survives_its_json_that_never_fits(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, script(PAIR, None, answer("4 pears", answer_json={"pears": 4})))
-    result = await (await start(client, run_id, answer_schema=SCHEMA)).result()
+async def test_a_written_answer_survives_its_json_that_never_fits(lab: Lab) -> None:
+    lab.play(script(PAIR, None, answer("4 pears", answer_json={"pears": 4})))
+    result = await lab.run(answer_schema=SCHEMA)
     assert (result.status, result.answer_json) == ("partial", None)
     assert result.answer.startswith("4 pears")
     assert [(gap.subtask_id, "minimum of 10" in gap.reason) for gap in result.gaps] == [("answer_json", True)]
-    assert kinds(model, run_id) == ["plan.1.1", "synthesis.1", "synthesis.2"]
+    assert kinds(lab) == ["plan.1.1", "synthesis.1", "synthesis.2"]
 
 
-async def test_a_field_that_no_finding_has_goes_back_once_and_is_named_then(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_field_that_no_finding_has_goes_back_once_and_is_named_then(lab: Lab) -> None:
     """Findings of two sites: the answer gives the days of one as the wind and the days of the other."""
     wind = "- Esbjerg: mean wind 7.9 m/s\n- Hirtshals: mean wind 8.4 m/s"
     permits = "- Esbjerg: 90 days\n- Hirtshals: 180 days"
@@ -261,11 +245,9 @@ async def test_a_field_that_no_finding_has_goes_back_once_and_is_named_then(
         "t2": lambda step: text(f"{permits}\n\nConfidence: 0.9\nLimitations: none"),
     }
     value = {"site": "Esbjerg: 7.9 m/s mean wind [t1]", "mean_wind_ms": 180, "permit_days": 180}
-    model.play(run_id, script(PAIR, turns, answer("Esbjerg.", ["t1", "t2"], answer_json=value)))
-    result = await (
-        await start(client, run_id, goal="How windy is Esbjerg?", answer_schema={"type": "object"})
-    ).result()
-    assert "180 (answer_json.mean_wind_ms)" in prompt(model, run_id, "synthesis.2")
+    lab.play(script(PAIR, turns, answer("Esbjerg.", ["t1", "t2"], answer_json=value)))
+    result = await (await lab.start(goal="How windy is Esbjerg?", answer_schema={"type": "object"})).result()
+    assert "180 (answer_json.mean_wind_ms)" in lab.prompt("synthesis.2")
     assert result.answer_json == value
     fields = [(item.where, item.text) for item in result.unsupported if item.where.startswith("answer_json")]
     assert fields == [("answer_json.mean_wind_ms", "180"), ("answer_json.permit_days", "180")]
@@ -273,27 +255,25 @@ async def test_a_field_that_no_finding_has_goes_back_once_and_is_named_then(
     assert result.confidence < 0.5
 
 
-async def test_a_direct_answer_is_given_its_structure(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, script(plan(answer="44 pears"), None, answer("44 pears", answer_json={"pears": 44})))
-    result = await (await start(client, run_id, answer_schema=SCHEMA)).result()
+async def test_a_direct_answer_is_given_its_structure(lab: Lab) -> None:
+    lab.play(script(plan(answer="44 pears"), None, answer("44 pears", answer_json={"pears": 44})))
+    result = await lab.run(answer_schema=SCHEMA)
     assert (result.answer_json, result.status) == ({"pears": 44}, "completed")
-    assert "44 pears" in prompt(model, run_id, "synthesis.1")
+    assert "44 pears" in lab.prompt("synthesis.1")
 
 
-async def test_a_schema_that_is_none_is_refused_before_any_call(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    error = await failure(await start(client, run_id, answer_schema={"type": "pear"}))
+async def test_a_schema_that_is_none_is_refused_before_any_call(lab: Lab) -> None:
+    error = await lab.failure(answer_schema={"type": "pear"})
     assert error.type == "InvalidRequest"
     assert "answer_schema" in error.message
-    assert model.of(run_id) == []
+    assert lab.calls == []
 
 
-async def test_models_are_chosen_per_run(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, reviewed(PAIR, verdicts()))
+async def test_models_are_chosen_per_run(lab: Lab) -> None:
+    lab.play(reviewed(PAIR, verdicts()))
     chosen = {"supervisor": "claude-sonnet-5", "workers": "claude-opus-5-5"}
-    await (await start(client, run_id, models=chosen, max_reviews=1)).result()
-    asked = {call.step.kind: call.step.body["model"] for call in model.of(run_id)}
+    await lab.run(models=chosen, max_reviews=1)
+    asked = {call.step.kind: call.step.body["model"] for call in lab.calls}
     assert asked == {
         "plan": "claude-sonnet-5",
         "turn": "claude-opus-5-5",

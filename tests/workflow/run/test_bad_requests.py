@@ -1,25 +1,21 @@
 """Requests and plans that can't be: each ends typed, with the exact reason, before a child or a model call too many."""
 
 import asyncio
-import functools
 from typing import Any
 
-import pytest
-from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from runtime.settings import Settings
 from supervision.base.errors import ErrorKind
 from supervision.contract.result import Problem, RunResult
-from tests.scripted_model import Reply, ScriptedModel, as_json, plan, stop, text
+from tests.scripted_model import Reply, as_json, plan, stop, text
 from tests.serving import own_server
-from tests.workflow import runs
-from tests.workflow.runs import Handle, details, events, failure, prompt, started_children
+from tests.workflow.runs import Handle, Lab, details, events, failure
 from tests.workflow.scripts import item, plans, subtasks
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
-start = functools.partial(runs.start, team="crew")
+USUAL = {"team": "crew"}
 
 ROLE = {"name": "reader", "description": "Reads.", "system_prompt": "You read."}
 
@@ -28,23 +24,23 @@ def inline(**changes: Any) -> dict[str, Any]:
     return {"team": {"name": "own", "generalist": "reader", "roles": [ROLE], **changes}}
 
 
-async def send(client: Client, run_id: str, **fields: Any) -> Handle:
+async def send(lab: Lab, **fields: Any) -> Handle:
     """Starts a run as the `temporal` CLI does: nothing is checked on the way."""
     request = {"goal": "Weigh the pears", "team": "crew", **fields}
-    return await client.start_workflow(
-        "SupervisorWorkflow", request, id=run_id, task_queue="supervisor", result_type=RunResult
+    return await lab.client.start_workflow(
+        "SupervisorWorkflow", request, id=lab.run_id, task_queue="supervisor", result_type=RunResult
     )
 
 
 FRACTION = 'success: must be "any", "all", or a fraction above 0 and at most 1 such as "2/3" or 0.5'
 
 
-async def refused(handle: Handle, model: ScriptedModel, run_id: str, reason: str) -> ApplicationError:
+async def refused(handle: Handle, lab: Lab, reason: str) -> ApplicationError:
     """Returns the error of a run that ended for that reason before any model call."""
     error = await failure(handle)
     assert error.type == "InvalidRequest"
     assert error.message.startswith(reason)
-    assert model.of(run_id) == []
+    assert lab.calls == []
     return error
 
 
@@ -64,44 +60,39 @@ OUT_OF_BOUNDS: list[tuple[dict[str, Any], str]] = [
     ({"models": {"supervisor": ["a", "a"]}}, "models.supervisor: the models must differ"),
     ({"models": {"supervisor": [f"m{n}" for n in range(6)]}}, "models.supervisor: 6 models are more than"),
     (inline(roles=[]), "team.roles: List should have at least 1 item after validation, not 0"),
-    (inline(generalist="wizard"), "team: generalist 'wizard' is not one of the roles: reader"),
+    (inline(generalist="wizard"), "team.generalist: 'wizard' is not one of the roles: reader"),
     (inline(roles=[{**ROLE, "model": ""}]), "team.roles.reader.model.0: String should have at least 1 character"),
     (inline(roles=[{**ROLE, "pool": "Far Away"}]), "team.roles.reader.pool: must be 1 to 32 lower-case letters"),
-    (inline(roles=[{**ROLE, "backup": "nobody"}]), "team: role 'reader': backup 'nobody' is not one of the roles"),
-    (inline(roles=[{**ROLE, "fallback": "reader"}]), "team: role 'reader' is its own fallback"),
+    (
+        inline(roles=[{**ROLE, "backup": "nobody"}]),
+        "team.roles: role 'reader': backup 'nobody' is not one of the roles",
+    ),
+    (inline(roles=[{**ROLE, "fallback": "reader"}]), "team.roles: role 'reader' is its own fallback"),
     (inline(roles=[{**ROLE, "max_parallel": 0}]), "team.roles.reader.max_parallel: Input should be greater than"),
     (inline(toolbox=["hammer"]), "team.toolbox: no team file has a tool 'hammer'"),
     (inline(tools=[{"name": "x", "uses": "sql"}]), "team.tools: an inline team has no tools section"),
 ]
 
 
-@pytest.mark.usefixtures("worker")
-async def test_requests_out_of_bounds_fail_at_once_naming_the_field(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_requests_out_of_bounds_fail_at_once_naming_the_field(lab: Lab) -> None:
     async def fails(number: int, fields: dict[str, Any], reason: str) -> None:
-        own = f"{run_id}-{number}"
-        await refused(await send(client, own, **fields), model, own, reason)
+        own = lab.named(f"{lab.run_id}-{number}")
+        await refused(await send(own, **fields), own, reason)
 
     await asyncio.gather(*(fails(number, *case) for number, case in enumerate(OUT_OF_BOUNDS)))
 
 
-@pytest.mark.usefixtures("worker")
-async def test_an_inline_team_has_only_what_the_operator_registered(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_an_inline_team_has_only_what_the_operator_registered(lab: Lab) -> None:
     reason = "team.roles.reader.tools: no team file has a tool 'hammer'"
-    handle = await send(client, run_id, **inline(roles=[{**ROLE, "tools": ["hammer"]}]))
-    error = await refused(handle, model, run_id, reason)
+    handle = await send(lab, **inline(roles=[{**ROLE, "tools": ["hammer"]}]))
+    error = await refused(handle, lab, reason)
     shown = await handle.query(SupervisorWorkflow.status)
     assert (shown.phase, shown.error) == ("failed", Problem(type=ErrorKind.INVALID_REQUEST, message=error.message))
     assert reason in await details(handle)
 
 
-async def test_whoever_has_no_model_is_named_before_any_call(
-    model: ScriptedModel, settings: Settings, run_id: str
-) -> None:
-    model.play(run_id, plans(subtasks(item("t1"))))
+async def test_whoever_has_no_model_is_named_before_any_call(lab: Lab, settings: Settings) -> None:
+    lab.play(plans(subtasks(item("t1"))))
     roles = "hand, reader, librarian, reckoner, solo, pupil, far, abroad"
     reasons = {
         "worker_model": f"these roles have no model: {roles}; set models",
@@ -110,13 +101,14 @@ async def test_whoever_has_no_model_is_named_before_any_call(
     async with own_server() as client:
         for setting, reason in reasons.items():
             async with serving(client, settings.model_copy(update={setting: ""})):
-                error = await failure(await start(client, f"{run_id}-{setting}"))
+                own = lab.on(client).named(f"{lab.run_id}-{setting}")
+                error = await own.failure()
                 assert error.type == "InvalidRequest"
                 assert error.message.startswith(reason)
-                assert model.of(f"{run_id}-{setting}") == []
+                assert own.calls == []
         async with serving(client, settings.model_copy(update=dict.fromkeys(reasons, ""))):
             named = {"supervisor": "claude-opus-5-5", "workers": "claude-haiku-5-5"}
-            assert (await (await start(client, run_id, models=named)).result()).status == "completed"
+            assert (await lab.on(client).run(models=named)).status == "completed"
 
 
 BAD_PLANS: list[tuple[Reply, str]] = [
@@ -138,31 +130,27 @@ BAD_PLANS: list[tuple[Reply, str]] = [
 ]
 
 
-@pytest.mark.usefixtures("worker")
-async def test_plans_that_can_not_run_fail_with_their_reason_before_any_child(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_plans_that_can_not_run_fail_with_their_reason_before_any_child(lab: Lab) -> None:
     async def fails(number: int, bad: Reply, reason: str) -> None:
-        own = f"{run_id}-{number}"
-        model.play(own, plans(bad))
-        handle = await start(client, own)
+        own = lab.named(f"{lab.run_id}-{number}")
+        own.play(plans(bad))
+        handle = await own.start()
         error = await failure(handle)
         assert error.type == "InvalidPlan"
         assert error.message.startswith(f"no plan that can run after 3 tries: {reason}")
-        assert reason in prompt(model, own, "plan.1.2")
-        assert model.steps(own) == ["plan.1.1", "plan.1.2", "plan.1.3"]
-        assert await started_children(client, own) == []
+        assert reason in own.prompt("plan.1.2")
+        assert own.steps == ["plan.1.1", "plan.1.2", "plan.1.3"]
+        assert await own.started_children() == []
         assert (await events(handle)).count("plan_rejected") == 3
         assert RunResult.model_validate(error.details[0]).usage.model_calls == 3
 
     await asyncio.gather(*(fails(number, *case) for number, case in enumerate(BAD_PLANS)))
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_refused_goal_is_asked_for_once(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, plans(stop("refusal", details={"category": "cyber", "explanation": "This is not for me."})))
-    handle = await start(client, run_id)
+async def test_a_refused_goal_is_asked_for_once(lab: Lab) -> None:
+    lab.play(plans(stop("refusal", details={"category": "cyber", "explanation": "This is not for me."})))
+    handle = await lab.start()
     error = await failure(handle)
     assert (error.type, error.message) == ("InvalidPlan", "the planner refused the goal: This is not for me.")
-    assert model.steps(run_id) == ["plan.1.1"]
+    assert lab.steps == ["plan.1.1"]
     assert (await handle.query(SupervisorWorkflow.status)).phase == "failed"

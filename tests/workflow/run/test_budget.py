@@ -8,44 +8,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import WorkflowUpdateFailedError
 
 from standin.server.api_reply import text_block
 from supervision.budget.ledger import plan_estimate
 from supervision.contract.updates import ExtendLimits, NewBudget
-from tests.scripted_model import (
-    Reply,
-    Script,
-    ScriptedModel,
-    Step,
-    answer,
-    as_json,
-    message,
-    plan,
-    script,
-    status,
-    text,
-    when,
-)
+from tests.scripted_model import Reply, Script, Step, answer, as_json, message, plan, script, status, text, when
 from tests.waiting import until
-from tests.workflow import runs
-from tests.workflow.runs import (
-    GOAL,
-    end_soon,
-    failure,
-    is_in,
-    prompt,
-    scheduled,
-    sent,
-    started_children,
-    status_of,
-)
+from tests.workflow.runs import GOAL, Lab, end_soon, is_in, status_of
 from tests.workflow.scripts import FOUND, Turns, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
-start = functools.partial(runs.start, team="house")
+USUAL = {"team": "house"}
 
-pytestmark = pytest.mark.usefixtures("worker")
 
 PAIR = subtasks(item("t1"), item("t2"))
 NEVER = asyncio.Event()
@@ -82,27 +57,24 @@ def spent(handle_status: Any) -> int:
 # --- budget ---------------------------------------------------------------------------------------------
 
 
-async def test_a_budget_too_small_to_plan_fails_before_any_request(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, script(plan(answer="none")))
+async def test_a_budget_too_small_to_plan_fails_before_any_request(lab: Lab) -> None:
+    lab.play(script(plan(answer="none")))
     least = 2 * plan_estimate(len(GOAL))  # half of a small total is kept for the answer
-    error = await failure(await start(client, run_id, budget={"tokens": least - 2}))
+    error = await lab.failure(budget={"tokens": least - 2})
     assert error.type == "BudgetExhausted"
     assert "plan" in error.message
-    assert model.of(run_id) == []
-    model.play(f"{run_id}-enough", script(plan(answer="none")))
-    assert (await (await start(client, f"{run_id}-enough", budget={"tokens": least})).result()).answer == "none"
+    assert lab.calls == []
+    enough = lab.named(f"{lab.run_id}-enough")
+    enough.play(script(plan(answer="none")))
+    assert (await enough.run(budget={"tokens": least})).answer == "none"
 
 
-async def test_a_budget_used_up_midway_gives_a_partial_answer_within_the_total(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_budget_used_up_midway_gives_a_partial_answer_within_the_total(lab: Lab) -> None:
     total, call = 60_000, 6_000
     many = [item(f"t{n}", "finder") for n in range(8)]
     turns: Turns = {f"t{n}": spending(call, 3) for n in range(8)}
-    model.play(run_id, script(subtasks(*many), turns, answer("some pears")))
-    handle = await start(client, run_id, team="lab", budget={"tokens": total}, max_parallel=2)
+    lab.play(script(subtasks(*many), turns, answer("some pears")))
+    handle = await lab.start(team="lab", budget={"tokens": total}, max_parallel=2)
     result = await handle.result()
     assert (result.status, result.answer.startswith("some pears")) == ("partial", True)
     states = {r.id: r.state for r in result.subtasks}
@@ -110,49 +82,40 @@ async def test_a_budget_used_up_midway_gives_a_partial_answer_within_the_total(
     short = [gap for gap in result.gaps if "BudgetExhausted" in gap.reason]
     assert len(short) == sum(state == "failed" for state in states.values()) > 0
     assert total / 2 < result.usage.input_tokens + result.usage.output_tokens <= total + 2 * call
-    assert model.steps(run_id)[-1] == "synthesis.1"
+    assert lab.steps[-1] == "synthesis.1"
     shown = await handle.query(SupervisorWorkflow.status)
     assert spent(shown) == result.usage.input_tokens + result.usage.output_tokens
 
 
-async def test_a_worker_agent_goes_on_with_the_budget_that_others_gave_back(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_worker_agent_goes_on_with_the_budget_that_others_gave_back(lab: Lab) -> None:
     hold = asyncio.Event()
     turns: Turns = {"t1": spending(10_000, 9), "t2": lambda step: when(hold, text("little"))}
-    model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), turns))
-    handle = await start(client, run_id, team="lab", budget={"tokens": 200_000})
-    await until(lambda: model.steps(run_id).count("t1/1/turn.5") == 1)
+    lab.play(script(subtasks(item("t1", "finder"), item("t2", "finder")), turns))
+    handle = await lab.start(team="lab", budget={"tokens": 200_000})
+    await until(lambda: lab.steps.count("t1/1/turn.5") == 1)
     hold.set()
     result = await handle.result()
     assert (result.status, result.subtasks[0].turns, result.subtasks[0].attempts) == ("completed", 9, 1)
-    turns_made = [step for step in model.steps(run_id) if step.startswith("t1/1/turn")]
+    turns_made = [step for step in lab.steps if step.startswith("t1/1/turn")]
     assert turns_made == [f"t1/1/turn.{n}" for n in range(1, 10)]
-    assert (
-        len([workflow_id for workflow_id in await started_children(client, run_id) if workflow_id == f"{run_id}/t1/1"])
-        > 1
-    )
-    assert not any("last turn" in call.step.prompt for call in model.of(run_id))
+    assert len([workflow_id for workflow_id in await lab.started_children() if workflow_id == f"{lab.run_id}/t1/1"]) > 1
+    assert not any("last turn" in call.step.prompt for call in lab.calls)
     assert result.subtasks[0].usage.model_calls == 9
 
 
-async def test_a_subtask_with_a_larger_estimate_gets_more_of_the_budget(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_subtask_with_a_larger_estimate_gets_more_of_the_budget(lab: Lab) -> None:
     sizes = {"t1": 9_000, "t2": 3_000}
-    model.play(run_id, script(subtasks(*[item(name, estimated_tokens=tokens) for name, tokens in sizes.items()])))
-    result = await (await start(client, run_id, budget={"tokens": 200_000})).result()
+    lab.play(script(subtasks(*[item(name, estimated_tokens=tokens) for name, tokens in sizes.items()])))
+    result = await lab.run(budget={"tokens": 200_000})
     assert result.status == "completed"
     granted: dict[str, int] = {}
-    for event in await scheduled(client, run_id, "child"):
+    for event in await lab.scheduled("child"):
         agent = json.loads(event.start_child_workflow_execution_initiated_event_attributes.input.payloads[0].data)
         granted[agent["subtask_id"]] = agent["grant"]["tokens"]
     assert granted["t1"] > 1.5 * granted["t2"] > 0, "without estimates both get the same"
 
 
-async def test_a_worker_agent_without_more_budget_waits_for_others_then_concludes(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_worker_agent_without_more_budget_waits_for_others_then_concludes(lab: Lab) -> None:
     hold = asyncio.Event()
 
     play = spending(9_000, 2)
@@ -162,28 +125,25 @@ async def test_a_worker_agent_without_more_budget_waits_for_others_then_conclude
         return when(hold, reply) if step.number == 2 else reply
 
     turns: Turns = {"t1": spending(9_000, 99), "t2": greedy}
-    model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), turns))
-    handle = await start(client, run_id, team="lab", budget={"tokens": 100_000}, max_turns=99)
-    await until(lambda: "t2/1/turn.2" in model.steps(run_id))
+    lab.play(script(subtasks(item("t1", "finder"), item("t2", "finder")), turns))
+    handle = await lab.start(team="lab", budget={"tokens": 100_000}, max_turns=99)
+    await until(lab.sent("t2/1/turn.2"))
     hold.set()
     result = await handle.result()
     assert [r.state for r in result.subtasks] == ["completed", "completed"]
-    assert "last turn" in prompt(model, run_id, [s for s in model.steps(run_id) if s.startswith("t1")][-1])
+    assert "last turn" in lab.prompt([s for s in lab.steps if s.startswith("t1")][-1])
     assert result.usage.input_tokens + result.usage.output_tokens <= 100_000 + 9_000
 
 
-async def test_what_a_subtask_had_is_kept_when_the_budget_ends_before_it_concludes(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_what_a_subtask_had_is_kept_when_the_budget_ends_before_it_concludes(lab: Lab) -> None:
     """A real model asks for tools in its very last turn, too, whatever it is told."""
 
     def greedy(step: Step) -> Reply:
         words = [text_block("three so far")] if step.number == 1 else []
         return message([*words, lookup(step)], "tool_use", tokens=10_000)
 
-    model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), {"t1": greedy}))
-    handle = await start(client, run_id, team="lab", budget={"tokens": 60_000}, max_turns=99)
-    result = await handle.result()
+    lab.play(script(subtasks(item("t1", "finder"), item("t2", "finder")), {"t1": greedy}))
+    result = await lab.run(team="lab", budget={"tokens": 60_000}, max_turns=99)
     report = result.subtasks[0]
     assert (result.status, report.state) == ("partial", "failed")
     assert report.error is not None
@@ -192,29 +152,25 @@ async def test_what_a_subtask_had_is_kept_when_the_budget_ends_before_it_conclud
     assert report.finding.summary == "three so far"
 
 
-async def test_what_a_worker_agent_had_before_a_refill_is_kept_if_it_fails_after_it(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_what_a_worker_agent_had_before_a_refill_is_kept_if_it_fails_after_it(lab: Lab) -> None:
     def turns(step: Step) -> Reply:
         if step.number == 1:
             return message([text_block("three so far")], "max_tokens", tokens=10_000)
         return spending(20_000, 99)(step) if step.number < 4 else status(400, "invalid_request_error")
 
-    model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), {"t1": turns}))
-    handle = await start(client, run_id, team="lab", budget={"tokens": 200_000}, max_turns=99)
+    lab.play(script(subtasks(item("t1", "finder"), item("t2", "finder")), {"t1": turns}))
+    handle = await lab.start(team="lab", budget={"tokens": 200_000}, max_turns=99)
     report = (await handle.result()).subtasks[0]
-    assert (await started_children(client, run_id)).count(f"{run_id}/t1/1") > 1
+    assert (await lab.started_children()).count(f"{lab.run_id}/t1/1") > 1
     assert report.error is not None
     assert (report.state, report.error.type) == ("failed", "ProviderRejected")
     assert report.finding is not None
     assert report.finding.summary == "three so far"
 
 
-async def test_an_unknown_price_is_a_warning_without_a_dollar_budget_and_the_cost_is_null(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, script(PAIR))
-    handle = await start(client, run_id, models={"workers": "pear-1"})
+async def test_an_unknown_price_is_a_warning_without_a_dollar_budget_and_the_cost_is_null(lab: Lab) -> None:
+    lab.play(script(PAIR))
+    handle = await lab.start(models={"workers": "pear-1"})
     result = await handle.result()
     assert result.usage.usd is None
     assert [r.usage.usd for r in result.subtasks] == [None, None]
@@ -223,12 +179,11 @@ async def test_an_unknown_price_is_a_warning_without_a_dollar_budget_and_the_cos
     assert shown.limits.ledger["usd_accounted"] is False
 
 
-async def test_dollars_run_out_like_tokens(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_dollars_run_out_like_tokens(lab: Lab) -> None:
     many = [item(f"t{n}", "finder") for n in range(6)]
     turns: Turns = {f"t{n}": spending(40_000, 2) for n in range(6)}
-    model.play(run_id, script(subtasks(*many), turns, answer("some")))
-    handle = await start(client, run_id, team="lab", budget={"tokens": None, "usd": 0.1}, max_parallel=1)
-    result = await handle.result()
+    lab.play(script(subtasks(*many), turns, answer("some")))
+    result = await lab.run(team="lab", budget={"tokens": None, "usd": 0.1}, max_parallel=1)
     assert result.status == "partial"
     assert result.usage.usd is not None
     worst_call = max(r.usage.usd / r.usage.model_calls for r in result.subtasks if r.usage.usd)
@@ -240,73 +195,58 @@ async def test_dollars_run_out_like_tokens(client: Client, model: ScriptedModel,
 
 
 @pytest.mark.usefixtures("short_deadlines")
-async def test_the_deadline_in_planning_fails_the_run_and_ends_its_call(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, hang_at("plan", script(PAIR)))
-    error = await failure(await start(client, run_id, deadline="PT2S"))
+async def test_the_deadline_in_planning_fails_the_run_and_ends_its_call(lab: Lab) -> None:
+    lab.play(hang_at("plan", script(PAIR)))
+    error = await lab.failure(deadline="PT2S")
     assert error.type == "DeadlineExceeded"
-    await until(lambda: model.of(run_id)[-1].aborted_at is not None)
+    await until(lambda: lab.calls[-1].aborted_at is not None)
 
 
 @pytest.mark.usefixtures("time_to_answer")
-@pytest.mark.parametrize(("stage", "candidates"), [("refine", 1), ("review", 1), ("judge", 1), ("judge", 2)])
-async def test_the_deadline_in_any_judgement_leaves_time_for_the_answer(
-    client: Client, model: ScriptedModel, run_id: str, stage: str, candidates: int
-) -> None:
-    """The judge compares two findings in conflict, or two candidates of a subtask."""
+@pytest.mark.parametrize(("stage", "candidates"), [("refine", 1), ("review", 1), ("judge", 2)])
+async def test_the_deadline_in_any_judgement_leaves_time_for_the_answer(lab: Lab, stage: str, candidates: int) -> None:
+    """The judge compares two candidates of a subtask."""
     shape = subtasks(item("t1", candidates=candidates), item("t2"))
-    conflict = {"subtask_ids": ["t1", "t2"], "description": "44 or 45"}
     hold = asyncio.Event()
     turns: Turns = {"t2": lambda step: when(hold, text("") if stage == "refine" else FOUND)}
     usual = script(shape, turns, answer("in time", ["t1"]))
-
-    def play(step: Step) -> Reply:
-        if step.kind == "review" and stage == "judge":
-            return as_json({"verdicts": [], "conflicts": [conflict]})
-        return hang_at(stage, usual)(step)
-
-    model.play(run_id, play)
-    handle = await start(client, run_id, max_reviews=1, max_turns=1)
-    await until(sent(model, run_id, "t2/1/turn.1"))
+    lab.play(hang_at(stage, usual))
+    handle = await lab.start(max_reviews=1, max_turns=1)
+    await until(lab.sent("t2/1/turn.1"))
     if candidates == 1:
         await until(functools.partial(is_in, handle, "completed", "t1"))
     else:
-        await until(lambda: model.of(run_id)[-1].step.kind == "judge")
+        await until(lambda: lab.calls[-1].step.kind == "judge")
     await end_soon(handle, 2)
     hold.set()
     result = await handle.result()
     assert result.answer.startswith("in time")
     assert result.subtasks[0].state == "completed"
     assert result.status == ("partial" if stage == "refine" else "completed")
-    assert model.steps(run_id)[-1].startswith("synthesis")
+    assert lab.steps[-1].startswith("synthesis")
 
 
 @pytest.mark.usefixtures("time_to_answer")
-async def test_the_deadline_while_findings_are_mended_keeps_the_old_ones(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_the_deadline_while_findings_are_mended_keeps_the_old_ones(lab: Lab) -> None:
     usual = script(PAIR, {"t1": lambda s: text("old pears") if s.attempt == 1 else when(NEVER, text(""))})
     flagged = [{"subtask_id": subtask_id, "ok": False, "feedback": f"mend {subtask_id}"} for subtask_id in ("t1", "t2")]
     bad = as_json({"verdicts": flagged, "conflicts": []})
-    model.play(run_id, lambda step: bad if step.kind == "review" else usual(step))
-    handle = await start(client, run_id, max_reviews=1, max_parallel=1)
-    await until(sent(model, run_id, "t1/2/turn.1"))
+    lab.play(lambda step: bad if step.kind == "review" else usual(step))
+    handle = await lab.start(max_reviews=1, max_parallel=1)
+    await until(lab.sent("t1/2/turn.1"))
     await end_soon(handle)
     result = await handle.result()
     assert (result.status, [r.state for r in result.subtasks]) == ("completed", ["completed", "completed"])
     assert {gap.subtask_id: "mend" in gap.reason for gap in result.gaps} == {"t1": True, "t2": True}
-    assert "old pears" in model.of(run_id)[-1].step.prompt
+    assert "old pears" in lab.calls[-1].step.prompt
 
 
-async def test_the_deadline_while_the_answer_is_written_gives_the_findings_as_they_came(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_the_deadline_while_the_answer_is_written_gives_the_findings_as_they_came(lab: Lab) -> None:
     hold = asyncio.Event()
     turns: Turns = {"t1": lambda step: text("44 pears"), "t2": lambda step: when(hold, text("finding of t2"))}
-    model.play(run_id, hang_at("synthesis", script(PAIR, turns)))
-    handle = await start(client, run_id)
-    await until(sent(model, run_id, "t2/1/turn.1"))
+    lab.play(hang_at("synthesis", script(PAIR, turns)))
+    handle = await lab.start()
+    await until(lab.sent("t2/1/turn.1"))
     await end_soon(handle, 2.5, work=False)
     hold.set()
     result = await handle.result()
@@ -314,19 +254,17 @@ async def test_the_deadline_while_the_answer_is_written_gives_the_findings_as_th
     assert "44 pears" in result.answer
     assert "finding of t2" in result.answer
     assert any("no answer could be written" in warning for warning in result.warnings)
-    assert model.steps(run_id).count("synthesis.1") == 1
+    assert lab.steps.count("synthesis.1") == 1
 
 
 # --- extending ------------------------------------------------------------------------------------------
 
 
-async def test_a_later_deadline_is_noticed_by_a_run_at_work_and_its_calls_go_on(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_later_deadline_is_noticed_by_a_run_at_work_and_its_calls_go_on(lab: Lab) -> None:
     hold = asyncio.Event()
-    model.play(run_id, script(PAIR, {"t2": lambda step: when(hold, text("late pears"))}))
-    handle = await start(client, run_id, deadline="PT5S")
-    await until(lambda: "t2/1/turn.1" in model.steps(run_id))
+    lab.play(script(PAIR, {"t2": lambda step: when(hold, text("late pears"))}))
+    handle = await lab.start(deadline="PT5S")
+    await until(lab.sent("t2/1/turn.1"))
     before = await handle.query(SupervisorWorkflow.status)
     reply = await handle.execute_update(
         SupervisorWorkflow.extend_limits, ExtendLimits.model_validate({"deadline": "PT60S"})
@@ -340,17 +278,15 @@ async def test_a_later_deadline_is_noticed_by_a_run_at_work_and_its_calls_go_on(
     assert (await handle.query(SupervisorWorkflow.status)).counts.running == 1
     hold.set()
     assert (await handle.result()).status == "completed"
-    assert model.steps(run_id).count("t2/1/turn.1") == 1
+    assert lab.steps.count("t2/1/turn.1") == 1
 
 
-async def test_a_larger_budget_continues_a_run_that_waits_for_it_and_counts_once(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_larger_budget_continues_a_run_that_waits_for_it_and_counts_once(lab: Lab) -> None:
     hold = asyncio.Event()
     turns: Turns = {"t1": spending(9_000, 9), "t2": lambda step: when(hold, text("little"))}
-    model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), turns))
-    handle = await start(client, run_id, team="lab", budget={"tokens": 60_000, "usd": 3.0}, max_turns=20)
-    await until(lambda: len([s for s in model.steps(run_id) if s.startswith("t1")]) >= 1)
+    lab.play(script(subtasks(item("t1", "finder"), item("t2", "finder")), turns))
+    handle = await lab.start(team="lab", budget={"tokens": 60_000, "usd": 3.0}, max_turns=20)
+    await until(lambda: len([s for s in lab.steps if s.startswith("t1")]) >= 1)
     larger = ExtendLimits(budget=NewBudget(tokens=300_000), request_id="more")
     for _ in range(2):
         assert (await handle.execute_update(SupervisorWorkflow.extend_limits, larger)).accepted
@@ -359,7 +295,7 @@ async def test_a_larger_budget_continues_a_run_that_waits_for_it_and_counts_once
     await handle.execute_update("extend_limits", {"budget": {"unlimited": ["usd"]}})
     shown = (await handle.query(SupervisorWorkflow.status)).limits
     assert (shown.budget_tokens, shown.budget_usd) == (300_000, 100.0)  # the operator's ceiling
-    await until(lambda: "t1/1/turn.9" in model.steps(run_id))
+    await until(lab.sent("t1/1/turn.9"))
     hold.set()
     result = await handle.result()
     assert (result.status, result.subtasks[0].turns) == ("completed", 9)
@@ -377,13 +313,11 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-async def test_limits_that_can_not_be_are_refused_and_change_nothing(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_limits_that_can_not_be_are_refused_and_change_nothing(lab: Lab) -> None:
     hold = asyncio.Event()
-    model.play(run_id, script(PAIR, {"t2": lambda step: when(hold, text("late"))}))
-    handle = await start(client, run_id)
-    await until(sent(model, run_id, "t2/1/turn.1"))
+    lab.play(script(PAIR, {"t2": lambda step: when(hold, text("late"))}))
+    handle = await lab.start()
+    await until(lab.sent("t2/1/turn.1"))
     for extension, word in REFUSED:
         with pytest.raises(WorkflowUpdateFailedError) as refused:
             await handle.execute_update("extend_limits", extension)
@@ -398,13 +332,13 @@ async def test_limits_that_can_not_be_are_refused_and_change_nothing(
 # --- timing ---------------------------------------------------------------------------------------------
 
 
-async def test_timing_shows_what_working_in_parallel_gained(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_timing_shows_what_working_in_parallel_gained(lab: Lab) -> None:
     hold = asyncio.Event()
     first = [f"t{n}" for n in range(4)]
     turns: Turns = {subtask_id: lambda step: when(hold, text("pears")) for subtask_id in first}
-    model.play(run_id, script(subtasks(*map(item, first), item("last", depends_on=first)), turns))
-    handle = await start(client, run_id)
-    await until(sent(model, run_id, *[f"{subtask_id}/1/turn.1" for subtask_id in first]))
+    lab.play(script(subtasks(*map(item, first), item("last", depends_on=first)), turns))
+    handle = await lab.start()
+    await until(lab.sent(*[f"{subtask_id}/1/turn.1" for subtask_id in first]))
     hold.set()
     timing = (await handle.result()).timing
     assert 0 < timing.critical_path_seconds < timing.sequential_seconds

@@ -6,22 +6,21 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
 from runtime.settings import Settings
-from tests.scripted_model import ScriptedModel, plan, script, text, when
+from tests.scripted_model import plan, script, text, when
 from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow import runs
+from tests.workflow.runs import Lab
 from worker_main import serving
 
 
-async def test_no_request_and_no_update_passes_the_operators_ceilings(
-    model: ScriptedModel, settings: Settings, run_id: str
-) -> None:
+async def test_no_request_and_no_update_passes_the_operators_ceilings(lab: Lab, settings: Settings) -> None:
     low = settings.model_copy(update={"max_budget_tokens": 400_000, "max_budget_usd": 2.0, "max_parallel": 1})
     hold = asyncio.Event()
-    model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(hold, text("pears"))}))
+    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(hold, text("pears"))}))
     async with own_server() as client, serving(client, low):
-        handle = await runs.start(client, run_id, "lab")
-        await until(lambda: "t1/1/turn.1" in model.steps(run_id))
+        handle = await lab.on(client).start()
+        await until(lab.sent("t1/1/turn.1"))
         status = await runs.status_of(handle)
         assert status.limits.model_dump(include={"budget_tokens", "budget_usd", "max_parallel"}) == {
             "budget_tokens": 400_000,
@@ -36,7 +35,7 @@ async def test_no_request_and_no_update_passes_the_operators_ceilings(
         assert result.status == "completed"
         assert len([warning for warning in result.warnings if "operator's ceiling" in warning]) == 3
 
-        greedy = await runs.start(client, f"{run_id}-greedy", "lab", budget={"tokens": 400_001})
-        error = await runs.failure(greedy)
+        greedy = lab.on(client).named(f"{lab.run_id}-greedy")
+        error = await greedy.failure(budget={"tokens": 400_001})
         assert error.type == "InvalidRequest"
         assert "SUPERVISOR_MAX_BUDGET_TOKENS" in error.message

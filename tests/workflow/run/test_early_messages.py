@@ -3,26 +3,21 @@
 import asyncio
 from typing import Any
 
-import pytest
-from temporalio.client import Client, WithStartWorkflowOperation, WorkflowUpdateFailedError
+from temporalio.client import WithStartWorkflowOperation, WorkflowUpdateFailedError
 from temporalio.common import WorkflowIDConflictPolicy
 
 from supervision.contract.request import RunRequest
-from tests.scripted_model import ScriptedModel, plan, script
-from tests.workflow.runs import GOAL
+from tests.scripted_model import plan, script
+from tests.workflow.runs import GOAL, Lab
 from workflows.supervisor import SupervisorWorkflow
-
-pytestmark = pytest.mark.usefixtures("worker")
 
 CONTENTS: list[list[Any]] = [[], [5], [{"budget": {"tokens": 500_000}}], [{}, {}]]
 
 
-async def test_updates_and_queries_with_the_start_do_not_block_it(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_updates_and_queries_with_the_start_do_not_block_it(lab: Lab) -> None:
     async def is_taken(number: int, update: str, content: list[Any]) -> bool:
-        own = f"{run_id}-{update}-{number}"
-        model.play(own, script(plan({"id": "t1"})))
+        own = f"{lab.run_id}-{update}-{number}"
+        lab.model.play(own, script(plan({"id": "t1"})))
         operation = WithStartWorkflowOperation(
             SupervisorWorkflow.run,
             RunRequest(goal=GOAL, team="lab", max_reviews=0),
@@ -31,7 +26,7 @@ async def test_updates_and_queries_with_the_start_do_not_block_it(
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
         )
         try:
-            reply = await client.execute_update_with_start_workflow(
+            reply = await lab.client.execute_update_with_start_workflow(
                 update, args=content, start_workflow_operation=operation
             )
             accepted = bool(reply["accepted"])

@@ -12,10 +12,10 @@ from temporalio.client import WorkflowExecutionStatus
 
 from supervision.run.run_state import RunState
 from tests.replay.replaying import replayer
-from tests.scripted_model import ScriptedModel, plan, script, when
+from tests.scripted_model import plan, script, when
 from tests.serving import own_server, settings_for
 from tests.waiting import until
-from tests.workflow.runs import Handle, closed, is_answered, sent, start
+from tests.workflow.runs import Handle, Lab, closed, is_answered
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
@@ -23,10 +23,10 @@ RUNS = 4  # by chance a query comes with the last workflow task of a run, or wit
 
 
 async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_loses_nothing(
-    model: ScriptedModel, run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The query's answer ends the workflow task, and the next one brings the stored result and the cancellation."""
-    asked = {f"{run_id}-{number}": threading.Event() for number in range(RUNS)}
+    asked = {f"{lab.run_id}-{number}": threading.Event() for number in range(RUNS)}
     cancelled, planned, status = threading.Event(), asyncio.Event(), RunState.status
 
     def status_after_the_cancel(state: RunState, cursor: int = 0) -> Any:
@@ -36,14 +36,15 @@ async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_loses
         return status(state, cursor)
 
     monkeypatch.setattr(RunState, "status", status_after_the_cancel)
-    settings = settings_for(model.url, tmp_path)
+    settings = settings_for(lab.model.url, tmp_path)
     async with own_server() as client, serving(client, settings, ["model"]):
         handles: dict[str, Handle] = {}
         async with serving(client, settings, ["workflows"]):
             for name in asked:
-                model.play(name, script(when(planned, plan(answer="none"))))
-                handles[name] = await start(client, name, "lab")
-                await until(sent(model, name, "plan.1.1"))
+                own = lab.on(client).named(name)
+                own.play(script(when(planned, plan(answer="none"))))
+                handles[name] = await own.start()
+                await until(own.sent("plan.1.1"))
         planned.set()
         for name in asked:
             await until(functools.partial(is_answered, client, name))

@@ -2,24 +2,20 @@
 
 from typing import Any
 
-import pytest
-from temporalio.client import Client
-
-from tests.scripted_model import Reply, ScriptedModel, Step, answer, as_json, plan, status, stop, text
-from tests.workflow.runs import failure, run, start
+from tests.scripted_model import Reply, Step, answer, as_json, plan, status, stop, text
+from tests.workflow.runs import Lab
 from tests.workflow.scripts import item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
-pytestmark = pytest.mark.usefixtures("worker")
-
+USUAL = {"team": "crew"}
 LARGE, SPARE, SMALL, LAST = "claude-opus-5-5", "claude-opus-5", "claude-haiku-5-5", "claude-haiku-4-5"
 MODELS = {"supervisor": [LARGE, SPARE], "workers": [SMALL, LAST]}
 EFFORTS = {"first": "low", "later": "high"}
 GONE = status(404, "not_found_error", "model not found")
 
 
-def _asked(model: ScriptedModel, run_id: str) -> list[tuple[str, str]]:
-    return [(call.step.kind, call.step.body["model"]) for call in model.of(run_id)]
+def _asked(lab: Lab) -> list[tuple[str, str]]:
+    return [(call.step.kind, call.step.body["model"]) for call in lab.calls]
 
 
 def _usual(step: Step) -> Reply:
@@ -28,14 +24,14 @@ def _usual(step: Step) -> Reply:
     return answer() if step.kind == "synthesis" else text(f"found by {step.body['model']}")
 
 
-async def test_the_next_model_takes_over_where_one_is_not_served(client: Client, model: ScriptedModel) -> None:
+async def test_the_next_model_takes_over_where_one_is_not_served(lab: Lab) -> None:
     gone = {LARGE, SMALL}
-    model.play("m1", lambda step: GONE if step.body["model"] in gone else _usual(step))
-    handle = await start(client, "m1", "crew", models=MODELS)
+    lab.play(lambda step: GONE if step.body["model"] in gone else _usual(step))
+    handle = await lab.start(models=MODELS)
     result = await handle.result()
     assert (result.status, result.answer_model, result.subtasks[0].model) == ("completed", SPARE, LAST)
     # Each is tried once in the run: what is not served stays left out.
-    assert _asked(model, "m1") == [
+    assert _asked(lab) == [
         ("plan", LARGE), ("plan", SPARE), ("turn", SMALL), ("turn", LAST), ("synthesis", SPARE),
     ]  # fmt: skip
     assert [(row.role, row.model) for row in result.spend] == [("supervisor", SPARE), ("hand", LAST)]
@@ -48,27 +44,27 @@ async def test_the_next_model_takes_over_where_one_is_not_served(client: Client,
     ]
 
 
-async def test_a_chain_that_nobody_serves_fails_the_run(client: Client, model: ScriptedModel) -> None:
-    model.play("m2", lambda step: GONE)
-    error = await failure(await start(client, "m2", "crew", models=MODELS))
+async def test_a_chain_that_nobody_serves_fails_the_run(lab: Lab) -> None:
+    lab.play(lambda step: GONE)
+    error = await lab.failure(models=MODELS)
     assert error.type == "ProviderRejected"
-    assert _asked(model, "m2") == [("plan", LARGE), ("plan", SPARE)]
+    assert _asked(lab) == [("plan", LARGE), ("plan", SPARE)]
 
 
-async def test_what_one_model_refuses_another_is_asked(client: Client, model: ScriptedModel) -> None:
+async def test_what_one_model_refuses_another_is_asked(lab: Lab) -> None:
     def reply(step: Step) -> Reply:
         return stop("refusal") if step.body["model"] in (LARGE, SMALL) else _usual(step)
 
-    model.play("m3", reply)
-    result = await run(client, "m3", "crew", models=MODELS)
+    lab.play(reply)
+    result = await lab.run(models=MODELS)
     assert (result.status, result.answer_model) == ("completed", SPARE)
     assert (result.subtasks[0].model, result.subtasks[0].attempts) == (LAST, 2)
-    turns = [name for kind, name in _asked(model, "m3") if kind == "turn"]
+    turns = [name for kind, name in _asked(lab) if kind == "turn"]
     assert turns == [SMALL, LAST]
-    assert [name for kind, name in _asked(model, "m3") if kind == "refine"] == [LARGE, SPARE]
+    assert [name for kind, name in _asked(lab) if kind == "refine"] == [LARGE, SPARE]
 
 
-async def test_effort_is_the_requests_or_the_roles_by_attempt(client: Client, model: ScriptedModel) -> None:
+async def test_effort_is_the_requests_or_the_roles_by_attempt(lab: Lab) -> None:
     team = {
         "name": "orchard",
         "generalist": "hand",
@@ -85,18 +81,18 @@ async def test_effort_is_the_requests_or_the_roles_by_attempt(client: Client, mo
             return stop("refusal")
         return as_json({"description": "Look up part 1 in another way"}) if step.kind == "refine" else _usual(step)
 
-    model.play("m4", reply)
-    await run(client, "m4", team, effort="medium", models={"workers": LARGE})
+    lab.play(reply)
+    await lab.run(team=team, effort="medium", models={"workers": LARGE})
     sent: dict[str, Any] = {
-        call.step.call.removeprefix("m4/"): call.step.body.get("output_config", {}).get("effort")
-        for call in model.of("m4")
+        call.step.call.removeprefix(f"{lab.run_id}/"): call.step.body.get("output_config", {}).get("effort")
+        for call in lab.calls
     }
     assert sent["plan.1.1"] == "medium"
     assert (sent["t1/1/turn.1"], sent["t1/2/turn.1"], sent["t2/1/turn.1"]) == ("low", "high", "medium")
 
 
-async def test_a_price_that_gets_unknown_is_said(client: Client, model: ScriptedModel) -> None:
-    model.play("m5", lambda step: plan(answer="at once") if step.kind == "plan" else _usual(step))
-    result = await run(client, "m5", "crew", models={"supervisor": "house-model", "workers": SMALL})
+async def test_a_price_that_gets_unknown_is_said(lab: Lab) -> None:
+    lab.play(lambda step: plan(answer="at once") if step.kind == "plan" else _usual(step))
+    result = await lab.run(models={"supervisor": "house-model", "workers": SMALL})
     assert result.usage.usd is None
     assert "the dollar budget is not kept: the price of house-model is unknown" in result.warnings

@@ -5,19 +5,13 @@ from collections import Counter
 
 import pytest
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client
 
 from supervision.base import limits
 from supervision.contract.updates import Resume
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, text, tools
+from tests.scripted_model import Reply, Step, plan, script, status, text, tools
 from tests.waiting import until
-from tests.workflow import runs
-from tests.workflow.runs import Handle, labels, scheduled, started_children, status_of, waits_for_provider
+from tests.workflow.runs import Handle, Lab, status_of, waits_for_provider
 from workflows.supervisor import SupervisorWorkflow
-
-start = functools.partial(runs.start, team="lab")
-
-pytestmark = pytest.mark.usefixtures("worker")
 
 SUBTASKS, PARALLEL = 8, 3
 AWAY = status(529, "overloaded_error", retry_after_ms="600")
@@ -40,58 +34,56 @@ async def length(handle: Handle) -> int:
 
 
 async def test_an_outage_costs_one_wait_whatever_the_number_of_subtasks(
-    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str], short_outages: None
+    lab: Lab, own_models: dict[str, str], short_outages: None
 ) -> None:
     away = {"on": True}
 
     def turns(step: Step) -> Reply:
         return AWAY if away["on"] else two_turns(step)
 
-    model.play(run_id, script(SHAPE, {f"t{number}": turns for number in range(1, SUBTASKS + 1)}))
-    handle = await start(client, run_id, models=own_models, max_subtasks=SUBTASKS, max_parallel=PARALLEL)
+    lab.play(script(SHAPE, {f"t{number}": turns for number in range(1, SUBTASKS + 1)}))
+    handle = await lab.start(models=own_models, max_subtasks=SUBTASKS, max_parallel=PARALLEL)
     await until(functools.partial(waits_for_provider, handle))
-    await until(lambda: len(model.of(run_id)) > PARALLEL + 1)  # the first one that went first, in vain
-    before, rounds = await length(handle), len(model.of(run_id))
-    await until(lambda: len(model.of(run_id)) >= rounds + 2, 60)
+    await until(lambda: len(lab.calls) > PARALLEL + 1)  # the first one that went first, in vain
+    before, rounds = await length(handle), len(lab.calls)
+    await until(lambda: len(lab.calls) >= rounds + 2, 60)
     assert await length(handle) - before <= 3 * ROUND_EVENTS
-    assert len(set(await started_children(client, run_id))) == PARALLEL
+    assert len(set(await lab.started_children())) == PARALLEL
     await until(functools.partial(shows_one_breaker, handle))  # none while the call that goes first is under way
     away["on"] = False
     result = await handle.result()
     assert (result.status, len(result.subtasks)) == ("completed", SUBTASKS)
     assert {report.attempts for report in result.subtasks} == {1}
-    assert all(model.steps(run_id).count(f"t{n}/1/turn.2") == 1 for n in range(1, SUBTASKS + 1))
-    assert all("wait for the model provider" in label for label in (await labels(client, run_id, "timer"))[1:])
+    assert all(lab.steps.count(f"t{n}/1/turn.2") == 1 for n in range(1, SUBTASKS + 1))
+    assert all("wait for the model provider" in label for label in (await lab.labels("timer"))[1:])
 
 
-async def test_an_account_that_is_refused_is_waited_for_once(
-    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str]
-) -> None:
+async def test_an_account_that_is_refused_is_waited_for_once(lab: Lab, own_models: dict[str, str]) -> None:
     refused = {"on": True}
 
     def turns(step: Step) -> Reply:
         return status(401, "authentication_error") if refused["on"] and step.subtask_id != "t1" else two_turns(step)
 
     shape = plan({"id": "t1"}, *[{"id": f"t{n}", "after": ["t1"]} for n in range(2, SUBTASKS + 1)])
-    model.play(run_id, script(shape, {f"t{n}": turns for n in range(1, SUBTASKS + 1)}))
-    handle = await start(client, run_id, models=own_models, max_subtasks=SUBTASKS, max_parallel=PARALLEL)
+    lab.play(script(shape, {f"t{n}": turns for n in range(1, SUBTASKS + 1)}))
+    handle = await lab.start(models=own_models, max_subtasks=SUBTASKS, max_parallel=PARALLEL)
     await until(functools.partial(waits_for_provider, handle))
     refused["on"] = False
     assert [wait.kind for wait in (await status_of(handle)).waiting] == ["resume"]
-    assert len(set(await started_children(client, run_id))) <= 1 + PARALLEL
+    assert len(set(await lab.started_children())) <= 1 + PARALLEL
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     result = await handle.result()
     assert (result.status, {report.attempts for report in result.subtasks}) == ("completed", {1})
-    assert max(Counter(model.steps(run_id)).values()) <= 2
+    assert max(Counter(lab.steps).values()) <= 2
 
 
 async def test_a_typed_failure_travels_without_stack_traces(
-    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str], short_outages: None
+    lab: Lab, own_models: dict[str, str], short_outages: None
 ) -> None:
     replies = [AWAY]
     good = script(plan({"id": "t1"}), {"t1": lambda step: replies.pop() if replies else text("found")})
-    model.play(run_id, good)
-    handle = await start(client, run_id, models=own_models)
+    lab.play(good)
+    handle = await lab.start(models=own_models)
     assert (await handle.result()).status == "completed"
     failed = [
         event
@@ -105,15 +97,15 @@ async def test_a_typed_failure_travels_without_stack_traces(
 
 
 async def test_a_history_that_is_nearly_full_ends_in_a_partial_answer(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "HISTORY_EVENTS", 60)
-    model.play(run_id, script(SHAPE, {f"t{number}": two_turns for number in range(1, SUBTASKS + 1)}))
-    handle = await start(client, run_id, max_subtasks=SUBTASKS, max_parallel=1)
+    lab.play(script(SHAPE, {f"t{number}": two_turns for number in range(1, SUBTASKS + 1)}))
+    handle = await lab.start(max_subtasks=SUBTASKS, max_parallel=1)
     result = await handle.result()
     assert (result.status, result.answer.startswith("the answer")) == ("partial", True)
     done = [report for report in result.subtasks if report.state == "completed"]
     assert 0 < len(done) < SUBTASKS
     assert len(result.gaps) == SUBTASKS - len(done)
     assert all("the run's history is nearly as long as the server allows" in gap.reason for gap in result.gaps)
-    assert not await scheduled(client, run_id, "timer") or await length(handle) < 150
+    assert not await lab.scheduled("timer") or await length(handle) < 150

@@ -4,13 +4,10 @@ from datetime import timedelta
 from itertools import count
 
 import pytest
-from temporalio.client import Client
 
 from supervision.base import limits
-from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, status, text, tools
-from tests.workflow import runs
-
-pytestmark = pytest.mark.usefixtures("worker")
+from tests.scripted_model import Reply, Step, answer, plan, script, status, text, tools
+from tests.workflow.runs import Lab
 
 SUBTASKS, TURNS = 4, 2
 CALLS = 1 + SUBTASKS * TURNS + 1
@@ -19,7 +16,7 @@ CALLS = 1 + SUBTASKS * TURNS + 1
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("wish", [{}, {"retry_after_ms": "200"}], ids=["unnamed", "named"])
 async def test_a_run_is_answered_by_a_provider_that_refuses_a_third_of_its_calls(
-    client: Client, model: ScriptedModel, run_id: str, wish: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    lab: Lab, wish: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "MODEL_RETRY_INITIAL", timedelta(seconds=0.2))
     ids = [f"t{number}" for number in range(SUBTASKS)]
@@ -36,9 +33,12 @@ async def test_a_run_is_answered_by_a_provider_that_refuses_a_third_of_its_calls
             return status(429, "rate_limit_error", **wish)
         return played(step)
 
-    model.play(run_id, three_of_nine)
-    own = {"supervisor": f"{run_id}-supervisor", "workers": f"{run_id}-workers"}  # a gate remembers refusals by model
-    result = await runs.run(client, run_id, "lab", max_subtasks=SUBTASKS, models=own)
+    lab.play(three_of_nine)
+    own = {
+        "supervisor": f"{lab.run_id}-supervisor",
+        "workers": f"{lab.run_id}-workers",
+    }  # a gate remembers refusals by model
+    result = await lab.run(max_subtasks=SUBTASKS, models=own)
     assert result.status == "completed"
-    assert len(model.of(run_id)) - len(refused) == CALLS
+    assert len(lab.calls) - len(refused) == CALLS
     assert result.timing.wall_seconds < 60

@@ -12,10 +12,10 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from activities.replies.agent_story import AgentStories
-from tests.scripted_model import Reply, ScriptedModel, plan, script, text, when
+from tests.scripted_model import Reply, plan, script, text, when
 from tests.serving import own_server, settings_for
 from tests.waiting import until
-from tests.workflow.runs import closed, is_answered, scheduled, sent, start
+from tests.workflow.runs import Lab, closed, is_answered
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import nested_handle, tree
 from worker_main import serving
@@ -23,48 +23,45 @@ from workflows.supervisor import SupervisorWorkflow
 
 
 @pytest.fixture
-async def own_client() -> AsyncIterator[Client]:
-    """A client of a server that only the test's Workers serve."""
+async def alone(lab: Lab) -> AsyncIterator[Lab]:
+    """A run on a server that only the test's Workers serve."""
     async with own_server() as client:
-        yield client
+        yield lab.on(client)
 
 
 @pytest.mark.parametrize("step", ["plan.1.1", "t1/1/turn.1"])
-async def test_a_reply_that_comes_together_with_a_cancel_is_booked(
-    own_client: Client, model: ScriptedModel, run_id: str, tmp_path: Path, step: str
-) -> None:
-    settings, answered = settings_for(model.url, tmp_path), asyncio.Event()
+async def test_a_reply_that_comes_together_with_a_cancel_is_booked(alone: Lab, tmp_path: Path, step: str) -> None:
+    settings, answered = settings_for(alone.model.url, tmp_path), asyncio.Event()
 
     def held(reply: Reply, of: str) -> Reply:
         return when(answered, reply) if of == step else reply
 
     found = held(text("found it"), "t1/1/turn.1")
-    model.play(run_id, script(held(plan({"id": "t1"}), "plan.1.1"), {"t1": lambda step: found}))
-    async with serving(own_client, settings, ["model"]):
+    alone.play(script(held(plan({"id": "t1"}), "plan.1.1"), {"t1": lambda step: found}))
+    async with serving(alone.client, settings, ["model"]):
         async with contextlib.AsyncExitStack() as workflows:
-            await workflows.enter_async_context(serving(own_client, settings, ["workflows"]))
-            handle = await start(own_client, run_id, "lab")
-            await until(sent(model, run_id, step))
+            await workflows.enter_async_context(serving(alone.client, settings, ["workflows"]))
+            handle = await alone.start()
+            await until(alone.sent(step))
         # No Worker takes workflow tasks now: the reply and the cancellation wait for the same one.
-        caller = run_id if step.startswith("plan") else f"{run_id}/t1/1"
+        caller = alone.run_id if step.startswith("plan") else f"{alone.run_id}/t1/1"
         answered.set()
-        await until(lambda: is_answered(own_client, caller))
-        await own_client.get_workflow_handle(caller).cancel()
-        async with serving(own_client, settings, ["workflows"]):
+        await until(lambda: is_answered(alone.client, caller))
+        await alone.client.get_workflow_handle(caller).cancel()
+        async with serving(alone.client, settings, ["workflows"]):
             await until(lambda: closed(handle))
             result = await handle.query(SupervisorWorkflow.result)
-    assert result.usage.model_calls == len(model.of(run_id))
+    assert result.usage.model_calls == len(alone.calls)
     names = [
-        event.activity_task_scheduled_event_attributes.activity_type.name
-        for event in await scheduled(own_client, run_id, "activity")
+        event.activity_task_scheduled_event_attributes.activity_type.name for event in await alone.scheduled("activity")
     ]
     assert names == ["prepare_run", "plan", "publish_result"]
 
 
 async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked_above(
-    model: ScriptedModel, run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nested, storing, answered, counted = f"{run_id}/t1/1", asyncio.Event(), asyncio.Event(), asyncio.Event()
+    nested, storing, answered, counted = f"{lab.run_id}/t1/1", asyncio.Event(), asyncio.Event(), asyncio.Event()
     whole = AgentStories.whole
 
     async def whole_once_counted(stories: AgentStories, *story: Any) -> Any:
@@ -75,14 +72,14 @@ async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked
 
     monkeypatch.setattr(AgentStories, "whole", whole_once_counted)
     plan_below = when(answered, subtasks(item("f1", "walker")))
-    model.play(run_id, tree({"": subtasks(item("t1", "storey")), "t1/1": plan_below}))
+    lab.play(tree({"": subtasks(item("t1", "storey")), "t1/1": plan_below}))
     # A workflow task that waits for a local activity hears of other events only when most of its time is over.
     async with (
         own_server({"history.defaultWorkflowTaskTimeout": "2s"}) as client,
-        serving(client, settings_for(model.url, tmp_path)),
+        serving(client, settings_for(lab.model.url, tmp_path)),
     ):
-        handle = await start(client, run_id, "house", models={"supervisor": "no-price-known"})
-        await until(sent(model, run_id, "t1/1/plan.1.1"))
+        handle = await lab.on(client).start(team="house", models={"supervisor": "no-price-known"})
+        await until(lab.sent("t1/1/plan.1.1"))
         await handle.cancel()
         await storing.wait()
         answered.set()
@@ -91,7 +88,7 @@ async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked
         await until(lambda: closed(handle))
         result = await handle.query(SupervisorWorkflow.result)
         below = await nested_handle(client, nested).result()
-    assert result.usage.model_calls == len(model.of(run_id)) == 2
+    assert result.usage.model_calls == len(lab.calls) == 2
     assert below.warnings == ["the dollar budget is not kept: the price of no-price-known is unknown"]
 
 

@@ -6,7 +6,6 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHistory
 from temporalio.worker import Replayer
 
@@ -14,40 +13,25 @@ from runtime.settings import Settings
 from runtime.workers import workflow_runner
 from supervision.contract.result import RunResult
 from supervision.contract.updates import ExtendLimits, Resume
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, text, tools, when
+from tests.scripted_model import Reply, Step, plan, script, status, text, tools, when
 from tests.serving import own_server, store_of
 from tests.waiting import until
-from tests.workflow import runs
 from tests.workflow.resets import reset, task_of_update, workflow_tasks
-from tests.workflow.runs import (
-    Handle,
-    closed,
-    end_soon,
-    events,
-    failure,
-    sent,
-    started_children,
-    status_of,
-    waits_for_provider,
-)
+from tests.workflow.runs import Handle, Lab, closed, end_soon, events, failure, status_of, waits_for_provider
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
-start = functools.partial(runs.start, team="lab")
-
-pytestmark = pytest.mark.usefixtures("worker")
-
 AT_ONCE, TURNS = ("t1", "t2", "t3"), 2
 
 
-def agents_calls(model: ScriptedModel, run_id: str) -> Counter[str]:
-    return Counter(step for step in model.steps(run_id) if "/turn." in step)
+def agents_calls(lab: Lab) -> Counter[str]:
+    return Counter(step for step in lab.steps if "/turn." in step)
 
 
-def repeated(model: ScriptedModel, run_id: str) -> list[str]:
+def repeated(lab: Lab) -> list[str]:
     """Returns the calls that were sent more than once."""
-    return [step for step, times in Counter(model.steps(run_id)).items() if times > 1]
+    return [step for step, times in Counter(lab.steps).items() if times > 1]
 
 
 def two_turns(step: Step) -> Reply:
@@ -64,112 +48,98 @@ async def replays(client: Client, handle: Handle) -> None:
     await replayer.replay_workflow(history)
 
 
-def books_all(result: RunResult, model: ScriptedModel, run_id: str) -> bool:
+def books_all(result: RunResult, lab: Lab) -> bool:
     """True if the agents' calls are booked, each once."""
-    return sum(report.usage.model_calls for report in result.subtasks) == sum(agents_calls(model, run_id).values())
+    return sum(report.usage.model_calls for report in result.subtasks) == sum(agents_calls(lab).values())
 
 
-async def test_a_reset_to_any_workflow_task_pays_nothing_again(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_reset_to_any_workflow_task_pays_nothing_again(lab: Lab) -> None:
     shape = plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]})
-    model.play(run_id, script(shape, dict.fromkeys(AT_ONCE, two_turns)))
-    base = await runs.start(client, run_id, team="lab", max_reviews=1)
+    lab.play(script(shape, dict.fromkeys(AT_ONCE, two_turns)))
+    base = await lab.start(team="lab", max_reviews=1)
     whole = await base.result()
     for point in await workflow_tasks(base):
-        handle = await reset(client, base, point)
+        handle = await reset(lab.client, base, point)
         result = await handle.result()
         assert (result.status, result.answer) == ("completed", whole.answer)
         assert {report.attempts for report in result.subtasks} == {1}
-        assert repeated(model, run_id) == []
-        assert books_all(result, model, run_id)
-        await replays(client, handle)
+        assert repeated(lab) == []
+        assert books_all(result, lab)
+        await replays(lab.client, handle)
 
 
-async def test_a_reset_starts_worker_agents_again_and_repeats_only_the_calls_in_flight(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_reset_starts_worker_agents_again_and_repeats_only_the_calls_in_flight(lab: Lab) -> None:
     released = asyncio.Event()
 
     def turns(step: Step) -> Reply:
         return two_turns(step) if step.number == 1 else when(released, text("found"))
 
     shape = plan(*[{"id": subtask_id} for subtask_id in AT_ONCE])
-    model.play(run_id, script(shape, dict.fromkeys(AT_ONCE, turns)))
-    base = await start(client, run_id)
-    await until(sent(model, run_id, *(f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE)))
-    handle = await reset(client, base, (await workflow_tasks(base))[0])
-    await until(lambda: all(model.steps(run_id).count(f"{subtask_id}/1/turn.2") == 2 for subtask_id in AT_ONCE))
+    lab.play(script(shape, dict.fromkeys(AT_ONCE, turns)))
+    base = await lab.start()
+    await until(lab.sent(*(f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE)))
+    handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
+    await until(lambda: all(lab.steps.count(f"{subtask_id}/1/turn.2") == 2 for subtask_id in AT_ONCE))
     released.set()
     result = await handle.result()
     assert result.status == "completed"
-    assert sorted(repeated(model, run_id)) == [f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE]
+    assert sorted(repeated(lab)) == [f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE]
     assert {report.usage.model_calls for report in result.subtasks} == {TURNS}
-    await replays(client, handle)
+    await replays(lab.client, handle)
 
 
-async def test_a_reset_repeats_no_effect_of_a_write_tool(
-    client: Client, model: ScriptedModel, run_id: str, tmp_path: Path
-) -> None:
+async def test_a_reset_repeats_no_effect_of_a_write_tool(lab: Lab, tmp_path: Path) -> None:
     log = tmp_path / "log"
 
     def turns(step: Step) -> Reply:
         return tools(("append", {"path": str(log)})) if step.number == 1 else text("it is written")
 
-    model.play(run_id, script(plan({"id": "t1", "role": "keeper"}), {"t1": turns}))
-    base = await start(client, run_id)
+    lab.play(script(plan({"id": "t1", "role": "keeper"}), {"t1": turns}))
+    base = await lab.start()
     await base.result()
     for point in await workflow_tasks(base):
-        result = await (await reset(client, base, point)).result()
+        result = await (await reset(lab.client, base, point)).result()
         assert (result.status, result.warnings) == ("completed", [])
     assert len(log.read_text().splitlines()) == 1
-    assert repeated(model, run_id) == []
+    assert repeated(lab) == []
 
 
-async def test_a_reset_awaits_the_worker_agents_that_had_started_before_it(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_reset_awaits_the_worker_agents_that_had_started_before_it(lab: Lab) -> None:
     released = asyncio.Event()
-    model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found"))}))
-    base = await start(client, run_id)
-    await until(sent(model, run_id, "t1/1/turn.1"))
-    handle = await reset(client, base, (await workflow_tasks(base))[-1])
+    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found"))}))
+    base = await lab.start()
+    await until(lab.sent("t1/1/turn.1"))
+    handle = await reset(lab.client, base, (await workflow_tasks(base))[-1])
     released.set()
     result = await handle.result()
     assert (result.status, result.subtasks[0].attempts) == ("completed", 1)
-    assert repeated(model, run_id) == []
-    await replays(client, handle)
+    assert repeated(lab) == []
+    await replays(lab.client, handle)
 
 
-async def test_a_cancel_after_a_reset_reaches_the_worker_agents(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(asyncio.Event(), text("never"))}))
-    base = await start(client, run_id)
-    await until(sent(model, run_id, "t1/1/turn.1"))
-    handle = await reset(client, base, (await workflow_tasks(base))[0])
-    await until(lambda: model.steps(run_id).count("t1/1/turn.1") == 2)
+async def test_a_cancel_after_a_reset_reaches_the_worker_agents(lab: Lab) -> None:
+    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(asyncio.Event(), text("never"))}))
+    base = await lab.start()
+    await until(lab.sent("t1/1/turn.1"))
+    handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
+    await until(lambda: lab.steps.count("t1/1/turn.1") == 2)
     await handle.cancel()
     await until(functools.partial(closed, handle))
-    calls = [call for call in model.of(run_id) if call.step.subtask_id]
+    calls = [call for call in lab.calls if call.step.subtask_id]
     await until(lambda: all(call.aborted_at is not None for call in calls))
 
 
-async def test_a_workflow_of_a_stranger_under_a_childs_id_ends_no_subtask_and_is_left_alone(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: text("found")}))
-    stranger = await client.start_workflow("Nothing", id=f"{run_id}/t1/1", task_queue=f"{run_id}-nobody")
-    handle = await start(client, run_id)
+async def test_a_workflow_of_a_stranger_under_a_childs_id_ends_no_subtask_and_is_left_alone(lab: Lab) -> None:
+    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: text("found")}))
+    stranger = await lab.client.start_workflow("Nothing", id=f"{lab.run_id}/t1/1", task_queue=f"{lab.run_id}-nobody")
+    handle = await lab.start()
     assert (await handle.result()).status == "completed"
-    assert (await started_children(client, run_id))[-1] == f"{run_id}/t1/1.1x"
+    assert (await lab.started_children())[-1] == f"{lab.run_id}/t1/1.1x"
     assert (await stranger.describe()).status == WorkflowExecutionStatus.RUNNING
     await stranger.terminate()
 
 
-async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) -> None:
     slow = {"on": True}
 
     def turns(step: Step) -> Reply:
@@ -177,78 +147,74 @@ async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(
             return tools(("lookup", {"query": "x"}))
         return when(asyncio.Event(), text("never")) if slow["on"] else text("found at last")
 
-    model.play(run_id, script(plan({"id": "t1"}), {"t1": turns}))
-    expired = await start(client, run_id)
-    await until(sent(model, run_id, "t1/1/turn.2"))
+    lab.play(script(plan({"id": "t1"}), {"t1": turns}))
+    expired = await lab.start()
+    await until(lab.sent("t1/1/turn.2"))
     await end_soon(expired)
     assert (await failure(expired)).type == "DeadlineExceeded"
     slow["on"] = False
-    handle = await reset(client, expired, (await workflow_tasks(expired))[0])
+    handle = await reset(lab.client, expired, (await workflow_tasks(expired))[0])
     reply = await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(minutes=2)))
     assert reply.accepted
     result = await handle.result()
     assert result.status == "completed"
     assert "run_reset" in await events(handle)
-    calls = agents_calls(model, run_id)
+    calls = agents_calls(lab)
     assert (calls["t1/1/turn.1"], calls["t1/1/turn.2"]) == (1, 2)  # the finished turn is not made again
     assert result.subtasks[0].attempts == 1
-    await replays(client, handle)
+    await replays(lab.client, handle)
 
 
-async def test_nothing_begins_after_the_deadline(model: ScriptedModel, settings: Settings, run_id: str) -> None:
+async def test_nothing_begins_after_the_deadline(lab: Lab, settings: Settings) -> None:
     planned = asyncio.Event()
-    model.play(run_id, script(when(planned, plan({"id": "t1"}))))
+    lab.play(script(when(planned, plan({"id": "t1"}))))
     async with own_server() as client, serving(client, settings, ["model"]):
         async with serving(client, settings, ["workflows", "tools"]):
-            handle = await start(client, run_id, deadline="PT5S")
-            await until(sent(model, run_id, "plan.1.1"))
+            handle = await lab.on(client).start(deadline="PT5S")
+            await until(lab.sent("plan.1.1"))
             deadline = datetime.fromisoformat((await status_of(handle)).deadline_at)
         planned.set()  # the plan comes in time, but there is nobody to begin with it
         await until(lambda: datetime.now(UTC) > deadline)
         async with serving(client, settings, ["workflows", "tools"]):
             assert (await failure(handle)).type == "DeadlineExceeded"
-            assert await started_children(client, run_id) == []
-    assert model.steps(run_id) == ["plan.1.1"]
+            assert await lab.on(client).started_children() == []
+    assert lab.steps == ["plan.1.1"]
 
 
-async def test_the_same_run_id_twice_touches_nothing_of_the_first_run(
-    client: Client, model: ScriptedModel, run_id: str, settings: Settings
-) -> None:
+async def test_the_same_run_id_twice_touches_nothing_of_the_first_run(lab: Lab, settings: Settings) -> None:
     results = []
     for words in ("the first finding", "another finding"):
-        model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step, words=words: text(words)}))  # type: ignore[misc]
-        results.append(await (await start(client, run_id)).result())
+        lab.play(script(plan({"id": "t1"}), {"t1": lambda step, words=words: text(words)}))  # type: ignore[misc]
+        results.append(await lab.run())
     first, second = results
     assert first.result_ref != second.result_ref
     assert [result.subtasks[0].finding.summary for result in results if result.subtasks[0].finding] == [
         "the first finding",
         "another finding",
     ]
-    stored = await (await store_of(client, settings.artifacts_url)).get(first.result_ref or "")
+    stored = await (await store_of(lab.client, settings.artifacts_url)).get(first.result_ref or "")
     kept = RunResult.model_validate_json(stored)
     assert kept.subtasks[0].finding is not None
     assert kept.subtasks[0].finding.summary == "the first finding"
-    assert await started_children(client, run_id) == [f"{run_id}/t1/1"]
+    assert await lab.started_children() == [f"{lab.run_id}/t1/1"]
 
 
-async def test_a_reset_to_the_task_of_an_update_that_let_a_subtask_go_on_does_not_repeat_it(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_reset_to_the_task_of_an_update_that_let_a_subtask_go_on_does_not_repeat_it(lab: Lab) -> None:
     """The server gives the update again, together with the word of the reset."""
     refused = {"on": True}
 
     def turns(step: Step) -> Reply:
         return status(401, "authentication_error") if refused["on"] else text("found")
 
-    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
-    base = await start(client, run_id)
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
+    base = await lab.start()
     await until(functools.partial(waits_for_provider, base))
     refused["on"] = False
     await base.execute_update(SupervisorWorkflow.resume, Resume())
     await base.result()
-    handle = await reset(client, base, await task_of_update(base))
+    handle = await reset(lab.client, base, await task_of_update(base))
     result = await handle.result()
     assert result.status == "completed"
     assert {report.attempts for report in result.subtasks} == {1}
-    assert agents_calls(model, run_id) == {"t1/1/turn.1": 2, "t2/1/turn.1": 1}
-    await replays(client, handle)
+    assert agents_calls(lab) == {"t1/1/turn.1": 2, "t2/1/turn.1": 1}
+    await replays(lab.client, handle)

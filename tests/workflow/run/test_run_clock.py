@@ -10,16 +10,16 @@ import pytest
 from temporalio.service import RPCError
 
 from activities.run.run_setup import RunSetupActivities
-from tests.scripted_model import ScriptedModel, plan, script
+from tests.scripted_model import plan, script
 from tests.serving import own_server, settings_for
 from tests.waiting import until
-from tests.workflow.runs import start, status_of
+from tests.workflow.runs import Lab, status_of
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 
 async def test_a_run_that_is_looked_at_while_it_is_prepared_has_one_deadline(
-    model: ScriptedModel, run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at, goal = asyncio.Event(), RunSetupActivities._goal
 
@@ -28,10 +28,10 @@ async def test_a_run_that_is_looked_at_while_it_is_prepared_has_one_deadline(
         return await goal(activities, setup)
 
     monkeypatch.setattr(RunSetupActivities, "_goal", slowly)
-    model.play(run_id, script(plan(answer="none")))
-    settings = settings_for(model.url, tmp_path)
+    lab.play(script(plan(answer="none")))
+    settings = settings_for(lab.model.url, tmp_path)
     async with own_server() as client, serving(client, settings, ["model"]):
-        handle = await start(client, run_id, "lab")
+        handle = await lab.on(client).start()
         query = asyncio.create_task(status_of(handle))
         async with serving(client, settings, ["workflows"]):
             deadline_at = (await query).deadline_at

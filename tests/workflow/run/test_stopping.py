@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from temporalio import activity, workflow
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import WorkflowExecutionStatus
 
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore
@@ -19,16 +19,12 @@ from supervision.base import limits
 from supervision.contract.usage import Usage
 from supervision.run.board import Board
 from supervision.run.serving_models import ServingModels
-from tests.scripted_model import Reply, ScriptedModel, Step, as_json, plan, script, status, stop, text, tools, when
+from tests.scripted_model import Reply, Step, as_json, plan, script, status, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import Handle, closed, sent, started_children, status_of
+from tests.workflow.runs import Handle, Lab, closed, status_of
 from tests.workflow.scripts import item, subtasks
 from workflows.supervisor import SupervisorWorkflow
-
-start = functools.partial(runs.start, team="lab")
-
-pytestmark = pytest.mark.usefixtures("worker")
 
 MANY = tuple(f"t{number}" for number in range(8))
 HALF = stop("max_tokens", "so far there are three")
@@ -58,36 +54,32 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     held.released.set()
 
 
-async def ends_of(client: Client, run_id: str) -> list[WorkflowExecutionStatus | None]:
+async def ends_of(lab: Lab) -> list[WorkflowExecutionStatus | None]:
     """How the children of a run ended."""
-    children = await started_children(client, run_id)
-    return [(await client.get_workflow_handle(child).describe()).status for child in children]
+    children = await lab.started_children()
+    return [(await lab.client.get_workflow_handle(child).describe()).status for child in children]
 
 
-async def test_a_cancel_reaches_children_whose_start_is_under_way(
-    client: Client, model: ScriptedModel, run_id: str, held: Held
-) -> None:
-    model.play(run_id, script(plan(*[{"id": i} for i in MANY]), dict.fromkeys(MANY, lambda step: NEVER)))
-    handle = await start(client, run_id)
+async def test_a_cancel_reaches_children_whose_start_is_under_way(lab: Lab, held: Held) -> None:
+    lab.play(script(plan(*[{"id": i} for i in MANY]), dict.fromkeys(MANY, lambda step: NEVER)))
+    handle = await lab.start()
     await until(held.reached.is_set)
     await handle.cancel()
     held.released.set()
     await until(functools.partial(closed, handle))
     assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
-    assert await ends_of(client, run_id) == [WorkflowExecutionStatus.COMPLETED] * len(MANY)
+    assert await ends_of(lab) == [WorkflowExecutionStatus.COMPLETED] * len(MANY)
     result = await handle.query(SupervisorWorkflow.result)
     assert {report.state for report in result.subtasks} == {"cancelled"}
-    assert all(call.aborted_at or call.answered_at for call in model.of(run_id) if call.step.subtask_id is None)
+    assert all(call.aborted_at or call.answered_at for call in lab.calls if call.step.subtask_id is None)
 
 
 @pytest.mark.usefixtures("short_deadlines")
-async def test_the_deadline_reaches_children_whose_start_is_under_way(
-    client: Client, model: ScriptedModel, run_id: str, held: Held
-) -> None:
+async def test_the_deadline_reaches_children_whose_start_is_under_way(lab: Lab, held: Held) -> None:
     planned = asyncio.Event()
     shape = when(planned, plan(*[{"id": i} for i in MANY]))
-    model.play(run_id, script(shape, dict.fromkeys(MANY, lambda step: NEVER)))
-    handle = await start(client, run_id, deadline="PT3S")
+    lab.play(script(shape, dict.fromkeys(MANY, lambda step: NEVER)))
+    handle = await lab.start(deadline="PT3S")
     work_until = (await handle.describe()).start_time.timestamp() + 2.4
     await until(lambda: time.time() > work_until - 0.7)
     planned.set()
@@ -97,19 +89,17 @@ async def test_the_deadline_reaches_children_whose_start_is_under_way(
     assert {(report.state, report.error.type) for report in result.subtasks if report.error} == {
         ("cancelled", "DeadlineExceeded")
     }
-    assert await ends_of(client, run_id) == [WorkflowExecutionStatus.COMPLETED] * len(MANY)
+    assert await ends_of(lab) == [WorkflowExecutionStatus.COMPLETED] * len(MANY)
 
 
-async def test_a_subtask_whose_worker_agent_somebody_cancels_is_cancelled_and_keeps_its_half(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_subtask_whose_worker_agent_somebody_cancels_is_cancelled_and_keeps_its_half(lab: Lab) -> None:
     def turns(step: Step) -> Reply:
         return HALF if step.number == 1 else NEVER
 
-    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
-    handle = await start(client, run_id)
-    await until(sent(model, run_id, "t1/1/turn.2"))
-    await client.get_workflow_handle(f"{run_id}/t1/1").cancel()
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
+    handle = await lab.start()
+    await until(lab.sent("t1/1/turn.2"))
+    await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").cancel()
     result = await handle.result()
     assert (result.status, {report.id: report.state for report in result.subtasks}) == (
         "partial",
@@ -123,28 +113,24 @@ async def test_a_subtask_whose_worker_agent_somebody_cancels_is_cancelled_and_ke
     assert report.finding.summary == "so far there are three"
 
 
-async def test_a_terminated_worker_agent_costs_what_it_consumed(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_terminated_worker_agent_costs_what_it_consumed(lab: Lab) -> None:
     def turns(step: Step) -> Reply:
         if step.attempt == 1:
             return tools(("lookup", {"query": "x"})) if step.number < 4 else NEVER
         return text("found at last")
 
-    model.play(run_id, script(plan({"id": "t1"}), {"t1": turns}))
-    handle = await start(client, run_id)
-    await until(sent(model, run_id, "t1/1/turn.4"))
-    await client.get_workflow_handle(f"{run_id}/t1/1").terminate()
+    lab.play(script(plan({"id": "t1"}), {"t1": turns}))
+    handle = await lab.start()
+    await until(lab.sent("t1/1/turn.4"))
+    await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").terminate()
     result = await handle.result()
-    answered = [call for call in model.of(run_id) if call.answered_at is not None]
+    answered = [call for call in lab.calls if call.answered_at is not None]
     assert result.usage.model_calls == len(answered) == 7  # plan, three turns, refine, the second attempt, the answer
     assert result.usage.tool_calls == 3
     assert (result.subtasks[0].attempts, result.subtasks[0].turns) == (2, 4)
 
 
-async def test_a_terminated_nested_supervisor_costs_what_its_tree_consumed(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_terminated_nested_supervisor_costs_what_its_tree_consumed(lab: Lab) -> None:
     nested_plan = subtasks(item("f1", "walker"), item("f2", "walker", depends_on=["f1"]))
 
     def reply(step: Step) -> Reply:
@@ -155,11 +141,11 @@ async def test_a_terminated_nested_supervisor_costs_what_its_tree_consumed(
         return usual(step)
 
     usual = script(plan())
-    model.play(run_id, reply)
-    handle = await start(client, run_id, team="house")
-    await until(lambda: any(step.endswith("f2/1/turn.1") for step in model.steps(run_id)))
-    await client.get_workflow_handle(f"{run_id}/t1/1").terminate()
-    await until(lambda: sum(step.endswith("f2/1/turn.1") for step in model.steps(run_id)) == 2)
+    lab.play(reply)
+    handle = await lab.start(team="house")
+    await until(lambda: any(step.endswith("f2/1/turn.1") for step in lab.steps))
+    await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").terminate()
+    await until(lambda: sum(step.endswith("f2/1/turn.1") for step in lab.steps) == 2)
 
     async def is_booked() -> bool:
         return (await status_of(handle)).subtasks[0].usage.model_calls == 2
@@ -171,20 +157,20 @@ async def test_a_terminated_nested_supervisor_costs_what_its_tree_consumed(
 
 @pytest.mark.usefixtures("time_to_answer")
 async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
 
     def turns(step: Step) -> Reply:
         return tools(("lookup", {"query": "x"})) if step.number == 1 else NEVER
 
-    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
-    handle = await start(client, run_id)
-    await until(sent(model, run_id, "t1/1/turn.2"))
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
+    handle = await lab.start()
+    await until(lab.sent("t1/1/turn.2"))
     await until(functools.partial(runs.is_in, handle, "completed", "t2"))
     await runs.end_soon(handle)
     result = await handle.result()
-    answered = [call for call in model.of(run_id) if call.answered_at is not None]
+    answered = [call for call in lab.calls if call.answered_at is not None]
     assert result.usage.model_calls == len(answered)
 
 
@@ -196,12 +182,12 @@ def half_done(step: Step) -> Reply:
     return NEVER if step.call.endswith("f2/1/turn.1") else usual(step)
 
 
-async def start_half_done(client: Client, model: ScriptedModel, run_id: str) -> Handle:
+async def start_half_done(lab: Lab) -> Handle:
     """Starts such a run, and returns once one of the two has found something and the other one is asked."""
-    model.play(run_id, half_done)
-    handle = await start(client, run_id, team="house")
-    await until(lambda: len(model.of(run_id)) == 4)
-    await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1/f1/1")))
+    lab.play(half_done)
+    handle = await lab.start(team="house")
+    await until(lambda: len(lab.calls) == 4)
+    await until(functools.partial(closed, lab.client.get_workflow_handle(f"{lab.run_id}/t1/1/f1/1")))
     return handle
 
 
@@ -213,25 +199,25 @@ async def assert_finding_is_kept(handle: Handle) -> None:
 
 
 async def test_what_a_child_returns_while_the_run_gives_up_on_it_is_kept(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run looks up what a child consumed when it waits for it no longer; here the child ends during that."""
     monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
     given_up, whole, list_keys = asyncio.Event(), AgentStories.whole, ArtifactStore.list_keys
 
     async def whole_once_given_up(stories: AgentStories, *story: Any) -> Any:
-        if activity.info().workflow_id != run_id:
+        if activity.info().workflow_id != lab.run_id:
             await given_up.wait()
         return await whole(stories, *story)
 
     async def list_keys_once_it_ended(store: ArtifactStore, prefix: str) -> list[str]:
         given_up.set()
-        await client.get_workflow_handle(f"{run_id}/t1/1").result()
+        await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").result()
         return await list_keys(store, prefix)
 
     monkeypatch.setattr(AgentStories, "whole", whole_once_given_up)
     monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_once_it_ended)
-    handle = await start_half_done(client, model, run_id)
+    handle = await start_half_done(lab)
     await handle.cancel()
     await until(functools.partial(closed, handle))
     assert given_up.is_set()
@@ -239,7 +225,7 @@ async def test_what_a_child_returns_while_the_run_gives_up_on_it_is_kept(
 
 
 async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_it_is_kept(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its result, its cost from the journal and the end of the wait for both come in one workflow task."""
     monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
@@ -248,29 +234,29 @@ async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_i
     retry_all, updates = ServingModels.retry_all, list[asyncio.Task[Any]]()
 
     def retry_all_slowly(models: ServingModels) -> None:
-        if workflow.info().workflow_id == run_id and not is_busy.is_set():
+        if workflow.info().workflow_id == lab.run_id and not is_busy.is_set():
             is_busy.set()
             time.sleep(1.5)  # below the SDK's two seconds for a workflow task without an await
         retry_all(models)
 
     async def whole_once_it_may(stories: AgentStories, *story: Any) -> Any:
-        if activity.info().workflow_id != run_id:
+        if activity.info().workflow_id != lab.run_id:
             await may_end.wait()
         return await whole(stories, *story)
 
     async def list_keys_while_the_run_is_busy(store: ArtifactStore, prefix: str) -> list[str]:
-        if activity.info().workflow_id == run_id and not is_busy.is_set():
-            updates.append(asyncio.create_task(client.get_workflow_handle(run_id).execute_update("resume")))
+        if activity.info().workflow_id == lab.run_id and not is_busy.is_set():
+            updates.append(asyncio.create_task(lab.client.get_workflow_handle(lab.run_id).execute_update("resume")))
             await asyncio.to_thread(is_busy.wait, 5)
             may_end.set()
-            await client.get_workflow_handle(f"{run_id}/t1/1").result()
+            await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").result()
             await asyncio.sleep(0.4)  # the wait ends; the server shows that when the workflow task is done
         return await list_keys(store, prefix)
 
     monkeypatch.setattr(ServingModels, "retry_all", retry_all_slowly)
     monkeypatch.setattr(AgentStories, "whole", whole_once_it_may)
     monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_while_the_run_is_busy)
-    handle = await start_half_done(client, model, run_id)
+    handle = await start_half_done(lab)
     await handle.cancel()
     await until(functools.partial(closed, handle))
     await asyncio.gather(*updates)
@@ -279,7 +265,7 @@ async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_i
 
 
 async def test_the_finding_of_one_candidate_is_kept_if_the_other_one_can_not_be_reached(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run gives up on the other one, and its cost does not come from the journal in time either."""
     for name in ("LEAST_CALL_TIME", "CHILD_CLOSE_WAIT", "CHILD_GIVE_UP_WAIT"):
@@ -299,11 +285,11 @@ async def test_the_finding_of_one_candidate_is_kept_if_the_other_one_can_not_be_
     monkeypatch.setattr(Usage, "__add__", add_late)
     monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_when_it_is_over)
     turns = {"t1": lambda step: NEVER if "/1.2/" in step.call else text("found")}
-    model.play(run_id, script(subtasks(item("t1", "finder", candidates=2)), turns))
-    handle = await start(client, run_id)
+    lab.play(script(subtasks(item("t1", "finder", candidates=2)), turns))
+    handle = await lab.start()
     for candidate in (1, 2):
-        await until(sent(model, run_id, f"t1/1.{candidate}/turn.1"))
-    await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1.1")))
+        await until(lab.sent(f"t1/1.{candidate}/turn.1"))
+    await until(functools.partial(closed, lab.client.get_workflow_handle(f"{lab.run_id}/t1/1.1")))
     stopping.set()
     await handle.cancel()
     await until(functools.partial(closed, handle))
@@ -314,19 +300,19 @@ async def test_the_finding_of_one_candidate_is_kept_if_the_other_one_can_not_be_
 
 
 async def test_what_a_child_returns_at_the_deadline_is_kept_if_the_run_is_cancelled_meanwhile(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 10.0)  # the run waits for stopped children as long as it ever does
     stopping, cancelled, whole = asyncio.Event(), asyncio.Event(), AgentStories.whole
 
     async def whole_once_cancelled(stories: AgentStories, *story: Any) -> Any:
-        if activity.info().workflow_id != run_id:
+        if activity.info().workflow_id != lab.run_id:
             stopping.set()
             await cancelled.wait()
         return await whole(stories, *story)
 
     monkeypatch.setattr(AgentStories, "whole", whole_once_cancelled)
-    handle = await start_half_done(client, model, run_id)
+    handle = await start_half_done(lab)
     await runs.end_soon(handle)
     await stopping.wait()
     await handle.cancel()
@@ -338,7 +324,7 @@ async def test_what_a_child_returns_at_the_deadline_is_kept_if_the_run_is_cancel
     assert report.finding is not None
     assert "finding of t1" in report.finding.summary
     assert report.usage.model_calls == 2
-    assert "synthesis.1" not in model.steps(run_id)
+    assert "synthesis.1" not in lab.steps
 
 
 async def has_taken_its_cancel(handle: Handle) -> bool:
@@ -350,14 +336,12 @@ async def has_taken_its_cancel(handle: Handle) -> bool:
     return EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED in after
 
 
-async def test_a_call_that_is_answered_after_the_cancel_is_booked(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_call_that_is_answered_after_the_cancel_is_booked(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge answers while the run, which was cancelled, still waits for its nested supervisor."""
     asked, judged, whole = asyncio.Event(), asyncio.Event(), AgentStories.whole
 
     async def whole_once_judged(stories: AgentStories, *story: Any) -> Any:
-        if activity.info().workflow_id != run_id:
+        if activity.info().workflow_id != lab.run_id:
             await judged.wait()
         return await whole(stories, *story)
 
@@ -371,9 +355,9 @@ async def test_a_call_that_is_answered_after_the_cancel_is_booked(
 
     monkeypatch.setattr(AgentStories, "whole", whole_once_judged)
     twice, usual = item("t1", candidates=2), script(plan())
-    model.play(run_id, reply)
-    handle = await start(client, run_id, team="house")
-    await until(lambda: len(model.of(run_id)) == 6)  # two plans, three turns, the judge
+    lab.play(reply)
+    handle = await lab.start(team="house")
+    await until(lambda: len(lab.calls) == 6)  # two plans, three turns, the judge
     await handle.cancel()
     await until(lambda: _has(handle, EventType.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED))
     asked.set()
@@ -381,7 +365,7 @@ async def test_a_call_that_is_answered_after_the_cancel_is_booked(
     await until(lambda: _has(handle, *ends, more_than=1))  # the plan, and the judge however it ends
     judged.set()
     await until(functools.partial(closed, handle))
-    answered = [call for call in model.of(run_id) if call.answered_at is not None]
+    answered = [call for call in lab.calls if call.answered_at is not None]
     assert (await handle.query(SupervisorWorkflow.result)).usage.model_calls == len(answered)
 
 
@@ -390,17 +374,15 @@ async def _has(handle: runs.Handle, *kinds: "EventType.ValueType", more_than: in
     return sum(event.event_type in kinds for event in events) > more_than
 
 
-async def test_a_run_fails_once_all_candidates_are_refused_and_keeps_what_they_had(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_run_fails_once_all_candidates_are_refused_and_keeps_what_they_had(lab: Lab) -> None:
     def turns(step: Step) -> Reply:
         refused = status(401, "authentication_error")
         if "/1.2/" in step.call:
             return refused
         return stop("max_tokens", "three so far") if step.number == 1 else refused
 
-    model.play(run_id, script(subtasks(item("t1", "finder", candidates=2)), {"t1": turns}))
-    error = await runs.failure(await start(client, run_id))
+    lab.play(script(subtasks(item("t1", "finder", candidates=2)), {"t1": turns}))
+    error = await lab.failure()
     assert error.type == "ProviderAuthentication"
     result = runs.partial_result(error)
     assert result.usage.model_calls == 2

@@ -1,6 +1,5 @@
 """Runs in surroundings that are not as they should be: the server, the store, the split of processes."""
 
-import functools
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +9,14 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import WorkflowFailureError
 
 from runtime.settings import Settings
-from tests.scripted_model import ScriptedModel, plan, script, text, tools
+from tests.scripted_model import plan, script, text, tools
 from tests.serving import own_server
-from tests.workflow import runs
-from tests.workflow.runs import queues
+from tests.workflow.runs import Lab, queues
 from worker_main import serving
 
-run = functools.partial(runs.run, team="lab")
 
-
-async def test_an_attribute_of_another_type_is_left_alone_and_the_run_warns(
-    model: ScriptedModel, settings: Settings, run_id: str
-) -> None:
-    model.play(run_id, script(plan({"id": "t1"})))
+async def test_an_attribute_of_another_type_is_left_alone_and_the_run_warns(lab: Lab, settings: Settings) -> None:
+    lab.play(script(plan({"id": "t1"})))
     async with own_server() as client:
         await client.operator_service.add_search_attributes(
             AddSearchAttributesRequest(
@@ -32,17 +26,15 @@ async def test_an_attribute_of_another_type_is_left_alone_and_the_run_warns(
         )
         async with serving(client, settings) as usable:
             assert "SupervisorPhase" not in usable
-            result = await run(client, run_id)
+            result = await lab.on(client).run()
             assert result.status == "completed"
             assert any("SupervisorPhase" in warning for warning in result.warnings)
-            described = await client.get_workflow_handle(run_id).describe()
+            described = await client.get_workflow_handle(lab.run_id).describe()
             assert (await described.memo())["phase"] == "done"
             assert described.search_attributes["SupervisorTeam"] == ["lab"]
 
 
-async def test_the_roles_may_be_split_over_processes(
-    model: ScriptedModel, settings: Settings, run_id: str, tmp_path: Path
-) -> None:
+async def test_the_roles_may_be_split_over_processes(lab: Lab, settings: Settings, tmp_path: Path) -> None:
     shape = plan({"id": "t1", "role": "counter"}, {"id": "t2"})
     go = tmp_path / "go"
     go.touch()
@@ -53,37 +45,35 @@ async def test_the_roles_may_be_split_over_processes(
     def quick(step: Any) -> Any:
         return tools(("lookup", {"query": "x"})) if step.number == 1 else text("found")
 
-    model.play(run_id, script(shape, {"t1": slow, "t2": quick}))
+    lab.play(script(shape, {"t1": slow, "t2": quick}))
     async with (
         own_server() as client,
         serving(client, settings, ["workflows"]),
         serving(client, settings, ["model"]),
         serving(client, settings, ["tools"]),
     ):
-        result = await run(client, run_id)
+        result = await lab.on(client).run()
         assert result.status == "completed"
-        assert set(await queues(client, f"{run_id}/t1/1")) == {"supervisor-model", "supervisor-tools"}
+        assert set(await queues(client, f"{lab.run_id}/t1/1")) == {"supervisor-model", "supervisor-tools"}
 
 
-async def test_model_calls_have_a_queue_of_their_own_where_their_rate_is_limited(
-    model: ScriptedModel, settings: Settings, run_id: str
-) -> None:
-    model.play(run_id, script(plan({"id": "t1"})))
+async def test_model_calls_have_a_queue_of_their_own_where_their_rate_is_limited(lab: Lab, settings: Settings) -> None:
+    lab.play(script(plan({"id": "t1"})))
     limited = settings.model_copy(update={"model_rpm": 6000})
     async with own_server() as client, serving(client, limited):
-        assert (await run(client, run_id)).status == "completed"
-        assert await queues(client, f"{run_id}/t1/1") == ["supervisor-model"]
+        assert (await lab.on(client).run()).status == "completed"
+        assert await queues(client, f"{lab.run_id}/t1/1") == ["supervisor-model"]
 
 
 @pytest.mark.usefixtures("short_deadlines")
 async def test_a_worker_with_another_store_never_answers_for_a_run(
-    model: ScriptedModel, settings: Settings, run_id: str, tmp_path: Path
+    lab: Lab, settings: Settings, tmp_path: Path
 ) -> None:
-    model.play(run_id, script(plan({"id": "t1"})))
+    lab.play(script(plan({"id": "t1"})))
     async with own_server() as client:
         other = settings.model_copy(update={"artifacts_url": str(tmp_path / "other")})
         async with serving(client, settings, ["workflows"]), serving(client, other, ["model", "tools"]):
             with pytest.raises(WorkflowFailureError) as caught:
-                await run(client, run_id, deadline="PT3S")
+                await lab.on(client).run(deadline="PT3S")
         assert "store" in str(caught.value.cause)
-        assert model.of(run_id) == []
+        assert lab.calls == []

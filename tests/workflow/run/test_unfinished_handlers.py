@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle, WorkflowUpdateStage
+from temporalio.client import WorkflowExecutionStatus, WorkflowHandle, WorkflowUpdateStage
 from temporalio.worker import Worker
 
 from runtime.workers import workflow_runner
 from tests.waiting import until
 from tests.workflow.run.unfinished import EndsTooEarly
+from tests.workflow.runs import Lab
 
 
 async def task_failures(handle: WorkflowHandle[Any, Any]) -> list[str]:
@@ -32,10 +33,10 @@ async def stuck_with(handle: WorkflowHandle[Any, Any], warning: str) -> bool:
 
 
 @pytest.fixture
-async def ends_too_early(client: Client, run_id: str) -> AsyncIterator[WorkflowHandle[Any, Any]]:
+async def ends_too_early(lab: Lab) -> AsyncIterator[WorkflowHandle[Any, Any]]:
     """A workflow with a Worker of its own."""
-    async with Worker(client, task_queue=run_id, workflows=[EndsTooEarly], workflow_runner=workflow_runner()):
-        yield await client.start_workflow(EndsTooEarly.run, id=run_id, task_queue=run_id)
+    async with Worker(lab.client, task_queue=lab.run_id, workflows=[EndsTooEarly], workflow_runner=workflow_runner()):
+        yield await lab.client.start_workflow(EndsTooEarly.run, id=lab.run_id, task_queue=lab.run_id)
 
 
 async def test_an_unfinished_signal_handler_fails_the_workflow_task(ends_too_early: WorkflowHandle[Any, Any]) -> None:

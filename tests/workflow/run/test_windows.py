@@ -12,11 +12,11 @@ from standin.server.api_reply import text_block
 from standin.server.app import BrainServer
 from standin.server.faults import parse_config
 from standin.server.serving import serving as served
-from tests.scripted_model import Reply, Script, ScriptedModel, Step, answer, plan, script, status, stop, text, tools
+from tests.scripted_model import Reply, Script, Step, answer, plan, script, status, stop, text, tools
 from tests.serving import own_server, settings_for
 from tests.workflow.run.test_history import history_bytes
 from tests.workflow.run.test_model_calls import PROMPT, Billed, billed, read_share
-from tests.workflow.runs import call, failure, run, start
+from tests.workflow.runs import Lab, run
 from worker_main import serving
 
 WINDOW = 100_000
@@ -109,46 +109,40 @@ async def test_many_turns_with_long_outputs_fit_into_a_window_of_100k_tokens(
         assert whole == output(int(name.partition("-")[0])), name
 
 
-@pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("refused", [1, 2])
-async def test_a_refused_prompt_is_shortened_once_and_then_fails_its_attempt_alone(
-    client: Client, model: ScriptedModel, run_id: str, refused: int
-) -> None:
+async def test_a_refused_prompt_is_shortened_once_and_then_fails_its_attempt_alone(lab: Lab, refused: int) -> None:
     def turn(step: Step) -> Reply:
         if step.number < 3:
             return tools(("lookup", {"query": f"row {step.number} of the pears", "size": 2000}))
-        again = [step for step in model.steps(run_id) if step == "t1/1/turn.3"]
+        again = [step for step in lab.steps if step == "t1/1/turn.3"]
         if step.attempt == 1 and len(again) <= refused:
             return status(400, "invalid_request_error", TOO_LONG)
         return text("found")
 
-    model.play(run_id, script(plan({"id": "t1"}), {"t1": turn}))
-    result = await run(client, run_id, "lab", models={"workers": f"model-of-{run_id}"})
+    lab.play(script(plan({"id": "t1"}), {"t1": turn}))
+    result = await lab.run(models={"workers": f"model-of-{lab.run_id}"})
     assert result.status == "completed"
     assert result.subtasks[0].attempts == refused
-    assert model.steps(run_id).count("t1/1/turn.3") == 2
-    first, second = [c.step for c in model.of(run_id) if c.step.call.endswith("/t1/1/turn.3")]
+    assert lab.steps.count("t1/1/turn.3") == 2
+    first, second = [c.step for c in lab.calls if c.step.call.endswith("/t1/1/turn.3")]
     assert [len(block["content"]) for block in blocks(first, "tool_result")] == [20_000, 20_000]
     assert len(blocks(second, "tool_result")[0]["content"]) < 1000
     if refused == 2:
-        assert "ContextOverflow" in str(call(model, run_id, "refine.t1.2").step.body)
+        assert "ContextOverflow" in str(lab.call("refine.t1.2").step.body)
 
 
-@pytest.mark.usefixtures("worker")
-async def test_neither_a_full_window_nor_a_refused_answer_fails_the_run(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_neither_a_full_window_nor_a_refused_answer_fails_the_run(lab: Lab) -> None:
     def turn(step: Step) -> Reply:
         return stop("model_context_window_exceeded") if step.attempt == 1 else text("many pears " * 15_000)
 
     usual = script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turn})
     refused = status(400, "invalid_request_error", TOO_LONG)
-    model.play(run_id, lambda step: refused if step.kind == "synthesis" else usual(step))
-    chains = {"workers": f"model-of-{run_id}", "supervisor": f"head-of-{run_id}"}
-    result = await run(client, run_id, "lab", models=chains)
-    assert "ContextOverflow" in str(call(model, run_id, "refine.t1.2").step.body)
+    lab.play(lambda step: refused if step.kind == "synthesis" else usual(step))
+    chains = {"workers": f"model-of-{lab.run_id}", "supervisor": f"head-of-{lab.run_id}"}
+    result = await lab.run(models=chains)
+    assert "ContextOverflow" in str(lab.call("refine.t1.2").step.body)
     assert "many pears" in result.answer, "the findings as they came"
-    assert model.steps(run_id).count("synthesis.1") == 2, "the second with half the room"
+    assert lab.steps.count("synthesis.1") == 2, "the second with half the room"
 
 
 def narrowed(windows: dict[str, int], play: Script) -> Script:
@@ -166,25 +160,19 @@ def narrowed(windows: dict[str, int], play: Script) -> Script:
     return reply
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_plan_too_long_for_a_window_is_the_next_models_or_an_error_that_names_the_way_out(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, narrowed({"small": 1000}, script(plan({"id": "t1"}))))
-    chain = [f"small-of-{run_id}", f"large-of-{run_id}"]
-    assert (await run(client, run_id, "lab", models={"supervisor": chain})).status == "completed"
-    alone = f"{run_id}-alone"
-    model.play(alone, narrowed({"small": 1000}, script(plan({"id": "t1"}))))
-    error = await failure(await start(client, alone, "lab", models={"supervisor": [f"small-of-{alone}"]}))
+async def test_a_plan_too_long_for_a_window_is_the_next_models_or_an_error_that_names_the_way_out(lab: Lab) -> None:
+    lab.play(narrowed({"small": 1000}, script(plan({"id": "t1"}))))
+    chain = [f"small-of-{lab.run_id}", f"large-of-{lab.run_id}"]
+    assert (await lab.run(models={"supervisor": chain})).status == "completed"
+    alone = lab.named(f"{lab.run_id}-alone")
+    alone.play(narrowed({"small": 1000}, script(plan({"id": "t1"}))))
+    error = await alone.failure(models={"supervisor": [f"small-of-{lab.run_id}"]})
     assert error.type == "InvalidRequest"
-    for words in (f"the window of 'small-of-{alone}'", "1000 maximum", "models.supervisor"):
+    for words in (f"the window of 'small-of-{lab.run_id}'", "1000 maximum", "models.supervisor"):
         assert words in error.message
 
 
-@pytest.mark.usefixtures("worker")
-async def test_reviews_and_answers_by_a_schema_are_shortened_to_a_small_window(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_reviews_and_answers_by_a_schema_are_shortened_to_a_small_window(lab: Lab) -> None:
     wordy = [
         {"id": f"t{number}", "description": f"Weigh the pears of tree {number}. " + "Look at each pear. " * 180}
         for number in range(1, 9)
@@ -195,9 +183,11 @@ async def test_reviews_and_answers_by_a_schema_are_shortened_to_a_small_window(
         {item["id"]: lambda _: text("many pears, and " * 200) for item in wordy},
         answer("few", cites=["t1"], answer_json={"pears": 12}),
     )
-    model.play(run_id, narrowed({"small": 7000}, fruit))
-    result = await run(
-        client, run_id, "lab", models={"supervisor": [f"small-of-{run_id}"]}, answer_schema=schema, max_reviews=1
+    lab.play(narrowed({"small": 7000}, fruit))
+    result = await lab.run(
+        models={"supervisor": [f"small-of-{lab.run_id}"]},
+        answer_schema=schema,
+        max_reviews=1,
     )
     assert (result.status, result.answer_json) == ("completed", {"pears": 12})
     assert not [warning for warning in result.warnings if "review" in warning]

@@ -1,7 +1,6 @@
 """Who works on a subtask: by name, by capability, by load, by a plan's own roles, by the pool that has time."""
 
 import asyncio
-import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,15 @@ from activities.run.lookups import Lookups
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.base.queues import pool_queue
-from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text, tools, when
+from tests.scripted_model import Reply, Step, as_json, text, tools, when
 from tests.serving import WorkerProcesses, store_of, worker_processes
 from tests.waiting import until
-from tests.workflow import runs
-from tests.workflow.runs import details, failure, prompt, queues, roles, started_children, states, system
+from tests.workflow.runs import Lab, details, failure, queues, roles, states
 from tests.workflow.scripts import item, plans, subtasks
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
-start = functools.partial(runs.start, team="crew")
-
-pytestmark = pytest.mark.usefixtures("worker")
+USUAL = {"team": "crew"}
 
 
 def auto(subtask_id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
@@ -39,93 +35,68 @@ def held(*events: asyncio.Event) -> dict[str, Callable[[Step], Reply]]:
     return {f"t{n}": lambda step, event=event: when(event, text("done")) for n, event in enumerate(events, 1)}  # type: ignore[misc]
 
 
-async def test_the_only_role_with_the_capabilities_gets_the_subtask(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, plans(subtasks(auto("t1", "sums"), auto("t2", "reading", "maps"))))
-    handle = await start(client, run_id)
+async def test_the_only_role_with_the_capabilities_gets_the_subtask(lab: Lab) -> None:
+    lab.play(plans(subtasks(auto("t1", "sums"), auto("t2", "reading", "maps"), auto("t3"))))
+    handle = await lab.start()
     result = await handle.result()
-    assert [(s.id, s.role) for s in result.subtasks] == [("t1", "reckoner"), ("t2", "reader")]
-    assert "You are the reckoner." in system(model, run_id, "t1/1/turn.1")
-    assert [s.role for s in (await handle.query(SupervisorWorkflow.plan)).subtasks] == ["reckoner", "reader"]
+    assert [(s.id, s.role) for s in result.subtasks] == [("t1", "reckoner"), ("t2", "reader"), ("t3", "hand")]
+    assert "You are the reckoner." in lab.system("t1/1/turn.1")
+    assert [s.role for s in (await handle.query(SupervisorWorkflow.plan)).subtasks] == ["reckoner", "reader", "hand"]
     assert "| t1 | reckoner |" in await details(handle)
 
 
-async def test_of_several_able_roles_the_least_loaded_one_works(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_of_several_able_roles_the_least_loaded_one_works(lab: Lab) -> None:
     first, second = asyncio.Event(), asyncio.Event()
     reading = [auto(f"t{n}", "reading") for n in (1, 2)]
-    model.play(run_id, plans(subtasks(*reading, auto("t3", "reading", depends_on=["t1"])), turns=held(first, second)))
-    handle = await start(client, run_id)
-    await until(lambda: {"t1/1/turn.1", "t2/1/turn.1"} <= set(model.steps(run_id)))
+    lab.play(plans(subtasks(*reading, auto("t3", "reading", depends_on=["t1"])), turns=held(first, second)))
+    handle = await lab.start()
+    await until(lambda: {"t1/1/turn.1", "t2/1/turn.1"} <= set(lab.steps))
     assert await roles(handle) == {"t1": "reader", "t2": "librarian", "t3": "auto"}
     first.set()
-    await until(lambda: "t3/1/turn.1" in model.steps(run_id))
+    await until(lab.sent("t3/1/turn.1"))
     assert (await roles(handle))["t3"] == "reader"
     second.set()
     assert (await handle.result()).status == "completed"
 
 
-async def test_capabilities_that_no_single_role_has_are_split_among_several(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, plans(subtasks(auto("t1", "reading", "sums"), item("t2", depends_on=["t1"]))))
-    handle = await start(client, run_id)
-    result = await handle.result()
+async def test_capabilities_that_no_single_role_has_are_split_among_several(lab: Lab) -> None:
+    lab.play(plans(subtasks(auto("t1", "reading", "sums"), item("t2", depends_on=["t1"]))))
+    result = await lab.run()
     assert [(s.id, s.role, s.depends_on) for s in result.subtasks] == [
         ("t1", "reader", []),
         ("t1-2", "reckoner", []),
         ("t2", "hand", ["t1", "t1-2"]),
     ]
-    assert "Your part of this: reading" in prompt(model, run_id, "t1/1/turn.1")
-    assert "Your part of this: sums" in prompt(model, run_id, "t1-2/1/turn.1")
-    assert {"finding of t1", "finding of t1-2"} <= set(prompt(model, run_id, "t2/1/turn.1").splitlines())
+    assert "Your part of this: reading" in lab.prompt("t1/1/turn.1")
+    assert "Your part of this: sums" in lab.prompt("t1-2/1/turn.1")
+    assert {"finding of t1", "finding of t1-2"} <= set(lab.prompt("t2/1/turn.1").splitlines())
 
 
-async def test_a_capability_that_nobody_has_ends_the_run_before_any_child(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, plans(subtasks(auto("t1", "levitation"), item("t2"))))
-    handle = await start(client, run_id)
+async def test_a_capability_that_nobody_has_ends_the_run_before_any_child(lab: Lab) -> None:
+    lab.play(plans(subtasks(auto("t1", "levitation"), item("t2"))))
+    handle = await lab.start()
     error = await failure(handle)
     assert error.type == "NoCapableWorker"
     said = "subtask 't1' needs the capability 'levitation', which no role has (known: reading, maps, sums, music)"
     assert said in error.message
-    assert model.steps(run_id) == ["plan.1.1", "plan.1.2", "plan.1.3"]
-    assert said in prompt(model, run_id, "plan.1.2")
-    assert await started_children(client, run_id) == []
+    assert lab.steps == ["plan.1.1", "plan.1.2", "plan.1.3"]
+    assert said in lab.prompt("plan.1.2")
+    assert await lab.started_children() == []
     assert (await handle.query(SupervisorWorkflow.status)).phase == "failed"
 
 
-async def test_a_capability_that_nobody_has_may_be_mended(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, plans(subtasks(auto("t1", "levitation")), subtasks(auto("t1", "sums"))))
-    result = await (await start(client, run_id)).result()
-    assert [s.role for s in result.subtasks] == ["reckoner"]
-
-
-async def test_a_role_that_is_unknown_and_one_without_capabilities_go_to_the_generalist(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, plans(subtasks(item("t1", "wizard"), auto("t2"))))
-    handle = await start(client, run_id)
-    await handle.result()
-    assert await roles(handle) == {"t1": "hand", "t2": "hand"}
-    assert "You are the hand." in system(model, run_id, "t1/1/turn.1")
-
-
-async def test_the_planner_of_a_revision_sees_who_is_at_work(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_the_planner_of_a_revision_sees_who_is_at_work(lab: Lab) -> None:
     busy = asyncio.Event()
     turns: dict[str, Callable[[Step], Reply]] = {
         "t1": lambda step: tools(("weigh", {"thing": "pear"})),
         "t2": lambda step: when(busy, text("read\n\nConfidence: 0.8")),
     }
     first = subtasks(item("t1", "reckoner"), item("t2", "reader"), item("t3", depends_on=["t1", "t2"]))
-    model.play(run_id, plans(first, subtasks(item("t4", "librarian", replaces=["t1"])), turns=turns))
-    handle = await start(client, run_id, success="all", max_replans=2, max_turns=1)
-    await until(lambda: "t4/1/turn.1" in model.steps(run_id))
-    assert "- reader" not in prompt(model, run_id, "plan.1.1")
-    second = prompt(model, run_id, "plan.2.1")
+    lab.play(plans(first, subtasks(item("t4", "librarian", replaces=["t1"])), turns=turns))
+    handle = await lab.start(success="all", max_replans=2, max_turns=1)
+    await until(lab.sent("t4/1/turn.1"))
+    assert "- reader" not in lab.prompt("plan.1.1")
+    second = lab.prompt("plan.2.1")
     assert "Worker agents that are busy now, by role:\n- reader: 1\n" in second
     shown = await handle.query(SupervisorWorkflow.status)
     assert (shown.revision, shown.phase) == (2, "executing")
@@ -141,55 +112,34 @@ async def test_the_planner_of_a_revision_sees_who_is_at_work(client: Client, mod
     }
 
 
-async def test_what_lacks_a_dependency_waits_for_the_revision_that_may_replace_it(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_what_lacks_a_dependency_waits_for_the_revision_that_may_replace_it(lab: Lab) -> None:
     planned = asyncio.Event()
     turns = {"t1": lambda step: tools(("weigh", {"thing": "pear"}))}
     first = subtasks(item("t1", "reckoner"), item("t2"), item("t3", depends_on=["t1", "t2"]))
     second = when(planned, as_json({"subtasks": [], "new_roles": []}))
-    model.play(run_id, plans(first, second, turns=turns))
-    handle = await start(client, run_id, success="2/3", max_turns=1)
+    lab.play(plans(first, second, turns=turns))
+    handle = await lab.start(success="2/3", max_turns=1)
     assert (await handle.result()).status == "partial"  # two of three can still complete: nothing to revise
-    assert "plan.2.1" not in model.steps(run_id)
-    strict = f"{run_id}-all"
-    model.play(strict, plans(first, second, turns=turns))
-    handle = await start(client, strict, success="all", max_replans=2, max_turns=1)
-    await until(lambda: "plan.2.1" in model.steps(strict))
+    assert "plan.2.1" not in lab.steps
+    strict = f"{lab.run_id}-all"
+    lab.model.play(strict, plans(first, second, turns=turns))
+    handle = await lab.named(strict).start(success="all", max_replans=2, max_turns=1)
+    await until(lambda: "plan.2.1" in lab.model.steps(strict))
     assert (await states(handle))["t3"] == "waiting"
     planned.set()
     assert (await failure(handle)).type == "QuorumNotMet"
-    assert "t3/1/turn.1" in model.steps(strict)  # nothing was added, so it ran from what there is
+    assert "t3/1/turn.1" in lab.model.steps(strict)  # nothing was added, so it ran from what there is
 
 
-async def test_a_role_runs_no_more_subtasks_at_a_time_than_it_may(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_role_runs_no_more_subtasks_at_a_time_than_it_may(lab: Lab) -> None:
     first, second = asyncio.Event(), asyncio.Event()
-    model.play(run_id, plans(subtasks(item("t1", "solo"), item("t2", "solo"), item("t3")), turns=held(first, second)))
-    handle = await start(client, run_id)
-    await until(lambda: {"t1/1/turn.1", "t3/1/turn.1"} <= set(model.steps(run_id)))
+    lab.play(plans(subtasks(item("t1", "solo"), item("t2", "solo"), item("t3")), turns=held(first, second)))
+    handle = await lab.start()
+    await until(lambda: {"t1/1/turn.1", "t3/1/turn.1"} <= set(lab.steps))
     assert await states(handle) | {"t3": ""} == {"t1": "running", "t2": "waiting", "t3": ""}
     first.set()
-    await until(lambda: "t2/1/turn.1" in model.steps(run_id))
+    await until(lab.sent("t2/1/turn.1"))
     second.set()
-    assert (await handle.result()).status == "completed"
-
-
-async def test_a_run_has_no_more_subtasks_at_a_time_than_it_asked_for(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    events = [asyncio.Event() for _ in range(5)]
-    model.play(run_id, plans(subtasks(*(item(f"t{n}") for n in range(1, 6))), turns=held(*events)))
-    handle = await start(client, run_id, max_parallel=2)
-    for n, event in enumerate(events[:3], 1):
-        due = {f"t{i}/1/turn.1" for i in range(1, n + 2)}
-        await until(lambda due=due: due <= set(model.steps(run_id)))
-        counts = (await handle.query(SupervisorWorkflow.status)).counts
-        assert (counts.completed, counts.running, counts.waiting) == (n - 1, 2, 4 - n)
-        event.set()
-    for event in events[3:]:
-        event.set()
     assert (await handle.result()).status == "completed"
 
 
@@ -201,53 +151,49 @@ COOK = {
 }
 
 
-async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(lab: Lab) -> None:
     def cooks(step: Step) -> Reply:
         if step.number == 1:
             return tools(("weigh", {"thing": "the pot"}), ("fetch", {"thing": "a pan"}))
         return text("cooked\n\nConfidence: 0.8")
 
     planned = subtasks(item("t1", new_role="cook"), item("t2", "reader"), new_roles=[COOK])
-    model.play(run_id, plans(planned, turns={"t1": cooks}))
-    handle = await start(client, run_id)
+    lab.play(plans(planned, turns={"t1": cooks}))
+    handle = await lab.start()
     result = await handle.result()
     assert [(s.id, s.role, s.state) for s in result.subtasks] == [
         ("t1", "cook", "completed"),
         ("t2", "reader", "completed"),
     ]
-    assert "You are the cook." in system(model, run_id, "t1/1/turn.1")
-    body = next(c.step.body for c in model.of(run_id) if c.step.call.endswith("t1/1/turn.1"))
+    assert "You are the cook." in lab.system("t1/1/turn.1")
+    body = next(c.step.body for c in lab.calls if c.step.call.endswith("t1/1/turn.1"))
     assert [tool["name"] for tool in body["tools"]] == ["weigh", "read_output", "finish"]
-    told = prompt(model, run_id, "t1/1/turn.2")
+    told = lab.prompt("t1/1/turn.2")
     assert "the pot weighs 3 kg" in told
     assert "'fetch' is not available to this role" in told
     shown = await handle.query(SupervisorWorkflow.plan)
     assert [(role.name, role.tools) for role in shown.new_roles] == [("cook", ["weigh"])]
 
 
-async def test_a_new_role_that_may_not_be_is_sent_back_and_fails_the_run_in_the_end(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, plans(subtasks(item("t1", new_role="cook"), new_roles=[{**COOK, "tools": ["ignite"]}])))
-    error = await failure(await start(client, run_id))
+async def test_a_new_role_that_may_not_be_is_sent_back_and_fails_the_run_in_the_end(lab: Lab) -> None:
+    lab.play(plans(subtasks(item("t1", new_role="cook"), new_roles=[{**COOK, "tools": ["ignite"]}])))
+    error = await lab.failure()
     said = "asks for the tool 'ignite', which is not in the toolbox: weigh"
     assert (error.type, said in error.message) == ("InvalidPlan", True)
-    assert said in prompt(model, run_id, "plan.1.2")
-    assert await started_children(client, run_id) == []
+    assert said in lab.prompt("plan.1.2")
+    assert await lab.started_children() == []
 
 
-async def test_a_revision_may_define_a_role_too(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_a_revision_may_define_a_role_too(lab: Lab) -> None:
     turns = {"t1": lambda step: tools(("weigh", {"thing": "pear"}))}
     second = subtasks(item("t2", new_role="cook", replaces=["t1"]), new_roles=[COOK])
-    model.play(run_id, plans(subtasks(item("t1", "reckoner")), second, turns=turns))
-    result = await (await start(client, run_id, success="all", max_replans=2, max_turns=1)).result()
+    lab.play(plans(subtasks(item("t1", "reckoner")), second, turns=turns))
+    result = await lab.run(success="all", max_replans=2, max_turns=1)
     assert [(s.id, s.role, s.state) for s in result.subtasks] == [
         ("t1", "reckoner", "failed"),
         ("t2", "cook", "completed"),
     ]
-    assert "You are the cook." in system(model, run_id, "t2/1/turn.1")
+    assert "You are the cook." in lab.system("t2/1/turn.1")
 
 
 def fetches(step: Step) -> Reply:
@@ -255,55 +201,55 @@ def fetches(step: Step) -> Reply:
 
 
 async def test_a_role_with_a_pool_calls_the_model_and_its_tools_on_the_pools_queue(
-    client: Client, model: ScriptedModel, settings: Settings, run_id: str
+    lab: Lab, settings: Settings
 ) -> None:
-    model.play(run_id, plans(subtasks(item("t1", "far"), item("t2", "hand")), turns={"t1": fetches}))
-    async with serving(client, settings, pool="far"):
-        result = await (await start(client, run_id)).result()
+    lab.play(plans(subtasks(item("t1", "far"), item("t2", "hand")), turns={"t1": fetches}))
+    async with serving(lab.client, settings, pool="far"):
+        result = await lab.run()
     assert [(s.role, s.state) for s in result.subtasks] == [("far", "completed"), ("hand", "completed")]
-    assert await queues(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
-    assert await queues(client, f"{run_id}/t2/1") == ["supervisor"]
+    assert await queues(lab.client, f"{lab.run_id}/t1/1") == ["supervisor.far"] * 3
+    assert await queues(lab.client, f"{lab.run_id}/t2/1") == ["supervisor"]
 
 
 async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_pool(
-    client: Client, model: ScriptedModel, settings: Settings, run_id: str
+    lab: Lab, settings: Settings
 ) -> None:
     ready = asyncio.Event()
-    store = await store_of(client, settings.artifacts_url)
-    lookups = Lookups(client, store, ConversationStore(store), AnthropicModel())
-    question = PoolQuestion(run=RunRef(run_id=run_id, store_id=""), queue=pool_queue("far"))
+    store = await store_of(lab.client, settings.artifacts_url)
+    lookups = Lookups(lab.client, store, ConversationStore(store), AnthropicModel())
+    question = PoolQuestion(run=RunRef(run_id=lab.run_id, store_id=""), queue=pool_queue("far"))
 
     async def waits_too_long() -> bool:
         return await lookups.pool_backlog(question) > 0.5
 
     planned = subtasks(item("t1", "far"), item("t2"), item("t3", "far", depends_on=["t2"]))
     turns: dict[str, Callable[[Step], Reply]] = {"t1": fetches, "t2": lambda step: when(ready, text("ready"))}
-    model.play(run_id, plans(planned, turns=turns))
-    handle = await start(client, run_id)
+    lab.play(plans(planned, turns=turns))
+    handle = await lab.start()
     await until(waits_too_long)
     ready.set()
-    await until(lambda: "t3/1/turn.1" in model.steps(run_id))
+    await until(lab.sent("t3/1/turn.1"))
     assert await roles(handle) == {"t1": "far", "t2": "hand", "t3": "hand"}
-    assert "t1/1/turn.1" not in model.steps(run_id)
-    async with serving(client, settings, pool="far"):
+    assert "t1/1/turn.1" not in lab.steps
+    async with serving(lab.client, settings, pool="far"):
         result = await handle.result()
     assert (result.status, [s.role for s in result.subtasks]) == ("completed", ["far", "hand", "hand"])
-    assert await queues(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
-    assert await queues(client, f"{run_id}/t3/1") == ["supervisor"]
+    assert await queues(lab.client, f"{lab.run_id}/t1/1") == ["supervisor.far"] * 3
+    assert await queues(lab.client, f"{lab.run_id}/t3/1") == ["supervisor"]
     events = (await handle.query(SupervisorWorkflow.trace)).events
     diverted = next(event for event in events if event.type == "subtask_diverted")
     assert (diverted.subtask_id, diverted.data["role"], diverted.data["pool"]) == ("t3", "hand", "far")
 
 
 async def test_a_worker_process_of_a_pool_serves_its_roles_and_nothing_else(
-    client: Client, model: ScriptedModel, processes: WorkerProcesses, run_id: str
+    lab: Lab, processes: WorkerProcesses
 ) -> None:
-    model.play(run_id, plans(subtasks(item("t1", "abroad")), turns={"t1": fetches}))
+    lab.play(plans(subtasks(item("t1", "abroad")), turns={"t1": fetches}))
     worker = await processes.start("--pool", "abroad")
     assert "worker ready (pool abroad)" in worker.log.read_text()
-    result = await (await start(client, run_id)).result()
+    result = await lab.run()
     assert (result.status, result.subtasks[0].role) == ("completed", "abroad")
-    serves = [queue for queue in QUEUES if await polls(client, queue, worker.process.pid)]
+    serves = [queue for queue in QUEUES if await polls(lab.client, queue, worker.process.pid)]
     assert serves == ["supervisor.abroad"]
     worker.process.terminate()
     assert await worker.ended() == 0

@@ -1,30 +1,26 @@
 """Breakers on the real server: of a role in a run, of a provider in the Worker process, and what runs make of them."""
 
 import asyncio
-import functools
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from temporalio.client import Client
 
 from activities.model import gate
 from supervision.base import limits
 from supervision.contract.updates import ExtendLimits, Resume
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, tools, when
+from tests.scripted_model import Reply, Step, plan, script, tools, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until
-from tests.workflow import runs
 from tests.workflow.runs import (
     Handle,
+    Lab,
     details,
     end_soon,
     events,
     failure,
-    labels,
-    scheduled,
     search_attribute,
     status_of,
     waiting_status,
@@ -33,9 +29,8 @@ from tests.workflow.runs import (
 from tests.workflow.scripts import FOUND, GIVES_UP
 from workflows.supervisor import SupervisorWorkflow
 
-start = functools.partial(runs.start, team="relay")
+USUAL = {"team": "relay"}
 
-pytestmark = pytest.mark.usefixtures("worker")
 
 OVERLOADED = http_error(529, "overloaded_error")
 LONG_OUTAGE = http_error(529, "overloaded_error", retry_after="2")
@@ -68,15 +63,13 @@ async def shows_open_breaker(handle: Handle) -> bool:
 # --- A role's breaker -----------------------------------------------------------------------------
 
 
-async def test_after_three_failures_in_a_row_a_role_waits_until_one_probe_succeeds(
-    client: Client, model: ScriptedModel, run_id: str, long_rest: None
-) -> None:
+async def test_after_three_failures_in_a_row_a_role_waits_until_one_probe_succeeds(lab: Lab, long_rest: None) -> None:
     opened, probing = asyncio.Event(), asyncio.Event()
     first = {f"t{n}": (lambda step: GIVES_UP if step.attempt == 1 else when(probing, FOUND)) for n in (1, 2, 3)}
     shape = plan(*[{"id": subtask_id, "role": "lone"} for subtask_id in first], {"id": "t4", "role": "scribe"})
     played = script(shape, first)
-    model.play(run_id, lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
-    handle = await start(client, run_id, max_turns=1, max_parallel=3)
+    lab.play(lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
+    handle = await lab.start(max_turns=1, max_parallel=3)
 
     async def held() -> bool:
         return (await events(handle)).count("subtask_held") == 3
@@ -84,18 +77,18 @@ async def test_after_three_failures_in_a_row_a_role_waits_until_one_probe_succee
     await until(lambda: shows_open_breaker(handle))
     opened.set()
     await until(held)
-    await until(lambda: "t4/1/turn.1" in model.steps(run_id))  # those that wait hold no slot
+    await until(lab.sent("t4/1/turn.1"))  # those that wait hold no slot
     shown = await status_of(handle)
     breaker = (await cards(handle))[0]
     assert (breaker["role"], breaker["state"], breaker["failures"]) == ("lone", "open", 3)
     assert breaker["retry_at"] is not None
     assert [s.state for s in shown.subtasks[:3]] == ["waiting"] * 3
     assert "role lone has an open breaker after 3 failed attempts in a row" in await details(handle)
-    assert "t1/2/turn.1" not in model.steps(run_id)
+    assert "t1/2/turn.1" not in lab.steps
 
-    await until(lambda: any(step.endswith("/2/turn.1") for step in model.steps(run_id)))
+    await until(lambda: any(step.endswith("/2/turn.1") for step in lab.steps))
     assert [card["state"] for card in await cards(handle)] == ["half_open"]
-    probe = [c for c in model.of(run_id) if c.step.kind == "turn" and c.step.attempt == 2]
+    probe = [c for c in lab.calls if c.step.kind == "turn" and c.step.attempt == 2]
     assert len(probe) == 1
     assert (await status_of(handle)).counts.running == 1
 
@@ -104,17 +97,15 @@ async def test_after_three_failures_in_a_row_a_role_waits_until_one_probe_succee
     assert result.status == "completed"
     assert [s.attempts for s in result.subtasks] == [2, 2, 2, 1]
     assert (await status_of(handle)).breakers == []
-    assert any(label.startswith("breaker probe") for label in await labels(client, run_id, "timer"))
+    assert any(label.startswith("breaker probe") for label in await lab.labels("timer"))
 
 
-async def test_while_a_role_waits_its_subtasks_go_to_the_fallback_with_all_their_attempts(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_while_a_role_waits_its_subtasks_go_to_the_fallback_with_all_their_attempts(lab: Lab) -> None:
     opened = asyncio.Event()
     fails = {f"t{n}": (lambda step: GIVES_UP if step.attempt == 1 else FOUND) for n in (1, 2, 3, 4)}
     played = script(plan(*[{"id": subtask_id, "role": "junior"} for subtask_id in fails]), fails)
-    model.play(run_id, lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
-    handle = await start(client, run_id, max_turns=1, max_parallel=3)
+    lab.play(lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
+    handle = await lab.start(max_turns=1, max_parallel=3)
     await until(lambda: shows_open_breaker(handle))
     opened.set()
     result = await handle.result()
@@ -126,21 +117,16 @@ async def test_while_a_role_waits_its_subtasks_go_to_the_fallback_with_all_their
 
 
 async def test_an_outage_opens_the_breaker_and_costs_a_bounded_number_of_requests(
-    client: Client,
-    model: ScriptedModel,
-    run_id: str,
-    own_models: dict[str, str],
-    short_outages: None,
-    caplog: pytest.LogCaptureFixture,
+    lab: Lab, own_models: dict[str, str], short_outages: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     over = asyncio.Event()
     names = [f"t{n}" for n in range(12)]
     turns = {subtask_id: (lambda step: FOUND if over.is_set() else OVERLOADED) for subtask_id in names}
-    model.play(run_id, script(plan(*[{"id": subtask_id, "role": "lone"} for subtask_id in names]), turns))
+    lab.play(script(plan(*[{"id": subtask_id, "role": "lone"} for subtask_id in names]), turns))
     with caplog.at_level(logging.WARNING, gate.__name__):
-        handle = await start(client, run_id, models=own_models, max_parallel=12)
+        handle = await lab.start(models=own_models, max_parallel=12)
         await until(lambda: sum("half_open -> open" in r.getMessage() for r in caplog.records) >= 3)
-        sent = sum(call.step.kind == "turn" for call in model.of(run_id))
+        sent = sum(call.step.kind == "turn" for call in lab.calls)
         assert sent <= 12 + 4  # all that the trusted provider was sent at once, then one probe for each cool-down
         over.set()
         result = await handle.result()
@@ -148,11 +134,11 @@ async def test_an_outage_opens_the_breaker_and_costs_a_bounded_number_of_request
     assert {s.attempts for s in result.subtasks} == {1}
     assert result.usage.model_calls == 14
     assert caplog.records[-1].getMessage().endswith("half_open -> closed")
-    assert not (await labels(client, run_id, "timer"))[1:]  # short waits are the activities' own
+    assert not (await lab.labels("timer"))[1:]  # short waits are the activities' own
 
 
 async def test_a_long_outage_shows_as_a_wait_and_the_worker_agent_goes_on_where_it_stood(
-    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str], short_outages: None
+    lab: Lab, own_models: dict[str, str], short_outages: None
 ) -> None:
     over = asyncio.Event()
 
@@ -161,8 +147,8 @@ async def test_a_long_outage_shows_as_a_wait_and_the_worker_agent_goes_on_where_
             return tools(("lookup", {"query": "swans"}))
         return FOUND if over.is_set() else LONG_OUTAGE
 
-    model.play(run_id, script(plan({"id": "t1"}), {"t1": turns}))
-    handle = await start(client, run_id, team="lab", models=own_models)
+    lab.play(script(plan({"id": "t1"}), {"t1": turns}))
+    handle = await lab.start(team="lab", models=own_models)
     shown = await waiting_status(handle)
     card: Any = shown.breakers[0]
     assert (card["provider"], card["state"], card["waiting"]) == (own_models["workers"], "open", "t1")
@@ -180,64 +166,64 @@ async def test_a_long_outage_shows_as_a_wait_and_the_worker_agent_goes_on_where_
     over.set()
     result = await handle.result()
     assert (result.status, result.subtasks[0].turns, result.subtasks[0].attempts) == ("completed", 2, 1)
-    turns_sent = [step for step in model.steps(run_id) if step.startswith("t1")]
+    turns_sent = [step for step in lab.steps if step.startswith("t1")]
     assert turns_sent[0] == "t1/1/turn.1"
     assert set(turns_sent[1:]) == {"t1/1/turn.2"}
     assert (result.usage.model_calls, result.usage.tool_calls) == (4, 1)
-    assert "t1: wait for the model provider" in await labels(client, run_id, "timer")
+    assert "t1: wait for the model provider" in await lab.labels("timer")
     assert not (await status_of(handle)).flags.waiting_provider
     assert await search_attribute(handle, "SupervisorWaiting") is None
-    assert not any(step.startswith("refine") for step in model.steps(run_id))
+    assert not any(step.startswith("refine") for step in lab.steps)
 
 
 @pytest.mark.usefixtures("time_to_answer")
 async def test_an_outage_past_the_deadline_ends_with_the_best_partial_answer(
-    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str]
+    lab: Lab, own_models: dict[str, str]
 ) -> None:
     shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone", "after": ["t1"]})
-    model.play(run_id, script(shape, {"t2": lambda step: http_error(529, "overloaded_error", retry_after="90")}))
-    handle = await start(client, run_id, models=own_models)
+    lab.play(script(shape, {"t2": lambda step: http_error(529, "overloaded_error", retry_after="90")}))
+    handle = await lab.start(models=own_models)
     await until(lambda: waits_for_provider(handle))
     await end_soon(handle)
     result = await handle.result()
     assert (result.status, result.answer.startswith("the answer")) == ("partial", True)
     assert {s.id: s.state for s in result.subtasks} == {"t1": "completed", "t2": "cancelled"}
     assert "DeadlineExceeded" in result.gaps[0].reason
-    assert model.steps(run_id).count("t2/1/turn.1") == 1
-    assert not any(step.startswith("refine") for step in model.steps(run_id))
+    assert lab.steps.count("t2/1/turn.1") == 1
+    assert not any(step.startswith("refine") for step in lab.steps)
 
 
 @pytest.mark.usefixtures("short_deadlines")
 async def test_an_outage_while_planning_is_waited_out_and_an_extended_deadline_counts(
-    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str], short_outages: None
+    lab: Lab, own_models: dict[str, str], short_outages: None
 ) -> None:
     good = script(plan({"id": "t1", "role": "lone"}))
     outage = http_error(529, "overloaded_error", retry_after="2")
-    model.play(run_id, lambda step: outage if len(model.of(run_id)) == 1 else good(step))
-    handle = await start(client, run_id, models=own_models, deadline="PT2S")
+    lab.play(lambda step: outage if len(lab.calls) == 1 else good(step))
+    handle = await lab.start(models=own_models, deadline="PT2S")
     shown = await waiting_status(handle)
     assert (shown.phase, shown.waiting[0].id, shown.waiting[0].subtask_id) == ("planning", "a plan", None)
     await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(minutes=5)))
     result = await handle.result()
     assert result.status == "completed"
-    planned_at = datetime.fromtimestamp(model.of(run_id)[1].at, UTC)
+    planned_at = datetime.fromtimestamp(lab.calls[1].at, UTC)
     assert planned_at > datetime.fromisoformat(shown.deadline_at)  # as the first deadline was
 
 
 @pytest.mark.usefixtures("short_deadlines")
 async def test_a_run_that_the_provider_never_planned_fails_at_its_deadline(
-    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str]
+    lab: Lab, own_models: dict[str, str]
 ) -> None:
-    model.play(run_id, lambda step: http_error(529, "overloaded_error", retry_after="90"))
-    handle = await start(client, run_id, models=own_models, deadline="PT2S")
+    lab.play(lambda step: http_error(529, "overloaded_error", retry_after="90"))
+    handle = await lab.start(models=own_models, deadline="PT2S")
     await until(lambda: waits_for_provider(handle))
     error = await failure(handle)
     assert error.type == "DeadlineExceeded"
-    waits = [event.timer_started_event_attributes for event in await scheduled(client, run_id, "timer")]
+    waits = [event.timer_started_event_attributes for event in await lab.scheduled("timer")]
     deadline = limits.MIN_DEADLINE.total_seconds()
     kept = limits.SYNTHESIS_RESERVE_SHARE * deadline  # for an answer
     assert max(wait.start_to_fire_timeout.ToTimedelta().total_seconds() for wait in waits) <= deadline - kept
-    assert len(model.of(run_id)) == 1
+    assert len(lab.calls) == 1
 
 
 # --- Accounts -------------------------------------------------------------------------------------
@@ -245,28 +231,28 @@ async def test_a_run_that_the_provider_never_planned_fails_at_its_deadline(
 
 @pytest.mark.parametrize("refusal", [NO_KEY, NO_CREDIT], ids=["key", "credit"])
 async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_says_resume(
-    client: Client, model: ScriptedModel, run_id: str, refusal: Reply
+    lab: Lab, refusal: Reply
 ) -> None:
     answers = phases(tools(("lookup", {"query": "swans"})), refusal, refusal, FOUND)
-    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t2": answers}))
-    handle = await start(client, run_id, team="lab")
+    lab.play(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t2": answers}))
+    handle = await lab.start(team="lab")
 
     def refused(times: int) -> Callable[[], Any]:
         async def waits() -> bool:
-            return model.steps(run_id).count("t2/1/turn.2") == times and await waits_for_provider(handle)
+            return lab.steps.count("t2/1/turn.2") == times and await waits_for_provider(handle)
 
         return waits
 
     await until(refused(1))
     shown = await status_of(handle)
     asked = shown.waiting[0]
-    assert (asked.id, asked.subtask_id, asked.kind, asked.workflow_id) == ("t2/1", "t2", "resume", run_id)
+    assert (asked.id, asked.subtask_id, asked.kind, asked.workflow_id) == ("t2/1", "t2", "resume", lab.run_id)
     assert datetime.fromisoformat(asked.since) < datetime.now(UTC) < datetime.fromisoformat(str(asked.expires_at))
     assert ("credential" in asked.prompt_preview) == (refusal is NO_KEY)
     assert (shown.flags.waiting_provider, shown.flags.waiting_person) == (True, True)
     assert "t2 waits for resume" in await details(handle)
     assert await search_attribute(handle, "SupervisorWaiting") == "person"
-    assert "t2: wait for resume" in await labels(client, run_id, "timer")
+    assert "t2: wait for resume" in await lab.labels("timer")
 
     reply = await handle.execute_update(SupervisorWorkflow.resume, Resume(request_id="once"))
     assert (reply.accepted, reply.phase) == (True, "executing")
@@ -278,13 +264,11 @@ async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_say
     assert result.status == "completed"
     assert [s.turns for s in result.subtasks] == [1, 2]
     assert [s.attempts for s in result.subtasks] == [1, 1]
-    assert model.steps(run_id).count("t2/1/turn.1") == 1
+    assert lab.steps.count("t2/1/turn.1") == 1
     assert result.usage.model_calls == 5
 
 
-async def test_what_waits_in_a_nested_supervisor_is_shown_and_resumed_at_the_root(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_what_waits_in_a_nested_supervisor_is_shown_and_resumed_at_the_root(lab: Lab) -> None:
     mended = asyncio.Event()
     played = script(plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "group", "after": ["t1"]}))
 
@@ -293,11 +277,11 @@ async def test_what_waits_in_a_nested_supervisor_is_shown_and_resumed_at_the_roo
             return plan({"id": "n1", "role": "scribe"})
         return NO_KEY if "/n1/" in step.call and not mended.is_set() else played(step)
 
-    model.play(run_id, reply)
-    handle = await start(client, run_id)
+    lab.play(reply)
+    handle = await lab.start()
     await until(lambda: waits_for_provider(handle))
     asked = (await status_of(handle)).waiting[0]
-    assert (asked.id, asked.subtask_id, asked.workflow_id) == ("t2/n1/1", "t2/n1", f"{run_id}/t2/1")
+    assert (asked.id, asked.subtask_id, asked.workflow_id) == ("t2/n1/1", "t2/n1", f"{lab.run_id}/t2/1")
     assert (await status_of(handle)).flags.waiting_person
     assert await search_attribute(handle, "SupervisorWaiting") == "person"
     mended.set()
@@ -307,10 +291,10 @@ async def test_what_waits_in_a_nested_supervisor_is_shown_and_resumed_at_the_roo
     assert not (await status_of(handle)).flags.waiting_provider
 
 
-async def test_the_answer_too_waits_for_a_refused_account(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_the_answer_too_waits_for_a_refused_account(lab: Lab) -> None:
     good, mended = script(plan({"id": "t1", "role": "lone"})), asyncio.Event()
-    model.play(run_id, lambda step: NO_KEY if step.kind == "synthesis" and not mended.is_set() else good(step))
-    handle = await start(client, run_id)
+    lab.play(lambda step: NO_KEY if step.kind == "synthesis" and not mended.is_set() else good(step))
+    handle = await lab.start()
     await until(lambda: waits_for_provider(handle))
     assert (await status_of(handle)).phase == "synthesizing"
     mended.set()
@@ -319,10 +303,10 @@ async def test_the_answer_too_waits_for_a_refused_account(client: Client, model:
 
 
 @pytest.mark.usefixtures("time_to_answer")
-async def test_a_wait_for_a_person_ends_with_the_deadline(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_a_wait_for_a_person_ends_with_the_deadline(lab: Lab) -> None:
     shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone", "after": ["t1"]})
-    model.play(run_id, script(shape, {"t2": lambda step: NO_KEY}))
-    handle = await start(client, run_id)
+    lab.play(script(shape, {"t2": lambda step: NO_KEY}))
+    handle = await lab.start()
     await until(lambda: waits_for_provider(handle))
     await end_soon(handle)
     result = await handle.result()
@@ -335,19 +319,15 @@ async def test_a_wait_for_a_person_ends_with_the_deadline(client: Client, model:
 
 
 async def test_too_many_requests_only_pace_and_open_no_breaker(
-    client: Client,
-    model: ScriptedModel,
-    run_id: str,
-    own_models: dict[str, str],
-    caplog: pytest.LogCaptureFixture,
+    lab: Lab, own_models: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     paced = http_error(429, "rate_limit_error", retry_after_ms="60")
     turns = {subtask_id: phases(*[paced] * 4, FOUND) for subtask_id in ("t1", "t2", "t3")}
-    model.play(run_id, script(plan(*[{"id": subtask_id, "role": "lone"} for subtask_id in turns]), turns))
+    lab.play(script(plan(*[{"id": subtask_id, "role": "lone"} for subtask_id in turns]), turns))
     with caplog.at_level(logging.WARNING, gate.__name__):
-        result = await (await start(client, run_id, models=own_models)).result()
+        result = await lab.run(models=own_models)
     assert result.status == "completed"
     assert {s.attempts for s in result.subtasks} == {1}
-    assert len([c for c in model.of(run_id) if c.step.kind == "turn"]) == 15
+    assert len([c for c in lab.calls if c.step.kind == "turn"]) == 15
     assert [r.getMessage() for r in caplog.records if r.name == gate.__name__] == []
     assert result.usage.model_calls == 5

@@ -1,29 +1,26 @@
 """What passes between supervisors while they work: findings, waits, limits and budget on every level of a tree."""
 
 import asyncio
-import functools
 import json
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowUpdateFailedError
 
 from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume
-from tests.scripted_model import Reply, ScriptedModel, Step, status, text, when
+from tests.scripted_model import Reply, Step, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Handle, prompt, scheduled, sent, started_children, status_of, waits_for_provider
+from tests.workflow.runs import Handle, Lab, started_children, status_of, waits_for_provider
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
 from workflows.supervisor import SupervisorWorkflow
 
-pytestmark = pytest.mark.usefixtures("worker")
-
-start = functools.partial(runs.start, team="house", max_depth=3)
+USUAL = {"team": "house", "max_depth": 3}
 NO_KEY = status(401, "authentication_error")
 
 
@@ -38,63 +35,38 @@ def partial_finding(finding: Finding | None) -> Finding:
 # --- findings are not lost upward -----------------------------------------------------------------------
 
 
-async def test_the_findings_of_a_nested_run_without_an_answer_go_upward(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_the_findings_of_a_nested_run_without_an_answer_go_upward(lab: Lab) -> None:
     refused = status(400, "invalid_request_error", "no such thing")
-    model.play(run_id, tree(PLANS, **{"t1/1/f1/1/synthesis.1": refused, "t1/1/synthesis.1": refused}))
-    result = await (await start(client, run_id)).result()
+    lab.play(tree(PLANS, **{"t1/1/f1/1/synthesis.1": refused, "t1/1/synthesis.1": refused}))
+    result = await lab.run()
     assert (result.status, result.answer.partition("\n")[0]) == ("partial", "answer of the root")
     finding = partial_finding(result.subtasks[0].finding)
     assert "finding of t1/1/f2/1" in finding.summary
     assert any("no answer could be written" in limitation for limitation in finding.limitations)
-    shown = prompt(model, run_id, "synthesis.1")
+    shown = lab.prompt("synthesis.1")
     assert "finding of t1/1/f1/1/l1/1" in shown
     assert "finding of t1/1/f2/1" in shown
     assert result.subtasks[0].attempts == 1
 
 
-async def test_a_cancelled_root_has_what_its_nested_runs_had_found(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, tree(PLANS, **{"l1/1/turn.1": when(asyncio.Event(), text(""))}))
-    handle = await start(client, run_id)
-
-    async def others_done() -> bool:
-        states = await leaves(client, run_id)
-        return states.get("t1/f1/l2") == states.get("t1/f2") == "completed"
-
-    await until(others_done)
-    await handle.cancel()
-    with pytest.raises(WorkflowFailureError):
-        await handle.result()
-    report = (await handle.query(SupervisorWorkflow.result)).subtasks[0]
-    assert report.state == "cancelled"
-    summary = partial_finding(report.finding).summary
-    assert "finding of t1/1/f2/1" in summary
-    assert "finding of t1/1/f1/1/l2/1" in summary
-
-
-async def test_a_late_report_of_an_ended_nested_run_changes_nothing(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_late_report_of_an_ended_nested_run_changes_nothing(lab: Lab) -> None:
     hold = asyncio.Event()
     bad = {f"f1/{attempt}/turn.{turn}": text("") for attempt in (1, 2, 3) for turn in (1, 2)}
     plans = {**PLANS, "t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))}
-    model.play(run_id, tree(plans, **bad, **{f"{run_id}/t2/1/turn.1": when(hold, text("late pears"))}))
-    handle = await start(client, run_id, max_turns=1)
+    lab.play(tree(plans, **bad, **{f"{lab.run_id}/t2/1/turn.1": when(hold, text("late pears"))}))
+    handle = await lab.start(max_turns=1)
 
     async def nested_done() -> bool:
         return (await runs.states(handle)).get("t1") == "completed"
 
     await until(nested_done)
-    begun = (await scheduled(client, run_id, "child"))[0].start_child_workflow_execution_initiated_event_attributes
+    begun = (await lab.scheduled("child"))[0].start_child_workflow_execution_initiated_event_attributes
     key = json.loads(begun.input.payloads[1].data)["terms"]["report_key"]
     run: dict[str, Any] = {"phase": "executing", "counts": {"total": 7, "running": 7}}
     await handle.signal("nested_report", {"subtask_id": "t1", "report_key": key, "run": run})
     hold.set()
     result = await handle.result()
-    assert [gap.subtask_id for gap in result.gaps] == ["t1/f1"]
+    assert [gap.subtask_id for gap in result.gaps] == ["t1/f1", "t2"]  # t2's one turn was cut short: a part
     assert result.subtasks[0].nested is not None
     assert result.subtasks[0].nested.counts == Counts(total=2, completed=1, failed=1)
 
@@ -102,15 +74,15 @@ async def test_a_late_report_of_an_ended_nested_run_changes_nothing(
 # --- waits ----------------------------------------------------------------------------------------------
 
 
-async def waiting_below(client: Client, model: ScriptedModel, run_id: str) -> tuple[Handle, asyncio.Event]:
+async def waiting_below(lab: Lab) -> tuple[Handle, asyncio.Event]:
     """Starts a run of which a worker agent three levels down waits for its account, until the event mends that."""
     mended, good = asyncio.Event(), tree(PLANS)
 
     def reply(step: Step) -> Reply:
         return NO_KEY if step.call.endswith("/l1/1/turn.1") and not mended.is_set() else good(step)
 
-    model.play(run_id, reply)
-    handle = await start(client, run_id)
+    lab.play(reply)
+    handle = await lab.start()
     await until(lambda: waits_for_provider(handle))
     return handle, mended
 
@@ -131,9 +103,7 @@ async def knows_of_a_finding(client: Client, workflow_id: str) -> bool:
     return False
 
 
-async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_account(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_account(lab: Lab) -> None:
     found, mended = asyncio.Event(), asyncio.Event()
     good = tree(PLANS)
 
@@ -142,100 +112,95 @@ async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_ac
             return good(step) if mended.is_set() else when(found, NO_KEY)
         return when(mended, good(step)) if "/f2/" in step.call else good(step)
 
-    model.play(run_id, reply)
-    handle = await start(client, run_id)
+    lab.play(reply)
+    handle = await lab.start()
 
     async def root_has_finding() -> bool:
         return (await runs.states(handle)).get("t2") == "completed"
 
-    await until(sent(model, run_id, "t1/1/f1/1/plan.1.1"))
+    await until(lab.sent("t1/1/f1/1/plan.1.1"))
     await until(root_has_finding)
-    await until(lambda: knows_of_a_finding(client, f"{run_id}/t1/1/f1/1"))
+    await until(lambda: knows_of_a_finding(lab.client, f"{lab.run_id}/t1/1/f1/1"))
     found.set()
     await until(lambda: waits_for_provider(handle))
-    assert [wait.workflow_id for wait in (await status_of(handle)).waiting] == [f"{run_id}/t1/1/f1/1"]
+    assert [wait.workflow_id for wait in (await status_of(handle)).waiting] == [f"{lab.run_id}/t1/1/f1/1"]
     mended.set()
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     assert (await handle.result()).status == "completed"
-    assert await started_children(client, f"{run_id}/t1/1") == [f"{run_id}/t1/1/f1/1", f"{run_id}/t1/1/f2/1"]
+    assert await started_children(lab.client, f"{lab.run_id}/t1/1") == [
+        f"{lab.run_id}/t1/1/f1/1",
+        f"{lab.run_id}/t1/1/f2/1",
+    ]
 
 
-async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resumed(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    base, mended = await waiting_below(client, model, run_id)
-    handle = await reset(client, base, (await workflow_tasks(base))[0])
+async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resumed(lab: Lab) -> None:
+    base, mended = await waiting_below(lab)
+    handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
     refused = "t1/1/f1/1/l1/1/turn.1"
-    await until(lambda: model.steps(run_id).count(refused) == 2)
+    await until(lambda: lab.steps.count(refused) == 2)
     await until(lambda: waits_for_provider(handle))
     shown = (await status_of(handle)).waiting
     assert [(wait.id, wait.kind, wait.workflow_id) for wait in shown] == [
-        ("t1/f1/l1/1", "resume", f"{run_id}/t1/1/f1/1")
+        ("t1/f1/l1/1", "resume", f"{lab.run_id}/t1/1/f1/1")
     ]
     mended.set()
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     result = await handle.result()
     assert (result.status, result.gaps) == ("completed", [])
-    answered = [call.step.call.removeprefix(f"{run_id}/") for call in model.of(run_id)]
+    answered = [call.step.call.removeprefix(f"{lab.run_id}/") for call in lab.calls]
     twice = {step for step in answered if answered.count(step) > 1}
     assert twice == {refused}
     assert result.usage.model_calls == len(answered) - 2
 
 
-async def test_a_nested_run_hears_its_root_after_a_reset_to_an_event_after_its_start(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    base, mended = await waiting_below(client, model, run_id)
-    handle = await reset(client, base, (await workflow_tasks(base))[-1])
+async def test_a_nested_run_hears_its_root_after_a_reset_to_an_event_after_its_start(lab: Lab) -> None:
+    base, mended = await waiting_below(lab)
+    handle = await reset(lab.client, base, (await workflow_tasks(base))[-1])
     mended.set()
     reply_to = await handle.execute_update(SupervisorWorkflow.resume, Resume())
     assert reply_to.accepted
     result = await asyncio.wait_for(handle.result(), 30)
     assert (result.status, result.gaps) == ("completed", [])
-    assert model.steps(run_id).count("plan.1.1") == 1
+    assert lab.steps.count("plan.1.1") == 1
 
 
-async def test_a_cancel_after_a_reset_brings_what_nested_runs_had_found(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, tree(PLANS, **{"l1/1/turn.1": when(asyncio.Event(), text(""))}))
-    base = await start(client, run_id)
+async def test_a_cancel_after_a_reset_brings_what_nested_runs_had_found(lab: Lab) -> None:
+    lab.play(tree(PLANS, **{"l1/1/turn.1": when(asyncio.Event(), text(""))}))
+    base = await lab.start()
 
     async def others_done() -> bool:
-        states = await leaves(client, run_id)
+        states = await leaves(lab.client, lab.run_id)
         return states.get("t1/f1/l2") == states.get("t1/f2") == states.get("t2") == "completed"
 
     await until(others_done)
     hung = "t1/1/f1/1/l1/1/turn.1"
-    handle = await reset(client, base, (await workflow_tasks(base))[0])
-    await until(lambda: model.steps(run_id).count(hung) == 2)
+    handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
+    await until(lambda: lab.steps.count(hung) == 2)
     await until(others_done)
     await handle.cancel()
     await until(lambda: runs.closed(handle))
     result = await handle.query(SupervisorWorkflow.result)
     assert "finding of t1/1/f2/1" in partial_finding(result.subtasks[0].finding).summary
-    assert {step for step in model.steps(run_id) if model.steps(run_id).count(step) > 1} == {hung}
-    assert result.usage.model_calls == len(model.of(run_id)) - 2  # without the call that hung, twice
+    assert {step for step in lab.steps if lab.steps.count(step) > 1} == {hung}
+    assert result.usage.model_calls == len(lab.calls) - 2  # without the call that hung, twice
 
 
 # --- limits ---------------------------------------------------------------------------------------------
 
 
-async def test_limits_that_a_person_changes_at_the_root_reach_every_level(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_limits_that_a_person_changes_at_the_root_reach_every_level(lab: Lab) -> None:
     hold = asyncio.Event()
-    model.play(run_id, tree(PLANS, **{"l1/1/turn.1": when(hold, text("pears"))}))
-    handle = await start(client, run_id, deadline="PT40S")
-    await until(sent(model, run_id, "t1/1/f1/1/l1/1/turn.1"))
-    before = (await nested_status(client, f"{run_id}/t1/1")).limits.budget_tokens
+    lab.play(tree(PLANS, **{"l1/1/turn.1": when(hold, text("pears"))}))
+    handle = await lab.start(deadline="PT40S")
+    await until(lab.sent("t1/1/f1/1/l1/1/turn.1"))
+    before = (await nested_status(lab.client, f"{lab.run_id}/t1/1")).limits.budget_tokens
     for where in DEEP:  # they are given at the root only
         with pytest.raises(WorkflowUpdateFailedError) as refused:
-            await nested_handle(client, f"{run_id}/{where}").execute_update(
+            await nested_handle(lab.client, f"{lab.run_id}/{where}").execute_update(
                 SupervisorWorkflow.extend_limits, ExtendLimits(budget=NewBudget(tokens=50_000_000))
             )
-        assert f"those of '{run_id}'" in str(refused.value.cause)
-    assert (await nested_status(client, f"{run_id}/t1/1")).limits.budget_tokens == before
+        assert f"those of '{lab.run_id}'" in str(refused.value.cause)
+    assert (await nested_status(lab.client, f"{lab.run_id}/t1/1")).limits.budget_tokens == before
     reply = await handle.execute_update(
         SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(hours=2), budget=NewBudget(tokens=2_000_000))
     )
@@ -243,7 +208,8 @@ async def test_limits_that_a_person_changes_at_the_root_reach_every_level(
 
     async def extended() -> bool:
         ends = [
-            datetime.fromisoformat((await nested_status(client, f"{run_id}/{where}")).deadline_at) for where in DEEP
+            datetime.fromisoformat((await nested_status(lab.client, f"{lab.run_id}/{where}")).deadline_at)
+            for where in DEEP
         ]
         began = (await handle.describe()).start_time
         return all(timedelta(hours=1) < end - began < timedelta(hours=2) for end in ends) and ends[0] > ends[1]
@@ -253,31 +219,28 @@ async def test_limits_that_a_person_changes_at_the_root_reach_every_level(
     assert (await handle.result()).status == "completed"
 
 
-async def test_a_nested_run_without_room_for_a_plan_gets_more_from_the_root(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_nested_run_without_room_for_a_plan_gets_more_from_the_root(lab: Lab) -> None:
     """The first slice of level three is a tenth of a tenth: too little for its plan beside what is held back."""
     plans = {
         "": subtasks(item("t1", "storey"), *[item(f"t{n}") for n in range(2, 9)]),
         "t1/1": subtasks(item("f1", "bench"), *[item(f"f{n}", "walker") for n in range(2, 9)]),
         "t1/1/f1/1": PLANS["t1/1/f1/1"],
     }
-    model.play(run_id, tree(plans))
-    handle = await start(client, run_id, budget={"tokens": 300_000})
-    result = await handle.result()
+    lab.play(tree(plans))
+    result = await lab.run(budget={"tokens": 300_000})
     assert (result.status, result.gaps) == ("completed", [])
-    deepest = (await nested_status(client, f"{run_id}/t1/1/f1/1")).limits.budget_tokens or 0
+    deepest = (await nested_status(lab.client, f"{lab.run_id}/t1/1/f1/1")).limits.budget_tokens or 0
     assert deepest > 9_000
 
 
-async def test_a_nested_run_gets_what_others_give_back(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_a_nested_run_gets_what_others_give_back(lab: Lab) -> None:
     hold = asyncio.Event()
     dear = text("dear pears", tokens=12_000)
     plans = {**PLANS, "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(4)])}
-    special = {f"f{n}/1/turn.1": dear for n in range(4)} | {f"{run_id}/t2/1/turn.1": when(hold, text("pears"))}
-    model.play(run_id, tree(plans, **special))
-    handle = await start(client, run_id, max_parallel=2, budget={"tokens": 170_000})
-    await until(sent(model, run_id, "t2/1/turn.1", "t1/1/f1/1/turn.1"))
+    special = {f"f{n}/1/turn.1": dear for n in range(4)} | {f"{lab.run_id}/t2/1/turn.1": when(hold, text("pears"))}
+    lab.play(tree(plans, **special))
+    handle = await lab.start(max_parallel=2, budget={"tokens": 170_000})
+    await until(lab.sent("t2/1/turn.1", "t1/1/f1/1/turn.1"))
     hold.set()
     result = await handle.result()
     assert (result.status, result.gaps) == ("completed", [])
@@ -287,12 +250,10 @@ async def test_a_nested_run_gets_what_others_give_back(client: Client, model: Sc
 # --- size -----------------------------------------------------------------------------------------------
 
 
-async def test_what_a_nested_run_reports_does_not_grow_with_its_size(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_what_a_nested_run_reports_does_not_grow_with_its_size(lab: Lab) -> None:
     plans = {"": subtasks(item("t1", "storey")), "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(40)])}
-    model.play(run_id, tree(plans))
-    handle = await start(client, run_id, max_subtasks=40, max_parallel=4)
+    lab.play(tree(plans))
+    handle = await lab.start(max_subtasks=40, max_parallel=4)
     result = await handle.result()
     assert result.status == "completed"
     described = (await handle.describe()).raw_description.workflow_execution_info

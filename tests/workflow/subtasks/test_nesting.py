@@ -1,43 +1,38 @@
 """Supervisors inside supervisors: a role that is a team, to three levels, as one tree with one purse and one clock."""
 
 import asyncio
-import functools
 import json
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 
 from supervision.contract.progress import Counts
 from supervision.contract.request import Attachment
 from supervision.contract.result import RunResult
-from tests.scripted_model import ScriptedModel, plan, status, text, when
+from tests.scripted_model import plan, status, text, when
 from tests.waiting import until
-from tests.workflow import runs
-from tests.workflow.runs import GOAL, end_soon, failure, prompt, started_children, status_of
+from tests.workflow.runs import GOAL, Lab, end_soon, failure, status_of
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, tree
 from workflows.supervisor import SupervisorWorkflow
 
-start = functools.partial(runs.start, team="house")
+USUAL = {"team": "house"}
 
 
-async def others_are_done(client: Client, run_id: str) -> bool:
+async def others_are_done(lab: Lab) -> bool:
     """True if of PLANS all but the leaf `l1`, and its supervisors, have completed."""
-    states = await leaves(client, run_id)
+    states = await leaves(lab.client, lab.run_id)
     return {states.get(subtask_id) for subtask_id in ("t1/f1/l2", "t1/f2", "t2")} == {"completed"}
 
 
-@pytest.mark.usefixtures("worker")
-async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(lab: Lab) -> None:
     hold = asyncio.Event()
-    model.play(run_id, tree(PLANS, **{"l2/1/turn.1": when(hold, text("late pears"))}))
-    handle = await start(client, run_id, max_depth=3)
+    lab.play(tree(PLANS, **{"l2/1/turn.1": when(hold, text("late pears"))}))
+    handle = await lab.start(max_depth=3)
 
     async def seen() -> bool:
-        return await leaves(client, run_id) == {
+        return await leaves(lab.client, lab.run_id) == {
             "t1/f1/l1": "completed", "t1/f1/l2": "running", "t1/f2": "completed", "t2": "completed",
         }  # fmt: skip
 
@@ -50,62 +45,53 @@ async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(
     hold.set()
     result = await handle.result()
     assert (result.status, result.answer) == ("completed", "answer of the root")
-    assert set((await leaves(client, run_id)).values()) == {"completed"}
-    assert "answer of t1/1" in prompt(model, run_id, "synthesis.1")
-    assert "answer of t1/1/f1/1" in prompt(model, run_id, "t1/1/synthesis.1")
-    assert "late pears" in prompt(model, run_id, "t1/1/f1/1/synthesis.1")
-    assert result.usage.model_calls == len(model.of(run_id)) == 3 + 3 + 4
+    assert set((await leaves(lab.client, lab.run_id)).values()) == {"completed"}
+    assert "answer of t1/1" in lab.prompt("synthesis.1")
+    assert "answer of t1/1/f1/1" in lab.prompt("t1/1/synthesis.1")
+    assert "late pears" in lab.prompt("t1/1/f1/1/synthesis.1")
+    assert result.usage.model_calls == len(lab.calls) == 3 + 3 + 4
     nested = result.subtasks[0]
-    assert (nested.workflow_id, nested.turns) == (f"{run_id}/t1/1", 3)
+    assert (nested.workflow_id, nested.turns) == (f"{lab.run_id}/t1/1", 3)
     assert nested.nested is not None
     assert (nested.nested.status, nested.nested.counts) == ("completed", Counts(total=4, completed=4))
-    assert await started_children(client, run_id) == [f"{run_id}/t1/1", f"{run_id}/t2/1"]
-    child = await client.get_workflow_handle(f"{run_id}/t1/1").describe()
-    assert (child.workflow_type, child.parent_id, child.root_id) == ("SupervisorWorkflow", run_id, run_id)
+    assert await lab.started_children() == [f"{lab.run_id}/t1/1", f"{lab.run_id}/t2/1"]
+    child = await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").describe()
+    assert (child.workflow_type, child.parent_id, child.root_id) == ("SupervisorWorkflow", lab.run_id, lab.run_id)
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_nested_supervisor_gets_its_subtask_its_dependencies_and_attachments(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_nested_supervisor_gets_its_subtask_its_dependencies_and_attachments(lab: Lab) -> None:
     root = subtasks(item("t0"), item("t1", "storey", depends_on=["t0"], attachments=["notes.txt"]))
     nested = subtasks(item("f2", "walker", attachments=["notes.txt"]))
-    model.play(run_id, tree({"": root, "t1/1": nested}))
-    await (await start(client, run_id, attachments=[Attachment(name="notes.txt", text="remember")])).result()
-    asked = prompt(model, run_id, "t1/1/plan.1.1")
+    lab.play(tree({"": root, "t1/1": nested}))
+    await lab.run(attachments=[Attachment(name="notes.txt", text="remember")])
+    asked = lab.prompt("t1/1/plan.1.1")
     assert "Find out about part t1" in asked
     assert "finding of t0/1" in asked
     assert "notes.txt" in asked
     assert GOAL not in asked
-    assert "notes.txt" in prompt(model, run_id, "t1/1/f2/1/turn.1")
+    assert "notes.txt" in lab.prompt("t1/1/f2/1/turn.1")
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_direct_answer_of_a_nested_supervisor_is_a_finding_to_build_on(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_direct_answer_of_a_nested_supervisor_is_a_finding_to_build_on(lab: Lab) -> None:
     root = subtasks(item("t1", "storey"), item("t2", depends_on=["t1"]))
-    model.play(run_id, tree({"": root, "t1/1": plan(answer="forty-four pears")}))
-    result = await (await start(client, run_id)).result()
+    lab.play(tree({"": root, "t1/1": plan(answer="forty-four pears")}))
+    result = await lab.run()
     assert result.status == "completed"
-    assert "forty-four pears" in prompt(model, run_id, "t2/1/turn.1")
-    assert "forty-four pears" in prompt(model, run_id, "synthesis.1")
+    assert "forty-four pears" in lab.prompt("t2/1/turn.1")
+    assert "forty-four pears" in lab.prompt("synthesis.1")
 
 
 # --- budget and deadline --------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_nested_supervisor_has_a_slice_of_its_parents_budget_and_deadline(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_nested_supervisor_has_a_slice_of_its_parents_budget_and_deadline(lab: Lab) -> None:
     hold = asyncio.Event()
-    model.play(run_id, tree(PLANS, **{"l1/1/turn.1": when(hold, text("pears"))}))
-    handle = await start(client, run_id, max_depth=3, budget={"tokens": 400_000, "usd": 4.0}, deadline="PT10M")
-    await until(lambda: "t1/1/f1/1/l1/1/turn.1" in model.steps(run_id))
+    lab.play(tree(PLANS, **{"l1/1/turn.1": when(hold, text("pears"))}))
+    handle = await lab.start(max_depth=3, budget={"tokens": 400_000, "usd": 4.0}, deadline="PT10M")
+    await until(lab.sent("t1/1/f1/1/l1/1/turn.1"))
     shown = [await handle.query(SupervisorWorkflow.status)]
     for path in DEEP:
-        nested = client.get_workflow_handle_for(SupervisorWorkflow.run, f"{run_id}/{path}")
+        nested = lab.client.get_workflow_handle_for(SupervisorWorkflow.run, f"{lab.run_id}/{path}")
         shown.append(await nested.query(SupervisorWorkflow.status))
     hold.set()
     await handle.result()
@@ -119,114 +105,104 @@ async def test_a_nested_supervisor_has_a_slice_of_its_parents_budget_and_deadlin
     assert shown[0].deadline_at > shown[1].deadline_at > shown[2].deadline_at
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_budget_that_ends_below_is_a_gap_above_and_all_that_was_paid_is_counted(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_budget_that_ends_below_is_a_gap_above_and_all_that_was_paid_is_counted(lab: Lab) -> None:
     dear = text("dear pears", tokens=9_000)
     plans = {"": PLANS[""], "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(6)])}
-    model.play(run_id, tree(plans, **{f"f{n}/1/turn.1": dear for n in range(6)}))
-    result = await (await start(client, run_id, max_parallel=1, budget={"tokens": 120_000})).result()
-    states = await leaves(client, run_id)
+    lab.play(tree(plans, **{f"f{n}/1/turn.1": dear for n in range(6)}))
+    result = await lab.run(max_parallel=1, budget={"tokens": 120_000})
+    states = await leaves(lab.client, lab.run_id)
     assert {states[f"t1/f{n}"] for n in range(6)} == {"completed", "failed"}
-    assert result.usage.model_calls == len(model.of(run_id))
+    assert result.usage.model_calls == len(lab.calls)
     assert all(gap.subtask_id.startswith("t1/f") and "BudgetExhausted" in gap.reason for gap in result.gaps)
     assert result.usage.input_tokens + result.usage.output_tokens <= 120_000 + 18_000
 
 
-@pytest.mark.usefixtures("worker", "time_to_answer")
-async def test_a_nested_supervisor_answers_at_its_own_deadline_before_the_parents(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+@pytest.mark.usefixtures("time_to_answer")
+async def test_a_nested_supervisor_answers_at_its_own_deadline_before_the_parents(lab: Lab) -> None:
     never = asyncio.Event()
-    model.play(run_id, tree(PLANS, **{"t1/1/f1/1/l1/1/turn.1": when(never, text(""))}))
-    handle = await start(client, run_id, max_depth=3)
-    await until(lambda: others_are_done(client, run_id))
+    lab.play(tree(PLANS, **{"t1/1/f1/1/l1/1/turn.1": when(never, text(""))}))
+    handle = await lab.start(max_depth=3)
+    await until(lambda: others_are_done(lab))
     await end_soon(handle, 2.5)
     await handle.result()
-    assert await leaves(client, run_id) == {
+    assert await leaves(lab.client, lab.run_id) == {
         "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
     }  # fmt: skip
-    assert "answer of t1/1" in prompt(model, run_id, "synthesis.1")
+    assert "answer of t1/1" in lab.prompt("synthesis.1")
 
 
 # --- failure and cancellation ---------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("worker")
-async def test_what_fails_below_is_named_above(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_what_fails_below_is_named_above(lab: Lab) -> None:
     bad = {f"f1/{attempt}/turn.{turn}": text("") for attempt in (1, 2, 3) for turn in (1, 2)}
     plans = {"": PLANS[""], "t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))}
-    model.play(run_id, tree(plans, **bad))
-    result = await (await start(client, run_id, max_turns=1)).result()
+    lab.play(tree(plans, **bad))
+    result = await lab.run(max_turns=1)
     assert result.subtasks[0].state == "completed"
     assert [gap.subtask_id for gap in result.gaps] == ["t1/f1"]
     assert "TurnLimit" in result.gaps[0].reason
     assert result.status == "partial"
     assert "`t1/f1`" in result.answer
-    assert '<missing subtask_id="t1/f1"' in prompt(model, run_id, "synthesis.1")
+    assert '<missing subtask_id="t1/f1"' in lab.prompt("synthesis.1")
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_nested_supervisor_that_fails_is_a_failed_attempt_whose_cost_counts(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_nested_supervisor_that_fails_is_a_failed_attempt_whose_cost_counts(lab: Lab) -> None:
     nothing = {f"t1/{attempt}": plan() for attempt in (1, 2, 3)}
-    model.play(run_id, tree({"": PLANS[""], **nothing}))
-    result = await (await start(client, run_id)).result()
+    lab.play(tree({"": PLANS[""], **nothing}))
+    result = await lab.run()
     assert result.status == "partial"
     assert [gap.subtask_id for gap in result.gaps] == ["t1"]
     assert "NoSubtasks" in result.gaps[0].reason
     assert result.subtasks[0].attempts == 3
-    assert result.usage.model_calls == len(model.of(run_id))
+    assert result.usage.model_calls == len(lab.calls)
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_wrong_key_below_fails_the_whole_run_once(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_a_wrong_key_below_fails_the_whole_run_once(lab: Lab) -> None:
     refused = status(401, "authentication_error")
-    model.play(run_id, tree({"": subtasks(item("t1", "storey")), "t1/1": refused}))
-    error = await failure(await start(client, run_id))
+    lab.play(tree({"": subtasks(item("t1", "storey")), "t1/1": refused}))
+    error = await lab.failure()
     assert error.type == "ProviderAuthentication"
-    assert model.steps(run_id) == ["plan.1.1", "t1/1/plan.1.1"]
+    assert lab.steps == ["plan.1.1", "t1/1/plan.1.1"]
 
 
-@pytest.mark.usefixtures("worker")
-async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(lab: Lab) -> None:
     never = asyncio.Event()
-    model.play(run_id, tree(PLANS, **{"l1/1/turn.1": when(never, text(""))}))
-    handle = await start(client, run_id, max_depth=3)
-    await until(lambda: others_are_done(client, run_id))
+    lab.play(tree(PLANS, **{"l1/1/turn.1": when(never, text(""))}))
+    handle = await lab.start(max_depth=3)
+    await until(lambda: others_are_done(lab))
     await handle.cancel()
     with pytest.raises(WorkflowFailureError):
         await handle.result()
-    calls = len(model.of(run_id))
+    calls = len(lab.calls)
     assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
     for path in (*DEEP, "t1/1/f1/1/l1/1"):
-        described = await client.get_workflow_handle(f"{run_id}/{path}").describe()
+        described = await lab.client.get_workflow_handle(f"{lab.run_id}/{path}").describe()
         assert described.status is WorkflowExecutionStatus.COMPLETED
-    open_call = next(call for call in model.of(run_id) if call.step.call.endswith("l1/1/turn.1"))
+    open_call = next(call for call in lab.calls if call.step.call.endswith("l1/1/turn.1"))
     await until(lambda: open_call.aborted_at is not None)
     partial = await handle.query(SupervisorWorkflow.result)
-    assert await leaves(client, run_id) == {
+    assert await leaves(lab.client, lab.run_id) == {
         "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
     }  # fmt: skip
+    report = partial.subtasks[0]
+    assert report.state == "cancelled"
+    assert report.finding is not None
+    assert report.finding.outcome == "partial"
+    assert "finding of t1/1/f2/1" in report.finding.summary
+    assert "finding of t1/1/f1/1/l2/1" in report.finding.summary
     assert partial.usage.model_calls == calls - 1
-    assert len(model.of(run_id)) == calls
+    assert len(lab.calls) == calls
 
 
 # --- depth and inputs -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("depth", "level"), [(1, ""), (2, "t1/1")])
-@pytest.mark.usefixtures("worker")
-async def test_a_team_beyond_the_depth_is_refused_when_it_is_planned(
-    client: Client, model: ScriptedModel, run_id: str, depth: int, level: str
-) -> None:
+async def test_a_team_beyond_the_depth_is_refused_when_it_is_planned(lab: Lab, depth: int, level: str) -> None:
     again = {f"t1/{attempt}": PLANS["t1/1"] for attempt in (2, 3)}
-    model.play(run_id, tree({**PLANS, **again}))
-    handle = await start(client, run_id, max_depth=depth)
+    lab.play(tree({**PLANS, **again}))
+    handle = await lab.start(max_depth=depth)
     where = f"{level}/" if level else ""
     if depth == 1:
         error = await failure(handle)
@@ -235,16 +211,15 @@ async def test_a_team_beyond_the_depth_is_refused_when_it_is_planned(
     else:
         result = await handle.result()
         assert "InvalidPlan" in result.gaps[0].reason
-    assert "nesting is not possible" in prompt(model, run_id, f"{where}plan.1.2")
-    offered = next(c for c in model.of(run_id) if c.step.call == f"{run_id}/{where}plan.1.1").step.body
+    assert "nesting is not possible" in lab.prompt(f"{where}plan.1.2")
+    offered = next(c for c in lab.calls if c.step.call == f"{lab.run_id}/{where}plan.1.1").step.body
     assert ("storey" if depth == 1 else "bench") not in json.dumps(offered["output_config"])
 
 
-@pytest.mark.usefixtures("worker")
-async def test_two_inputs_of_a_user_are_refused_though_a_parent_gives_two(client: Client, run_id: str) -> None:
+async def test_two_inputs_of_a_user_are_refused_though_a_parent_gives_two(lab: Lab) -> None:
     nested = {"root_id": "x", "store_id": "", "subtask_id": "t1", "depth": 2, "scope": "", "brief": {}}
     inputs: list[Any] = [{"goal": "count pears"}, nested]
-    handle = await client.start_workflow("SupervisorWorkflow", args=inputs, id=run_id, task_queue="supervisor")
+    handle = await lab.client.start_workflow("SupervisorWorkflow", args=inputs, id=lab.run_id, task_queue="supervisor")
     error = await failure(handle)
     assert error.type == "InvalidRequest"
     assert "one input" in error.message
@@ -253,23 +228,20 @@ async def test_two_inputs_of_a_user_are_refused_though_a_parent_gives_two(client
 # --- size -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("worker")
-async def test_many_subtasks_over_three_levels_leave_a_small_history_in_the_root(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_many_subtasks_over_three_levels_leave_a_small_history_in_the_root(lab: Lab) -> None:
     """3 nested supervisors with 3 subtasks each, of which 1 has 10: 3 + 9 + 30 = 42."""
     plans = {"": subtasks(*[item(f"t{n}", "storey") for n in range(3)])}
     for n in range(3):
         plans[f"t{n}/1"] = subtasks(*[item(f"f{m}", "bench" if m < 1 else "walker") for m in range(3)])
         plans[f"t{n}/1/f0/1"] = subtasks(*[item(f"l{k}", "finder") for k in range(10)])
-    model.play(run_id, tree(plans))
-    handle = await start(client, run_id, max_depth=3, max_subtasks=50, max_parallel=20)
+    lab.play(tree(plans))
+    handle = await lab.start(max_depth=3, max_subtasks=50, max_parallel=20)
     result: RunResult = await handle.result()
     assert result.status == "completed"
     assert sum(1 + (r.nested.counts.total if r.nested else 0) for r in result.subtasks) == 42
-    assert result.usage.model_calls == len(model.of(run_id))
-    for workflow_id in (run_id, *(f"{run_id}/t{n}/1" for n in range(3))):
-        described = await client.get_workflow_handle(workflow_id).describe()
+    assert result.usage.model_calls == len(lab.calls)
+    for workflow_id in (lab.run_id, *(f"{lab.run_id}/t{n}/1" for n in range(3))):
+        described = await lab.client.get_workflow_handle(workflow_id).describe()
         info = described.raw_description.workflow_execution_info
         assert info.history_length < 400
         assert info.history_size_bytes < 200_000

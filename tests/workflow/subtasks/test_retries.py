@@ -1,23 +1,19 @@
 """What becomes of a subtask whose attempt failed: better described, tried again, given to the fallback role."""
 
 import asyncio
-import functools
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from temporalio.client import Client
 
 from supervision.base import limits
-from tests.scripted_model import Reply, Script, ScriptedModel, as_json, plan, script, status, stop, text, tools, when
+from tests.scripted_model import Reply, Script, as_json, plan, script, status, stop, text, tools, when
 from tests.waiting import until
-from tests.workflow import runs
-from tests.workflow.runs import closed, details, events, failure, labels, partial_result, prompt, scheduled, status_of
+from tests.workflow.runs import Lab, closed, details, events, partial_result, status_of
 from tests.workflow.scripts import FOUND, GIVES_UP
 
-start = functools.partial(runs.start, team="relay")
+USUAL = {"team": "relay"}
 
-pytestmark = pytest.mark.usefixtures("worker")
 
 REFUSAL = stop("refusal", details={"category": "cyber"})
 JUNIOR = plan({"id": "t1", "role": "junior"}, {"id": "t2", "role": "scribe"})
@@ -33,27 +29,25 @@ def with_refine(played: Script, refine: Reply) -> Script:
     return lambda step: refine if step.kind == "refine" else played(step)
 
 
-async def test_a_failed_attempt_is_repeated_with_a_description_rewritten_from_its_error(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_failed_attempt_is_repeated_with_a_description_rewritten_from_its_error(lab: Lab) -> None:
     hold = asyncio.Event()
     turns = {"t1": attempts(GIVES_UP, when(hold, FOUND))}
-    model.play(run_id, script(plan({"id": "t1", "role": "lone", "description": "Count the swans"}), turns))
-    handle = await start(client, run_id, max_turns=1)
-    await until(lambda: "t1/2/turn.1" in model.steps(run_id))
+    lab.play(script(plan({"id": "t1", "role": "lone", "description": "Count the swans"}), turns))
+    handle = await lab.start(max_turns=1)
+    await until(lab.sent("t1/2/turn.1"))
     shown = (await status_of(handle)).subtasks[0]
-    assert (shown.state, shown.attempts, shown.workflow_id) == ("running", 2, f"{run_id}/t1/2")
+    assert (shown.state, shown.attempts, shown.workflow_id) == ("running", 2, f"{lab.run_id}/t1/2")
     assert "| t1 | lone | ▶ running (attempt 2) |" in await details(handle)
     hold.set()
     result = await handle.result()
     assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 2, 3)
     first = ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2"]  # a last turn without a word is insisted on
-    assert model.steps(run_id) == [*first, "refine.t1.2", "t1/2/turn.1", "synthesis.1"]
-    assert "TurnLimit" in prompt(model, run_id, "refine.t1.2")
-    assert "Count the swans" in prompt(model, run_id, "refine.t1.2")
-    assert "Find it out in another way (attempt 2)" in prompt(model, run_id, "t1/2/turn.1")
-    assert "Count the swans" not in prompt(model, run_id, "t1/2/turn.1")
-    assert "t1 after a failure" in await labels(client, run_id, "activity")
+    assert lab.steps == [*first, "refine.t1.2", "t1/2/turn.1", "synthesis.1"]
+    assert "TurnLimit" in lab.prompt("refine.t1.2")
+    assert "Count the swans" in lab.prompt("refine.t1.2")
+    assert "Find it out in another way (attempt 2)" in lab.prompt("t1/2/turn.1")
+    assert "Count the swans" not in lab.prompt("t1/2/turn.1")
+    assert "t1 after a failure" in await lab.labels("activity")
     assert [e for e in await events(handle) if e.startswith("subtask")] == [
         "subtask_started",
         "subtask_retried",
@@ -63,27 +57,23 @@ async def test_a_failed_attempt_is_repeated_with_a_description_rewritten_from_it
     assert result.usage.model_calls == 6
 
 
-async def test_after_three_attempts_the_fallback_role_has_one(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, script(JUNIOR, {"t1": attempts(GIVES_UP, GIVES_UP, GIVES_UP, FOUND)}))
-    result = await (await start(client, run_id, max_turns=1)).result()
+async def test_after_three_attempts_the_fallback_role_has_one(lab: Lab) -> None:
+    lab.play(script(JUNIOR, {"t1": attempts(GIVES_UP, GIVES_UP, GIVES_UP, FOUND)}))
+    result = await lab.run(max_turns=1)
     first = result.subtasks[0]
     assert (first.state, first.attempts, first.role) == ("completed", 4, "senior")
-    assert [step for step in model.steps(run_id) if "refine" in step] == ["refine.t1.2", "refine.t1.3"]
-    assert "another way (attempt 2)" in prompt(model, run_id, "refine.t1.3")  # each starts from the last description
-    assert "another way (attempt 3)" in prompt(model, run_id, "t1/3/turn.1")
-    systems = {c.step.attempt: str(c.step.body["system"]) for c in model.of(run_id) if c.step.subtask_id == "t1"}
+    assert [step for step in lab.steps if "refine" in step] == ["refine.t1.2", "refine.t1.3"]
+    assert "another way (attempt 2)" in lab.prompt("refine.t1.3")  # each starts from the last description
+    assert "another way (attempt 3)" in lab.prompt("t1/3/turn.1")
+    systems = {c.step.attempt: str(c.step.body["system"]) for c in lab.calls if c.step.subtask_id == "t1"}
     assert [n for n, said in systems.items() if "You are the junior." in said] == [1, 2, 3]
     assert "You are the senior." in systems[4]
-    assert any("t1 · senior" in label for label in await labels(client, run_id, "child"))
+    assert any("t1 · senior" in label for label in await lab.labels("child"))
 
 
-async def test_when_the_fallback_fails_too_the_subtask_has_failed_for_good(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, script(JUNIOR, {"t1": attempts(GIVES_UP)}))
-    handle = await start(client, run_id, max_turns=1)
+async def test_when_the_fallback_fails_too_the_subtask_has_failed_for_good(lab: Lab) -> None:
+    lab.play(script(JUNIOR, {"t1": attempts(GIVES_UP)}))
+    handle = await lab.start(max_turns=1)
     result = await handle.result()
     first = result.subtasks[0]
     assert (result.status, first.state, first.attempts, first.role) == ("partial", "failed", 4, "senior")
@@ -94,44 +84,38 @@ async def test_when_the_fallback_fails_too_the_subtask_has_failed_for_good(
 
 
 @pytest.mark.parametrize("refine", [as_json({"description": ""}), REFUSAL, status(400, "invalid_request_error")])
-async def test_a_refused_subtask_without_other_words_fails_at_once(
-    client: Client, model: ScriptedModel, run_id: str, refine: Reply
-) -> None:
-    model.play(run_id, with_refine(script(JUNIOR, {"t1": attempts(REFUSAL)}), refine))
-    result = await (await start(client, run_id)).result()
+async def test_a_refused_subtask_without_other_words_fails_at_once(lab: Lab, refine: Reply) -> None:
+    lab.play(with_refine(script(JUNIOR, {"t1": attempts(REFUSAL)}), refine))
+    result = await lab.run()
     first = result.subtasks[0]
     assert (first.state, first.attempts, first.role) == ("failed", 1, "junior")
     assert first.error is not None
     assert first.error.type == "Refused"
 
 
-async def test_the_fallback_too_gets_a_refused_subtask_in_other_words(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, script(JUNIOR, {"t1": attempts(REFUSAL, REFUSAL, FOUND)}))
-    handle = await start(client, run_id)
+async def test_the_fallback_too_gets_a_refused_subtask_in_other_words(lab: Lab) -> None:
+    lab.play(script(JUNIOR, {"t1": attempts(REFUSAL, REFUSAL, FOUND)}))
+    handle = await lab.start()
     result = await handle.result()
     assert (result.subtasks[0].state, result.subtasks[0].role) == ("completed", "senior")
-    assert [step for step in model.steps(run_id) if "refine" in step] == ["refine.t1.2"]
-    assert "Refused" in prompt(model, run_id, "refine.t1.2")
-    assert "(attempt 2)" in prompt(model, run_id, "t1/3/turn.1")
+    assert [step for step in lab.steps if "refine" in step] == ["refine.t1.2"]
+    assert "Refused" in lab.prompt("refine.t1.2")
+    assert "(attempt 2)" in lab.prompt("t1/3/turn.1")
     assert (await status_of(handle)).breakers == []
 
 
 IMPOSSIBLE = tools(("finish", {"outcome": "impossible", "summary": "the pond has no swans", "finding": ""}))
 
 
-async def test_an_impossible_subtask_is_rewritten_once_then_the_fallback_has_it_then_it_is_a_gap(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_an_impossible_subtask_is_rewritten_once_then_the_fallback_has_it_then_it_is_a_gap(lab: Lab) -> None:
     turns = {"t1": lambda step: tools(("look", {"where": "pond"})) if step.number == 1 else IMPOSSIBLE}
-    model.play(run_id, script(JUNIOR, turns))
-    handle = await start(client, run_id)
+    lab.play(script(JUNIOR, turns))
+    handle = await lab.start()
     result = await handle.result()
     first = result.subtasks[0]
     assert (first.state, first.attempts, first.role) == ("failed", 3, "senior")
-    assert [step for step in model.steps(run_id) if "refine" in step] == ["refine.t1.2"]
-    asked = prompt(model, run_id, "refine.t1.2")
+    assert [step for step in lab.steps if "refine" in step] == ["refine.t1.2"]
+    asked = lab.prompt("refine.t1.2")
     assert "CannotDo: the pond has no swans" in asked
     assert 'look({"where": "pond"}): error: ' in asked
     assert "Its last words: the pond has no swans" in asked
@@ -140,73 +124,60 @@ async def test_an_impossible_subtask_is_rewritten_once_then_the_fallback_has_it_
     assert (await status_of(handle)).breakers == []
 
 
-async def test_attempts_back_off_by_timers_that_double(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_attempts_back_off_by_timers_that_double(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ATTEMPT_PAUSE", timedelta(seconds=0.5))
-    model.play(run_id, script(JUNIOR, {"t1": attempts(GIVES_UP, GIVES_UP, FOUND)}))
-    await (await start(client, run_id, max_turns=1)).result()
-    said = await labels(client, run_id, "timer")
-    timers = [event.timer_started_event_attributes for event in await scheduled(client, run_id, "timer")]
+    lab.play(script(JUNIOR, {"t1": attempts(GIVES_UP, GIVES_UP, FOUND)}))
+    await lab.run(max_turns=1)
+    said = await lab.labels("timer")
+    timers = [event.timer_started_event_attributes for event in await lab.scheduled("timer")]
     lengths = [timer.start_to_fire_timeout.ToTimedelta().total_seconds() for timer in timers]
     pauses = [pair for pair in zip(said, lengths, strict=True) if "next attempt" in pair[0]]
     assert [label for label, _ in pauses] == ["t1: the next attempt"] * 2
     assert pauses[0][1] <= 0.5 < pauses[1][1] <= 1  # less what the better description took
 
 
-async def test_three_subtasks_refused_for_good_end_the_run_without_a_rest(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_three_subtasks_refused_for_good_end_the_run_without_a_rest(lab: Lab) -> None:
     shape = plan(*[{"id": f"t{n}", "role": "lone"} for n in (1, 2, 3)])
-    model.play(run_id, script(shape, {f"t{n}": attempts(REFUSAL) for n in (1, 2, 3)}))
-    handle = await start(client, run_id)
-    error = await failure(handle)
+    lab.play(script(shape, {f"t{n}": attempts(REFUSAL) for n in (1, 2, 3)}))
+    error = await lab.failure()
     assert (error.type, partial_result(error).subtasks[2].attempts) == ("AllSubtasksFailed", 2)
-    assert not [label for label in await labels(client, run_id, "timer") if "breaker" in label]
+    assert not [label for label in await lab.labels("timer") if "breaker" in label]
 
 
-async def test_a_run_stands_still_for_a_failing_role_only_so_long(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_stands_still_for_a_failing_role_only_so_long(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ROLE_REST_TOTAL", timedelta(seconds=1))
     shape = plan(*[{"id": f"t{n}", "role": "lone"} for n in (1, 2)])
-    model.play(run_id, script(shape, {f"t{n}": attempts(GIVES_UP) for n in (1, 2)}))
-    error = await failure(await start(client, run_id, max_turns=1, max_parallel=1))
+    lab.play(script(shape, {f"t{n}": attempts(GIVES_UP) for n in (1, 2)}))
+    error = await lab.failure(max_turns=1, max_parallel=1)
     assert error.type == "AllSubtasksFailed"
     reasons = {report.id: report.error and report.error.type for report in partial_result(error).subtasks}
     assert "NoCapableWorker" in reasons.values()
 
 
 @pytest.mark.parametrize("refine", [text("no idea"), as_json({"description": " "})], ids=["prose", "nothing"])
-async def test_without_a_better_description_the_old_one_is_tried_again(
-    client: Client, model: ScriptedModel, run_id: str, refine: Reply
-) -> None:
-    model.play(run_id, with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP, FOUND)}), refine))
-    result = await (await start(client, run_id, max_turns=1)).result()
+async def test_without_a_better_description_the_old_one_is_tried_again(lab: Lab, refine: Reply) -> None:
+    lab.play(with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP, FOUND)}), refine))
+    result = await lab.run(max_turns=1)
     assert (result.subtasks[0].state, result.subtasks[0].attempts) == ("completed", 2)
-    assert "Find out about part t1" in prompt(model, run_id, "t1/2/turn.1")
+    assert "Find out about part t1" in lab.prompt("t1/2/turn.1")
 
 
-async def test_a_refinement_that_fails_is_a_warning_and_the_old_description_is_used(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_refinement_that_fails_is_a_warning_and_the_old_description_is_used(lab: Lab) -> None:
     played = with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP, FOUND)}), status(400, "invalid_request_error"))
-    model.play(run_id, played)
-    handle = await start(client, run_id, max_turns=1)
+    lab.play(played)
+    handle = await lab.start(max_turns=1)
     result = await handle.result()
     assert result.status == "completed"
     assert any("t1 could not be described better" in warning for warning in result.warnings)
     assert (await status_of(handle)).warnings == result.warnings
 
 
-async def test_a_run_cancelled_while_a_subtask_is_described_better_ends_at_once(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_run_cancelled_while_a_subtask_is_described_better_ends_at_once(lab: Lab) -> None:
     never = asyncio.Event()
-    model.play(run_id, with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP)}), when(never, FOUND)))
-    handle = await start(client, run_id, max_turns=1)
-    await until(lambda: "refine.t1.2" in model.steps(run_id))
+    lab.play(with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP)}), when(never, FOUND)))
+    handle = await lab.start(max_turns=1)
+    await until(lab.sent("refine.t1.2"))
     await handle.cancel()
     await until(lambda: closed(handle))
     assert (await status_of(handle)).subtasks[0].state == "cancelled"
-    assert "synthesis.1" not in model.steps(run_id)
+    assert "synthesis.1" not in lab.steps

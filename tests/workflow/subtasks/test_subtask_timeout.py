@@ -3,47 +3,36 @@
 import asyncio
 import functools
 
-import pytest
-from temporalio.client import Client
-
 from supervision.contract.updates import Resume
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, stop, text, tools, when
+from tests.scripted_model import Reply, Step, plan, script, status, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import closed, prompt, scheduled, sent, waits_for_provider
+from tests.workflow.runs import Lab, closed, scheduled, waits_for_provider
 from workflows.supervisor import SupervisorWorkflow
-
-start = functools.partial(runs.start, team="lab")
-
-pytestmark = pytest.mark.usefixtures("worker")
 
 NEVER = when(asyncio.Event(), text("never"))
 HALF = stop("max_tokens", "three so far")
 """A reply that is cut: the worker agent has a text, and asks for a longer one."""
 
 
-async def test_an_attempt_whose_time_is_over_fails_with_timeout_and_is_tried_again(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_an_attempt_whose_time_is_over_fails_with_timeout_and_is_tried_again(lab: Lab) -> None:
     def turns(step: Step) -> Reply:
         if step.attempt == 1:
             return tools(("lookup", {"query": "x"})) if step.number == 1 else NEVER
         return text("found at last")
 
-    model.play(run_id, script(plan({"id": "t1"}), {"t1": turns}))
-    result = await (await start(client, run_id, subtask_timeout="PT2S")).result()
+    lab.play(script(plan({"id": "t1"}), {"t1": turns}))
+    result = await lab.run(subtask_timeout="PT2S")
     assert (result.status, result.subtasks[0].attempts) == ("completed", 2)
-    assert "Timeout" in prompt(model, run_id, "refine.t1.2")
-    calls = [call for call in model.of(run_id) if call.answered_at]
+    assert "Timeout" in lab.prompt("refine.t1.2")
+    calls = [call for call in lab.calls if call.answered_at]
     assert result.usage.model_calls == len(calls)
 
 
-async def test_a_subtask_whose_time_is_never_enough_keeps_what_it_had(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_subtask_whose_time_is_never_enough_keeps_what_it_had(lab: Lab) -> None:
     turns = {"t1": lambda step: HALF if step.number == 1 else NEVER}
-    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), turns))
-    result = await (await start(client, run_id, subtask_timeout="PT1S")).result()
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), turns))
+    result = await lab.run(subtask_timeout="PT1S")
     report = result.subtasks[0]
     assert (result.status, report.state, report.attempts) == ("partial", "failed", 3)
     assert report.error is not None
@@ -53,13 +42,11 @@ async def test_a_subtask_whose_time_is_never_enough_keeps_what_it_had(
     assert [gap.subtask_id for gap in result.gaps] == ["t1"]
 
 
-async def test_what_it_had_is_kept_if_the_run_stops_in_a_later_attempt(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_what_it_had_is_kept_if_the_run_stops_in_a_later_attempt(lab: Lab) -> None:
     turns = {"t1": lambda step: HALF if step.number == step.attempt == 1 else NEVER}
-    model.play(run_id, script(plan({"id": "t1"}), turns))
-    handle = await start(client, run_id, subtask_timeout="PT2S")
-    await until(sent(model, run_id, "t1/2/turn.1"))
+    lab.play(script(plan({"id": "t1"}), turns))
+    handle = await lab.start(subtask_timeout="PT2S")
+    await until(lab.sent("t1/2/turn.1"))
     await handle.cancel()
     await until(functools.partial(closed, handle))
     report = (await handle.query(SupervisorWorkflow.result)).subtasks[0]
@@ -68,9 +55,7 @@ async def test_what_it_had_is_kept_if_the_run_stops_in_a_later_attempt(
     assert report.finding.summary == "three so far"
 
 
-async def test_the_clock_goes_on_where_it_stood_after_a_wait_for_a_person(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_the_clock_goes_on_where_it_stood_after_a_wait_for_a_person(lab: Lab) -> None:
     first, refused = asyncio.Event(), {"on": True}
 
     def turns(step: Step) -> Reply:
@@ -80,8 +65,8 @@ async def test_the_clock_goes_on_where_it_stood_after_a_wait_for_a_person(
             return when(first, tools(("lookup", {"query": "x"})))
         return status(401, "authentication_error") if refused["on"] else NEVER
 
-    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
-    handle = await start(client, run_id, subtask_timeout="PT4S")
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
+    handle = await lab.start(subtask_timeout="PT4S")
 
     async def other_is_done() -> bool:
         return (await runs.status_of(handle)).counts.completed == 1
@@ -89,11 +74,11 @@ async def test_the_clock_goes_on_where_it_stood_after_a_wait_for_a_person(
     await until(other_is_done)
     first.set()
     await until(functools.partial(waits_for_provider, handle))
-    before = (await scheduled(client, f"{run_id}/t1/1", "timer"))[0]
+    before = (await scheduled(lab.client, f"{lab.run_id}/t1/1", "timer"))[0]
     refused["on"] = False
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    await until(lambda: model.steps(run_id).count("t1/1/turn.2") == 2)
-    after = (await scheduled(client, f"{run_id}/t1/1", "timer"))[0]
+    await until(lambda: lab.steps.count("t1/1/turn.2") == 2)
+    after = (await scheduled(lab.client, f"{lab.run_id}/t1/1", "timer"))[0]
     lengths = [
         event.timer_started_event_attributes.start_to_fire_timeout.ToTimedelta().total_seconds()
         for event in (before, after)
@@ -101,4 +86,4 @@ async def test_the_clock_goes_on_where_it_stood_after_a_wait_for_a_person(
     assert 3.9 < lengths[0] <= 4 > lengths[1] > 0
     result = await handle.result()
     assert (result.status, result.subtasks[0].attempts) == ("completed", 2)
-    assert "Timeout" in prompt(model, run_id, "refine.t1.2")
+    assert "Timeout" in lab.prompt("refine.t1.2")

@@ -14,7 +14,7 @@ from supervision.contract.status import Status
 from supervision.contract.updates import ExtendLimits, NewBudget
 from tests.scripted_model import OTHERS, Reply, Script, ScriptedModel, Step, answer, status, text, when
 from tests.waiting import until
-from tests.workflow.runs import Handle, sent, status_of
+from tests.workflow.runs import Handle, status_of
 from tests.workflow.scripts import item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -120,7 +120,7 @@ class ScarceBudget:
 
     async def make_scarce(self, handle: Handle, model: ScriptedModel, tokens: int) -> None:
         """Leaves so many tokens free beside t1, which is planned then."""
-        await until(sent(model, handle.id, "t1/1/plan.1.1"))
+        await until(lambda: "t1/1/plan.1.1" in model.steps(handle.id))
         await leave_free(handle, tokens)
         self._is_scarce.set()
 

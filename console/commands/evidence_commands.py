@@ -1,0 +1,281 @@
+"""The commands `verify`, `artifacts`, `artifact` and `trace --full`: what an answer was made of, out of the store."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from pydantic import JsonValue
+from rich.console import RenderableType
+from rich.text import Text
+
+from activities.contracts.run_contracts import Published
+from activities.model.conversation import ConversationStore
+from activities.model.port import Json
+from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore
+from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
+from console.hints import hint
+from console.run.find_run import find_run
+from console.run.run_handle import NoAnswer, RunHandle, subtask_path
+from console.run.run_outcome import outcome_so_far, read_result
+from console.terminal import Report, print_err, safe, safe_line
+from supervision.base import limits
+from supervision.base.store_keys import run_prefix
+from supervision.contract.finding import ArtifactRef, Finding, FindingRecord
+from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
+
+_CALL_CHARS = 62  # a line has room for the beginning of the output's hash on 80 columns
+_HASH_CHARS = 8  # `--json` has whole references
+_SENTENCE_END = re.compile(r"[.!?]\s+|\n")
+_HASH_BEGINNING = re.compile(r"[0-9a-f]{6,64}")
+
+
+async def verify_run(access: Access, given: str | None) -> Report:
+    """Returns the evidence of an answer; the server is asked only for a run that is not named by its whole id."""
+    store = await access.store()
+    if given and await store.latest_ended(given) is not None:
+        return await chain_report(given, store)
+    return await chain_report(await find_run(await access.client(), given), store)
+
+
+async def chain_report(run_id: str, store: ArtifactStore) -> Report:
+    """Returns the evidence of each claim and citation; FAILED if one has none, or an object was changed."""
+    ended = await store.latest_ended(run_id)
+    if ended is None:
+        raise CommandFailed(
+            FAILED, f"the store has no result of '{run_id}': it still runs, was terminated, or was pruned"
+        )
+    published = Published.model_validate_json(ended)
+    result = await read_result(store, published.result_ref)
+    problems: list[str] = []
+    answer = result.answer
+    if published.answer_ref:
+        answer = await _verified_text(store, published.answer_ref, problems) or answer
+    findings = {
+        report.id: await _grounded(store, report.finding)
+        for report in result.subtasks
+        if report.finding and report.replaced_by is None
+    }
+    planned = [subtask.description for subtask in result.subtasks]
+    links = answer_chain(answer, result.citations, findings, planned)
+    links += field_links(result.answer_json, findings, planned)
+    problems += [problem for finding in findings.values() for problem in finding.problems]
+    missing = [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
+    problems = list(dict.fromkeys([*problems, *missing]))
+    doubted = sum(bool(link.problem) for link in links)
+    confidence = "none" if result.confidence is None else f"{result.confidence:.0%}"
+    rows = [*_link_rows(links, answer)]
+    rows += [f"✘ {safe_line(problem, limits.ERROR_BYTES)}" for problem in problems]
+    rows += [f"{len(links)} claims, {doubted} in doubt · confidence {confidence}"]
+    code = FAILED if problems or doubted else DONE
+    return Report({"claims": links, "problems": problems}, lambda _: rows, code=code)
+
+
+def _link_rows(links: list[Link], answer: str) -> Iterator[str]:
+    """Yields the claims, each below the sentence of the answer in which it stands first."""
+    shown = ""
+    for link in links:
+        sentence = "" if link.kind == "citation" else _sentence(answer, link.text)
+        if sentence not in ("", shown):
+            yield f"“{safe_line(sentence, limits.SENTENCE_BYTES)}”"
+        shown = sentence or shown
+        yield from _claim_rows(link)
+
+
+def _sentence(answer: str, words: str) -> str:
+    """Returns the sentence, row or item of the answer that holds the words; empty if none does, or it is no more."""
+    found = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", answer)
+    if found is None:
+        return ""
+    before = _SENTENCE_END.split(answer[: found.start()])[-1]
+    after = _SENTENCE_END.split(answer[found.end() :], maxsplit=1)[0]
+    return f"{before}{found[0]}{after}".strip(" -*|>#")
+
+
+def _claim_rows(link: Link) -> Iterator[str]:
+    yield f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}"
+    if link.findings:
+        yield f"    findings: {', '.join(link.findings)}"
+    for item in link.outputs:
+        call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
+        yield f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}"
+    if link.elsewhere:
+        yield f"    from {link.elsewhere}"
+    if link.problem:
+        yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
+
+
+async def _grounded(store: ArtifactStore, finding: Finding) -> Grounded:
+    """Reads a finding, its record and the outputs behind it; the store compares each with its hash."""
+    problems: list[str] = []
+    text = await _verified_text(store, finding.text_ref, problems)
+    stored = await _verified_text(store, finding.record_ref, problems) if finding.record_ref else ""
+    record = FindingRecord.model_validate_json(stored) if stored else FindingRecord()
+    refs = {item.output_ref for item in record.evidence if item.output_ref}
+    outputs = {ref: await _verified_text(store, ref, problems) for ref in sorted(refs)}
+    return Grounded(
+        text=text,
+        evidence=record.evidence,
+        outputs=outputs,
+        problems=problems,
+        unsupported=record.unsupported,
+        grounding=record.grounding,
+    )
+
+
+async def _verified_text(store: ArtifactStore, ref: str, problems: list[str]) -> str:
+    """Returns the text at a reference; empty, with a problem, if it is not what was stored there."""
+    try:
+        return (await store.get(ref)).decode("utf-8", "replace")
+    except (ArtifactChanged, ArtifactMissing) as error:
+        problems.append(str(error))
+        return ""
+
+
+_NAME_CHARS = 100
+_CALL_SEGMENTS = 5  # of the key of a stored model call
+
+
+async def artifacts_report(run: RunHandle, access: Access, save: Path | None) -> Report:
+    """Returns the artifacts of a run; they are written into the folder `save`. The exit code is 0 also without any."""
+    store = await access.store()
+    try:
+        result = (await outcome_so_far(run, store)).result
+    except NoAnswer:
+        result = None
+    listed = result.artifacts if result else []
+    if save is not None:
+        save.mkdir(parents=True, exist_ok=True)
+        for artifact, name in zip(listed, _file_names(listed), strict=True):
+            write_file(save / name, await store.get(artifact.ref))
+    if not listed:
+        return Report([], lambda _: (), notes=[f"run '{run.id}' made no artifacts"])
+    if save is not None:
+        return Report(listed, lambda _: ())
+    return Report(
+        listed, lambda _: _artifact_rows(listed), notes=[f"save them: {hint('artifacts', run.id, '--save', 'DIR')}"]
+    )
+
+
+def _artifact_rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
+    for artifact in listed:
+        yield f"{safe_line(artifact.name, _NAME_CHARS)}  {artifact.media_type}, {artifact.bytes:,} bytes"
+        yield Text(f"    {artifact.ref}")  # one piece, to be copied
+
+
+async def print_artifact(access: Access, ref: str, output: Path | None, given: str | None) -> int:
+    """Writes stored content into a file, or shows its text. Raises ArtifactMissing for an unknown reference.
+
+    The beginning of a hash, as `verify` prints it, means an object of the run `given`, the newest one without it.
+    """
+    store = await access.store()
+    if _HASH_BEGINNING.fullmatch(ref):
+        ref = await _object_of(store, await find_run(await access.client(), given), ref)
+    data = await store.get(ref)
+    if output is not None:
+        write_file(output, data)
+        return DONE
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise CommandFailed(BAD_INPUT, f"{len(data):,} bytes that are no text: name a file with -o FILE") from None
+    sys.stdout.write(safe(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
+    return DONE
+
+
+async def _object_of(store: ArtifactStore, run_id: str, beginning: str) -> str:
+    """Returns the key of the one object of a run whose hash begins like that. Raises CommandFailed."""
+    keys = [key for key in await store.list_keys(run_prefix(run_id)) if key.rpartition("/")[2].startswith(beginning)]
+    if len(keys) == 1:
+        return keys[0]
+    if keys:
+        raise CommandFailed(BAD_INPUT, f"'{beginning}' is the beginning of several hashes: {', '.join(keys)}")
+    another = hint("artifact", beginning, "--run", "RUN_ID")
+    raise CommandFailed(FAILED, f"run '{run_id}' stored nothing whose hash begins with '{beginning}': {another}")
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Creates the file; one that exists stays. Raises CommandFailed then."""
+    try:
+        with path.open("xb") as file:
+            file.write(data)
+    except FileExistsError:
+        raise CommandFailed(FAILED, f"{path} exists already: remove it, or choose another name") from None
+    print_err(f"wrote {path}, {len(data):,} bytes")
+
+
+def _file_names(listed: list[ArtifactRef]) -> list[str]:
+    """Returns a file's name for each artifact, without folders; a second one of a name gets a number."""
+    names: list[str] = []
+    for artifact in listed:
+        path = Path(safe_line(artifact.name, _NAME_CHARS).replace("\\", "/"))
+        stem, suffix = path.stem.lstrip(".") or "artifact", path.suffix
+        number, name = 1, f"{stem}{suffix}"
+        while name in names:
+            number += 1
+            name = f"{stem}-{number}{suffix}"
+        names.append(name)
+    return names
+
+
+async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
+    """Returns the stored model calls of a subtask, of a step of the supervisor, or `all`: prompts and whole replies."""
+    store = await access.store()
+    conversations = ConversationStore(store)
+    calls: list[dict[str, Any]] = []
+    places = set()
+    async for meta in store.objects(run_prefix(run.id)):
+        parts = meta["path"].split("/")
+        if len(parts) != _CALL_SEGMENTS:
+            continue
+        subtask, step = subtask_path(unquote(parts[2]), run.id), unquote(parts[3])
+        places.add(subtask or step.partition(".")[0])
+        if which not in ("all", subtask or step.partition(".")[0]):
+            continue
+        entry = await conversations.entry(meta["path"])
+        opening = entry.opening
+        calls.append(
+            {
+                "workflow_id": unquote(parts[2]),
+                "step": step,
+                "at": entry.at or meta["last_modified"].astimezone(UTC).isoformat(),
+                "model": entry.reply.model,
+                "system": opening and opening.system,
+                "tools": [tool.get("name") for tool in opening.tools] if opening else [],
+                "input": await conversations.resolve(entry.input),
+                "reply": entry.reply.content,
+            }
+        )
+    if not calls:
+        known = f"it has {', '.join(sorted(places))}" if places else "it stored none yet"
+        raise CommandFailed(BAD_INPUT, f"run '{run.id}' stored no model call of '{which}': {known}")
+    calls.sort(key=lambda call: datetime.fromisoformat(call["at"]))
+    return Report(calls, lambda _: (row for call in calls for row in _call_rows(call)))
+
+
+def _call_rows(call: dict[str, Any]) -> Iterator[RenderableType]:
+    at = datetime.fromisoformat(call["at"]).astimezone()
+    yield Text(safe_line(f"━━ {call['workflow_id']} {call['step']} · {call['model']} · {at:%H:%M:%S}", 400), "bold")
+    if call["system"]:
+        yield from (Text("── system", "cyan"), call["system"])
+    if call["tools"]:
+        yield from (Text("── tools", "cyan"), ", ".join(call["tools"]))
+    for message in [*call["input"], {"role": "reply", "content": call["reply"]}]:
+        content = message["content"]
+        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+            yield from (Text(safe_line(f"── {message['role']}: {block.get('type')}", 100), "cyan"), _block_text(block))
+
+
+def _block_text(block: Json) -> str:
+    """Returns what a block of a message says: its text, the output of a tool, or the whole block as JSON."""
+    said = block.get(str(block.get("type")), block.get("content"))
+    return said if isinstance(said, str) else json.dumps(_shown(block), ensure_ascii=False, indent=2)
+
+
+def _shown(block: Json) -> JsonValue:
+    return {name: value for name, value in block.items() if name not in ("type", "signature")}

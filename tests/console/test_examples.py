@@ -1,0 +1,87 @@
+"""The examples as their page has them: an answer holds facts of its files, and each figure leads to where it stands."""
+
+import csv
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples import make
+from tests.console.conftest import ROOT, Cli
+
+EXAMPLES = ROOT / "examples"
+COMMANDS = dict(re.findall(r"run --data examples/(\w+)/(.*)", (EXAMPLES / "README.md").read_text()))
+
+
+async def answered(cli: Cli, name: str) -> dict[str, Any]:
+    """Returns the result of an example's run, all claims of which lead to a tool's output."""
+    words = shlex.split(f"run --data examples/{name}/{COMMANDS[name]}")
+    paths = [str(ROOT / word) if word.startswith("examples/") else word for word in words]
+    done = await cli(*paths, "--id", f"example-{name}", "--json")
+    assert done.code == 0, done.err
+    result: dict[str, Any] = json.loads(done.out)
+    assert (result["unsupported"], result["confidence"]) == ([], None)
+    claims = json.loads((await cli("verify", f"example-{name}", "--json")).out)["claims"]
+    assert claims or name == "contracts"  # of which only pages are cited
+    assert [claim for claim in claims if claim["problem"] or not (claim["outputs"] or claim["elsewhere"])] == []
+    return result
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    with Path(EXAMPLES, name, "expected.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def sources(result: dict[str, Any]) -> set[str]:
+    return {source for subtask in result["subtasks"] for source in (subtask["finding"] or {}).get("sources", [])}
+
+
+def test_the_files_are_as_they_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make, "HERE", tmp_path)
+    make.shop()
+    make.contracts()
+    make.suppliers()
+    made = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*.*")}
+    assert made == {name: (EXAMPLES / name).read_bytes() for name in made}
+
+
+def test_the_facts_of_the_page_are_those_of_the_data() -> None:
+    south = [row for row in rows("shop") if row["region"] == "South"]
+    page = (EXAMPLES / "README.md").read_text()
+    assert all(f"{float(row['revenue_eur']):,.2f}" in page for row in south)
+
+
+async def test_the_shop_names_the_cause_and_where_it_stands(cli: Cli) -> None:
+    result = await answered(cli, "shop")
+    assert "insolvency on 14 July 2025" in result["answer"]
+    assert {"notes/carriers", "orders 2025.csv"} <= sources(result)
+
+
+async def test_the_contracts_name_their_pages(cli: Cli) -> None:
+    result = await answered(cli, "contracts")
+    found = re.findall(r"\[(\d\d [^\]]+?\.pdf) (p\. \d)\]", result["answer"])
+    expected = {row["file"]: row for row in rows("contracts")}
+    assert found
+    assert all(file in expected for file, _page in found)
+    words = {"1": "one", "2": "two", "3": "three", "6": "six", "12": "twelve"}
+    for file, _page in found:
+        row = expected[file]
+        cap = f"EUR {int(row['liability_cap_eur']):,}" if row["liability_cap_eur"] else "is not limited"
+        stated = [line for line in result["answer"].splitlines() if f"{row['supplier']} Ltd." in line]
+        assert all(cap in line for line in stated if "negligence" in line)
+        assert f"by {words[row['notice_months']]} months" in result["answer"]
+
+
+async def test_the_suppliers_stand_beside_the_policy(cli: Cli) -> None:
+    result = await answered(cli, "suppliers")
+    assert "at most two open incidents" in result["answer"]
+    assert {"policy", "suppliers.csv"} <= sources(result)
+    told = [line for line in result["answer"].splitlines() if " Ltd." in line]
+    table = (EXAMPLES / "suppliers/data/suppliers.csv").read_text("cp1252")
+    assert told
+    for line in told:
+        supplier, value = re.findall(r"(\w+ Ltd\.).* (\d+)", line)[0]
+        assert any(supplier in row and value in row.split(";") for row in table.splitlines()), line

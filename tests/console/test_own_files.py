@@ -1,0 +1,80 @@
+"""A question of own files, from the command to the evidence, and a team over them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.examples import readme_sample
+from tests.console.conftest import ROOT, Cli
+
+RUN = "own-1"
+DATA = str(ROOT / readme_sample.DATA)
+
+
+@pytest.fixture(scope="module")
+async def asked(served: dict[str, str], place: Path) -> tuple[Cli, str]:
+    """Commands where run `own-1` has completed, and what it printed."""
+    cli = Cli(served, place)
+    done = await cli("run", "--data", DATA, "--id", RUN, readme_sample.QUESTION)
+    assert done.code == 0, done.err
+    return cli, done.out
+
+
+async def test_the_readme_shows_lines_of_this_run(asked: tuple[Cli, str]) -> None:
+    assert sorted(readme_sample.shown(readme_sample.OWN_FILES)) == sorted(readme_sample.extract(asked[1]).splitlines())
+
+
+async def test_evidence_opens_by_what_verify_prints(asked: tuple[Cli, str], tmp_path: Path) -> None:
+    cli, _ = asked
+    verified = await cli("verify", RUN)
+    assert any(line.startswith("“") and "14 July 2025" in line for line in verified.out.splitlines())
+    printed = re.search(r"→ ([0-9a-f]{8})$", verified.out, re.MULTILINE)
+    assert printed
+    output = await cli("artifact", printed[1], "--run", RUN)
+    assert output.code == 0, output.err
+    assert output.out
+    assert (await cli("artifact", "00000000", "--run", RUN)).code == 1
+
+
+async def test_prompts_and_replies_can_be_read(asked: tuple[Cli, str]) -> None:
+    cli, _ = asked
+    shown = await cli("trace", RUN, "--full", "t1")
+    assert "You are the " in shown.out
+    assert "── user: tool_result" in shown.out
+    calls = json.loads((await cli("trace", RUN, "--full", "all", "--json")).out)
+    assert {"plan", "review", "synthesis", "turn"} <= {call["step"].partition(".")[0] for call in calls}
+    unknown = await cli("trace", RUN, "--full", "t9")
+    assert unknown.code == 2
+    assert "it has plan, review" in unknown.sentence
+
+
+async def test_the_answer_is_a_file(asked: tuple[Cli, str], tmp_path: Path) -> None:
+    cli, printed = asked
+    assert (await cli("result", RUN, "-o", str(tmp_path / "answer.md"))).code == 0
+    assert (tmp_path / "answer.md").read_text().strip() in printed
+    none = await cli("result", RUN, "-o", str(tmp_path / "table.csv"))
+    assert none.code == 2
+    assert "no JSON with one list of objects" in none.sentence
+
+
+async def test_a_team_over_a_folder_is_written_and_names_what_it_cannot_read(alone: Cli, tmp_path: Path) -> None:
+    cli = alone.with_environ(SUPERVISOR_TEAMS_DIR=str(tmp_path))
+    written = await cli("teams", "new", "shop", "--data", DATA)
+    assert written.code == 0, written.err
+    assert (await cli("teams", "new", "shop", "--data", DATA)).code == 1
+    whole = await cli("teams", "shop")
+    assert (whole.code, whole.err) == (0, "")
+    assert "table umsatzziele" in whole.out
+    (tmp_path / "shop/data/late.pdf").write_bytes(b"broken")
+    broken = await cli("teams")
+    assert broken.code == 1
+    assert "✘ late.pdf: it is no PDF" in broken.out
+    assert "data: 2 tables, 2 documents" in broken.out
+    rows = json.loads((await cli("doctor", "--json")).out)
+    assert [row["text"][:8] for row in rows if row["name"] == "team shop"] == ["late.pdf"]
+    documents = await cli("teams", "new", "notes", "--data", f"{DATA}/notes")
+    assert documents.code == 0
+    assert "analyst" not in (tmp_path / "notes/team.toml").read_text()
+    assert (await cli("teams", "new", "Bad Name", "--data", DATA)).code == 2
