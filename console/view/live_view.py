@@ -284,7 +284,7 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
         if counts.total:
             running = "" if picture.closed else f", {counts.running} running"
             words.append(f"{counts.completed}/{counts.total} done{running}")
-        partial = sum(_is_partial(report) for report in picture.reports.values())
+        partial = sum(_is_partial(report) for report in picture.reports.values() if report.counts is None)
         lost = {"partial": partial, "failed": counts.failed, "skipped": counts.skipped, "cancelled": counts.cancelled}
         words += [f"{count} {state}" for state, count in lost.items() if count]
         cached = f", {status.usage.cached_share:.0%} cached" if status.usage.cache_read_tokens else ""

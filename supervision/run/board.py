@@ -332,14 +332,21 @@ class Board:
         return gaps_of(self._reports, self._left_out)
 
     def partial_findings(self) -> list[Gap]:
-        """Returns what is missing from findings whose author calls them partial; not what the gaps of a team name."""
+        """Returns what is missing from findings whose author calls them partial; not what the gaps of a team name.
+
+        Those of a template's items are one gap.
+        """
         gaps = []
+        items: dict[str, list[str]] = {}
         for report in self.current():
             finding = report.finding
             if report.state == "completed" and finding and finding.outcome == "partial" and not report.gaps:
                 why = "; ".join(finding.limitations) or f"only a part: {finding.summary}"
-                gaps.append(_gap(report, f"{report.role}: {why}"))
-        return gaps
+                if template := template_of(report.id):
+                    items.setdefault(template, []).append(f"{report.id} ({why})")
+                else:
+                    gaps.append(_gap(report, f"{report.role}: {why}"))
+        return [*gaps, *(_gap(self._reports[of], f"only in part: {_named(each)}") for of, each in items.items())]
 
     def current(self) -> list[SubtaskReport]:
         """Returns the subtasks of the last revision: without those that were replaced."""
@@ -436,13 +443,17 @@ def gap_of(
     reason = f"it is {report.state}"
     if (counts := report.counts) is not None:
         items = [r.id for r in reports.values() if template_of(r.id) == report.id and r.state != "completed"]
-        named = ": " + ", ".join(items[:_ITEMS_NAMED]) + (", ..." if len(items) > _ITEMS_NAMED else "") if items else ""
-        reason = f"{counts.total - counts.completed} of {counts.total} items{named}"
+        reason = f"{counts.total - counts.completed} of {counts.total} items"
+        reason += f": {_named(items)}" if items else ""
         reason += f"; {left_out[report.id]}" if report.id in left_out else ""
     elif error is not None:
         cause = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
         reason = f"{report.state}: {cause}"
     return _gap(report, reason)
+
+
+def _named(items: list[str]) -> str:
+    return ", ".join([*items[:_ITEMS_NAMED], *(["..."] if len(items) > _ITEMS_NAMED else [])])
 
 
 def _gap(report: SubtaskReport, reason: str) -> Gap:

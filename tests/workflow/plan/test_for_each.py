@@ -1,6 +1,5 @@
 """`for_each`: a subtask for each file, row, line or item, in a revision that no model is asked for."""
 
-import functools
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,17 +10,16 @@ from temporalio.client import Client
 from activities.files.manifest import MANIFEST_TYPE, put_files
 from runtime.settings import Settings
 from supervision.contract.plan import Plan
-from tests.scripted_model import Reply, ScriptedModel, as_json, tools
+from tests.scripted_model import Reply, as_json, tools
 from tests.serving import store_of
-from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import details, events, prompt, started_children, status_of
+from tests.workflow.runs import Lab, details, events, status_of
 from tests.workflow.scripts import GIVES_UP, item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
-start = functools.partial(runs.start, team="crew", max_turns=1)
+USUAL = {"team": "crew", "max_turns": 1}
 
-pytestmark = pytest.mark.usefixtures("worker", "short_rest")
+pytestmark = pytest.mark.usefixtures("short_rest")
 
 EACH = item("t2", for_each="items:t1", depends_on=["t1"])
 
@@ -52,10 +50,10 @@ def folder(ref: str) -> dict[str, Any]:
     return {"attachments": [{"name": "data", "ref": ref, "media_type": MANIFEST_TYPE}]}
 
 
-async def test_named_items_take_the_place_of_their_template(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_named_items_take_the_place_of_their_template(lab: Lab) -> None:
     first = subtasks(item("t1"), EACH, item("t3", depends_on=["t2"]))
-    model.play(run_id, plans(first, turns=naming(3)))
-    handle = await start(client, run_id)
+    lab.play(plans(first, turns=naming(3)))
+    handle = await lab.start()
     result = await handle.result()
     ids = ["t2.1", "t2.2", "t2.3"]
     assert (result.status, result.plan_revisions, result.gaps) == ("completed", 2, [])
@@ -67,12 +65,12 @@ async def test_named_items_take_the_place_of_their_template(client: Client, mode
     plan: Plan = await handle.query(SupervisorWorkflow.plan)
     assert [plan.subtask(subtask_id).replaces for subtask_id in ids] == [["t2"]] * 3
     assert plan.subtask("t3").depends_on == ids
-    assert [step for step in model.steps(run_id) if step.startswith("plan")] == ["plan.1.1"]
-    brief = prompt(model, run_id, "t2.2/1/turn.1")
+    assert [step for step in lab.steps if step.startswith("plan")] == ["plan.1.1"]
+    brief = lab.prompt("t2.2/1/turn.1")
     assert "<item>\ntree 2\n</item>" in brief
     assert "part t2 of garden 1" in brief
     assert "finding of t1" not in brief
-    assert all(f"finding of {subtask_id}" in prompt(model, run_id, "t3/1/turn.1") for subtask_id in ids)
+    assert all(f"finding of {subtask_id}" in lab.prompt("t3/1/turn.1") for subtask_id in ids)
     assert "items_planned" in await events(handle)
     status = await status_of(handle)
     assert (status.counts.total, status.counts.completed) == (5, 5)
@@ -91,82 +89,76 @@ async def test_named_items_take_the_place_of_their_template(client: Client, mode
     ],
 )
 async def test_files_rows_and_lines_of_the_data_are_items(
-    client: Client, model: ScriptedModel, run_id: str, files_ref: str, for_each: str, items: list[str]
+    lab: Lab, files_ref: str, for_each: str, items: list[str]
 ) -> None:
-    model.play(run_id, plans(subtasks(item("t1", for_each=for_each))))
-    result = await (await start(client, run_id, **folder(files_ref))).result()
+    lab.play(plans(subtasks(item("t1", for_each=for_each))))
+    result = await lab.run(**folder(files_ref))
     assert result.status == "completed"
-    shown = [prompt(model, run_id, f"t1.{number}/1/turn.1") for number in range(1, len(items) + 1)]
+    shown = [lab.prompt(f"t1.{number}/1/turn.1") for number in range(1, len(items) + 1)]
     assert all(f"<item>\n{words}\n</item>" in brief for words, brief in zip(items, shown, strict=True))
-    assert len(await started_children(client, run_id)) == len(items)
+    assert len(await lab.started_children()) == len(items)
     assert [report.description.startswith(words[:20]) for words, report in zip(items, result.subtasks[1:], strict=True)]
 
 
-async def test_lines_of_an_attached_text(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, plans(subtasks(item("t1", for_each="lines:trees", max_items=2))))
+async def test_lines_of_an_attached_text(lab: Lab) -> None:
+    lab.play(plans(subtasks(item("t1", for_each="lines:trees", max_items=2))))
     attached = [{"name": "trees", "text": "elm\noak\nash"}]
-    result = await (await start(client, run_id, attachments=attached)).result()
+    result = await lab.run(attachments=attached)
     assert [report.id for report in result.subtasks] == ["t1", "t1.1", "t1.2"]
     (gap,) = result.gaps
     assert (gap.subtask_id, gap.reason) == ("t1", "1 of 3 items; 1 of them were left out, because max_items is 2")
     assert result.status == "partial"
 
 
-async def test_items_that_fail_are_one_gap_and_no_reason_to_replan(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_items_that_fail_are_one_gap_and_no_reason_to_replan(lab: Lab) -> None:
     first = subtasks(item("t1"), EACH, item("t3", depends_on=["t2"]))
-    model.play(run_id, plans(first, turns=naming(4, "t2.2", "t2.4")))
-    result = await (await start(client, run_id, max_replans=2, max_reviews=1)).result()
+    lab.play(plans(first, turns=naming(4, "t2.2", "t2.4")))
+    result = await lab.run(max_replans=2, max_reviews=1)
     assert [(gap.subtask_id, gap.reason) for gap in result.gaps] == [("t2", "2 of 4 items: t2.2, t2.4")]
     assert result.status == "partial"
     assert result.plan_revisions == 2
-    assert [step for step in model.steps(run_id) if step.startswith("plan")] == ["plan.1.1"]
-    assert "2 of 4 items: t2.2, t2.4" in prompt(model, run_id, "t3/1/turn.1")
+    assert [step for step in lab.steps if step.startswith("plan")] == ["plan.1.1"]
+    assert "2 of 4 items: t2.2, t2.4" in lab.prompt("t3/1/turn.1")
     states = {report.id: report.state for report in result.subtasks}
     assert (states["t2"], states["t2.2"], states["t3"]) == ("completed", "failed", "completed")
 
 
-async def test_a_template_without_items_or_success_is_replanned_as_one(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
+async def test_a_template_without_items_or_success_is_replanned_as_one(lab: Lab) -> None:
     first = subtasks(item("t1"), EACH, item("t3", depends_on=["t2"]))
     second = subtasks(item("t5", "reader", replaces=["t2"]))
-    model.play(run_id, plans(first, second, turns=naming(2, "t2.1", "t2.2")))
-    result = await (await start(client, run_id, max_replans=1)).result()
+    lab.play(plans(first, second, turns=naming(2, "t2.1", "t2.2")))
+    result = await lab.run(max_replans=1)
     assert (result.status, result.gaps) == ("completed", [])
     assert {report.id: report.depends_on for report in result.subtasks}["t3"] == ["t5"]
-    told = prompt(model, run_id, "plan.3.1")
+    told = lab.prompt("plan.3.1")
     assert "0 of 2 items completed" in told
     assert "t2.1" not in told
 
 
-async def test_no_items_at_all_fail_the_template(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, plans(subtasks(item("t1"), EACH)))
-    result = await (await start(client, run_id)).result()
+async def test_no_items_at_all_fail_the_template(lab: Lab) -> None:
+    lab.play(plans(subtasks(item("t1"), EACH)))
+    result = await lab.run()
     assert [(gap.subtask_id, gap.reason) for gap in result.gaps] == [
         ("t2", "failed: CannotDo: there are no items in items:t1")
     ]
 
 
-async def test_items_that_the_budget_has_no_room_for_are_left_out(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    model.play(run_id, plans(subtasks(item("t1"), {**EACH, "estimated_tokens": 20_000}), turns=naming(12)))
-    result = await (await start(client, run_id, budget={"tokens": 200_000})).result()
+async def test_items_that_the_budget_has_no_room_for_are_left_out(lab: Lab) -> None:
+    lab.play(plans(subtasks(item("t1"), {**EACH, "estimated_tokens": 20_000}), turns=naming(12)))
+    result = await lab.run(budget={"tokens": 200_000})
     (gap,) = result.gaps
     counts = result.subtasks[1].counts
     assert counts is not None
     assert 5 <= counts.completed < counts.total == 12
     left = 12 - counts.completed
     assert gap.reason == f"{left} of 12 items; {left} of them were left out, because the budget has no room for them"
-    assert len(await started_children(client, run_id)) == 1 + counts.completed
+    assert len(await lab.started_children()) == 1 + counts.completed
 
 
-async def test_a_reviewer_sees_some_of_the_items(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, plans(subtasks(item("t1"), EACH), turns=naming(6)))
-    await (await start(client, run_id, max_reviews=1)).result()
-    asked = prompt(model, run_id, "review.1")
+async def test_a_reviewer_sees_some_of_the_items(lab: Lab) -> None:
+    lab.play(plans(subtasks(item("t1"), EACH), turns=naming(6)))
+    await lab.run(max_reviews=1)
+    asked = lab.prompt("review.1")
     assert [f'subtask_id="t2.{number}"' in asked for number in (1, 3, 4, 6)] == [True, True, False, False]
     assert "for each of items:t1" in asked
 
@@ -184,42 +176,42 @@ async def test_a_reviewer_sees_some_of_the_items(client: Client, model: Scripted
     ],
 )
 async def test_a_template_that_cannot_be_expanded_goes_back_to_the_planner(
-    client: Client, model: ScriptedModel, run_id: str, files_ref: str, more: dict[str, Any], complaint: str
+    lab: Lab, files_ref: str, more: dict[str, Any], complaint: str
 ) -> None:
-    model.play(run_id, plans(subtasks(item("t1"), {**item("t2"), **more}), subtasks(item("t1"))))
-    result = await (await start(client, run_id, **folder(files_ref))).result()
+    lab.play(plans(subtasks(item("t1"), {**item("t2"), **more}), subtasks(item("t1"))))
+    result = await lab.run(**folder(files_ref))
     assert result.status == "completed"
-    assert complaint in prompt(model, run_id, "plan.1.2")
+    assert complaint in lab.prompt("plan.1.2")
 
 
-async def test_items_of_items(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_items_of_items(lab: Lab) -> None:
     nested = item("t3", for_each="items:t2", depends_on=["t2"])
     turns = {**naming(2), **{f"t2.{n}": lambda step: names(f"{step.subtask_id} a", {"leaf": "b"}) for n in (1, 2)}}
-    model.play(run_id, plans(subtasks(item("t1"), EACH, nested), turns=turns))
-    result = await (await start(client, run_id)).result()
+    lab.play(plans(subtasks(item("t1"), EACH, nested), turns=turns))
+    result = await lab.run()
     assert (result.status, result.plan_revisions) == ("completed", 3)
-    shown = [prompt(model, run_id, f"t3.{number}/1/turn.1") for number in range(1, 5)]
+    shown = [lab.prompt(f"t3.{number}/1/turn.1") for number in range(1, 5)]
     assert ["t2.1 a" in shown[0], '{"leaf": "b"}' in shown[1], "t2.2 a" in shown[2]] == [True, True, True]
 
 
-async def test_a_reset_to_any_task_pays_nothing_again(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_a_reset_to_any_task_pays_nothing_again(lab: Lab) -> None:
     lines = item("t4", for_each="lines:trees")
     first = subtasks(item("t1"), EACH, item("t3", depends_on=["t2", "t4"]), lines)
-    model.play(run_id, plans(first, turns=naming(2, "t2.2")))
+    lab.play(plans(first, turns=naming(2, "t2.2")))
     attached = [{"name": "trees", "text": "elm\noak"}]
-    base = await start(client, run_id, attachments=attached, max_reviews=1)
+    base = await lab.start(attachments=attached, max_reviews=1)
     before = await base.result()
     for task in (await workflow_tasks(base))[1:]:
-        after = await (await reset(client, base, task)).result()
+        after = await (await reset(lab.client, base, task)).result()
         assert [(r.id, r.state) for r in after.subtasks] == [(r.id, r.state) for r in before.subtasks]
         assert after.gaps == before.gaps
-    assert [step for step, times in Counter(model.steps(run_id)).items() if times > 1] == []
+    assert [step for step, times in Counter(lab.steps).items() if times > 1] == []
 
 
-async def test_a_callers_plan_may_have_templates(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_a_callers_plan_may_have_templates(lab: Lab) -> None:
     own = {"subtasks": [{"id": "a", "description": "Weigh the pears of 1990", "for_each": "lines:trees"}]}
-    model.play(run_id, plans(as_json({})))
-    result = await (await start(client, run_id, plan=own, attachments=[{"name": "trees", "text": "elm\noak"}])).result()
+    lab.play(plans(as_json({})))
+    result = await lab.run(plan=own, attachments=[{"name": "trees", "text": "elm\noak"}])
     assert [report.id for report in result.subtasks] == ["a", "a.1", "a.2"]
     assert [report.description for report in result.subtasks[1:]] == [
         "elm: Weigh the pears of 1990",
