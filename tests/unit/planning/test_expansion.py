@@ -138,6 +138,20 @@ def test_dependents_are_told_of_missing_items_in_one_gap() -> None:
     assert set(importance(plan)) == {"t1", "t2", "t3"}
 
 
+def test_items_whose_findings_are_partial_are_one_gap() -> None:
+    plan = Plan(subtasks=[subtask("t1", for_each="lines:trees")])
+    board = board_of(plan)
+    board.extend(expanded(plan, items_of(plan.subtask("t1"), ["elm", "oak", "ash"])))
+    for number, outcome in enumerate(("partial", "done", "partial"), 1):
+        board.begin(f"t1.{number}", "hand")
+        found = {"outcome": outcome, "summary": "Half.", "limitations": ["no scales"][: number - 1], "text_ref": "ref"}
+        board.complete(f"t1.{number}", Finding.model_validate(found))
+    reason = "only in part: t1.1 (only a part: Half.), t1.3 (no scales)"
+    assert [(gap.subtask_id, gap.reason) for gap in board.partial_findings()] == [("t1", reason)]
+    assert board.gaps() == []
+    assert not nothing_missing(board.current())
+
+
 def test_what_replaces_a_template_replaces_its_items() -> None:
     plan = Plan(subtasks=[subtask("t1"), subtask("t2", "t1", for_each="items:t1"), subtask("t3", "t2")])
     plan = expanded(plan, items_of(plan.subtask("t2"), ["a", "b"]))
