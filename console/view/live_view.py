@@ -229,10 +229,13 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
         name.append(f"{glyph} {safe_line(row.path, 60)}", style=f"not dim {style}")
         agent = picture.agent(report)
         turn = max(report.turns, agent.turn if agent else 0)
+        done = f"turn {turn}" if turn else ""
+        if report.counts:
+            done = f"{report.counts.completed}/{report.counts.total}"
         table.add_row(
             name,
             Text(safe_line(report.role, 40)),
-            Text(_items(report) or (f"turn {turn}" if turn else ""), style="dim"),
+            Text(done, style="dim"),
             Text(_elapsed(report), style="dim"),
             Text(_description(row), style="" if report.state in ("running", "failed") else "dim"),
         )
@@ -241,11 +244,6 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
             tails -= 1
             table.add_row("", "", "", "", Text(_tail(call, max(20, width // 2)), style="italic dim"))
     return table
-
-
-def _items(report: SubtaskReport) -> str:
-    """Returns how many of a template's items are completed; empty for other subtasks."""
-    return f"{report.counts.completed}/{report.counts.total}" if report.counts else ""
 
 
 def _is_partial(report: SubtaskReport) -> bool:

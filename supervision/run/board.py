@@ -14,20 +14,20 @@ A template waits until its items are known. Then it has the state that those com
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from graphlib import TopologicalSorter
 from itertools import chain, islice
-from types import MappingProxyType
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.base.text import cut, one_line
+from supervision.base.text import cut
 from supervision.contract.finding import Finding
 from supervision.contract.plan import Plan, Subtask, folded, template_of
 from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
 from supervision.contract.usage import Usage
+from supervision.run.gaps import gap_of, gaps_of, is_missing, partial_gaps
 
 
 def _keep(places: list[int], place: int, wanted: bool) -> None:
@@ -190,7 +190,7 @@ class Board:
     def missing_for(self, subtask_id: str) -> list[Gap]:
         """Returns the dependencies of a subtask that did not succeed, those that are items in one."""
         dependencies = (self._reports[d] for d in folded(self._reports[subtask_id].depends_on))
-        missing = [report for report in dependencies if _is_missing(report)]
+        missing = [report for report in dependencies if is_missing(report)]
         return [gap_of(report, self._reports, self._left_out) for report in missing]
 
     def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
@@ -332,21 +332,8 @@ class Board:
         return gaps_of(self._reports, self._left_out)
 
     def partial_findings(self) -> list[Gap]:
-        """Returns what is missing from findings whose author calls them partial; not what the gaps of a team name.
-
-        Those of a template's items are one gap.
-        """
-        gaps = []
-        items: dict[str, list[str]] = {}
-        for report in self.current():
-            finding = report.finding
-            if report.state == "completed" and finding and finding.outcome == "partial" and not report.gaps:
-                why = "; ".join(finding.limitations) or f"only a part: {finding.summary}"
-                if template := template_of(report.id):
-                    items.setdefault(template, []).append(f"{report.id} ({why})")
-                else:
-                    gaps.append(_gap(report, f"{report.role}: {why}"))
-        return [*gaps, *(_gap(self._reports[of], f"only in part: {_named(each)}") for of, each in items.items())]
+        """Returns what is missing from findings whose author calls them partial; not what the gaps of a team name."""
+        return partial_gaps(self._reports)
 
     def current(self) -> list[SubtaskReport]:
         """Returns the subtasks of the last revision: without those that were replaced."""
@@ -384,12 +371,6 @@ def _capped(error: Problem) -> Problem:
     return Problem(type=error.type, message=cut(error.message, limits.ERROR_BYTES))
 
 
-_REASON_BYTES = 600
-
-
-_ITEMS_NAMED = 20  # of those that are missing
-
-
 def _count_item(template: SubtaskReport, before: SubtaskState, state: SubtaskState) -> None:
     """Counts the change of an item's state for its template."""
     counts = template.counts
@@ -398,64 +379,3 @@ def _count_item(template: SubtaskReport, before: SubtaskState, state: SubtaskSta
     setattr(counts, state, getattr(counts, state) + 1)
     ended = "completed" if counts.completed else state
     template.state = "running" if counts.waiting or counts.running else ended
-
-
-def _is_missing(report: SubtaskReport) -> bool:
-    if report.counts is not None:
-        return report.counts.completed < report.counts.total
-    return report.state != "completed"
-
-
-def gaps_of(reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str] = MappingProxyType({})) -> list[Gap]:
-    """Returns the gaps of subtasks by id, none where a completed subtask replaced the missing one.
-
-    Those of a template's items are one; `left_out` says of which templates not every item got a subtask.
-
-    GAPS_SHOWN of nested runs are listed one by one; the others are one gap for each run, with their number.
-    """
-    own: list[Gap] = []
-    below: list[Gap] = []
-    for report in reports.values():
-        if _is_missing(report):
-            if not template_of(report.id) and not _replaced_well(report, reports):
-                own.append(gap_of(report, reports, left_out))
-        elif len(below) + len(report.gaps) <= limits.GAPS_SHOWN:
-            below += [gap.model_copy(update={"subtask_id": f"{report.id}/{gap.subtask_id}"}) for gap in report.gaps]
-        elif report.gaps:
-            below.append(Gap(subtask_id=report.id, reason=f"{len(report.gaps)} gaps in the answer of its team"))
-    return [*own, *below]
-
-
-def _replaced_well(report: SubtaskReport, reports: Mapping[str, SubtaskReport]) -> bool:
-    """True if the subtask that replaced this one, or that one's replacement, completed."""
-    while report.replaced_by is not None:
-        report = reports[report.replaced_by]
-    return not _is_missing(report)
-
-
-def gap_of(
-    report: SubtaskReport,
-    reports: Mapping[str, SubtaskReport] = MappingProxyType({}),
-    left_out: Mapping[str, str] = MappingProxyType({}),
-) -> Gap:
-    """Returns what is missing with a subtask, or with items of a template, that did not complete."""
-    error = report.error
-    reason = f"it is {report.state}"
-    if (counts := report.counts) is not None:
-        items = [r.id for r in reports.values() if template_of(r.id) == report.id and r.state != "completed"]
-        reason = f"{counts.total - counts.completed} of {counts.total} items"
-        reason += f": {_named(items)}" if items else ""
-        reason += f"; {left_out[report.id]}" if report.id in left_out else ""
-    elif error is not None:
-        cause = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
-        reason = f"{report.state}: {cause}"
-    return _gap(report, reason)
-
-
-def _named(items: list[str]) -> str:
-    return ", ".join([*items[:_ITEMS_NAMED], *(["..."] if len(items) > _ITEMS_NAMED else [])])
-
-
-def _gap(report: SubtaskReport, reason: str) -> Gap:
-    description = one_line(report.description, limits.SENTENCE_BYTES)
-    return Gap(subtask_id=report.id, description=description, reason=cut(reason, _REASON_BYTES))

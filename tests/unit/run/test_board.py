@@ -10,7 +10,8 @@ from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
-from supervision.run.board import Board, gap_of, gaps_of
+from supervision.run.board import Board
+from supervision.run.gaps import gap_of, gaps_of
 from tests.unit.shapes import ERROR, FINDING, Clock, acyclic_plans, completed, plan, subtask
 
 ENDED = {"completed", "failed", "skipped", "cancelled"}
