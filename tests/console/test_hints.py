@@ -140,9 +140,7 @@ async def test_no_line_of_a_screen_is_cut(failed: Cli, screen: str) -> None:
     assert any(lines)
     if screen == "list":
         assert max(map(cell_len, lines)) <= COLUMNS
-        lines = [line for line in lines if line.startswith("state") or f" {RUN} " in line]
-        compare(f"{screen}.{COLUMNS}", lines)
-        return  # goals are cut, nothing else
+        return  # goals are cut, nothing else; how wide a column is depends on the other runs of this server
     excused = screen in ("trace", "verify")  # their texts are shortened where they are noted
     cut = [line for line in lines if "…" in line and not excused and not _TREE.match(line) and not _EVENT.match(line)]
     assert cut == []

@@ -44,7 +44,7 @@ async def every_screen_says(cli: Cli, run_id: str, *words: str) -> None:
     doctor = await cli("doctor")
     assert doctor.code == 1
     for printed in hints(" ".join(doctor.out.split())):
-        if "-worker" not in printed:
+        if " worker" not in printed:
             assert (await run_as_printed(cli, printed))[0] in (0, 1), printed
     async with cli.terminal("follow", run_id) as terminal:
         for word in words:

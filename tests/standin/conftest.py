@@ -94,7 +94,8 @@ async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ser
 
 @pytest.fixture
 async def served(process: Served) -> Served:
-    """The process as if it had just started."""
+    """The process as if it had just started: calls that an earlier test left have ended."""
+    await process.ended_calls()
     (await process.http.post("/reset")).raise_for_status()
     return process
 
