@@ -36,19 +36,19 @@ PACKAGES = {
     "supervision": Package(
         "",
         "base contract planning provider grounding agent budget results run",
-        lines=6880,
+        lines=7200,
         arrows=16,
     ),
     "activities": Package(
         "supervision",
         "bounded contracts heartbeat store files model tools teams prompts replies run questions agent guard attempts",
-        lines=10_795,
+        lines=11_025,
         arrows=41,
     ),
     "workflows": Package(
         "activities supervision",
         "children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
-        lines=4165,
+        lines=4275,
         arrows=26,
     ),
     "runtime": Package(
@@ -62,7 +62,7 @@ PACKAGES = {
     "console": Package(
         "activities supervision runtime standin teams workflows",
         "terminal hints command run view commands demo",
-        lines=4550,
+        lines=4560,
         arrows=18,
     ),
     "temporal_supervisor": Package("supervision runtime", "runs", lines=150, arrows=0),
@@ -70,9 +70,9 @@ PACKAGES = {
 }
 # everything else that has a budget: the mains, the benchmarks, the tests, and all code that plays a model
 LINES = {
-    ("worker_main.py", "starter.py"): 604,
+    ("worker_main.py", "starter.py"): 606,
     ("benchmarks",): 1160,
-    ("tests",): 35_800,
+    ("tests",): 36_250,
     ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 2440,
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of
