@@ -21,6 +21,7 @@ COPY workflows workflows
 COPY runtime runtime
 COPY console console
 COPY standin standin
+COPY temporal_supervisor temporal_supervisor
 COPY teams teams
 RUN /opt/venv/bin/python -m compileall -q .
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \

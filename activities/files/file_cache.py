@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -67,8 +68,9 @@ class FileCache:
 
     def __init__(self, folder: Path | None = None) -> None:
         """Without a folder it has one of its own, for as long as it lives."""
-        self._own = None if folder else tempfile.TemporaryDirectory(prefix="supervisor-files-")
-        self._folder = (folder or Path(self._own.name if self._own else "")) / f"files-{VERSION}"
+        whole = folder or Path(tempfile.mkdtemp(prefix="supervisor-files-"))
+        self._delete_own = weakref.finalize(self, shutil.rmtree, whole, ignore_errors=True) if folder is None else None
+        self._folder = whole / f"files-{VERSION}"
         self._kept = 0  # what this process has added
         seconds = _CONVERSION_TIME.total_seconds()
         self._children = ChildProcesses(_MODULE, _CHILDREN, _ADDRESS_BYTES, seconds=seconds, file_bytes=FILE_BYTES)
@@ -105,8 +107,8 @@ class FileCache:
     def close(self) -> None:
         """Ends the converting processes."""
         self._children.close()
-        if self._own:
-            self._own.cleanup()
+        if self._delete_own:
+            self._delete_own()
 
     async def _report(self, source: SourceFile, owner: str) -> list[Json]:
         if not is_data(source.name):
