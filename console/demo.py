@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from console.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
-from console.commands.run_commands import new_run_id, start
 from console.run.pollers import WORKFLOWS, pollers
 from console.run.run_handle import RunHandle
 from console.run.run_outcome import RunOutcome
@@ -37,6 +36,7 @@ from runtime.server.server_record import read_record
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.request import parse_request
+from temporal_supervisor.runs import start
 
 GOAL = (
     "How did life expectancy in Rwanda and Botswana change from 1952 to 2007, "
@@ -78,7 +78,7 @@ async def demo(goal: str, access: Access) -> int:
         client = await access.client()
         if others := [name for name in await pollers(client, WORKFLOW_QUEUE, WORKFLOWS) if str(worker.pid) not in name]:
             print_out(f"        beside it {', '.join(others)} may serve the run, too, with another model")
-        run = await start(client, request, new_run_id(goal))
+        run = RunHandle(client, await start(client, request))
         return await _watch(run, access, worker)
 
 

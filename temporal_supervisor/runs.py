@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.connection import connect as _connect
+from supervision.base import limits
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.base.text import label, slug
 from supervision.contract import RunRequest, RunResult, Status, TraceEvent, TracePage
@@ -31,7 +32,7 @@ class RunFailed(Exception):
 async def connect(address: str | None = None, namespace: str | None = None) -> Client:
     """Returns a client, from Temporal's own configuration unless told otherwise.
 
-    That is `TEMPORAL_*`, then profiles, then a server that `temporal-supervisor server` started on this machine. Any
+    That is `TEMPORAL_*`, then profiles, then a server that `temporal-supervisor serve` started on this machine. Any
     other client does as well if its data converter is the pydantic one. Raises runtime.connection.ConnectionFailed.
     """
     return await _connect(address=address, namespace=namespace)
@@ -53,7 +54,7 @@ async def start(client: Client, request: RunRequest, run_id: str | None = None) 
         id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
         id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
         static_summary=label(request.goal, 200),
-        static_details=f"{label(request.goal, 400)}\n\nTeam **{team}**, strategy {request.strategy}",
+        static_details=f"{label(request.goal, limits.SUMMARY_BYTES)}\n\nTeam **{team}**, strategy {request.strategy}",
         result_type=RunResult,
     )
     return handle.id

@@ -60,7 +60,7 @@ PACKAGES = {
     ),
     "standin": Package("supervision", "server extract __main__", lines=2125, arrows=3),
     "console": Package(
-        "activities supervision runtime standin teams workflows",
+        "activities supervision runtime standin teams temporal_supervisor workflows",
         "terminal hints command run view commands demo",
         lines=4560,
         arrows=18,

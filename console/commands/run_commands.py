@@ -1,13 +1,11 @@
 """The commands `run` and `follow`: starting a run, and following it to its answer."""
 
 import asyncio
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from activities.files.manifest import MANIFEST_TYPE, put_files
@@ -15,17 +13,16 @@ from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFaile
 from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from console.run.request_options import NamedFiles, check_run_id, prepared_request
-from console.run.run_handle import RUN_TYPE, RunHandle, is_open, state_word
+from console.run.run_handle import RunHandle, is_open, state_word
 from console.terminal import Report, console, counted, print_err
 from console.view.answer_text import answer_report
 from console.view.follow import follow
 from console.view.live_view import open_screen
-from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
-from supervision.base.text import did_you_mean, label, slug
-from supervision.contract.request import Attachment, RunRequest
-from supervision.contract.result import RunResult
+from supervision.base.text import did_you_mean
+from supervision.contract.request import Attachment
+from temporal_supervisor.runs import new_run_id, start
 
 _HINT = "Ctrl-C leaves the run going"
 
@@ -44,7 +41,11 @@ async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
     if files:
         attachment = await _stored(access, files)
         request = request.model_copy(update={"attachments": [*request.attachments, attachment]})
-    run = await start(client, request, run_id)
+    run = RunHandle(client, run_id)
+    try:
+        await start(client, request, run_id)
+    except WorkflowAlreadyStartedError as error:
+        raise CommandFailed(FAILED, await _taken(run)) from error
     web = web_address(client, run_id)
     if options["detach"]:
         print_err(f"follow it: {hint('follow', run_id)}")
@@ -106,35 +107,6 @@ async def require_workers(client: Client) -> None:
     else:
         return
     raise CommandFailed(UNREACHABLE, f"{why}, or pass --queue-anyway")
-
-
-def new_run_id(goal: str) -> str:
-    """Returns a readable id that is not in use."""
-    return f"supervise-{slug(goal)}-{secrets.token_hex(3)}"
-
-
-async def start(client: Client, request: RunRequest, run_id: str) -> RunHandle:
-    """Starts the run. Raises CommandFailed naming the other run if the id is taken."""
-    try:
-        await client.start_workflow(
-            RUN_TYPE,
-            request,
-            id=run_id,
-            task_queue=WORKFLOW_QUEUE,
-            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-            static_summary=label(request.goal, 200),
-            static_details=_details(request),
-            result_type=RunResult,
-        )
-    except WorkflowAlreadyStartedError as error:
-        raise CommandFailed(FAILED, await _taken(RunHandle(client, run_id))) from error
-    return RunHandle(client, run_id)
-
-
-def _details(request: RunRequest) -> str:
-    team = request.team if isinstance(request.team, str) else f"{request.team.name} (inline)"
-    return f"{label(request.goal, limits.SUMMARY_BYTES)}\n\nTeam **{team}**, strategy {request.strategy}"
 
 
 async def _taken(run: RunHandle) -> str:
