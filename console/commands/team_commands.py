@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
-from activities.files.manifest import local_file
+from activities.files.file_cache import local_file
 from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
 from console.hints import hint
 from console.run.request_options import data_files

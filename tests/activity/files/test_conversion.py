@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from activities.files.conversion import convert, index_documents
 from activities.files.file_cache import FileCache, FileReport
-from activities.files.manifest import local_file
+from activities.files.file_cache import local_file
 from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 Json = dict[str, Any]
