@@ -17,6 +17,7 @@ from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import Spend, ToolTally, Usage
 from supervision.run.nested_runs import WaitChanges
+from supervision.run.steering import Told
 
 
 class ParentsInput(Model):
@@ -34,7 +35,8 @@ class LoopProgress(Model):
 
     Of its turns `turns_booked`, and the usage before, are in the supervisor's books already. `worked_seconds` is the
     time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
-    `feedback_due` until a review's feedback was given in the conversation at `head`.
+    `feedback_due` until a review's feedback was given in the conversation at `head`. `note` is the system's word for
+    the next turn; people's words up to the number `heard` are in the conversation.
     """
 
     head: str | None = None
@@ -50,6 +52,8 @@ class LoopProgress(Model):
     worked_seconds: Annotated[float, Field(ge=0)] = 0.0
     objected: bool = False
     feedback_due: bool = False
+    note: str | None = None
+    heard: int = 0
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
@@ -81,6 +85,7 @@ class WorkerAgentInput(ParentsInput):
     last_grant: bool = False
     goes_first: bool = False
     progress: LoopProgress = LoopProgress()
+    told: Told = Told()
 
 
 class WorkerAgentResult(Model):
@@ -89,7 +94,8 @@ class WorkerAgentResult(Model):
     `stopped`: it was cancelled before it had finished. `finding` is what it had, also then, and with a `problem`; the
     supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
     next try can resume from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a nested
-    run. `head` is its conversation's; `finish_call_id` names the call in it that gave the finding, if one did.
+    run. `head` is its conversation's, with people's words up to the number `heard`; `finish_call_id` names the call in
+    it that gave the finding, if one did.
     """
 
     finding: Finding | None = None
@@ -102,6 +108,7 @@ class WorkerAgentResult(Model):
     progress: LoopProgress | None = None
     head: str | None = None
     finish_call_id: str | None = None
+    heard: int = 0
     retry_after: float = 0.0
     nested: NestedRun | None = None
     gaps: list[Gap] = []
@@ -129,6 +136,7 @@ class NestedInput(ParentsInput):
     depth: int
     brief: SubtaskBrief
     terms: "NestedTerms"
+    told: Told = Told()
 
 
 class NestedReport(Model):
