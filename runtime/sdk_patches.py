@@ -151,6 +151,58 @@ def _where_needed(visit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
     return visited
 
 
+# --- Updates come after all else that a workflow task brings ---------------------------------------
+
+_ENDS = ("complete_workflow_execution", "fail_workflow_execution", "cancel_workflow_execution")
+
+
+def updates_last(runner: WorkflowRunner) -> WorkflowRunner:
+    """Has workflows take updates after all else of an activation, in Workers and in replays alike.
+
+    A Worker without the workflow in its cache gets a task without commands and the update that follows it as one
+    activation, and would take the update first; a replay has the two one after the other, so that commands come in
+    another order (`TMPRL1100`). See docs/upstream/4.
+    """
+    if not _fits("updates last", runner, "create_instance"):
+        return runner
+    create = runner.create_instance
+
+    def created(det: WorkflowInstanceDetails) -> WorkflowInstance:
+        instance = create(det)
+        go_on = instance.activate
+
+        def activate(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
+            updates = [job for job in act.jobs if job.HasField("do_update")]
+            if not updates or len(updates) == len(act.jobs):
+                return go_on(act)
+            others = [job for job in act.jobs if not job.HasField("do_update")]
+            first = go_on(_with_jobs(act, others))
+            if first.HasField("failed"):
+                return first
+            last = go_on(_with_jobs(act, updates))
+            if last.HasField("failed"):
+                return last
+            commands = [*first.successful.commands, *last.successful.commands]
+            commands.sort(key=lambda command: command.WhichOneof("variant") in _ENDS)
+            del first.successful.commands[:]
+            first.successful.commands.extend(commands)
+            return first
+
+        instance.activate = activate  # type: ignore[method-assign]
+        return instance
+
+    runner.create_instance = created  # type: ignore[method-assign]
+    return runner
+
+
+def _with_jobs(act: "WorkflowActivation", jobs: Sequence[Any]) -> "WorkflowActivation":
+    part = type(act)()
+    part.CopyFrom(act)
+    del part.jobs[:]
+    part.jobs.extend(jobs)
+    return part
+
+
 # --- Workflows get whole workflow tasks only ------------------------------------------------------
 
 
