@@ -153,33 +153,46 @@ def _where_needed(visit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
 
 # --- Updates come after all else that a workflow task brings ---------------------------------------
 
+
+class _Around(WorkflowRunner):
+    """Runs workflows as another runner does, but for what a patch changes."""
+
+    def __init__(self, runner: WorkflowRunner) -> None:
+        self._runner = runner
+
+    def prepare_workflow(self, defn: Any) -> None:
+        """Prepares what runs the workflow."""
+        self._runner.prepare_workflow(defn)
+
+    def set_worker_level_failure_exception_types(self, types: Sequence[type[BaseException]]) -> None:
+        """Passes the types on."""
+        self._runner.set_worker_level_failure_exception_types(types)
+
+
 _ENDS = ("complete_workflow_execution", "fail_workflow_execution", "cancel_workflow_execution")
 
 
-def updates_last(runner: WorkflowRunner) -> WorkflowRunner:
+class UpdatesLast(_Around):
     """Has workflows take updates after all else of an activation, in Workers and in replays alike.
 
     A Worker without the workflow in its cache gets a task without commands and the update that follows it as one
     activation, and would take the update first; a replay has the two one after the other, so that commands come in
     another order (`TMPRL1100`). See docs/upstream/4.
     """
-    if not _fits("updates last", runner, "create_instance"):
-        return runner
-    create = runner.create_instance
 
-    def created(det: WorkflowInstanceDetails) -> WorkflowInstance:
-        instance = create(det)
+    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
+        """Returns an instance that takes updates last."""
+        instance = self._runner.create_instance(det)
+        if not _fits("updates last", instance, "activate"):
+            return instance
         go_on = instance.activate
 
         def activate(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
             updates = [job for job in act.jobs if job.HasField("do_update")]
             if not updates or len(updates) == len(act.jobs):
                 return go_on(act)
-            others = [job for job in act.jobs if not job.HasField("do_update")]
-            first = go_on(_with_jobs(act, others))
-            if first.HasField("failed"):
-                return first
-            last = go_on(_with_jobs(act, updates))
+            first = go_on(_with_jobs(act, [job for job in act.jobs if not job.HasField("do_update")]))
+            last = first if first.HasField("failed") else go_on(_with_jobs(act, updates))
             if last.HasField("failed"):
                 return last
             commands = [*first.successful.commands, *last.successful.commands]
@@ -190,9 +203,6 @@ def updates_last(runner: WorkflowRunner) -> WorkflowRunner:
 
         instance.activate = activate  # type: ignore[method-assign]
         return instance
-
-    runner.create_instance = created  # type: ignore[method-assign]
-    return runner
 
 
 def _with_jobs(act: "WorkflowActivation", jobs: Sequence[Any]) -> "WorkflowActivation":
@@ -206,7 +216,7 @@ def _with_jobs(act: "WorkflowActivation", jobs: Sequence[Any]) -> "WorkflowActiv
 # --- Workflows get whole workflow tasks only ------------------------------------------------------
 
 
-class WholeTasks(WorkflowRunner):
+class WholeTasks(_Around):
     """Runs workflows as `runner` does, but holds back what a query brings ahead of its workflow task.
 
     A query that waits for a Worker comes with all events there are by then, of a workflow task that was not given out
@@ -216,21 +226,13 @@ class WholeTasks(WorkflowRunner):
     """
 
     def __init__(self, runner: WorkflowRunner) -> None:
-        self._runner = runner
+        super().__init__(runner)
         self._worker: Worker | None = None
 
     def serve(self, worker: Worker) -> None:
         """Names the Worker that workflows are run for. Without it nothing is held back."""
         if _fits("whole tasks", worker, "_bridge_worker"):
             self._worker = worker
-
-    def prepare_workflow(self, defn: Any) -> None:
-        """Prepares what runs the workflow."""
-        self._runner.prepare_workflow(defn)
-
-    def set_worker_level_failure_exception_types(self, types: Sequence[type[BaseException]]) -> None:
-        """Passes the types on."""
-        self._runner.set_worker_level_failure_exception_types(types)
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Returns an instance that gets whole workflow tasks only."""
