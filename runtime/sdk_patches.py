@@ -180,10 +180,14 @@ class UpdatesLast(_Around):
     another order (`TMPRL1100`). See docs/upstream/4.
     """
 
+    def __init__(self, runner: WorkflowRunner) -> None:
+        super().__init__(runner)
+        self._fits = _fits("updates last", WorkflowInstance, "activate")
+
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Returns an instance that takes updates last."""
         instance = self._runner.create_instance(det)
-        if not _fits("updates last", instance, "activate"):
+        if not self._fits:
             return instance
         go_on = instance.activate
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 import temporalio.bridge.worker as bridge
 from temporalio import activity, workflow
+from temporalio.api.enums.v1 import EventType
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.client import Client, WorkflowHandle
@@ -25,7 +26,8 @@ from temporalio.worker import (
 )
 
 from runtime import sdk_patches
-from runtime.sdk_patches import WholeTasks
+from runtime.sdk_patches import UpdatesLast, WholeTasks
+from tests.waiting import until
 
 RUNS = 12  # by chance the server gives a Worker the workflow task first, or the query
 
@@ -137,6 +139,81 @@ async def test_without_it_they_bring_events_ahead_of_their_task(client: Client, 
     slow = Slow()
     await asked_after_a_restart(client, run_id, slow)
     assert slow.ahead > 0
+
+
+# --- updates ------------------------------------------------------------------------------------------
+
+
+@workflow.defn
+class Ordered:
+    """Begins an activity for what comes first, a step or an update."""
+
+    def __init__(self) -> None:
+        self.came: list[str] = []
+
+    @workflow.update
+    def hear(self) -> None:
+        self.came.append("update")
+
+    @workflow.query
+    def heard(self) -> list[str]:
+        return self.came
+
+    async def _step(self, calls: str) -> None:
+        await workflow.execute_activity("step", task_queue=calls, start_to_close_timeout=timedelta(minutes=1))
+        self.came.append("step")
+
+    @workflow.run
+    async def run(self, calls: str) -> list[str]:
+        step = asyncio.create_task(self._step(calls))
+        await workflow.wait_condition(lambda: len(self.came) > 1)
+        if self.came[0] == "step":
+            await workflow.sleep(0.01)
+        else:
+            await workflow.execute_activity("step", task_queue=calls, start_to_close_timeout=timedelta(minutes=1))
+        await step
+        return self.came
+
+
+async def updated_after_a_restart(client: Client, queue: str, runner: WorkflowRunner) -> str:
+    """Returns why a run does not replay that was queried and updated after a restart; empty if it does.
+
+    Its last task before that left no command.
+    """
+
+    @activity.defn
+    async def step() -> None:
+        return
+
+    def worker() -> Worker:
+        return Worker(client, task_queue=queue, workflows=[Ordered], activities=[step], workflow_runner=runner)
+
+    async with worker():
+        handle = await client.start_workflow(Ordered.run, queue, id=queue, task_queue=queue)
+
+        async def has_seen_the_step() -> bool:
+            kinds = [event.event_type async for event in handle.fetch_history_events()]
+            done = EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
+            return done in kinds and kinds[-1] == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+
+        await until(has_seen_the_step)
+    async with worker():
+        await handle.query(Ordered.heard)
+        await handle.execute_update(Ordered.hear)
+        history = await handle.fetch_history()
+        await handle.terminate()
+    replayer = Replayer(workflows=[Ordered], workflow_runner=runner)
+    result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
+    return str(result.replay_failure or "")
+
+
+async def test_an_update_after_a_restart_leaves_a_history_that_replays(client: Client, run_id: str) -> None:
+    assert await updated_after_a_restart(client, run_id, UpdatesLast(UnsandboxedWorkflowRunner())) == ""
+
+
+async def test_without_it_the_update_comes_first(client: Client, run_id: str) -> None:
+    """When this fails, the SDK has mended it: then UpdatesLast is not needed any more."""
+    assert "TMPRL1100" in await updated_after_a_restart(client, run_id, UnsandboxedWorkflowRunner())
 
 
 # --- one gate, activation by activation ---------------------------------------------------------------
