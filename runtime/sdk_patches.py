@@ -175,9 +175,9 @@ _ENDS = ("complete_workflow_execution", "fail_workflow_execution", "cancel_workf
 class UpdatesLast(_Around):
     """Has workflows take updates after all else of an activation, in Workers and in replays alike.
 
-    A Worker without the workflow in its cache gets a task without commands and the update that follows it as one
-    activation, and would take the update first; a replay has the two one after the other, so that commands come in
-    another order (`TMPRL1100`). See docs/upstream/4.
+    A Worker that replays a workflow to bring it an update may get the event of the task before in the same activation,
+    and would take the update first; later replays have the two one after the other, so that commands come in another
+    order (`TMPRL1100`). See docs/upstream/4.
     """
 
     def __init__(self, runner: WorkflowRunner) -> None:

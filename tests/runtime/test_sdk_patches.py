@@ -155,50 +155,46 @@ class Ordered:
     def hear(self) -> None:
         self.came.append("update")
 
-    @workflow.query
-    def heard(self) -> list[str]:
-        return self.came
-
-    async def _step(self, calls: str) -> None:
-        await workflow.execute_activity("step", task_queue=calls, start_to_close_timeout=timedelta(minutes=1))
-        self.came.append("step")
+    async def _step(self, after: str) -> None:
+        await workflow.execute_activity("step", after, start_to_close_timeout=timedelta(minutes=1))
+        self.came += [after] if after else []
 
     @workflow.run
-    async def run(self, calls: str) -> list[str]:
-        step = asyncio.create_task(self._step(calls))
+    async def run(self) -> None:
+        steps = asyncio.gather(self._step(""), self._step("step"))
         await workflow.wait_condition(lambda: len(self.came) > 1)
         if self.came[0] == "step":
             await workflow.sleep(0.01)
         else:
-            await workflow.execute_activity("step", task_queue=calls, start_to_close_timeout=timedelta(minutes=1))
-        await step
-        return self.came
+            await self._step("")
+        await steps
 
 
 async def updated_after_a_restart(client: Client, queue: str, runner: WorkflowRunner) -> str:
-    """Returns why a run does not replay that was queried and updated after a restart; empty if it does.
+    """Returns why a run does not replay that was updated after a restart; empty if it does.
 
-    Its last task before that left no command.
+    Its last two tasks before that left no command.
     """
+    released = asyncio.Event()
 
     @activity.defn
-    async def step() -> None:
-        return
+    async def step(after: str) -> None:
+        await (released.wait() if after else asyncio.sleep(0))
 
     def worker() -> Worker:
         return Worker(client, task_queue=queue, workflows=[Ordered], activities=[step], workflow_runner=runner)
 
-    async with worker():
-        handle = await client.start_workflow(Ordered.run, queue, id=queue, task_queue=queue)
+    async def has_seen(steps: int) -> bool:
+        kinds = [event.event_type async for event in handle.fetch_history_events()]
+        done = kinds.count(EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED)
+        return done == steps and kinds[-1] == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 
-        async def has_seen_the_step() -> bool:
-            kinds = [event.event_type async for event in handle.fetch_history_events()]
-            done = EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
-            return done in kinds and kinds[-1] == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
-
-        await until(has_seen_the_step)
     async with worker():
-        await handle.query(Ordered.heard)
+        handle = await client.start_workflow(Ordered.run, id=queue, task_queue=queue)
+        await until(lambda: has_seen(1))
+        released.set()
+        await until(lambda: has_seen(2))
+    async with worker():
         await handle.execute_update(Ordered.hear)
         history = await handle.fetch_history()
         await handle.terminate()
