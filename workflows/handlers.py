@@ -30,10 +30,9 @@ with workflow.unsafe.imports_passed_through():
     )
     from supervision.planning.plan_graph import plan_problems
     from supervision.results.payload_fit import fit
-    from supervision.run.decisions import Decision
+    from supervision.run.decisions import ALL, Decision, Told
     from supervision.run.events import said
     from supervision.run.run_state import RunState
-    from supervision.run.steering import ALL, Told
     from workflows.children.child_contracts import NestedReport, NestedTerms
     from workflows.children.child_links import ChildLinks
     from workflows.children.parent_link import ParentLink

@@ -9,7 +9,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind
     from supervision.contract.result import Problem
     from supervision.contract.status import TracePage
-    from supervision.run.steering import Told
+    from supervision.run.decisions import Told
     from supervision.run.trace import Trace
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult

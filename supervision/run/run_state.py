@@ -25,12 +25,11 @@ from supervision.results.confidence import basis_of, ceiling, unsupported_in
 from supervision.results.payload_fit import cut_to
 from supervision.results.success_rule import importance, nothing_missing
 from supervision.run.board import Board
-from supervision.run.decisions import Decisions
+from supervision.run.decisions import Decisions, Steering
 from supervision.run.nested_runs import NestedRuns
 from supervision.run.role_breaker import RoleBreaker
 from supervision.run.serving_models import ServingModels
 from supervision.run.slots import Slots
-from supervision.run.steering import Steering
 from supervision.run.trace import Trace
 from supervision.run.waits import Waits
 from supervision.run.web_details import markdown

@@ -16,8 +16,8 @@ from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import Spend, ToolTally, Usage
+from supervision.run.decisions import Told
 from supervision.run.nested_runs import WaitChanges
-from supervision.run.steering import Told
 
 
 class ParentsInput(Model):

@@ -11,9 +11,9 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.budget.amount import Amount
     from supervision.contract.progress import NestedRun
+    from supervision.run.decisions import Told
     from supervision.run.run_state import RunState
     from supervision.run.slots import SlotLease
-    from supervision.run.steering import Told
     from workflows.children.child_contracts import NestedReport, NestedTerms
     from workflows.children.parent_link import ParentLink
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from supervision.contract.updates import SkipSubtask
 from supervision.run.board import Board
-from supervision.run.steering import ALL, Steering
+from supervision.run.decisions import ALL, Steering
 from tests.unit.shapes import ERROR, FINDING, Clock, plan, subtask
 
 says = st.one_of(
