@@ -60,6 +60,17 @@ async def agent_closed(lab: Lab, name: str) -> bool:
     return described.status is not WorkflowExecutionStatus.RUNNING
 
 
+async def _told(lab: Lab, *names: str, paused: bool = False) -> bool:
+    """True if those worker agents were told something, at last that the run is `paused` or not."""
+    for name in names:
+        history = await lab.client.get_workflow_handle(f"{lab.run_id}/{name}").fetch_history()
+        signals = [event.workflow_execution_signaled_event_attributes for event in history.events]
+        told = [json.loads(signal.input.payloads[0].data) for signal in signals if signal.signal_name == "told"]
+        if not told or told[-1]["paused"] != paused:
+            return False
+    return True
+
+
 async def history_length(handle: Handle) -> int:
     """Returns how many events a run has."""
     return (await handle.describe()).history_length
@@ -81,6 +92,7 @@ async def test_in_a_pause_nothing_begins_and_the_clock_stands_still(lab: Lab) ->
     reply = await say(handle, "pause", by="ann", comment="too dear")
     assert reply["message"] == "paused; 1 subtask at work stop after their turn"
     assert (await status_of(handle)).flags.paused
+    await until(partial(_told, lab, "t1/1", paused=True))
     hold.set()
     await until(partial(agent_closed, lab, "t1/1"))
     await until(lambda: _is(search_attribute(handle, "SupervisorWaiting"), "paused"))
@@ -192,6 +204,7 @@ async def test_a_pause_outlives_its_workers(lab: Lab, settings: Settings) -> Non
             handle = await own.start()
             await until(own.sent("t1/1/turn.1"))
             await say(handle, "pause")
+            await until(partial(_told, own, "t1/1", paused=True))
             hold.set()
             await until(partial(agent_closed, own, "t1/1"))
         async with serving(client, settings):
@@ -229,17 +242,6 @@ async def test_a_word_to_all_is_in_each_later_request_once(lab: Lab) -> None:
     assert repeated(lab) == []
 
 
-async def _told(lab: Lab, *names: str) -> bool:
-    """True if those worker agents have the word: it is in their histories."""
-    for name in names:
-        history = await lab.client.get_workflow_handle(f"{lab.run_id}/{name}").fetch_history()
-        if not any(
-            event.workflow_execution_signaled_event_attributes.signal_name == "told" for event in history.events
-        ):
-            return False
-    return True
-
-
 async def test_a_word_to_one_subtask_reaches_no_other(lab: Lab) -> None:
     hold = asyncio.Event()
     turns = {"t1": first_turn(hold), "t2": first_turn(hold)}
@@ -274,7 +276,7 @@ async def test_a_word_said_in_a_pause_is_heard_after_it(lab: Lab) -> None:
     await until(lab.sent("t1/1/turn.1"))
     await say(handle, "steer", text=WORD)
     await say(handle, "pause")
-    await until(partial(_told, lab, "t1/1"))
+    await until(partial(_told, lab, "t1/1", paused=True))
     hold.set()
     await until(partial(agent_closed, lab, "t1/1"))
     await say(handle, "steer", text="Mind the medlars")
@@ -430,6 +432,7 @@ async def test_after_a_reset_nothing_is_said_twice(lab: Lab) -> None:
     await until(lab.sent("t1/1/turn.1"))
     await say(base, "steer", text=WORD)
     await say(base, "pause")
+    await until(partial(_told, lab, "t1/1", paused=True))
     hold.set()
     await until(partial(agent_closed, lab, "t1/1"))
     await say(base, "resume")
