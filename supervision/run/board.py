@@ -240,6 +240,8 @@ class Board:
     def complete(self, subtask_id: str, finding: Finding) -> None:
         """Ends a subtask that succeeded."""
         report = self._end(subtask_id, "completed")
+        if (template := self._reports.get(template_of(subtask_id) or "")) and template.counts:
+            template.counts.partial += _is_partial(finding) - _is_partial(report.finding)
         report.finding, report.stale = finding, False
 
     def text_ref(self, subtask_id: str) -> str | None:
@@ -365,6 +367,10 @@ class Board:
     def usable(self) -> list[SubtaskReport]:
         """Returns subtasks with a finding: completed ones, and others that returned what they had."""
         return [report for report in self._reports.values() if report.finding is not None]
+
+
+def _is_partial(finding: Finding | None) -> bool:
+    return finding is not None and finding.outcome == "partial"
 
 
 def _capped(error: Problem) -> Problem:

@@ -58,6 +58,7 @@ class RunState:
         self.waits = Waits(now, self.nested.waits)
         self.trace = Trace(now)
         self.answer = Answer()
+        self.tables: list[ArtifactRef] = []  # of templates, a row for each item
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
         self.rejected_subtasks: set[str] = set()
@@ -290,6 +291,7 @@ class RunState:
             timing=timing(reports, (now - self.started_at).total_seconds(), self.own_seconds, now),
             plan_revisions=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
             warnings=self.all_warnings,
+            truncated=answer.json_ref is not None,
         )
 
     def _confidence(self) -> float | None:
@@ -302,7 +304,8 @@ class RunState:
         return min(self.answer.confidence, ceiling(basis))
 
     def _artifacts(self) -> list[ArtifactRef]:
-        return [artifact for report in self.board.usable() if report.finding for artifact in report.finding.artifacts]
+        findings = [report.finding for report in self.board.usable() if report.finding]
+        return [*self.tables, *(artifact for finding in findings for artifact in finding.artifacts)]
 
     def _status(self) -> Literal["completed", "partial", "running"]:
         if self.phase not in ("done", "failed", "cancelled"):
