@@ -134,8 +134,8 @@ LAST_TURN = f"""{LAST_TURN_MARK}: no more tool calls are possible. Write the fin
 will read this text alone. Name each part of the subtask that you could not finish. End with these two lines:
 Confidence: <0 to 1>
 Limitations: <what is missing or uncertain; "none" if nothing is>"""
-LAST_OUTPUT = f'After the text give the value of the field output of {FINISH_TOOL} as JSON: {{"output": ...}}.'
-LAST_ITEMS = f'After the text give the items that the field items of {FINISH_TOOL} is for as JSON: {{"items": [...]}}.'
+LAST_OUTPUT = f'Before these two lines give the value of the field output of {FINISH_TOOL} as JSON: {{"output": ...}}.'
+LAST_ITEMS = 'Before these two lines give the items that the subtask asks for as JSON: {"items": [...]}.'
 TURNS_LEFT = (
     f"{limits.TURNS_NOTICE} turns are left after this one, and the last of them takes no tool calls. Ask now for "
     "everything that you still need. Put calls that do not need each other's results into one turn."

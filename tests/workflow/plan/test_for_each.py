@@ -164,11 +164,12 @@ async def test_a_producer_that_never_names_items_fails_and_its_finding_stays(lab
 
 
 async def test_a_producer_without_turns_left_may_name_its_items_as_json(lab: Lab) -> None:
-    told = text('The trees.\n\nConfidence: 0.8\nLimitations: none\n\n```json\n{"items": ["elm", "oak"]}\n```')
+    told = text('The trees.\n```json\n{"items": ["elm", "oak"]}\n```\nConfidence: 0.8\nLimitations: none')
     lab.play(plans(subtasks(item("t1"), EACH), turns={"t1": lambda step: told}))
     result = await lab.run()
     assert 'as JSON: {"items": [...]}' in lab.prompt("t1/1/turn.1")
     assert [report.id for report in result.subtasks] == ["t1", "t2", "t2.1", "t2.2"]
+    assert result.status == "completed"
 
 
 async def test_items_that_the_budget_has_no_room_for_are_left_out(lab: Lab) -> None:
