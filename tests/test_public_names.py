@@ -35,7 +35,7 @@ WORKFLOWS = {
     "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": set()},
 }
 ACTIVITIES = {
-    *("prepare_run", "publish_result", "adopt_finding", "expand_plan", "pool_backlog"),
+    *("prepare_run", "publish_result", "adopt_finding", "expand_plan", "tabulate", "pool_backlog"),
     *("end_earlier_child", "child_consumed"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),

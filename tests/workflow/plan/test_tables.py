@@ -263,6 +263,17 @@ async def test_a_form_that_cannot_be_kept_is_refused(lab: Lab, schema: dict[str,
     assert lab.steps == []
 
 
+async def test_a_table_of_many_items_is_named_in_the_result_and_asked_for_once(lab: Lab, store: ArtifactStore) -> None:
+    trees = {f"t1.{number}": {"tree": f"tree {number}", "height_m": 100.5 + number} for number in range(1, 121)}
+    notes = "\n".join(f"{tree['tree']}: {tree['height_m']} m" for tree in trees.values())
+    lab.play(plans(EACH, turns={name: lambda step: measured(trees[step.subtask_id or ""]) for name in trees}))
+    result = await lab.run(answer_schema=ROWS, attachments=[{"name": "trees", "text": notes}])
+    assert (result.status, len(await table(store, result))) == ("completed", 120)
+    whole = json.loads(await store.get(result.result_ref or ""))
+    assert whole["answer_json"] == {"trees": [*trees.values()]}
+    assert (len(lab.steps), len(lab.prompt("synthesis.1")) < 12_000) == (122, True)
+
+
 async def test_a_reset_to_any_task_makes_the_same_table(lab: Lab, store: ArtifactStore) -> None:
     lab.play(grove(t1_2=in_order(measured(MISFIT), measured({"tree": "oak", "height_m": 28.25}))))
     base = await lab.start(answer_schema=ROWS)
