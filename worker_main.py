@@ -130,6 +130,7 @@ def compose(
             items.expand_plan,
             items.tabulate,
             publishing.adopt_finding,
+            publishing.keep_words,
             publishing.publish_result,
             lookups.pool_backlog,
             lookups.end_earlier_child,
