@@ -18,7 +18,7 @@ from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_ope
 from console.run.run_outcome import RunOutcome, outcome_so_far, read_result, run_outcome
 from console.run.standstill import Standstill, grouped, observed, stated
 from console.terminal import Report, indented, safe_line
-from console.view.answer_text import answer_file, answer_report, why_partial
+from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
 from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, spend_table, story_rows
 from supervision.base import limits
@@ -162,7 +162,9 @@ async def result_report(
         if outcome.result is None or not (outcome.result.answer or outcome.result.answer_json):
             raise CommandFailed(FAILED, f"run '{run.id}' has no answer: {hint('status', run.id)} says why")
         try:
-            write_file(output, answer_file(outcome.result, output.suffix))
+            tables = tables_of(outcome.result) if output.suffix == ".csv" else []
+            made = await store.get(tables[0].ref) if len(tables) == 1 else answer_file(outcome.result, output.suffix)
+            write_file(output, made)
         except ValueError as error:
             raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
         return Report(outcome.as_json(run.id), lambda _: (), code=outcome.code)

@@ -1,9 +1,5 @@
 """The answer of a run, printed or as a file: the text, its citations, the gaps, the cost."""
 
-import csv
-import io
-import json
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 
@@ -18,15 +14,16 @@ from console.hints import hint
 from console.run.run_outcome import RunOutcome
 from console.terminal import Report, counted, safe, safe_json, safe_line, wrapped
 from supervision.base.text import money
+from supervision.contract.finding import ArtifactRef
 from supervision.contract.result import RunResult
 from supervision.results.answer import with_gaps
+from supervision.results.answer_table import csv_of
 from supervision.results.success_rule import is_whole
 
 _LINE = 300
 _ERROR_CHARS = 1500
 _FIRST = 8  # of what is named in a row
 _JSON_ROWS = 40  # of a structured answer on a terminal
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d., ]*$)")
 
 
 def answer_report(run_id: str, outcome: RunOutcome, web: str | None = None) -> Report:
@@ -78,7 +75,7 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
         lines.append(f"artifact {artifact.name} ({artifact.media_type}, {artifact.bytes:,} bytes)")
     if result.artifacts:
         lines.append(f"artifacts are fetched by {hint('artifacts', run_id, '--save', 'DIR')}")
-    if rows_of(result.answer_json):
+    if rows_of(result.answer_json) or len(tables_of(result)) == 1:
         lines.append(f"as a table: {hint('result', run_id, '-o', 'table.csv')}")
     elif len(safe_json(result.answer_json).splitlines()) > _JSON_ROWS:
         lines.append(f"the whole JSON: {hint('result', run_id, '-o', 'answer.json')}")
@@ -123,11 +120,13 @@ def answer_file(result: RunResult, suffix: str) -> bytes:
         return f"{safe_json(result.answer_json)}\n".encode()
     if (rows := rows_of(result.answer_json)) is None:
         raise ValueError("the answer's JSON is no table: that is one list of objects, with at least one")
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)))
-    table.writeheader()
-    table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    return text.getvalue().encode()
+    return csv_of(list(dict.fromkeys(name for row in rows for name in row)), rows)
+
+
+def tables_of(result: RunResult) -> list[ArtifactRef]:
+    """Returns the tables that code made of the items of templates."""
+    templates = {report.id for report in result.subtasks if report.counts is not None}
+    return [artifact for artifact in result.artifacts if artifact.subtask_id in templates]
 
 
 def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:
@@ -136,13 +135,6 @@ def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:
     tables = [[row for row in part if isinstance(row, dict)] for part in parts if isinstance(part, list)]
     tables = [rows for rows in tables if rows]
     return tables[0] if len(tables) == 1 else None
-
-
-def _cell(value: JsonValue) -> JsonValue:
-    """Returns a value as a cell. A text that a spreadsheet would run as a formula begins with an apostrophe."""
-    if isinstance(value, str):
-        return f"'{safe(value)}" if _FORMULA.match(value) else safe(value)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
 def _source_lines(result: RunResult, cited: Collection[str]) -> list[str]:
