@@ -12,18 +12,19 @@ from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedE
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, web_address
 from console.commands.evidence_commands import write_file
+from console.commands.people_commands import ways
 from console.hints import hint
 from console.run.full_trace import full_trace
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far, read_result, run_outcome
 from console.run.standstill import Standstill, grouped, observed, stated
-from console.terminal import Report, indented, safe_line
+from console.terminal import Report, safe_line
 from console.view.answer_text import answer_file, answer_report, why_partial
 from console.view.event_lines import line
 from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, spend_table, story_rows
+from console.view.plan_view import plan_page
 from supervision.base import limits
 from supervision.base.text import money
-from supervision.contract.plan import Plan
 from supervision.contract.status import Status
 
 _WIDEST = 120
@@ -103,27 +104,12 @@ async def _facts_report(
 async def plan_report(run: RunHandle) -> Report:
     """Returns the plan, out of the run's history if no Worker answers."""
     described = await run.require()
-    try:
-        plan = await run.plan()
-    except NoAnswer as error:
-        recorded = await run.recorded_plan()
-        if recorded is None:
-            raise CommandFailed(UNREACHABLE, f"the plan of '{run.id}' is not known: {error}") from error
-        plan = recorded
-    data = {"run_id": run.id, "state": state_word(described), **plan.model_dump(mode="json")}
-    return Report(data, lambda _: _plan_rows(plan))
-
-
-def _plan_rows(plan: Plan) -> Iterator[RenderableType]:
-    if plan.direct_answer:
-        yield "no subtasks: the planner answered the goal itself"
-    elif not plan.subtasks:
-        yield "there is no plan yet"
-    for subtask in plan.folded().subtasks:
-        after = f", after {', '.join(subtask.depends_on)}" if subtask.depends_on else ""
-        each = f", for each of {subtask.for_each}" if subtask.for_each else ""
-        yield safe_line(f"{subtask.id}  ({subtask.role}, {subtask.importance}{after}{each})", limits.DESCRIPTION_CHARS)
-        yield indented(safe_line(subtask.description, limits.DESCRIPTION_CHARS), 4)
+    page = await plan_page(run)
+    if page is None:
+        raise CommandFailed(UNREACHABLE, f"the plan of '{run.id}' is not known: {NO_WORKER}")
+    data = {"run_id": run.id, "state": state_word(described), **page.plan.model_dump(mode="json")}
+    notes = [row.plain for row in ways(run.id, page.asked.wait)] if page.asked else []
+    return Report(data, lambda _: page.rows(), notes)
 
 
 async def trace_report(run: RunHandle, access: Access) -> Report:

@@ -15,13 +15,15 @@ from temporalio.client import WorkflowExecutionDescription
 
 from console.command import CommandFailed
 from console.hints import hint, worker_hint
+from console.run.find_run import short_id
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
 from console.terminal import safe_line
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
-from supervision.contract.status import Status
+from supervision.contract.status import Status, Wait
+from supervision.run.waits import AWAITED
 from supervision.run.web_details import breaker_note
 
 WaitsFor = Literal["provider", "worker", "store", "server", "person", "code", "tool"]
@@ -113,11 +115,17 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
     """Returns the waits that the run itself shows: for persons, and for providers and roles that failed for long."""
     causes = [
         Standstill(
-            "person", (wait.subject,), f"{wait.kind} ({wait.prompt_preview})", hint("resume", run_id), wait.since
+            "person",
+            (wait.subject,),
+            f"{AWAITED[wait.kind]} ({wait.prompt_preview})",
+            decided_with(run_id, wait),
+            wait.since,
         )
         for wait in status.waiting
         if wait.for_person  # a provider's wait is its breaker's, below
     ]
+    if status.flags.paused:
+        causes.append(Standstill("person", ("the run",), "resume (it is paused)", hint("resume", run_id)))
     for card in status.breakers:
         if isinstance(card, dict) and card.get("state") != "closed":
             provider = "provider" in card
@@ -126,6 +134,16 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
             text = _outage(card) if provider else breaker_note(card)
             causes.append(Standstill("provider" if provider else "tool", (subject,), text, helps))
     return causes
+
+
+def decided_with(run_id: str, wait: Wait) -> str:
+    """Returns the command that ends a wait for a person."""
+    if wait.kind == "resume":
+        return hint("resume", run_id)
+    named = (short_id(run_id), wait.id)
+    if wait.kind in ("plan", "tool"):
+        return f"{hint('show', *named)}, then {hint('approve', *named)}"
+    return hint("reply", *named, "TEXT")
 
 
 def _outage(card: Mapping[str, JsonValue]) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -394,6 +394,11 @@ class Screen:
             self._notice = picture.notice
             self.log(now_line(self._notice or "a worker answers again"))
 
+    @contextlib.contextmanager
+    def cleared(self) -> Iterator[None]:
+        """Leaves the terminal to others for the time of the block."""
+        yield
+
 
 class _LiveScreen(Screen):
     """The plan and a footer, redrawn in place; events scroll above."""
@@ -402,7 +407,21 @@ class _LiveScreen(Screen):
         super().__init__(console)
         self._hint = hint
         self._picture: Picture | None = None
-        self.live = Live(console=console, get_renderable=self._draw, auto_refresh=False, redirect_stderr=False)
+        self.live = self._new_live()
+
+    def _new_live(self) -> Live:
+        return Live(console=self._console, get_renderable=self._draw, auto_refresh=False, redirect_stderr=False)
+
+    @contextlib.contextmanager
+    def cleared(self) -> Iterator[None]:
+        """Takes the live part off the terminal, and draws it anew below what was written meanwhile."""
+        self.live.transient = True
+        self.live.stop()
+        try:
+            yield
+        finally:
+            self.live = self._new_live()
+            self.live.start()
 
     def log(self, line: Line) -> None:
         """Prints the line above the live part."""
@@ -420,6 +439,7 @@ class _LiveScreen(Screen):
         """Draws the last frame, which stays on the screen, without the hint."""
         self._hint = ""
         self.live.refresh()
+        self.live.stop()
 
     def _draw(self) -> RenderableType:
         if self._picture is None:
@@ -438,12 +458,13 @@ async def open_screen(console: Console, hint: str) -> AsyncIterator[Screen]:
     async def redraw() -> None:
         while True:
             await asyncio.sleep(_REDRAW.total_seconds())
-            screen.live.refresh()
+            if screen.live.is_started:
+                screen.live.refresh()
 
-    with screen.live:
-        ticking = asyncio.create_task(redraw())
-        try:
-            yield screen
-        finally:
-            ticking.cancel()
-            screen.finish()
+    screen.live.start()
+    ticking = asyncio.create_task(redraw())
+    try:
+        yield screen
+    finally:
+        ticking.cancel()
+        screen.finish()

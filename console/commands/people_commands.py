@@ -1,0 +1,231 @@
+"""The commands with which people decide: `inbox`, `show`, `approve`, `deny` and `reply`."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from console.command import BAD_INPUT, FAILED, Access, CommandFailed
+from console.commands.update_commands import require_open, told, unanswered
+from console.hints import hint
+from console.run.find_run import find_run, short_id
+from console.run.request_options import parsed_plan, read_text_file
+from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle
+from console.run.standstill import decided_with
+from console.terminal import Report, look_alikes, revealed, safe_line
+from console.view.event_lines import line
+from console.view.live_view import log_line
+from console.view.plan_view import plan_page
+from supervision.contract.status import Wait
+from supervision.contract.updates import DecidePlan, DecideToolCall, Reply
+from supervision.run.waits import AWAITED
+from temporal_supervisor.people import Item, Refused, asked, inbox, waiting
+
+_WHAT_CHARS = 600
+_HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
+
+
+async def inbox_report(access: Access, owner: str | None) -> Report:
+    """Returns what waits for people in all open runs."""
+    client = await access.client()
+    found = await inbox(client, owner)
+    data = [{"run_id": item.run_id, "goal": item.goal, **item.wait.model_dump(mode="json")} for item in found.items]
+    notes = [f"run '{run_id}' waits, and does not say for what: {NO_WORKER}" for run_id in found.unanswered]
+    if not found.items:
+        notes.append("nothing waits for a person" + (f" in runs of '{owner}'" if owner else ""))
+    return Report(data, lambda screen: _inbox_rows(found.items, screen), notes)
+
+
+def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableType]:
+    if not items:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", expand=screen.is_terminal)
+    for name in ("since", "run", "id"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("what is asked", no_wrap=True, overflow="ellipsis", ratio=1 if screen.is_terminal else None)
+    table.add_column("until", no_wrap=True)
+    for item in items:
+        wait = item.wait
+        cells = [_ago(wait.since), short_id(item.run_id), wait.id, _what(wait), _day(wait.expires_at)]
+        table.add_row(*[Text(safe_line(cell, _WHAT_CHARS)) for cell in cells])
+    yield table
+    yield Text(_HOW, style="dim")
+
+
+async def show_report(access: Access, words: Sequence[str]) -> Report:
+    """Returns all of what is asked under an id: whole, with hidden and look-alike characters made visible."""
+    item = await _named(access, words)
+    run = RunHandle(await access.client(), item.run_id)
+    try:
+        whole = await asked(run.client, run.id, item.wait.id)
+    except Refused as refused:
+        raise CommandFailed(FAILED, f"{refused}: {hint('inbox')} shows what does") from refused
+    except NoAnswer as error:
+        raise await unanswered(run) from error
+    content = whole.content
+    if content is None and whole.wait.content_ref:
+        content = (await (await access.store()).get(whole.wait.content_ref)).decode("utf-8", "replace")
+    page = await plan_page(run) if whole.wait.kind == "plan" else None
+    text = _pretty(whole.wait.prompt_preview if content is None else content)
+
+    def rows(screen: Console) -> Iterator[RenderableType]:
+        wait = whole.wait
+        yield f"{AWAITED[wait.kind]}: {short_id(run.id)} {wait.id}"
+        yield f"run {run.id}: {item.goal}"
+        until = f", until {_day(wait.expires_at)}" if wait.expires_at else ""
+        yield f"asked by {wait.subtask_id or 'the supervisor'} since {_day(wait.since)}{until}"
+        if wait.arguments_sha256:
+            yield f"SHA-256 of the arguments: {wait.arguments_sha256}"
+        yield ""
+        if page is not None:
+            yield from page.rows()
+        else:
+            yield Text(text)
+            for note in look_alikes(text):
+                yield Text(f"! looks like a Latin letter: {note}", style="yellow")
+        yield ""
+        if wait.choices and wait.kind == "question":
+            yield "choices: " + " | ".join(wait.choices)
+        yield from ways(run.id, wait)
+
+    data = {"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), "content": content}
+    return Report(data, rows)
+
+
+def ways(run_id: str, wait: Wait) -> Iterator[Text]:
+    """Yields a row for each way to decide, with its command."""
+    named = (short_id(run_id), wait.id)
+    if wait.kind == "plan":
+        written = f"{hint('plan', named[0], '--json')} > plan.json"
+        table = {
+            "approve": hint("approve", *named),
+            "edit": f"{written}, then {hint('approve', *named, '--plan', 'plan.json')}",
+            "change": hint("reply", *named, "what should be different"),
+            "reject": hint("deny", *named, "--why", "TEXT"),
+        }
+    elif wait.kind == "tool":
+        table = {"approve": hint("approve", *named), "deny": hint("deny", *named, "--why", "TEXT")}
+    else:
+        table = {"": decided_with(run_id, wait)}
+    for choice, command in table.items():
+        if choice in wait.choices or wait.kind != "plan":
+            yield Text(f"{choice}: {command}" if choice else command)
+
+
+async def approve(access: Access, words: Sequence[str], plan: Path | None, by: str) -> Report:
+    """Approves a plan, or another one in its place, or a tool call."""
+    item = await _named(access, words)
+    wait, run = item.wait, RunHandle(await access.client(), item.run_id)
+    if plan is not None and wait.kind != "plan":
+        raise CommandFailed(BAD_INPUT, f"'{wait.id}' is no plan: leave out --plan")
+    if plan is not None:
+        edited = parsed_plan(read_text_file(plan), str(plan))
+        return await _decided(run, wait, "edit", by, plan=edited)
+    return await _decided(run, wait, "approve", by)
+
+
+async def deny(access: Access, words: Sequence[str], why: str | None, by: str) -> Report:
+    """Rejects a plan, or denies a tool call."""
+    item = await _named(access, words)
+    run = RunHandle(await access.client(), item.run_id)
+    return await _decided(run, item.wait, "reject" if item.wait.kind == "plan" else "deny", by, comment=why)
+
+
+async def reply(access: Access, words: Sequence[str], file: Path | None, by: str) -> Report:
+    """Replies to a question, hands in a person's finding, or says what should be different in a plan."""
+    text = read_text_file(file).decode("utf-8-sig") if file else (words[-1] if len(words) > 1 else None)
+    if text is None:
+        raise CommandFailed(
+            BAD_INPUT, f"no reply: give the text in quotes, or --file F, as in {hint('reply', 'ID', 'TEXT')}"
+        )
+    item = await _named(access, words if file else words[:-1])
+    wait, run = item.wait, RunHandle(await access.client(), item.run_id)
+    if wait.kind in ("question", "finding"):
+        return _report(run, wait, (await told(run, Reply, id=wait.id, text=text, by=by)).message)
+    return await _decided(run, wait, "change", by, comment=text)
+
+
+async def _decided(run: RunHandle, wait: Wait, decision: str, by: str, **more: object) -> Report:
+    """Sends a decision on a plan or a tool call. Raises CommandFailed if the wait is for something else."""
+    if wait.kind == "plan":
+        revision = int(wait.id.rpartition(".")[2])
+        reply = await told(run, DecidePlan, revision=revision, decision=decision, by=by, **more)
+    elif wait.kind == "tool" and decision != "change":
+        fields = {"id": wait.id, "decision": decision, "arguments_sha256": wait.arguments_sha256, "by": by}
+        reply = await told(run, DecideToolCall, **fields, **more)
+    else:
+        raise CommandFailed(BAD_INPUT, f"'{wait.id}' waits for {AWAITED[wait.kind]}: {decided_with(run.id, wait)}")
+    return _report(run, wait, reply.message)
+
+
+def _report(run: RunHandle, wait: Wait, message: str) -> Report:
+    rest = f" ({safe_line(wait.prompt_preview, _WHAT_CHARS)})" if wait.kind == "tool" else ""
+    return Report({"run_id": run.id, "id": wait.id, "message": message}, lambda _: [f"run '{run.id}': {message}{rest}"])
+
+
+async def _named(access: Access, words: Sequence[str]) -> Item:
+    """Returns the wait that `ID` or `RUN ID` names. Raises CommandFailed with what is current if there is none."""
+    client = await access.client()
+    if len(words) not in (1, 2):
+        raise CommandFailed(BAD_INPUT, f"name one thing that waits, as ID or RUN ID: {hint('inbox')} lists them")
+    wait_id = words[-1]
+    if len(words) == 1:
+        found = await inbox(client)
+        items, more = [item for item in found.items if item.wait.id == wait_id], ""
+        if len(items) > 1:
+            runs = ", ".join(short_id(item.run_id) for item in items)
+            first = hint("show", short_id(items[0].run_id), wait_id)
+            raise CommandFailed(
+                BAD_INPUT, f"'{wait_id}' waits in several runs ({runs}): name the run, too, as in {first}"
+            )
+        if found.unanswered:
+            more = f" ({len(found.unanswered)} more don't say what they wait for: {NO_WORKER})"
+        current = f"{hint('inbox')} shows what does{more}"
+    else:
+        run = RunHandle(client, await find_run(client, words[0]))
+        await require_open(run)
+        try:
+            here = await waiting(client, run.id)
+        except NoAnswer as error:
+            raise await unanswered(run) from error
+        items = [item for item in here if item.wait.id == wait_id]
+        ids = [item.wait.id for item in here]
+        current = await _past(run, wait_id) + (f"what does: {', '.join(ids)}" if ids else "nothing does now")
+    if not items:
+        raise CommandFailed(FAILED, f"nothing with the id '{wait_id}' waits for a person; {current}")
+    return items[0]
+
+
+async def _past(run: RunHandle, wait_id: str) -> str:
+    """Returns what was decided about a wait, in words; empty if nothing was."""
+    events = [event for event in (await run.trace()).events if event.data.get("id") == wait_id]
+    return f"{log_line(line(events[-1]))}; " if events else ""
+
+
+def _pretty(text: str) -> str:
+    """Returns a text that is to be decided about: JSON on lines of its own, and nothing hidden."""
+    try:
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except ValueError:
+        pass
+    return revealed(text)
+
+
+def _what(wait: Wait) -> str:
+    return f"{AWAITED[wait.kind]}: {wait.prompt_preview}"
+
+
+def _day(at: str | None) -> str:
+    return f"{datetime.fromisoformat(at).astimezone():%d %b %H:%M}" if at else ""
+
+
+def _ago(at: str) -> str:
+    seconds = max(0, int((datetime.now().astimezone() - datetime.fromisoformat(at)).total_seconds()))
+    for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {name}"
+    return f"{seconds} s"

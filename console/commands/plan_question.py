@@ -1,0 +1,166 @@
+"""The question at a terminal what to do with a plan that waits for approval."""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import sys
+from datetime import timedelta
+
+from console.command import WAITS, CommandFailed
+from console.commands.people_commands import ways
+from console.commands.update_commands import told
+from console.hints import hint
+from console.run.find_run import short_id
+from console.run.request_options import parsed_plan, read_text_file
+from console.run.run_handle import NoAnswer, RunHandle
+from console.terminal import Report, console, print_err, put, safe_json
+from console.view.plan_view import PlanPage, plan_page
+from runtime.paths import cache_dir
+from supervision.contract.plan import Plan
+from supervision.contract.status import Status, Wait
+from supervision.contract.updates import DecidePlan
+
+_EDITOR = "vi"
+_LOOK = timedelta(seconds=2)  # while a person thinks
+
+
+class PlanLeft(Exception):
+    """A plan is left waiting; `report` says how to decide later."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__("the plan waits")
+        self.report = report
+
+
+class PlanQuestion:
+    """Asks about the plans of a run: each revision once. Without a terminal it leaves the first one waiting."""
+
+    def __init__(self, run: RunHandle, by: str, *, asks: bool) -> None:
+        self._run = run
+        self._by = by
+        self._asks = asks
+        self._asked: set[str] = set()
+        self._file = cache_dir() / "plans" / f"{short_id(run.id).replace(os.sep, '_')}.json"
+        self._edited = False
+
+    def waits(self, status: Status | None) -> bool:
+        """True if a plan waits that was not asked about."""
+        waiting = status.waiting if status else []
+        return any(wait.kind == "plan" and wait.id not in self._asked for wait in waiting)
+
+    async def ask(self) -> None:
+        """Shows the plan and returns when it is decided about. Raises PlanLeft if it is left waiting."""
+        page = await plan_page(self._run)
+        if page is None or page.asked is None:
+            return
+        wait, screen = page.asked.wait, console()
+        if not self._asks:
+            raise PlanLeft(_left(page, wait, shown=False))
+        self._asked.add(wait.id)
+        put(screen, page.rows())
+        if self._edited:  # it came back
+            print_err(f"{wait.prompt_preview}\nyour text is kept in {self._file}: e opens it again")
+        deciding, elsewhere = asyncio.create_task(self._decide(page, wait)), asyncio.create_task(self._end_of(wait))
+        try:
+            await asyncio.wait({deciding, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
+            if deciding.done():
+                deciding.result()
+            else:
+                print_err("\nthe plan no longer waits: it was decided about elsewhere, or its time is over")
+        finally:
+            deciding.cancel()
+            elsewhere.cancel()
+
+    async def _end_of(self, wait: Wait) -> None:
+        """Returns when a plan no longer waits."""
+        waits = True
+        while waits:
+            await asyncio.sleep(_LOOK.total_seconds())
+            with contextlib.suppress(NoAnswer):
+                waits = self._in(await self._run.status(), wait)
+
+    async def _decide(self, page: PlanPage, wait: Wait) -> None:
+        while not await self._decided(page, wait):
+            pass
+
+    @staticmethod
+    def _in(status: Status, wait: Wait) -> bool:
+        return any(other.id == wait.id for other in status.waiting)
+
+    def clean_up(self) -> None:
+        """Removes the text of an edited plan that was taken."""
+        self._file.unlink(missing_ok=True)
+
+    async def _decided(self, page: PlanPage, wait: Wait) -> bool:
+        """Asks once. Returns True if the plan no longer waits."""
+        keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what should be different"'}
+        named = [words for choice, words in keys.items() if choice in wait.choices]
+        line = await _line(" · ".join([*named, "reject r", "leave it waiting q: "]))
+        key, _, text = line.strip().partition(" ")
+        fields: dict[str, object] = {"comment": text.strip().strip('"') or None}
+        if key == "q" or not line:
+            raise PlanLeft(_left(page, wait, shown=True))
+        if key == "c" and not text:
+            fields["comment"] = (await _line("what should be different: ")).strip() or None
+        if key == "e":
+            if (plan := await self._edit(page.plan)) is None:
+                return False
+            fields = {"plan": plan}
+        decision = {"a": "approve", "e": "edit", "c": "change", "r": "reject"}.get(key)
+        if decision not in wait.choices or (decision == "change" and not fields["comment"]):
+            return False
+        try:
+            revision = int(wait.id.rpartition(".")[2])
+            await told(self._run, DecidePlan, revision=revision, decision=decision, by=self._by, **fields)
+        except (CommandFailed, ValueError) as error:
+            print_err(f"{error}" + (f"\nyour text is kept in {self._file}: e opens it again" if key == "e" else ""))
+            return not self._in(await self._run.status(), wait)
+        self._edited = key == "e"
+        return True
+
+    async def _edit(self, plan: Plan) -> Plan | None:
+        """Returns the plan as the person's editor leaves it; None with the reason on the screen if it can't run."""
+        whole = f"{safe_json(plan.model_dump(mode='json'))}\n"
+        if not self._file.exists():
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._file.write_text(whole, encoding="utf-8")
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _EDITOR
+        try:
+            process = await asyncio.create_subprocess_exec(*shlex.split(editor), str(self._file))
+            await process.wait()
+        except (OSError, ValueError) as error:
+            print_err(
+                f"the editor '{editor}' can't be started ({error}): set EDITOR, or change {self._file} and press e"
+            )
+            return None
+        try:
+            edited = parsed_plan(read_text_file(self._file), str(self._file))
+        except CommandFailed as failed:
+            print_err(f"{failed.message}\nyour text is kept in {self._file}: e opens it again")
+            return None
+        if edited == plan:
+            print_err("nothing was changed")
+            self.clean_up()
+            return None
+        return edited
+
+
+async def _line(prompt: str) -> str:
+    """Returns what a person types, with its line break; empty at the end of the input."""
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    loop, typed = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), typed.set)  # a thread that reads would outlive Ctrl-C
+    try:
+        await typed.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return os.read(sys.stdin.fileno(), 1 << 16).decode("utf-8", "replace")
+
+
+def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
+    """Returns what to say about a plan that is left waiting."""
+    rows = [*([] if shown else page.rows()), "the plan waits for approval", *ways(page.run_id, wait)]
+    note = f"follow it: {hint('follow', page.run_id)}"
+    return Report({"run_id": page.run_id, "state": "running", "waiting": [wait]}, lambda _: rows, [note], code=WAITS)

@@ -1,0 +1,117 @@
+"""A plan as a person decides about it: its subtasks, what happens if one fails, what it may take."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from console.run.run_handle import NoAnswer, RunHandle
+from console.terminal import counted, indented, safe_line
+from supervision.base import limits
+from supervision.base.text import money
+from supervision.contract.plan import Plan
+from supervision.contract.result import SubtaskReport
+from supervision.contract.status import Asked, Status
+from supervision.results.success_rule import importance, met
+from temporal_supervisor.people import Refused, asked
+
+_NAMED = 8  # subtasks on one line
+
+
+@dataclass(frozen=True)
+class PlanPage:
+    """A plan, and what is known of its run: `asked` if it waits for approval, `request` as its caller sent it."""
+
+    run_id: str
+    plan: Plan
+    status: Status | None = None
+    asked: Asked | None = None
+    request: Mapping[str, Any] = field(default_factory=dict)
+
+    def rows(self) -> Iterator[RenderableType]:
+        """Yields the page; what may happen and what it may take only for a plan that waits for approval."""
+        plan = self.plan.folded()
+        if plan.direct_answer:
+            yield "no subtasks: the planner answered the goal itself"
+        elif not plan.subtasks:
+            yield "there is no plan yet"
+        elif self.asked:
+            yield f"plan {self.asked.wait.id.rpartition('.')[2]}: {counted(len(plan.subtasks), 'subtask')}"
+        for subtask in plan.subtasks:
+            facts = [subtask.role, subtask.importance]
+            facts += [f"after {', '.join(subtask.depends_on)}"] if subtask.depends_on else []
+            facts += [f"for each of {subtask.for_each}"] if subtask.for_each else []
+            facts += [counted(subtask.candidates, "candidate")] if subtask.candidates > 1 else []
+            head = safe_line(f"{subtask.id} ({', '.join(facts)})", limits.DESCRIPTION_CHARS)
+            yield Text(head, style="bold") if self.asked else head
+            yield indented(safe_line(subtask.description, limits.DESCRIPTION_CHARS), 4)
+        if self.asked and self.status:
+            yield from self._consequences(self.status)
+
+    def _consequences(self, status: Status) -> Iterator[RenderableType]:
+        success = self.request.get("success") or "any"
+        replans = self.request.get("max_replans", 2)
+        for subtasks, what in failures(self.plan, success).items():
+            yield f"if {_named(subtasks, 'or')} fails: {what}"
+        if replans:
+            yield f"before that, work that failed is planned again, at most {counted(replans, 'time')}"
+        allowed = status.limits
+        budget = [money(allowed.budget_usd)] if allowed.budget_usd is not None else []
+        budget += [f"{allowed.budget_tokens:,} tokens"] if allowed.budget_tokens is not None else []
+        yield f"never above the budget: {' or '.join(budget) or 'no limit'}"
+
+
+async def plan_page(run: RunHandle) -> PlanPage | None:
+    """Returns the plan of a run, out of its history if no Worker answers; None if it is not known."""
+    try:
+        plan, status = await run.plan(), await run.status()
+    except NoAnswer:
+        recorded = await run.recorded_plan()
+        return PlanPage(run.id, recorded) if recorded else None
+    wait = next((wait for wait in status.waiting if wait.kind == "plan"), None)
+    if wait is None:
+        return PlanPage(run.id, plan, status)
+    try:
+        return PlanPage(run.id, plan, status, await asked(run.client, run.id, wait.id), await run.recorded_request())
+    except Refused:  # it was decided just now
+        return PlanPage(run.id, plan, status)
+
+
+def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
+    """Returns what happens if a required subtask fails for good, by the subtasks for which that is the same."""
+    same: dict[str, list[str]] = {}
+    for subtask in plan.named:
+        if subtask.importance == "required":
+            same.setdefault(_if_lost(plan, subtask.id, success), []).append(subtask.id)
+    return {tuple(subtasks): what for what, subtasks in same.items()}
+
+
+def _if_lost(plan: Plan, subtask_id: str, success: str | float) -> str:
+    after = {subtask.id: set(subtask.depends_on) for subtask in plan.named}
+    lost, poorer = {subtask_id}, []
+    try:
+        order = [*TopologicalSorter(after).static_order()]
+    except CycleError:
+        order = []
+    for other in order:
+        before = after.get(other, set())
+        if before and before <= lost:
+            lost.add(other)
+        elif before & lost:
+            poorer.append(other)
+    done = [SubtaskReport(id=other, state="completed") for other in after if other not in lost]
+    if not met(success, done, importance(plan)):
+        return f"the run fails (success: {success})" if len(after) > 1 else "the run fails"
+    with_it = [f"{_named(sorted(lost - {subtask_id}))} can't begin"] if len(lost) > 1 else []
+    without = [f"{_named(poorer)} {'goes' if len(poorer) == 1 else 'go'} on without it"] if poorer else []
+    return "; ".join([*with_it, *without, "the answer names the gap"])
+
+
+def _named(subtasks: Sequence[str], last: str = "and") -> str:
+    """Returns `t1, t2 and t3`."""
+    shown = [*subtasks[:_NAMED], *([f"{len(subtasks) - _NAMED} more"] if len(subtasks) > _NAMED else [])]
+    *others, final = shown
+    return f"{', '.join(others)} {last} {final}" if others else final
