@@ -24,7 +24,7 @@ from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, calls_report, print_artifact, verify_run
 from console.commands.inspect_command import inspect_files
 from console.commands.list_commands import list_report
-from console.commands.people_commands import approve, deny, inbox_report, reply, show_report
+from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.commands.repair_command import repair
 from console.commands.report_commands import plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
@@ -229,8 +229,8 @@ By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_
 Why = Annotated[str | None, typer.Option(help="a comment")]
 
 
-@app.command("inbox")
-def list_waits(
+@app.command()
+def inbox(
     owner: Annotated[str | None, typer.Option(help="only in runs of this owner")] = None, as_json: AsJson = False
 ) -> None:
     """List what waits for a person, in all open runs."""
@@ -243,30 +243,30 @@ def show(words: Words, as_json: AsJson = False) -> None:
     do(lambda access: show_report(access, words), as_json)
 
 
-@app.command("approve")
-def approve_wait(
+@app.command()
+def approve(
     words: Words,
     by: By,
     plan: Annotated[Path | None, typer.Option(help="with this plan in place of the one that waits")] = None,
 ) -> None:
     """Approve a plan or a tool call."""
-    do(lambda access: approve(access, words, plan, by))
+    do(lambda access: decision_report(access, words, "approve", None, by, plan=plan))
 
 
-@app.command("deny")
-def deny_wait(words: Words, by: By, why: Why = None) -> None:
+@app.command()
+def deny(words: Words, by: By, why: Why = None) -> None:
     """Deny a tool call, with a word to the model, or reject a plan."""
-    do(lambda access: deny(access, words, why, by))
+    do(lambda access: decision_report(access, words, "deny", why, by))
 
 
-@app.command("reply")
-def reply_to(
+@app.command()
+def reply(
     words: Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID TEXT", help="an id as `inbox` lists it, a text")],
     by: By,
     file: Annotated[Path | None, typer.Option(help="the text, in place of TEXT")] = None,
 ) -> None:
     """Reply to a question, hand in a person's finding, or say what should be different in a plan."""
-    do(lambda access: reply(access, words, file, by))
+    do(lambda access: reply_report(access, words, file, by))
 
 
 @app.command("cancel")
@@ -289,8 +289,8 @@ def extend_limits(
     with_run(run_id, lambda run, _: extend(run, deadline, budget_tokens, budget_usd, unlimited or []))
 
 
-@app.command("pause")
-def pause_run(
+@app.command()
+def pause(
     run_id: RunId,
     by: By,
     now: Annotated[bool, typer.Option("--now", help="in the middle of turns, which may be paid again")] = False,
@@ -306,8 +306,8 @@ def resume_run(run_id: RunId, by: By) -> None:
     with_run(run_id, lambda run, _: resume(run, by))
 
 
-@app.command("steer")
-def steer_run(
+@app.command()
+def steer(
     run_id: RunId,
     text: Annotated[str, typer.Argument(help="what worker agents are to know or do")],
     by: By,
@@ -320,8 +320,8 @@ def steer_run(
 SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
 
 
-@app.command("retry")
-def retry_subtask(
+@app.command()
+def retry(
     run_id: RunId,
     subtask: SubtaskPath,
     by: By,
@@ -331,8 +331,8 @@ def retry_subtask(
     with_run(run_id, lambda run, _: tell(run, RetrySubtask, "again", subtask, instruction=instruction, by=by))
 
 
-@app.command("skip")
-def skip_subtask(run_id: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> None:
+@app.command()
+def skip(run_id: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> None:
     """End a subtask with what it has; the run goes on without the rest."""
     with_run(run_id, lambda run, _: tell(run, SkipSubtask, "skipped", subtask, by=by, comment=why))
 

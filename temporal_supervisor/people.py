@@ -1,7 +1,7 @@
 """What waits for people, and what they say: the inbox, decisions, replies and steering, from any program.
 
-An update that a run does not take raises Refused with the run's own words, one that can't be an update ValueError,
-both before anything has changed. NoAnswer: no Worker answered; decisions may be sent again, the first one stands.
+An update that the run does not take raises UpdateRefused with the run's own words; one that can't be an update raises
+ValueError before it is sent. NoAnswer: no Worker answered; a decision may be sent again, the first one stands.
 """
 
 import asyncio
@@ -38,6 +38,7 @@ from supervision.contract.updates import (
     UpdateReply,
     read_update,
 )
+from supervision.run.waits import AWAITED
 
 OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
 _QUERY_WAIT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
@@ -54,10 +55,12 @@ _NAMES: dict[type[Update], str] = {
     SkipSubtask: "skip_subtask",
     ExtendLimits: "extend_limits",
 }
+_PlanDecision = Literal["approve", "edit", "change", "reject"]
+_ON_PLAN: dict[str, _PlanDecision] = {"approve": "approve", "deny": "reject", "reply": "change"}
 _T = TypeVar("_T")
 
 
-class Refused(Exception):
+class UpdateRefused(Exception):
     """A run does not take an update, or has no such wait; the message says what is current."""
 
 
@@ -105,7 +108,7 @@ async def inbox(client: Client, owner: str | None = None) -> Inbox:
                 return await waiting(client, run_id)
         except NoAnswer:
             unanswered.append(run_id)
-        except Refused:  # it has just ended
+        except UpdateRefused:  # it has just ended
             pass
         return []
 
@@ -125,15 +128,35 @@ async def waiting(client: Client, run_id: str) -> list[Item]:
 
 
 async def asked(client: Client, run_id: str, wait_id: str) -> Asked:
-    """Returns a wait with all of what is asked. Raises Refused if nothing of that id waits."""
+    """Returns a wait with all of what is asked. Raises UpdateRefused if nothing of that id waits."""
     return await _query(client, run_id, "waiting", wait_id, Asked)
+
+
+async def decide(
+    client: Client, item: Item, word: str, text: str | None = None, *, plan: Plan | None = None, by: str | None = None
+) -> UpdateReply:
+    """Decides about anything in the inbox: `approve`, `deny`, or `reply` with a text for whoever asks.
+
+    With a `plan`, that one is approved in place of the one that waits. Raises ValueError if the word does not fit.
+    """
+    run_id, wait = item.run_id, item.wait
+    match wait.kind, word:
+        case "plan", ("approve" | "deny" | "reply"):
+            decision = "edit" if plan else _ON_PLAN[word]
+            return await decide_plan(client, run_id, _revision(wait), decision, plan=plan, comment=text, by=by)
+        case "tool", ("approve" | "deny" as decided) if plan is None:
+            sha256 = wait.arguments_sha256 or ""
+            return await decide_tool_call(client, run_id, wait.id, decided, sha256, comment=text, by=by)
+        case (("question" | "finding"), "reply"):
+            return await reply(client, run_id, wait.id, text or "", by=by)
+    raise ValueError(f"'{wait.id}' waits for {AWAITED[wait.kind]}: '{word}' does not fit")
 
 
 async def decide_plan(
     client: Client,
     run_id: str,
     revision: int,
-    decision: Literal["approve", "edit", "change", "reject"],
+    decision: _PlanDecision,
     *,
     plan: Plan | None = None,
     comment: str | None = None,
@@ -189,7 +212,9 @@ async def send(client: Client, run_id: str, kind: type[Update], **fields: object
             answer: UpdateReply = await handle.execute_update(_NAMES[kind], update, result_type=UpdateReply)
             return answer
     except WorkflowUpdateFailedError as error:
-        raise Refused(error.cause.message if isinstance(error.cause, FailureError) else str(error.cause)) from error
+        raise UpdateRefused(
+            error.cause.message if isinstance(error.cause, FailureError) else str(error.cause)
+        ) from error
     except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
         raise NoAnswer("no worker answers") from error
     except RPCError as error:
@@ -202,7 +227,7 @@ async def _query(client: Client, run_id: str, name: str, argument: object, kind:
             found: _T = await client.get_workflow_handle(run_id).query(name, argument, result_type=kind)
             return found
     except WorkflowQueryFailedError as error:
-        raise Refused(str(error)) from error
+        raise UpdateRefused(str(error)) from error
     except (TimeoutError, WorkflowQueryRejectedError) as error:
         raise NoAnswer("no worker answers") from error
     except RPCError as error:
@@ -211,5 +236,9 @@ async def _query(client: Client, run_id: str, name: str, argument: object, kind:
 
 def _not_open(run_id: str, error: RPCError) -> Exception:
     if error.status is RPCStatusCode.NOT_FOUND:
-        return Refused(f"there is no open run '{run_id}'")
+        return UpdateRefused(f"there is no open run '{run_id}'")
     return NoAnswer(error.message)
+
+
+def _revision(wait: Wait) -> int:
+    return int(wait.id.rpartition(".")[2])

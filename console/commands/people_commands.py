@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console, RenderableType
@@ -21,9 +22,8 @@ from console.view.event_lines import line
 from console.view.live_view import log_line
 from console.view.plan_view import plan_page
 from supervision.contract.status import Wait
-from supervision.contract.updates import DecidePlan, DecideToolCall, Reply
 from supervision.run.waits import AWAITED
-from temporal_supervisor.people import Item, Refused, asked, inbox, waiting
+from temporal_supervisor.people import Item, UpdateRefused, asked, decide, inbox, waiting
 
 _WHAT_CHARS = 600
 _HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
@@ -52,6 +52,8 @@ def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableTy
         wait = item.wait
         cells = [_ago(wait.since), short_id(item.run_id), wait.id, _what(wait), _day(wait.expires_at)]
         table.add_row(*[Text(safe_line(cell, _WHAT_CHARS)) for cell in cells])
+    if not screen.is_terminal:
+        screen.width = _WHAT_CHARS * len(table.columns)  # nothing is cut for a pipe
     yield table
     yield Text(_HOW, style="dim")
 
@@ -62,7 +64,7 @@ async def show_report(access: Access, words: Sequence[str]) -> Report:
     run = RunHandle(await access.client(), item.run_id)
     try:
         whole = await asked(run.client, run.id, item.wait.id)
-    except Refused as refused:
+    except UpdateRefused as refused:
         raise CommandFailed(FAILED, f"{refused}: {hint('inbox')} shows what does") from refused
     except NoAnswer as error:
         raise await unanswered(run) from error
@@ -100,11 +102,11 @@ def ways(run_id: str, wait: Wait) -> Iterator[Text]:
     """Yields a row for each way to decide, with its command."""
     named = (short_id(run_id), wait.id)
     if wait.kind == "plan":
-        written = f"{hint('plan', named[0], '--json')} > plan.json"
+        written = hint("plan", named[0], "--json").removesuffix("`") + " > plan.json`"
         table = {
             "approve": hint("approve", *named),
             "edit": f"{written}, then {hint('approve', *named, '--plan', 'plan.json')}",
-            "change": hint("reply", *named, "what should be different"),
+            "change": hint("reply", *named, "what to change"),
             "reject": hint("deny", *named, "--why", "TEXT"),
         }
     elif wait.kind == "tool":
@@ -116,55 +118,32 @@ def ways(run_id: str, wait: Wait) -> Iterator[Text]:
             yield Text(f"{choice}: {command}" if choice else command)
 
 
-async def approve(access: Access, words: Sequence[str], plan: Path | None, by: str) -> Report:
-    """Approves a plan, or another one in its place, or a tool call."""
-    item = await _named(access, words)
-    wait, run = item.wait, RunHandle(await access.client(), item.run_id)
-    if plan is not None and wait.kind != "plan":
-        raise CommandFailed(BAD_INPUT, f"'{wait.id}' is no plan: leave out --plan")
-    if plan is not None:
-        edited = parsed_plan(read_text_file(plan), str(plan))
-        return await _decided(run, wait, "edit", by, plan=edited)
-    return await _decided(run, wait, "approve", by)
-
-
-async def deny(access: Access, words: Sequence[str], why: str | None, by: str) -> Report:
-    """Rejects a plan, or denies a tool call."""
+async def decision_report(
+    access: Access,
+    words: Sequence[str],
+    word: str,
+    text: str | None,
+    by: str,
+    *,
+    plan: Path | None = None,
+) -> Report:
+    """Decides about what `words` name, and returns what the run says to it; `plan` is the file of another plan."""
     item = await _named(access, words)
     run = RunHandle(await access.client(), item.run_id)
-    return await _decided(run, item.wait, "reject" if item.wait.kind == "plan" else "deny", by, comment=why)
+    edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
+    answer = await told(run, partial(decide, run.client, item, word, text, plan=edited, by=by))
+    what = f" ({safe_line(item.wait.prompt_preview, _WHAT_CHARS)})" if item.wait.kind == "tool" else ""
+    data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
+    return Report(data, lambda _: [f"run '{run.id}': {answer.message}{what}"])
 
 
-async def reply(access: Access, words: Sequence[str], file: Path | None, by: str) -> Report:
-    """Replies to a question, hands in a person's finding, or says what should be different in a plan."""
-    text = read_text_file(file).decode("utf-8-sig") if file else (words[-1] if len(words) > 1 else None)
-    if text is None:
-        raise CommandFailed(
-            BAD_INPUT, f"no reply: give the text in quotes, or --file F, as in {hint('reply', 'ID', 'TEXT')}"
-        )
-    item = await _named(access, words if file else words[:-1])
-    wait, run = item.wait, RunHandle(await access.client(), item.run_id)
-    if wait.kind in ("question", "finding"):
-        return _report(run, wait, (await told(run, Reply, id=wait.id, text=text, by=by)).message)
-    return await _decided(run, wait, "change", by, comment=text)
-
-
-async def _decided(run: RunHandle, wait: Wait, decision: str, by: str, **more: object) -> Report:
-    """Sends a decision on a plan or a tool call. Raises CommandFailed if the wait is for something else."""
-    if wait.kind == "plan":
-        revision = int(wait.id.rpartition(".")[2])
-        reply = await told(run, DecidePlan, revision=revision, decision=decision, by=by, **more)
-    elif wait.kind == "tool" and decision != "change":
-        fields = {"id": wait.id, "decision": decision, "arguments_sha256": wait.arguments_sha256, "by": by}
-        reply = await told(run, DecideToolCall, **fields, **more)
-    else:
-        raise CommandFailed(BAD_INPUT, f"'{wait.id}' waits for {AWAITED[wait.kind]}: {decided_with(run.id, wait)}")
-    return _report(run, wait, reply.message)
-
-
-def _report(run: RunHandle, wait: Wait, message: str) -> Report:
-    rest = f" ({safe_line(wait.prompt_preview, _WHAT_CHARS)})" if wait.kind == "tool" else ""
-    return Report({"run_id": run.id, "id": wait.id, "message": message}, lambda _: [f"run '{run.id}': {message}{rest}"])
+async def reply_report(access: Access, words: Sequence[str], file: Path | None, by: str) -> Report:
+    """Replies with the last of the `words`, or with the text in a file."""
+    if file is None and len(words) < 2:
+        example = hint("reply", "ID", "TEXT")
+        raise CommandFailed(BAD_INPUT, f"no reply: give the text in quotes, or --file F, as in {example}")
+    text = read_text_file(file).decode("utf-8-sig") if file else words[-1]
+    return await decision_report(access, words if file else words[:-1], "reply", text, by)
 
 
 async def _named(access: Access, words: Sequence[str]) -> Item:

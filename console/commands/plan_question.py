@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from datetime import timedelta
+from functools import partial
 
 from console.command import WAITS, CommandFailed
 from console.commands.people_commands import ways
@@ -19,9 +20,10 @@ from console.view.plan_view import PlanPage, plan_page
 from runtime.paths import cache_dir
 from supervision.contract.plan import Plan
 from supervision.contract.status import Status, Wait
-from supervision.contract.updates import DecidePlan
+from temporal_supervisor.people import Item, decide
 
 _EDITOR = "vi"
+_WORDS = {"a": "approve", "r": "deny", "c": "reply", "e": "approve"}
 _LOOK = timedelta(seconds=2)  # while a person thinks
 
 
@@ -58,9 +60,10 @@ class PlanQuestion:
         if not self._asks:
             raise PlanLeft(_left(page, wait, shown=False))
         self._asked.add(wait.id)
-        put(screen, page.rows())
         if self._edited:  # it came back
-            print_err(f"{wait.prompt_preview}\nyour text is kept in {self._file}: e opens it again")
+            self._say(wait.prompt_preview, kept=True)
+        else:
+            put(screen, page.rows())
         deciding, elsewhere = asyncio.create_task(self._decide(page, wait)), asyncio.create_task(self._end_of(wait))
         try:
             await asyncio.wait({deciding, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
@@ -94,30 +97,31 @@ class PlanQuestion:
 
     async def _decided(self, page: PlanPage, wait: Wait) -> bool:
         """Asks once. Returns True if the plan no longer waits."""
-        keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what should be different"'}
+        keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what to change"', "reject": "reject r"}
         named = [words for choice, words in keys.items() if choice in wait.choices]
-        line = await _line(" · ".join([*named, "reject r", "leave it waiting q: "]))
-        key, _, text = line.strip().partition(" ")
-        fields: dict[str, object] = {"comment": text.strip().strip('"') or None}
+        line = await _line(" · ".join([*named, "leave it q: "]))
+        key, _, rest = line.strip().partition(" ")
+        text, plan = rest.strip().strip('"') or None, None
         if key == "q" or not line:
             raise PlanLeft(_left(page, wait, shown=True))
-        if key == "c" and not text:
-            fields["comment"] = (await _line("what should be different: ")).strip() or None
+        if key == "c" and text is None:
+            text = (await _line("what to change: ")).strip() or None
         if key == "e":
-            if (plan := await self._edit(page.plan)) is None:
-                return False
-            fields = {"plan": plan}
-        decision = {"a": "approve", "e": "edit", "c": "change", "r": "reject"}.get(key)
-        if decision not in wait.choices or (decision == "change" and not fields["comment"]):
+            text, plan = None, await self._edit(page.plan)
+        word = _WORDS.get(key)
+        if word is None or (key == "c" and text is None) or (key == "e" and plan is None):
             return False
+        item = Item(self._run.id, page.plan.goal, wait)
         try:
-            revision = int(wait.id.rpartition(".")[2])
-            await told(self._run, DecidePlan, revision=revision, decision=decision, by=self._by, **fields)
+            await told(self._run, partial(decide, self._run.client, item, word, text, plan=plan, by=self._by))
         except (CommandFailed, ValueError) as error:
-            print_err(f"{error}" + (f"\nyour text is kept in {self._file}: e opens it again" if key == "e" else ""))
+            self._say(f"{error}", kept=key == "e")
             return not self._in(await self._run.status(), wait)
         self._edited = key == "e"
         return True
+
+    def _say(self, problem: str, *, kept: bool) -> None:
+        print_err(problem + (f"\nyour text is kept in {self._file}: e opens it again" if kept else ""))
 
     async def _edit(self, plan: Plan) -> Plan | None:
         """Returns the plan as the person's editor leaves it; None with the reason on the screen if it can't run."""
@@ -137,7 +141,7 @@ class PlanQuestion:
         try:
             edited = parsed_plan(read_text_file(self._file), str(self._file))
         except CommandFailed as failed:
-            print_err(f"{failed.message}\nyour text is kept in {self._file}: e opens it again")
+            self._say(failed.message, kept=True)
             return None
         if edited == plan:
             print_err("nothing was changed")

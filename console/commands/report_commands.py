@@ -1,12 +1,14 @@
 """The commands `status`, `plan`, `trace` and `result`: reports on one run, with or without a Worker to ask."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
@@ -21,11 +23,12 @@ from console.run.standstill import Standstill, grouped, observed, stated
 from console.terminal import Report, safe_line
 from console.view.answer_text import answer_file, answer_report, why_partial
 from console.view.event_lines import line
-from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, spend_table, story_rows
+from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story_rows
 from console.view.plan_view import plan_page
 from supervision.base import limits
 from supervision.base.text import money
 from supervision.contract.status import Status
+from supervision.contract.usage import Spend
 
 _WIDEST = 120
 
@@ -64,13 +67,29 @@ def _status_rows(screen: Console, status: Status, picture: Picture, error: objec
     yield f"run {picture.run_id}, {picture.state}, team {status.team}"
     yield _limits(status)
     if status.spend:
-        yield spend_table(status.spend)
+        yield _spend_table(status.spend)
     picture.status = status.model_copy(update={"spend": []})  # shown above, row by row
     yield draw(picture, min(screen.width, _WIDEST), len(picture.tree()) + limits.STATUS_PAGE)
     for warning in status.warnings:
         yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
     if error:
         yield safe_line(str(error), limits.ERROR_BYTES)
+
+
+def _spend_table(spend: Sequence[Spend]) -> Table:
+    """Returns a row for each role and model: calls, tokens read and the part of them from the cache, written, cost."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim", style="dim")
+    for name in ("role", "model"):
+        table.add_column(name, overflow="fold")
+    for name in ("calls", "input", "cached", "output", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for item in spend:
+        usage = item.usage
+        cells = [f"{usage.model_calls:,}", f"{usage.prompt_tokens:,}", f"{usage.cached_share:.0%}"]
+        cells += [f"{usage.output_tokens:,}", money(usage.usd)]
+        names = [safe_line(item.role, 40), safe_line(item.model, 40)]
+        table.add_row(*map(Text, [*names, *cells]))
+    return table
 
 
 def _limits(status: Status) -> str:

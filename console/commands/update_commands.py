@@ -1,8 +1,9 @@
 """The commands that change a run while it runs: `cancel`, `extend`, `pause`, `resume`, `steer`, `retry` and `skip`."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from pydantic import JsonValue
 from temporalio.client import WorkflowFailureError
@@ -15,7 +16,7 @@ from console.run.standstill import observed
 from console.terminal import Report, print_err, print_out
 from supervision.base.text import did_you_mean
 from supervision.contract.updates import ExtendLimits, Resume, Steer, Update, UpdateReply
-from temporal_supervisor.people import Refused, send
+from temporal_supervisor.people import UpdateRefused, send
 
 _NAMED = 12  # subtasks, for one who named another
 _CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
@@ -47,7 +48,7 @@ async def extend(
 ) -> int:
     """Sets new totals; a limit that is None stays. Raises CommandFailed if the run refuses them or has ended."""
     fields = new_limits(deadline, {"tokens": tokens, "usd": usd}, unlimited)
-    reply = await told(run, ExtendLimits, **fields)
+    reply = await told(run, partial(send, run.client, run.id, ExtendLimits, **fields))
     try:
         ends = datetime.fromisoformat((await run.status()).deadline_at).astimezone(UTC)
     except NoAnswer as error:
@@ -82,7 +83,7 @@ async def resume(run: RunHandle, by: str) -> Report:
     except NoAnswer as error:
         raise await unanswered(run) from error
     waits = [wait.subject for wait in status.waiting if wait.kind == "resume"]
-    await told(run, Resume, by=by)
+    await told(run, partial(send, run.client, run.id, Resume, by=by))
     if not waits and not status.flags.paused:
         return _said(run, f"run '{run.id}' did not wait for the provider, and was not paused")
     return _said(run, f"run '{run.id}' continues" + (f": {', '.join(waits)}" if waits else ""))
@@ -93,7 +94,7 @@ async def tell(run: RunHandle, kind: type[Update], said: str, subtask: str = "",
     if subtask and subtask != "*":
         run, own_id = await _level(run, subtask)
         fields["to" if kind is Steer else "subtask_id"] = own_id
-    reply = await told(run, kind, **fields)
+    reply = await told(run, partial(send, run.client, run.id, kind, **fields))
     return _said(run, reply.message or f"run '{run.id}': {said}")
 
 
@@ -120,12 +121,12 @@ async def _level(run: RunHandle, path: str) -> tuple[RunHandle, str]:
     return await _level(RunHandle(run.client, report.workflow_id), rest)
 
 
-async def told(run: RunHandle, kind: type[Update], **fields: object) -> UpdateReply:
-    """Sends an update. Raises CommandFailed with the run's own words if it refuses, or with why it does not answer."""
+async def told(run: RunHandle, update: Callable[[], Awaitable[UpdateReply]]) -> UpdateReply:
+    """Sends an update. Raises CommandFailed if the run has ended, refuses it in its own words, or does not answer."""
     await require_open(run)
     try:
-        return await send(run.client, run.id, kind, **fields)
-    except Refused as refused:
+        return await update()
+    except UpdateRefused as refused:
         raise CommandFailed(FAILED, f"run '{run.id}' refuses: {refused}") from refused
     except NoAnswer as error:
         raise await unanswered(run) from error

@@ -38,6 +38,7 @@ _CHARS = 600
 _HEARTBEAT_OVERDUE = 3 * limits.HEARTBEAT_EVERY  # a busy Worker may be late with one or two
 _QUEUED_LONG = timedelta(seconds=2)  # a free Worker takes an activity within milliseconds
 _MESSAGE_CHARS = 200
+_ASKED_CHARS = 80  # of what a person is asked: the commands behind it show the rest
 _STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
 
 _TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"
@@ -117,7 +118,7 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
         Standstill(
             "person",
             (wait.subject,),
-            f"{AWAITED[wait.kind]} ({wait.prompt_preview})",
+            f"{AWAITED[wait.kind]} ({safe_line(wait.prompt_preview, _ASKED_CHARS if wait.for_decision else _CHARS)})",
             decided_with(run_id, wait),
             wait.since,
         )

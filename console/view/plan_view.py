@@ -16,7 +16,7 @@ from supervision.contract.plan import Plan
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Asked, Status
 from supervision.results.success_rule import importance, met
-from temporal_supervisor.people import Refused, asked
+from temporal_supervisor.people import UpdateRefused, asked
 
 _NAMED = 8  # subtasks on one line
 
@@ -49,6 +49,7 @@ class PlanPage:
             yield Text(head, style="bold") if self.asked else head
             yield indented(safe_line(subtask.description, limits.DESCRIPTION_CHARS), 4)
         if self.asked and self.status:
+            yield ""
             yield from self._consequences(self.status)
 
     def _consequences(self, status: Status) -> Iterator[RenderableType]:
@@ -76,7 +77,7 @@ async def plan_page(run: RunHandle) -> PlanPage | None:
         return PlanPage(run.id, plan, status)
     try:
         return PlanPage(run.id, plan, status, await asked(run.client, run.id, wait.id), await run.recorded_request())
-    except Refused:  # it was decided just now
+    except UpdateRefused:  # it was decided just now
         return PlanPage(run.id, plan, status)
 
 
