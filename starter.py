@@ -297,7 +297,7 @@ def pause(
     why: Why = None,
 ) -> None:
     """Pause a run: worker agents stop after their turn, and nothing more begins."""
-    with_run(run_id, lambda run, _: tell(run, Pause, "paused", now=now, by=by, comment=why))
+    with_run(run_id, lambda run, _: tell(run, Pause, now=now, by=by, comment=why))
 
 
 @app.command("resume")
@@ -314,7 +314,7 @@ def steer(
     to: Annotated[str, typer.Option(help="one subtask, such as t3 or t3/t2; all without")] = "*",
 ) -> None:
     """Say a word to worker agents at work; with no --to to the later prompts of the run, too."""
-    with_run(run_id, lambda run, _: tell(run, Steer, "they read it in their next turn", to, text=text, to=to, by=by))
+    with_run(run_id, lambda run, _: tell(run, Steer, to, text=text, by=by))
 
 
 SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
@@ -328,13 +328,13 @@ def retry(
     instruction: Annotated[str | None, typer.Option(help="what should be different")] = None,
 ) -> None:
     """Have a subtask that has ended worked on again."""
-    with_run(run_id, lambda run, _: tell(run, RetrySubtask, "again", subtask, instruction=instruction, by=by))
+    with_run(run_id, lambda run, _: tell(run, RetrySubtask, subtask, instruction=instruction, by=by))
 
 
 @app.command()
 def skip(run_id: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> None:
     """End a subtask with what it has; the run goes on without the rest."""
-    with_run(run_id, lambda run, _: tell(run, SkipSubtask, "skipped", subtask, by=by, comment=why))
+    with_run(run_id, lambda run, _: tell(run, SkipSubtask, subtask, by=by, comment=why))
 
 
 @app.command("repair")

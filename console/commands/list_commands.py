@@ -47,15 +47,15 @@ async def list_report(
     client = await access.client()
     selects = bool(team or owner or waits_for_person)
     executions = await roots(client, SEARCHED_RUNS if selects else limit, _STATES[state] if state else None)
-    if team:
-        executions = [e for e in executions if (await facts(e))[1] == team]
-    if owner:
-        executions = [e for e in executions if e.typed_search_attributes.get(OWNER) == owner]
-    if waits_for_person:
-        found = await inbox(client)
-        ids = {*found.unanswered, *(item.run_id for item in found.items)}
-        executions = [e for e in executions if e.id in ids]
-    executions = executions[:limit]
+    found = await inbox(client) if waits_for_person else None
+    ids = {*found.unanswered, *(item.run_id for item in found.items)} if found else set()
+    executions = [
+        execution
+        for execution in executions
+        if (not team or (await facts(execution))[1] == team)
+        and (not owner or execution.typed_search_attributes.get(OWNER) == owner)
+        and (found is None or execution.id in ids)
+    ][:limit]
     looks = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
     rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
     if rows:

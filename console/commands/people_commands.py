@@ -50,7 +50,13 @@ def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableTy
     table.add_column("until", no_wrap=True)
     for item in items:
         wait = item.wait
-        cells = [_ago(wait.since), short_id(item.run_id), wait.id, _what(wait), _day(wait.expires_at)]
+        cells = [
+            _ago(wait.since),
+            short_id(item.run_id),
+            wait.id,
+            f"{wait.kind}: {wait.prompt_preview}",
+            _day(wait.expires_at),
+        ]
         table.add_row(*[Text(safe_line(cell, _WHAT_CHARS)) for cell in cells])
     if not screen.is_terminal:
         screen.width = _WHAT_CHARS * len(table.columns)  # nothing is cut for a pipe
@@ -192,10 +198,6 @@ def _pretty(text: str) -> str:
     except ValueError:
         pass
     return revealed(text)
-
-
-def _what(wait: Wait) -> str:
-    return f"{AWAITED[wait.kind]}: {wait.prompt_preview}"
 
 
 def _day(at: str | None) -> str:

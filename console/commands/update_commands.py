@@ -89,13 +89,12 @@ async def resume(run: RunHandle, by: str) -> Report:
     return _said(run, f"run '{run.id}' continues" + (f": {', '.join(waits)}" if waits else ""))
 
 
-async def tell(run: RunHandle, kind: type[Update], said: str, subtask: str = "", **fields: object) -> Report:
-    """Sends an update about the run, or about a `subtask`, named by its path; `said` is what to say then."""
-    if subtask and subtask != "*":
-        run, own_id = await _level(run, subtask)
-        fields["to" if kind is Steer else "subtask_id"] = own_id
+async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
+    """Sends an update about a run, or about a `subtask` by its path, and returns what the run says to it."""
+    if subtask != "*":
+        run, fields["to" if kind is Steer else "subtask_id"] = await _level(run, subtask)
     reply = await told(run, partial(send, run.client, run.id, kind, **fields))
-    return _said(run, reply.message or f"run '{run.id}': {said}")
+    return _said(run, f"run '{run.id}': {reply.message}")
 
 
 def _said(run: RunHandle, message: str) -> Report:

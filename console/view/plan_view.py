@@ -1,18 +1,19 @@
 """A plan as a person decides about it: its subtasks, what happens if one fails, what it may take."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from console.run.run_handle import NoAnswer, RunHandle
-from console.terminal import counted, indented, safe_line
+from console.terminal import counted, indented, look_alikes, revealed, safe_line
 from supervision.base import limits
+from supervision.base.errors import SupervisionError
 from supervision.base.text import money
 from supervision.contract.plan import Plan
+from supervision.contract.request import RunRequest, parse_request
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Asked, Status
 from supervision.results.success_rule import importance, met
@@ -23,13 +24,13 @@ _NAMED = 8  # subtasks on one line
 
 @dataclass(frozen=True)
 class PlanPage:
-    """A plan, and what is known of its run: `asked` if it waits for approval, `request` as its caller sent it."""
+    """A plan, and what is known of its run; `asked` if it waits for approval, of a run with that `request`."""
 
     run_id: str
     plan: Plan
     status: Status | None = None
     asked: Asked | None = None
-    request: Mapping[str, Any] = field(default_factory=dict)
+    request: RunRequest | None = None
 
     def rows(self) -> Iterator[RenderableType]:
         """Yields the page; what may happen and what it may take only for a plan that waits for approval."""
@@ -47,18 +48,19 @@ class PlanPage:
             facts += [counted(subtask.candidates, "candidate")] if subtask.candidates > 1 else []
             head = safe_line(f"{subtask.id} ({', '.join(facts)})", limits.DESCRIPTION_CHARS)
             yield Text(head, style="bold") if self.asked else head
-            yield indented(safe_line(subtask.description, limits.DESCRIPTION_CHARS), 4)
+            yield indented(revealed(" ".join(subtask.description.split())), 4)
         if self.asked and self.status:
             yield ""
+            for note in look_alikes("\n".join(subtask.description for subtask in plan.subtasks)):
+                yield Text(f"! looks like a Latin letter: {note}", style="yellow")
             yield from self._consequences(self.status)
 
     def _consequences(self, status: Status) -> Iterator[RenderableType]:
-        success = self.request.get("success") or "any"
-        replans = self.request.get("max_replans", 2)
-        for subtasks, what in failures(self.plan, success).items():
+        request = self.request or RunRequest(goal="unknown")
+        for subtasks, what in failures(self.plan, request.success).items():
             yield f"if {_named(subtasks, 'or')} fails: {what}"
-        if replans:
-            yield f"before that, work that failed is planned again, at most {counted(replans, 'time')}"
+        if request.max_replans:
+            yield f"before that, work that failed is planned again, at most {counted(request.max_replans, 'time')}"
         allowed = status.limits
         budget = [money(allowed.budget_usd)] if allowed.budget_usd is not None else []
         budget += [f"{allowed.budget_tokens:,} tokens"] if allowed.budget_tokens is not None else []
@@ -75,10 +77,12 @@ async def plan_page(run: RunHandle) -> PlanPage | None:
     wait = next((wait for wait in status.waiting if wait.kind == "plan"), None)
     if wait is None:
         return PlanPage(run.id, plan, status)
+    page = PlanPage(run.id, plan, status)
     try:
-        return PlanPage(run.id, plan, status, await asked(run.client, run.id, wait.id), await run.recorded_request())
-    except UpdateRefused:  # it was decided just now
-        return PlanPage(run.id, plan, status)
+        page = replace(page, asked=await asked(run.client, run.id, wait.id))
+        return replace(page, request=parse_request(await run.recorded_request()))
+    except (UpdateRefused, SupervisionError):  # decided just now, or a request of another version
+        return page
 
 
 def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from console.view.plan_view import failures
 from supervision.contract.plan import Plan, Subtask
 from tests.console.conftest import GOAL, ROOT, Cli
 from tests.console.test_hints import hints, run_as_printed
@@ -24,6 +25,36 @@ case $n in
 3) sed -i 's/"role": "analist"/"role": "analyst"/; s/and why"/and why, in Japan alone"/' "$1";;
 esac
 """
+
+
+@pytest.mark.parametrize(
+    ("graph", "success", "said"),
+    [
+        ({"t1": [], "t2": []}, "any", {"t1 t2": "the answer names the gap"}),
+        ({"t1": []}, "any", {"t1": "the run fails"}),
+        ({"t1": [], "t2": []}, "all", {"t1 t2": "the run fails (success: all)"}),
+        (
+            {"t1": [], "t2": [], "t3": ["t1", "t2"], "t4": ["t1"]},
+            "1/2",
+            {
+                "t1": "t4 can't begin; t3 goes on without it; the answer names the gap",
+                "t2": "t3 goes on without it; the answer names the gap",
+                "t3 t4": "the answer names the gap",
+            },
+        ),
+        (
+            {"t3": ["t2"], "t2": ["t1"], "t1": []},
+            "2/3",
+            {"t3": "the answer names the gap", "t2 t1": "the run fails (success: 2/3)"},
+        ),
+    ],
+)
+def test_what_happens_if_a_subtask_fails_follows_from_the_graph(
+    graph: dict[str, list[str]], success: str, said: dict[str, str]
+) -> None:
+    plan = Plan(subtasks=[Subtask(id=name, description="Pears", depends_on=after) for name, after in graph.items()])
+    shown = {" ".join(names): what for names, what in failures(plan, success).items()}
+    assert shown == said
 
 
 async def waiting(cli: Cli, run_id: str, wait_id: str = "plan.1") -> None:
@@ -82,7 +113,7 @@ async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> No
     assert json.loads((await cli("inbox", "--owner", "bob", "--json")).out) == []
     lines = (await cli("inbox")).out.splitlines()
     assert lines[0].split() == ["since", "run", "id", "what", "is", "asked", "until"]
-    assert any("people-owned plan.1 a decision on the plan: 3 subtasks: " in line for line in lines)
+    assert any("people-owned plan.1 plan: 3 subtasks: " in line for line in lines)
     listed = json.loads((await cli("list", "--waiting", "--owner", "ann", "--json")).out)
     assert [row["run_id"] for row in listed] == ["people-owned"]
     whole = await cli("show", "people-owned", "plan.1")
