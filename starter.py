@@ -68,6 +68,7 @@ def with_run(run_id: str | None, work: Callable[[RunHandle, Access], Work], as_j
     do(connected, as_json)
 
 
+PEOPLE = "People decide"
 _ID = "its id as `run` and `list` print it, or the beginning of one"
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help=_ID)]
 AnyRun = Annotated[str | None, typer.Argument(metavar="RUN_ID", help=f"{_ID}; the newest run without")]
@@ -229,7 +230,7 @@ By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_
 Why = Annotated[str | None, typer.Option(help="a comment")]
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def inbox(
     owner: Annotated[str | None, typer.Option(help="only in runs of this owner")] = None, as_json: AsJson = False
 ) -> None:
@@ -237,13 +238,13 @@ def inbox(
     do(lambda access: inbox_report(access, owner), as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def show(words: Words, as_json: AsJson = False) -> None:
     """Show all of what is asked: a plan, a tool call, a question."""
     do(lambda access: show_report(access, words), as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def approve(
     words: Words,
     by: By,
@@ -253,13 +254,13 @@ def approve(
     do(lambda access: decision_report(access, words, "approve", None, by, plan=plan))
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def deny(words: Words, by: By, why: Why = None) -> None:
     """Deny a tool call, with a word to the model, or reject a plan."""
     do(lambda access: decision_report(access, words, "deny", why, by))
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def reply(
     words: Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID TEXT", help="an id as `inbox` lists it, a text")],
     by: By,
@@ -289,7 +290,7 @@ def extend_limits(
     with_run(run_id, lambda run, _: extend(run, deadline, budget_tokens, budget_usd, unlimited or []))
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def pause(
     run_id: RunId,
     by: By,
@@ -300,13 +301,13 @@ def pause(
     with_run(run_id, lambda run, _: tell(run, Pause, now=now, by=by, comment=why))
 
 
-@app.command("resume")
+@app.command("resume", rich_help_panel=PEOPLE)
 def resume_run(run_id: RunId, by: By) -> None:
     """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
     with_run(run_id, lambda run, _: resume(run, by))
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def steer(
     run_id: RunId,
     text: Annotated[str, typer.Argument(help="what worker agents are to know or do")],
@@ -320,7 +321,7 @@ def steer(
 SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def retry(
     run_id: RunId,
     subtask: SubtaskPath,
@@ -331,7 +332,7 @@ def retry(
     with_run(run_id, lambda run, _: tell(run, RetrySubtask, subtask, instruction=instruction, by=by))
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def skip(run_id: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> None:
     """End a subtask with what it has; the run goes on without the rest."""
     with_run(run_id, lambda run, _: tell(run, SkipSubtask, subtask, by=by, comment=why))
