@@ -1,7 +1,6 @@
 """The question at a terminal what to do with a plan that waits for approval."""
 
 import asyncio
-import contextlib
 import os
 import shlex
 import sys
@@ -77,19 +76,21 @@ class PlanQuestion:
 
     async def _end_of(self, wait: Wait) -> None:
         """Returns when a plan no longer waits."""
-        waits = True
-        while waits:
+        while True:
             await asyncio.sleep(_LOOK.total_seconds())
-            with contextlib.suppress(NoAnswer):
-                waits = self._in(await self._run.status(), wait)
+            if not await self._still(wait):
+                return
+
+    async def _still(self, wait: Wait) -> bool:
+        """True if a plan waits, as far as is known."""
+        try:
+            return any(other.id == wait.id for other in (await self._run.status()).waiting)
+        except NoAnswer:
+            return True
 
     async def _decide(self, page: PlanPage, wait: Wait) -> None:
         while not await self._decided(page, wait):
             pass
-
-    @staticmethod
-    def _in(status: Status, wait: Wait) -> bool:
-        return any(other.id == wait.id for other in status.waiting)
 
     def clean_up(self) -> None:
         """Removes the text of an edited plan that was taken."""
@@ -116,7 +117,7 @@ class PlanQuestion:
             await told(self._run, partial(decide, self._run.client, item, word, text, plan=plan, by=self._by))
         except (CommandFailed, ValueError) as error:
             self._say(f"{error}", kept=key == "e")
-            return not self._in(await self._run.status(), wait)
+            return not await self._still(wait)
         self._edited = key == "e"
         return True
 

@@ -1,6 +1,6 @@
 """A plan as a person decides about it: its subtasks, what happens if one fails, what it may take."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -12,6 +12,7 @@ from console.terminal import counted, indented, look_alikes, revealed, safe_line
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.base.text import money
+from supervision.contract.estimate import Estimate, Range, Shares
 from supervision.contract.plan import Plan
 from supervision.contract.request import RunRequest, parse_request
 from supervision.contract.result import SubtaskReport
@@ -19,6 +20,7 @@ from supervision.contract.status import Asked, Status
 from supervision.results.success_rule import importance, met
 from temporal_supervisor.people import UpdateRefused, asked
 
+SUPERVISOR = "supervisor"  # the part of an estimate
 _NAMED = 8  # subtasks on one line
 
 
@@ -34,7 +36,8 @@ class PlanPage:
 
     def rows(self) -> Iterator[RenderableType]:
         """Yields the page; what may happen and what it may take only for a plan that waits for approval."""
-        plan = self.plan.folded()
+        plan, estimate = self.plan.folded(), self.asked.estimate if self.asked else None
+        likely = {part.id: _likely(part) for part in estimate.parts} if estimate else {}
         if plan.direct_answer:
             yield "no subtasks: the planner answered the goal itself"
         elif not plan.subtasks:
@@ -49,22 +52,58 @@ class PlanPage:
             head = safe_line(f"{subtask.id} ({', '.join(facts)})", limits.DESCRIPTION_CHARS)
             yield Text(head, style="bold") if self.asked else head
             yield indented(revealed(" ".join(subtask.description.split())), 4)
+            if subtask.id in likely:
+                yield Text(f"    {likely[subtask.id]}", style="dim")
         if self.asked and self.status:
             yield ""
             for note in look_alikes("\n".join(subtask.description for subtask in plan.subtasks)):
                 yield Text(f"! looks like a Latin letter: {note}", style="yellow")
-            yield from self._consequences(self.status)
+            yield from self._consequences()
+            if estimate:
+                yield from _price(estimate, likely)
+            yield f"never above the budget: {_budget(self.status)}"
 
-    def _consequences(self, status: Status) -> Iterator[RenderableType]:
+    def _consequences(self) -> Iterator[str]:
         request = self.request or RunRequest(goal="unknown")
         for subtasks, what in failures(self.plan, request.success).items():
             yield f"if {_named(subtasks, 'or')} fails: {what}"
         if request.max_replans:
             yield f"before that, work that failed is planned again, at most {counted(request.max_replans, 'time')}"
-        allowed = status.limits
-        budget = [money(allowed.budget_usd)] if allowed.budget_usd is not None else []
-        budget += [f"{allowed.budget_tokens:,} tokens"] if allowed.budget_tokens is not None else []
-        yield f"never above the budget: {' or '.join(budget) or 'no limit'}"
+
+
+def _budget(status: Status) -> str:
+    allowed = status.limits
+    usd = [money(allowed.budget_usd)] if allowed.budget_usd is not None else []
+    tokens = [f"{allowed.budget_tokens:,} tokens"] if allowed.budget_tokens is not None else []
+    return " or ".join([*usd, *tokens]) or "no limit"
+
+
+def _price(estimate: Estimate, likely: Mapping[str, str]) -> Iterator[str]:
+    if SUPERVISOR in likely:
+        yield f"the supervisor's own work: {likely[SUPERVISOR]}"
+    held = f"; {estimate.held} of the last {counted(estimate.of, 'estimate')} held" if estimate.of else ""
+    known = f"of 90 % of {counted(estimate.samples, 'run')} like it{held}" if estimate.samples else "no run like it yet"
+    yield f"in all {_likely(estimate.total)} ({known})"
+
+
+def _likely(part: Shares) -> str:
+    """Returns what a part is likely to take: `2-4 calls, 9k-16k tokens, $0.02-$0.04, 20 s-1 min`."""
+    ranges = [f"{_between(part.calls, '{:,.0f}'.format)} calls", f"{_between(part.tokens, _short)} tokens"]
+    ranges += [_between(part.usd, "${:,.2f}".format)] if part.usd else []
+    return ", ".join([*ranges, _between(part.seconds, _time)])
+
+
+def _between(found: Range, words: Callable[[float], str]) -> str:
+    low, high = words(found.low), words(found.high)
+    return low if low == high else f"{low}-{high}"
+
+
+def _short(number: float) -> str:
+    return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number / 1000:.0f}k" if number >= 1000 else f"{number:.0f}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
 
 
 async def plan_page(run: RunHandle) -> PlanPage | None:
@@ -81,7 +120,7 @@ async def plan_page(run: RunHandle) -> PlanPage | None:
     try:
         page = replace(page, asked=await asked(run.client, run.id, wait.id))
         return replace(page, request=parse_request(await run.recorded_request()))
-    except (UpdateRefused, SupervisionError):  # decided just now, or a request of another version
+    except (UpdateRefused, NoAnswer, SupervisionError):  # decided just now, or a request of another version
         return page
 
 

@@ -4,17 +4,20 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from console.view.plan_view import failures
+from console.view.plan_view import PlanPage, failures
+from supervision.contract.estimate import Estimate, Range, Shares
 from supervision.contract.plan import Plan, Subtask
+from supervision.contract.status import Asked, RunLimits, Status, Wait
 from tests.console.conftest import GOAL, ROOT, Cli
 from tests.console.test_hints import hints, run_as_printed
 from tests.waiting import until
 
+LIMITS = RunLimits(max_subtasks=9, max_parallel=9, max_turns=9, deadline_seconds=9, budget_usd=5)
 EDITS = """#!/bin/sh
 n=$(cat "$0.n" 2>/dev/null || echo 0)
 echo $((n+1)) > "$0.n"
@@ -55,6 +58,33 @@ def test_what_happens_if_a_subtask_fails_follows_from_the_graph(
     plan = Plan(subtasks=[Subtask(id=name, description="Pears", depends_on=after) for name, after in graph.items()])
     shown = {" ".join(names): what for names, what in failures(plan, success).items()}
     assert shown == said
+
+
+def test_an_estimate_stands_with_each_subtask_and_for_all() -> None:
+    def shares(of: str, *numbers: float) -> Shares:
+        calls, tokens, usd, seconds = (Range(low=low, high=high) for low, high in batched(numbers))
+        return Shares(id=of, calls=calls, tokens=tokens, usd=usd, seconds=seconds)
+
+    estimate = Estimate(
+        parts=[shares("t1", 2, 4, 900, 16_400, 0.02, 0.04, 20, 50), shares("supervisor", 2, 2, 1e6, 2e6, 1, 1, 9, 9)],
+        total=shares("total", 8, 14, 30_000, 50_000, 0.17, 0.32, 60, 180),
+        samples=23,
+        held=18,
+        of=20,
+    )
+    wait = Wait(id="plan.1", kind="plan", workflow_id="r", since="2026-01-01T00:00:00+00:00")
+    status = Status(goal="g", team="t", phase="approval", limits=LIMITS, deadline_at=wait.since)
+    plan = Plan(subtasks=[Subtask(id="t1", description="Pears of\u202e garden 1", role="finder")])
+    rows = [str(row) for row in PlanPage("r", plan, status, Asked(wait=wait, estimate=estimate)).rows()]
+    assert "    2-4 calls, 900-16k tokens, $0.02-$0.04, 20 s-50 s" in rows
+    assert "the supervisor's own work: 2 calls, 1.0M-2.0M tokens, $1.00, 9 s" in rows
+    total = "in all 8-14 calls, 30k-50k tokens, $0.17-$0.32, 60 s-3 min (of 90 % of 23 runs like it; "
+    assert f"{total}18 of the last 20 estimates held)" in rows
+    assert rows[-1] == "never above the budget: $5.00"
+
+
+def batched(numbers: Sequence[float]) -> list[tuple[float, float]]:
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 async def waiting(cli: Cli, run_id: str, wait_id: str = "plan.1") -> None:
