@@ -1,17 +1,19 @@
 """The question at a terminal what to do with a plan that waits for approval."""
 
 import asyncio
+import contextlib
 import os
+import re
 import shlex
 import sys
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 from console.command import WAITS, CommandFailed
 from console.commands.people_commands import ways
 from console.commands.update_commands import told
 from console.hints import hint
-from console.run.find_run import short_id
 from console.run.request_options import parsed_plan, read_text_file
 from console.run.run_handle import NoAnswer, RunHandle
 from console.terminal import Report, console, print_err, put, safe_json
@@ -22,6 +24,7 @@ from supervision.contract.status import Status, Wait
 from temporal_supervisor.people import Item, decide
 
 _EDITOR = "vi"
+_NO_NAME = re.compile(r"[^\w.-]")
 _WORDS = {"a": "approve", "r": "deny", "c": "reply", "e": "approve"}
 _LOOK = timedelta(seconds=2)  # while a person thinks
 
@@ -42,7 +45,7 @@ class PlanQuestion:
         self._by = by
         self._asks = asks
         self._asked: set[str] = set()
-        self._file = cache_dir() / "plans" / f"{short_id(run.id).replace(os.sep, '_')}.json"
+        self._file = Path()
         self._edited = False
 
     def waits(self, status: Status | None) -> bool:
@@ -59,27 +62,14 @@ class PlanQuestion:
         if not self._asks:
             raise PlanLeft(_left(page, wait, shown=False))
         self._asked.add(wait.id)
+        own, self._file = self._file, cache_dir() / "plans" / f"{_NO_NAME.sub('_', self._run.id)[-80:]}.{wait.id}.json"
         if self._edited:  # it came back
+            own.rename(self._file)
             self._say(wait.prompt_preview, kept=True)
         else:
             put(screen, page.rows())
-        deciding, elsewhere = asyncio.create_task(self._decide(page, wait)), asyncio.create_task(self._end_of(wait))
-        try:
-            await asyncio.wait({deciding, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
-            if deciding.done():
-                deciding.result()
-            else:
-                print_err("\nthe plan no longer waits: it was decided about elsewhere, or its time is over")
-        finally:
-            deciding.cancel()
-            elsewhere.cancel()
-
-    async def _end_of(self, wait: Wait) -> None:
-        """Returns when a plan no longer waits."""
-        while True:
-            await asyncio.sleep(_LOOK.total_seconds())
-            if not await self._still(wait):
-                return
+        while not await self._decided(page, wait):
+            pass
 
     async def _still(self, wait: Wait) -> bool:
         """True if a plan waits, as far as is known."""
@@ -88,25 +78,23 @@ class PlanQuestion:
         except NoAnswer:
             return True
 
-    async def _decide(self, page: PlanPage, wait: Wait) -> None:
-        while not await self._decided(page, wait):
-            pass
-
     def clean_up(self) -> None:
         """Removes the text of an edited plan that was taken."""
-        self._file.unlink(missing_ok=True)
+        if self._edited:
+            self._file.unlink(missing_ok=True)
 
     async def _decided(self, page: PlanPage, wait: Wait) -> bool:
         """Asks once. Returns True if the plan no longer waits."""
         keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what to change"', "reject": "reject r"}
         named = [words for choice, words in keys.items() if choice in wait.choices]
-        line = await _line(" · ".join([*named, "leave it q: "]))
+        if (line := await self._line(" · ".join([*named, "leave it q: "]), wait)) is None:
+            return True
         key, _, rest = line.strip().partition(" ")
         text, plan = rest.strip().strip('"') or None, None
         if key == "q" or not line:
             raise PlanLeft(_left(page, wait, shown=True))
         if key == "c" and text is None:
-            text = (await _line("what to change: ")).strip() or None
+            text = (await self._line("what to change: ", wait) or "").strip() or None
         if key == "e":
             text, plan = None, await self._edit(page.plan)
         word = _WORDS.get(key)
@@ -120,6 +108,23 @@ class PlanQuestion:
             return not await self._still(wait)
         self._edited = key == "e"
         return True
+
+    async def _line(self, prompt: str, wait: Wait) -> str | None:
+        """Returns what a person types, empty at the end of the input; None once the plan no longer waits."""
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        loop, typed = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(sys.stdin.fileno(), typed.set)  # a thread that reads would outlive Ctrl-C
+        try:
+            while not typed.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(typed.wait(), _LOOK.total_seconds())
+                if not typed.is_set() and not await self._still(wait):
+                    print_err("\nthe plan no longer waits: it was decided about elsewhere, or its time is over")
+                    return None
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
+        return os.read(sys.stdin.fileno(), 1 << 16).decode("utf-8", "replace")
 
     def _say(self, problem: str, *, kept: bool) -> None:
         print_err(problem + (f"\nyour text is kept in {self._file}: e opens it again" if kept else ""))
@@ -146,22 +151,9 @@ class PlanQuestion:
             return None
         if edited == plan:
             print_err("nothing was changed")
-            self.clean_up()
+            self._file.unlink(missing_ok=True)
             return None
         return edited
-
-
-async def _line(prompt: str) -> str:
-    """Returns what a person types, with its line break; empty at the end of the input."""
-    sys.stdout.write(prompt)
-    sys.stdout.flush()
-    loop, typed = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), typed.set)  # a thread that reads would outlive Ctrl-C
-    try:
-        await typed.wait()
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-    return os.read(sys.stdin.fileno(), 1 << 16).decode("utf-8", "replace")
 
 
 def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:

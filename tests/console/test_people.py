@@ -165,11 +165,11 @@ async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp
         await terminal.until(prompt)
         terminal.type("c only Japan\n")
         await terminal.until("plan 2: 3 subtasks")
-        kept = cli.folder / "plans" / "people-tty.json"
         for number, problem in enumerate(["is not JSON", "in a circle", "did you mean 'analyst'?"], 3):
             await until(lambda seen=number - 1: terminal.text.count(prompt) == seen)
             terminal.type("e\n")
             await terminal.until(problem)
+            kept = cli.folder / "plans" / f"people-tty.plan.{2 + (number == 5)}.json"
             await terminal.until(f"your text is kept in {kept}")
         await until(lambda: terminal.text.count(prompt) == 5)
         terminal.type("e\n")
