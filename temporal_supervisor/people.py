@@ -5,6 +5,7 @@ ValueError before it is sent. NoAnswer: no Worker answered; a decision may be se
 """
 
 import asyncio
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,12 +28,9 @@ from supervision.contract.status import Asked, Status, Wait
 from supervision.contract.updates import (
     DecidePlan,
     DecideToolCall,
-    ExtendLimits,
     Pause,
     Reply,
     Resume,
-    RetrySubtask,
-    SkipSubtask,
     Steer,
     Update,
     UpdateReply,
@@ -44,17 +42,7 @@ OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
 _QUERY_WAIT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
 _UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
 _ASKED_AT_ONCE = 16  # runs, for the inbox
-_NAMES: dict[type[Update], str] = {
-    DecidePlan: "decide_plan",
-    Reply: "reply",
-    DecideToolCall: "decide_tool_call",
-    Pause: "pause",
-    Resume: "resume",
-    Steer: "steer",
-    RetrySubtask: "retry_subtask",
-    SkipSubtask: "skip_subtask",
-    ExtendLimits: "extend_limits",
-}
+_WORDS = re.compile("(?<=[a-z])(?=[A-Z])")  # an update is named as its type: DecidePlan is decide_plan
 _PlanDecision = Literal["approve", "edit", "change", "reject"]
 _ON_PLAN: dict[str, _PlanDecision] = {"approve": "approve", "deny": "reject", "reply": "change"}
 _T = TypeVar("_T")
@@ -209,7 +197,9 @@ async def send(client: Client, run_id: str, kind: type[Update], **fields: object
     try:
         async with asyncio.timeout(_UPDATE_WAIT.total_seconds()):
             handle = client.get_workflow_handle(run_id)
-            answer: UpdateReply = await handle.execute_update(_NAMES[kind], update, result_type=UpdateReply)
+            answer: UpdateReply = await handle.execute_update(
+                _WORDS.sub("_", kind.__name__).lower(), update, result_type=UpdateReply
+            )
             return answer
     except WorkflowUpdateFailedError as error:
         raise UpdateRefused(

@@ -16,7 +16,7 @@ from console.hints import hint
 from console.run.find_run import find_run, short_id
 from console.run.request_options import parsed_plan, read_text_file
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle
-from console.run.standstill import decided_with
+from console.run.standstill import ways
 from console.terminal import Report, look_alikes, revealed, safe_line
 from console.view.event_lines import line
 from console.view.live_view import log_line
@@ -34,7 +34,7 @@ async def inbox_report(access: Access, owner: str | None) -> Report:
     client = await access.client()
     found = await inbox(client, owner)
     data = [{"run_id": item.run_id, "goal": item.goal, **item.wait.model_dump(mode="json")} for item in found.items]
-    notes = [f"run '{run_id}' waits, and does not say for what: {NO_WORKER}" for run_id in found.unanswered]
+    notes = [f"run '{run_id}' does not say what waits in it: {NO_WORKER}" for run_id in found.unanswered]
     if not found.items:
         notes.append("nothing waits for a person" + (f" in runs of '{owner}'" if owner else ""))
     return Report(data, lambda screen: _inbox_rows(found.items, screen), notes)
@@ -49,14 +49,9 @@ def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableTy
     table.add_column("what is asked", no_wrap=True, overflow="ellipsis", ratio=1 if screen.is_terminal else None)
     table.add_column("until", no_wrap=True)
     for item in items:
-        wait = item.wait
-        cells = [
-            _ago(wait.since),
-            short_id(item.run_id),
-            wait.id,
-            f"{wait.kind}: {wait.prompt_preview}",
-            _day(wait.expires_at),
-        ]
+        wait, run = item.wait, short_id(item.run_id)
+        what = f"{wait.kind}: {wait.prompt_preview}"
+        cells = [_ago(wait.since), run, wait.id, what, _day(wait.expires_at)]
         table.add_row(*[Text(safe_line(cell, _WHAT_CHARS)) for cell in cells])
     if not screen.is_terminal:
         screen.width = _WHAT_CHARS * len(table.columns)  # nothing is cut for a pipe
@@ -98,40 +93,19 @@ async def show_report(access: Access, words: Sequence[str]) -> Report:
         yield ""
         if wait.choices and wait.kind == "question":
             yield "choices: " + " | ".join(wait.choices)
-        yield from ways(run.id, wait)
+        yield from way_rows(run.id, wait)
 
     data = {"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), "content": content}
     return Report(data, rows)
 
 
-def ways(run_id: str, wait: Wait) -> Iterator[Text]:
-    """Yields a row for each way to decide, with its command."""
-    named = (short_id(run_id), wait.id)
-    if wait.kind == "plan":
-        written = hint("plan", named[0], "--json").removesuffix("`") + " > plan.json`"
-        table = {
-            "approve": hint("approve", *named),
-            "edit": f"{written}, then {hint('approve', *named, '--plan', 'plan.json')}",
-            "change": hint("reply", *named, "what to change"),
-            "reject": hint("deny", *named, "--why", "TEXT"),
-        }
-    elif wait.kind == "tool":
-        table = {"approve": hint("approve", *named), "deny": hint("deny", *named, "--why", "TEXT")}
-    else:
-        table = {"": decided_with(run_id, wait)}
-    for choice, command in table.items():
-        if choice in wait.choices or wait.kind != "plan":
-            yield Text(f"{choice}: {command}" if choice else command)
+def way_rows(run_id: str, wait: Wait) -> list[Text]:
+    """Returns a row for each way to decide."""
+    return [Text(f"{choice}: {command}") for choice, command in ways(run_id, wait).items()]
 
 
 async def decision_report(
-    access: Access,
-    words: Sequence[str],
-    word: str,
-    text: str | None,
-    by: str,
-    *,
-    plan: Path | None = None,
+    access: Access, words: Sequence[str], word: str, text: str | None, by: str, *, plan: Path | None = None
 ) -> Report:
     """Decides about what `words` name, and returns what the run says to it; `plan` is the file of another plan."""
     item = await _named(access, words)

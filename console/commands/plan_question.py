@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from console.command import WAITS, CommandFailed
-from console.commands.people_commands import ways
+from console.commands.people_commands import way_rows
 from console.commands.update_commands import told
 from console.hints import hint
 from console.run.request_options import parsed_plan, read_text_file
@@ -158,6 +158,6 @@ class PlanQuestion:
 
 def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
     """Returns what to say about a plan that is left waiting."""
-    rows = [*([] if shown else page.rows()), "the plan waits for approval", *ways(page.run_id, wait)]
+    rows = [*([] if shown else page.rows()), "the plan waits for approval", *way_rows(page.run_id, wait)]
     note = f"follow it: {hint('follow', page.run_id)}"
     return Report({"run_id": page.run_id, "state": "running", "waiting": [wait]}, lambda _: rows, [note], code=WAITS)

@@ -14,7 +14,7 @@ from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedE
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, web_address
 from console.commands.evidence_commands import write_file
-from console.commands.people_commands import ways
+from console.commands.people_commands import way_rows
 from console.hints import hint
 from console.run.full_trace import full_trace
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
@@ -127,7 +127,7 @@ async def plan_report(run: RunHandle) -> Report:
     if page is None:
         raise CommandFailed(UNREACHABLE, f"the plan of '{run.id}' is not known: {NO_WORKER}")
     data = {"run_id": run.id, "state": state_word(described), **page.plan.model_dump(mode="json")}
-    notes = [row.plain for row in ways(run.id, page.asked.wait)] if page.asked else []
+    notes = [row.plain for row in way_rows(run.id, page.asked.wait)] if page.asked else []
     return Report(data, lambda _: page.rows(), notes)
 
 

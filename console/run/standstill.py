@@ -119,7 +119,7 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
             "person",
             (wait.subject,),
             f"{AWAITED[wait.kind]} ({safe_line(wait.prompt_preview, _ASKED_CHARS if wait.for_decision else _CHARS)})",
-            decided_with(run_id, wait),
+            _first_way(run_id, wait),
             wait.since,
         )
         for wait in status.waiting
@@ -137,14 +137,28 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
     return causes
 
 
-def decided_with(run_id: str, wait: Wait) -> str:
-    """Returns the command that ends a wait for a person."""
-    if wait.kind == "resume":
-        return hint("resume", run_id)
+def ways(run_id: str, wait: Wait) -> dict[str, str]:
+    """Returns the commands that end a wait for a person, by the choice."""
     named = (short_id(run_id), wait.id)
-    if wait.kind in ("plan", "tool"):
-        return f"{hint('show', *named)}, then {hint('approve', *named)}"
-    return hint("reply", *named, "TEXT")
+    approve, deny = hint("approve", *named), hint("deny", *named, "--why", "TEXT")
+    match wait.kind:
+        case "resume":
+            return {"resume": hint("resume", run_id)}
+        case "tool":
+            return {"approve": approve, "deny": deny}
+        case "plan":
+            written = hint("plan", named[0], "--json").removesuffix("`") + " > plan.json`"
+            edit = f"{written}, then {hint('approve', *named, '--plan', 'plan.json')}"
+            change = hint("reply", *named, "what to change")
+            table = {"approve": approve, "edit": edit, "change": change, "reject": deny}
+            return {choice: command for choice, command in table.items() if choice in wait.choices}
+    return {"reply": hint("reply", *named, "TEXT")}
+
+
+def _first_way(run_id: str, wait: Wait) -> str:
+    """Returns the command that ends a wait, behind the one that shows what is asked where that is to be approved."""
+    first, *others = ways(run_id, wait).values()
+    return f"{hint('show', short_id(run_id), wait.id)}, then {first}" if others else first
 
 
 def _outage(card: Mapping[str, JsonValue]) -> str:
