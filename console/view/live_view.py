@@ -399,13 +399,11 @@ class _LiveScreen(Screen):
 
     @contextlib.contextmanager
     def cleared(self) -> Iterator[None]:
-        """Takes the live part off the terminal, and draws it anew below what was written meanwhile."""
+        """Takes the live part off the terminal; unless an error ends the block it is drawn again below."""
         self.live.transient = True
         self.live.stop()
-        try:
-            yield
-        finally:
-            self._begin()
+        yield
+        self._begin()
 
     def log(self, line: Line, limit: int = LINE_CHARS) -> None:
         """Prints the line above the live part."""
