@@ -62,6 +62,7 @@ class ToolLoop:
         agent, progress = self._agent, self._progress
         asked_again, note, insisted = 0, None, False
         max_tokens = agent.role.max_tokens or limits.TURN_MAX_TOKENS
+        await self._run_approved()
         while True:
             progress.turn, self._turn_open = progress.turn + 1, True
             last = self._must_conclude()
@@ -89,7 +90,7 @@ class ToolLoop:
                     return result
                 continue
             if step is Next.TOOLS:
-                progress.results = await self._run_tools(reply)
+                await self._run_tools(reply)
             elif step is Next.CONTINUE:
                 progress.pauses += 1
             elif step is Next.NUDGE:
@@ -147,7 +148,7 @@ class ToolLoop:
         if problem.type in RESUMABLE:
             consumed.finding = _finding_so_far(self._progress, self._agent.subtask_id)
             # The turn that could not be made is counted when it is.
-            consumed.turns = max(0, consumed.turns - 1)
+            consumed.turns = max(0, consumed.turns - int(self._turn_open))
             consumed.progress = self._resumable()
             consumed.retry_after = retry_after
         elif problem.type is ErrorKind.TIMEOUT:
@@ -227,27 +228,47 @@ class ToolLoop:
     def _book(self, usage: Usage) -> None:
         self._progress.usage += usage
 
-    async def _run_tools(self, reply: TurnReply) -> list[ToolResultRef]:
-        """Runs all tool calls of a turn in parallel; returns the results in the order of the calls."""
-        progress = self._progress
-        running = [self._run_tool(reply.head, call) for call in reply.calls[: limits.TOOL_CALLS_PER_TURN]]
-        # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
+    async def _run_tools(self, reply: TurnReply) -> None:
+        """Runs the tool calls of a turn in parallel. Raises the error of a loop of which some wait for a person."""
+        progress, first = self._progress, reply.calls[: limits.TOOL_CALLS_PER_TURN]
+        calls = [call for call in first if not call.waits_for]
         try:
-            replies = await asyncio.gather(*running)
+            results = await self._run_calls(reply.head, calls)
         except asyncio.CancelledError:
             # The turn was made: whoever goes on from here has to answer its calls.
             progress.results = [_stopped_call(call) for call in reply.calls]
             raise
-        for call, tool_reply in zip(reply.calls, replies, strict=False):
+        surplus = f"Not run: one turn runs at most {limits.TOOL_CALLS_PER_TURN} tool calls. Call it in the next one."
+        progress.results = results + [
+            ToolResultRef(call_id=call.call_id, text=surplus, is_error=True)
+            for call in reply.calls[limits.TOOL_CALLS_PER_TURN :]
+        ]
+        progress.pending = [call for call in first if call.waits_for]
+        if progress.pending:
+            raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
+
+    async def _run_approved(self) -> None:
+        """Runs the calls that a person has approved; with their results the last turn's calls are all answered."""
+        progress = self._progress
+        if not progress.approved or progress.head is None:
+            return
+        calls, progress.approved = progress.approved, []
+        try:
+            progress.results = [*progress.results, *await self._run_calls(progress.head, calls)]
+        except asyncio.CancelledError:
+            progress.results = [*progress.results, *map(_stopped_call, calls)]
+            raise
+
+    async def _run_calls(self, head: str, calls: list[ToolCallRef]) -> list[ToolResultRef]:
+        # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
+        progress = self._progress
+        replies = await asyncio.gather(*[self._run_tool(head, call) for call in calls])
+        for call, tool_reply in zip(calls, replies, strict=True):
             progress.usage += Usage(tool_calls=1)
             if call.name != FINISH_TOOL:  # a conclusion that came too early is no failure of a tool
                 tally = progress.tools.get(call.name, ToolTally())
                 progress.tools[call.name] = tally.counted(tool_reply.preview if tool_reply.result.is_error else None)
-        surplus = f"Not run: one turn runs at most {limits.TOOL_CALLS_PER_TURN} tool calls. Call it in the next one."
-        return [tool_reply.result for tool_reply in replies] + [
-            ToolResultRef(call_id=call.call_id, text=surplus, is_error=True)
-            for call in reply.calls[limits.TOOL_CALLS_PER_TURN :]
-        ]
+        return [tool_reply.result for tool_reply in replies]
 
     async def _run_tool(self, head: str, call: ToolCallRef) -> ToolReply:
         agent = self._agent
@@ -259,6 +280,7 @@ class ToolLoop:
             call=call,
             attachments=agent.brief.attachments,
             findings=agent.brief.dependencies if call.name == READ_OUTPUT_TOOL else [],
+            approved_sha256=call.arguments_sha256 if call.waits_for == "tool" else None,
         )
         try:
             reply = await activity_calls.run_tool(payload, agent.tools_queue)

@@ -199,6 +199,14 @@ class AdoptInput(Model):
     label: str | None = None
 
 
+class WordsInput(Model):
+    """What a person wrote for a run: the reply to a question, or a finding; `source` is who it was."""
+
+    run: RunRef
+    text: str
+    source: str
+
+
 class AdoptReply(Model):
     """The answer, shortened if it is long: `answer_ref` has all of it."""
 

@@ -11,6 +11,7 @@ from activities.store.reading import FindingExcerpt
 from activities.store.reading import first_of as first_of
 from supervision.base import limits
 from supervision.base.prompt_marks import (
+    ASK_TOOL,
     ATTACHMENT,
     ATTACHMENTS,
     CHECKED,
@@ -148,6 +149,8 @@ FINISH_MISUSE = (
     f"{FINISH_TOOL} was not accepted. Call it alone, after the results of your other calls, with finding, limitations, "
     "confidence, outcome and summary."
 )
+ASK_MISUSE = f"{ASK_TOOL} was not called: it takes one question, and it may not be open to this role."
+NOT_APPROVED = "This call was not run: a person has to approve it first. Call it again to have it approved."
 _UNSUPPORTED = """Your finding was not accepted yet. These figures, quotations or URLs stand neither in a tool output \
 nor in your brief:
 {claims}
@@ -156,6 +159,19 @@ _UNCLEAR = f"""Your finding reads as if the subtask could not be done. Decide wh
 asked is answered), partial (some of it is), or impossible (nothing could be answered with your tools and sources). \
 Then hand in the whole finding again: by calling {FINISH_TOOL} with that outcome, or as a text that ends with the line
 Outcome: <done, partial or impossible>"""
+
+
+def denied(comment: str) -> str:
+    """Returns what the model reads in place of the output of a call that a person has denied."""
+    why = f" The reason: {plain(comment)}" if comment.strip() else ""
+    return f"A person has denied this call, so it was not run.{why} Do not call it like this again."
+
+
+def unanswered(is_question: bool) -> str:
+    """Returns what the model reads if no person has replied in time."""
+    if is_question:
+        return "No person has replied in time. Continue without the answer, and name it among your limitations."
+    return "No person has approved this call in time, so it was not run. Continue without it."
 
 
 def no_outcome(message: str) -> str:

@@ -38,7 +38,8 @@ TAGS = (
 DIGEST = "digest"  # the role of a finding that condenses others
 FINISH_TOOL = "finish"  # takes a worker agent's finding
 READ_OUTPUT_TOOL = "read_output"  # shows what earlier tool calls returned
-OWN_TOOLS = (FINISH_TOOL, READ_OUTPUT_TOOL)  # the project's, beside those of a role
+ASK_TOOL = "ask_person"  # its output is a person's reply
+OWN_TOOLS = (FINISH_TOOL, READ_OUTPUT_TOOL, ASK_TOOL)  # the project's, beside those of a role
 
 ROLES = "Roles:"  # before the list of roles
 MOST_SUBTASKS = "At most {most} subtasks in all"

@@ -19,6 +19,7 @@ class AfterAgent(Enum):
     RETRY_FUNDED = auto()  # its grant is used up: resume it with another one
     WAIT_PROVIDER = auto()  # the provider's breaker is open: wait, then resume it
     WAIT_RESUME = auto()  # a person must act at the provider: wait for `resume`
+    WAIT_PERSON = auto()  # a person must reply or decide: wait, then resume it
     FAIL_RUN = auto()  # the same, but the run has no finding to lose
 
 
@@ -28,6 +29,8 @@ def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: 
         return AfterAgent.END
     if problem in ACCOUNT:
         return AfterAgent.WAIT_RESUME if has_finding else AfterAgent.FAIL_RUN
+    if problem is ErrorKind.NEEDS_PERSON:
+        return AfterAgent.WAIT_PERSON
     if problem is ErrorKind.CIRCUIT_OPEN:
         return AfterAgent.WAIT_PROVIDER
     return AfterAgent.END if had_last_grant else AfterAgent.RETRY_FUNDED

@@ -8,7 +8,7 @@ from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.status import Wait, WaitKind
 
-Choice = Literal["approve", "edit", "change", "reject", "deny", "reply"]
+Choice = Literal["approve", "edit", "change", "reject", "deny", "reply", "retry"]
 
 _SHOWN = 6  # ids of other waits in a refusal
 

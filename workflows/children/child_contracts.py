@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import AwareDatetime, Field, model_validator
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
-from activities.contracts.turn_contracts import ToolResultRef
+from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE
 from supervision.budget.amount import Amount
@@ -34,7 +34,8 @@ class LoopProgress(Model):
 
     Of its turns `turns_booked`, and the usage before, are in the supervisor's books already. `worked_seconds` is the
     time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
-    `feedback_due` until a review's feedback was given in the conversation at `head`.
+    `feedback_due` until a review's feedback was given in the conversation at `head`. Of the last turn's calls `pending`
+    ones wait for a person, and `approved` ones are to be run; the `results` are those of the others.
     """
 
     head: str | None = None
@@ -50,6 +51,8 @@ class LoopProgress(Model):
     worked_seconds: Annotated[float, Field(ge=0)] = 0.0
     objected: bool = False
     feedback_due: bool = False
+    pending: list[ToolCallRef] = []
+    approved: list[ToolCallRef] = []
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
