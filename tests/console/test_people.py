@@ -4,18 +4,29 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
+from rich.console import RenderableType
+from temporalio.client import Client
 
+from console.command import Access
+from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
+from console.terminal import console
 from console.view.plan_view import PlanPage, failures
 from supervision.contract.estimate import Estimate, Range, Shares
 from supervision.contract.plan import Plan, Subtask
+from supervision.contract.request import RunRequest
 from supervision.contract.status import Asked, RunLimits, Status, Wait
+from temporal_supervisor import waiting
 from tests.console.conftest import GOAL, ROOT, Cli
 from tests.console.test_hints import hints, run_as_printed
+from tests.scripted_model import Reply as ModelReply
+from tests.scripted_model import ScriptedModel, Step, answer, plan, text, tools
 from tests.waiting import until
+from workflows.supervisor import SupervisorWorkflow
 
 LIMITS = RunLimits(max_subtasks=9, max_parallel=9, max_turns=9, deadline_seconds=9, budget_usd=5)
 EDITS = """#!/bin/sh
@@ -87,7 +98,7 @@ def batched(numbers: Sequence[float]) -> list[tuple[float, float]]:
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-async def waiting(cli: Cli, run_id: str, wait_id: str = "plan.1") -> None:
+async def shows(cli: Cli, run_id: str, wait_id: str = "plan.1") -> None:
     """Returns once a run waits for that."""
 
     async def is_there() -> bool:
@@ -194,7 +205,7 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
         terminal.type("q\n")
         assert await terminal.ended() == 5
     assert (await cli("reply", "people-left", "plan.1", "Only Japan")).out == "run 'people-left': plan.1: change\n"
-    await waiting(cli, "people-left", "plan.2")
+    await shows(cli, "people-left", "plan.2")
     stale = await cli("approve", "people-left", "plan.1")
     assert stale.code == 1
     assert "plan.1: change" in stale.sentence
@@ -248,8 +259,8 @@ async def refusing(served: dict[str, str], place: Path) -> AsyncIterator[str]:
         "deep.json": "[" * 200_000,
         "long.txt": "x" * 1_000_000,
     }
-    for name, text in texts.items():
-        (place / name).write_text(text)
+    for name, content in texts.items():
+        (place / name).write_text(content)
     cli = Cli(served, place)
     assert (await cli("run", "--approve-plan", "--id", "people-refusing", GOAL)).code == 5
     yield "people-refusing"
@@ -305,3 +316,59 @@ async def test_the_chat_of_the_documents_decides(cli: Cli, left: str) -> None:
     chat.stdin.close()
     assert await asyncio.wait_for(chat.wait(), 30) == 0
     assert (await cli("result", left, "--wait")).code == 0
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    def script(step: Step) -> ModelReply:
+        if step.kind == "plan":
+            return plan({"id": "t1", "role": "sender"}, {"id": "t2", "role": "asker"}, {"id": "t3", "role": "counsel"})
+        if step.kind == "synthesis":
+            return answer()
+        if step.number > 1:
+            return text(f"It says: {step.prompt}")
+        if "/t1/" in step.call:
+            return tools(("send", {"to": "bo\u0430rd\u202e", "words": "Sell"}))
+        return tools(("ask_person", {"question": "Which year is meant?", "choices": ["2025", "2026"]}))
+
+    model.play(run_id, script)
+    request = RunRequest(goal="Ask people", team="people", max_reviews=0, max_replans=0)
+    handle = await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
+    ids = {"t1/1:1.0": "tool", "t2/1:1.0": "question", "t3/1": "finding"}
+
+    async def all_wait() -> bool:
+        return {item.wait.id for item in await waiting(client, run_id)} == {*ids}
+
+    await until(all_wait)
+    access = Access(_client=client)
+    inbox_data = cast("list[dict[str, str]]", (await inbox_report(access, None)).data)
+    listed = {item["id"]: item["kind"] for item in inbox_data if item["run_id"] == run_id}
+    assert listed == ids
+    shown = {wait_id: "\n".join(map(str, await rows_of(access, run_id, wait_id))) for wait_id in ids}
+    assert '"to": "bo\u0430rd<U+202E>"' in shown["t1/1:1.0"]
+    assert "! looks like a Latin letter: U+0430 CYRILLIC SMALL LETTER A in bo\u0430rd" in shown["t1/1:1.0"]
+    sha256 = next(item.wait.arguments_sha256 for item in await waiting(client, run_id) if item.wait.kind == "tool")
+    assert f"SHA-256 of the arguments: {sha256}" in shown["t1/1:1.0"]
+    assert "Which year is meant?" in shown["t2/1:1.0"]
+    assert "choices: 2025 | 2026" in shown["t2/1:1.0"]
+    assert "a person's finding: " in shown["t3/1"]
+    for wait_id, word in [("t1/1:1.0", "reply"), ("t2/1:1.0", "approve"), ("t3/1", "deny")]:
+        with pytest.raises(ValueError, match="does not fit"):
+            await decision_report(access, [run_id, wait_id], word, "x", "ann")
+    with pytest.raises(ValueError, match="at most 16384 are allowed"):
+        await reply_report(access, [run_id, "t2/1:1.0", "x" * 1_000_000], None, "ann")
+    await decision_report(access, [run_id, "t1/1:1.0"], "deny", "not to the board", "ann")
+    await reply_report(access, [run_id, "t2/1:1.0", "2026"], None, "ann")
+    await reply_report(access, [run_id, "t3/1", "The clause is void."], None, "ann")
+    result = await handle.result()
+    assert [subtask.state for subtask in result.subtasks] == ["completed"] * 3
+    prompts = {call.step.call.removeprefix(f"{run_id}/"): call.step.prompt for call in model.of(run_id)}
+    assert "not to the board" in prompts["t1/1/turn.2"]
+    assert prompts["t2/1/turn.2"] == "2026"
+
+
+async def rows_of(access: Access, run_id: str, wait_id: str) -> Iterable[RenderableType]:
+    """The rows of `show`."""
+    return (await show_report(access, [run_id, wait_id])).screen(console())
