@@ -35,7 +35,7 @@ WORKFLOWS = {
     "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": set()},
 }
 ACTIVITIES = {
-    *("prepare_run", "publish_result", "adopt_finding", "expand_plan", "pool_backlog"),
+    *("prepare_run", "publish_result", "adopt_finding", "keep_words", "expand_plan", "pool_backlog"),
     *("end_earlier_child", "child_consumed"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),
@@ -46,6 +46,7 @@ RUN_ERRORS = {
     *("ProviderAuthentication", "ProviderRejected"),
 }
 SUBTASK_ERRORS = {
+    "NeedsPerson",
     *("TurnLimit", "Refused", "CannotDo", "Timeout", "ContextOverflow", "ModelUnavailable"),
     *("DependenciesFailed", "Cancelled"),
 }

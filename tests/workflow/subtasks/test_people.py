@@ -152,7 +152,7 @@ async def test_questions_of_nested_runs_are_answered_at_the_root(lab: Lab) -> No
     before = (await handle.describe()).history_length
     assert "what does: t1/n1/1:1.0" in await refusal(lambda: reply(handle, "n1/1:1.0", "x"))
     nested = lab.client.get_workflow_handle(wait.workflow_id)
-    assert "decide at its root" in await refusal(lambda: reply(nested, "n1/1:1.0", "x"))  # type: ignore[arg-type]
+    assert "decide at its root" in await refusal(lambda: reply(nested, "n1/1:1.0", "x"))
     assert (await handle.describe()).history_length - before < 10
     await reply(handle, "t2/n1/1:1.0", "answer to two")
     await reply(handle, "t1/n1/1:1.0", "answer to one")
