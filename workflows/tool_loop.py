@@ -23,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
         UNKNOWN_OUTCOME,
         no_outcome,
         objection,
+        steering,
     )
     from supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
     from supervision.base import limits
@@ -50,6 +51,7 @@ class ToolLoop:
         self._trace = trace
         self._began = workflow.now()
         self._turn_open = False
+        self.told = agent.told
 
     @property
     def time_left(self) -> float | None:
@@ -60,13 +62,15 @@ class ToolLoop:
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
-        asked_again, note, insisted = 0, None, False
+        asked_again, insisted = 0, False
         max_tokens = agent.role.max_tokens or limits.TURN_MAX_TOKENS
         await self._run_approved()
         while True:
-            progress.turn, self._turn_open = progress.turn + 1, True
-            last = self._must_conclude()
-            reply = await self._call_model(self._with_turns_left(note, last), max_tokens, last=last)
+            last = self._begin_turn()
+            # Words that come while the call is under way are for the next one.
+            unheard, heard = self._unheard()
+            note = "\n\n".join(part for part in (progress.note, unheard) if part)
+            reply = await self._call_model(self._with_turns_left(note or None, last), max_tokens, last=last)
             state = LoopState(
                 progress.turn,
                 agent.max_turns,
@@ -80,29 +84,48 @@ class ToolLoop:
             if step is Next.ASK_AGAIN:
                 asked_again, max_tokens = asked_again + 1, more_room(max_tokens)
                 continue
-            progress.head, progress.results, note, asked_again = reply.head, [], None, 0
-            progress.feedback_due = False
+            progress.head, progress.results, progress.note, asked_again = reply.head, [], None, 0
+            progress.feedback_due, progress.heard = False, heard
             if finding := _finding_of(step, reply, agent.subtask_id):
-                note = self._objection(reply)
-                if note is None:
-                    result = self._result(finding)
-                    result.finish_call_id = reply.finish_call_id
-                    return result
-                continue
+                if self._goes_on(step, reply):
+                    continue
+                result = self._result(finding)
+                result.finish_call_id = reply.finish_call_id
+                return result
             if step is Next.TOOLS:
                 await self._run_tools(reply)
             elif step is Next.CONTINUE:
                 progress.pauses += 1
             elif step is Next.NUDGE:
-                note = NUDGE
+                progress.note = NUDGE
             elif step is Next.INSIST:
                 insisted, progress.results = True, _not_run(reply.calls)
                 continue
             else:
                 raise self.failure(_loop_problem(step, reply, agent.max_turns))
-            # A note would get lost: the next execution's input has no place for it.
-            if note is None and (so_far := self._handed_over()):
+            if so_far := self._handed_over():
                 return so_far
+
+    def _begin_turn(self) -> bool:
+        """Begins a turn: True if it is the last one. Raises the error that ends the agent while the run is paused."""
+        if self.told.paused:
+            raise self.failure(Problem(type=ErrorKind.PAUSED, message="the run is paused"))
+        self._progress.turn, self._turn_open = self._progress.turn + 1, True
+        return self._must_conclude()
+
+    def _goes_on(self, step: Next, reply: TurnReply) -> bool:
+        """True if more follows a conclusion: what people said meanwhile, or an objection."""
+        progress = self._progress
+        if step is Next.FINISH and self._unheard()[0] and self._has_a_turn_left():
+            progress.results = _taken(reply)
+            return True
+        progress.note = self._objection(reply)
+        return progress.note is not None
+
+    def _unheard(self) -> tuple[str, int]:
+        """Returns what people said that is not in the conversation yet, as a note, and the number of its last word."""
+        words = [word for word in self.told.words if word.number > self._progress.heard]
+        return steering(word.text for word in words), words[-1].number if words else self._progress.heard
 
     def _handed_over(self) -> WorkerAgentResult | None:
         """Returns the progress of a worker agent that went first; continues as new if the server suggests it."""
@@ -114,6 +137,7 @@ class ToolLoop:
         if workflow.info().is_continue_as_new_suggested():
             progress.trace_seq = self._trace.last_seq
             progress.worked_seconds = self._worked()
+            agent.told = self.told
             workflow.continue_as_new(agent)
         return None
 
@@ -130,8 +154,7 @@ class ToolLoop:
         if not (finding.unsupported or reply.unclear) or progress.objected or not self._has_a_turn_left():
             return None
         progress.objected = True
-        if reply.finish_call_id is not None:
-            progress.results = [ToolResultRef(call_id=reply.finish_call_id, text=FINISH_TAKEN)]
+        progress.results = _taken(reply)
         self._trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported])
         return objection(finding.unsupported, unclear=reply.unclear)
 
@@ -209,6 +232,7 @@ class ToolLoop:
             agent.expires_at,
             agent.model_queue,
             self._book,
+            stopped=lambda: self.told.paused and self.told.now,
         )
         self._turn_open = False
         progress.last_tokens = reply.usage.tokens
@@ -250,7 +274,7 @@ class ToolLoop:
     async def _run_approved(self) -> None:
         """Runs the calls that a person has approved; with their results the last turn's calls are all answered."""
         progress = self._progress
-        if not progress.approved or progress.head is None:
+        if not progress.approved or progress.head is None or self.told.paused:
             return
         calls, progress.approved = progress.approved, []
         try:
@@ -308,7 +332,13 @@ class ToolLoop:
             usage=progress.usage,
             tools=progress.tools,
             head=progress.head,
+            heard=progress.heard,
         )
+
+
+def _taken(reply: TurnReply) -> list[ToolResultRef]:
+    """Returns the answer to the call that gave a finding, if one did: the conversation goes on after it."""
+    return [ToolResultRef(call_id=reply.finish_call_id, text=FINISH_TAKEN)] if reply.finish_call_id else []
 
 
 def _not_run(calls: list[ToolCallRef]) -> list[ToolResultRef]:

@@ -24,7 +24,7 @@ from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox
 from supervision.agent.agent_tools import Conclusion, conclude, read_call, read_finish, read_question
 from supervision.base import limits
-from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
+from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL, STEER
 from supervision.base.text import clean, cut, one_line, size
 from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, found_nowhere
@@ -38,6 +38,8 @@ _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
+
+_STEERS = re.compile(rf"<{STEER}>\n(.*?)\n</{STEER}>", re.DOTALL)
 
 
 class Grounds(NamedTuple):
@@ -59,6 +61,7 @@ async def read_grounds(conversations: ConversationStore, head: str, toolbox: Too
     """Returns what the conversation at `head` is built on. Errors of tools prove nothing."""
     chain = await conversations.chain(head)
     texts = [Source(_NO_GROUND.sub("", text)) for text in _texts(chain[0].input)]
+    texts += [Source(word) for entry in chain[1:] for text in _texts(entry.input) for word in _STEERS.findall(text)]
     calls, sources, artifacts = [], dict[str, None](), list[ArtifactRef]()
     for use in await read_tool_uses(conversations, chain):
         tool = toolbox.get(use.name)

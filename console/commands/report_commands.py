@@ -56,7 +56,7 @@ async def status_report(run: RunHandle, access: Access) -> Report:
         data["status"] = outcome.result.status
         ending = (why := why_partial(outcome.result)) and f"partial: {why}"
     elif outcome and status.phase not in ENDED_PHASES:  # terminated: the run could not say so itself
-        data["error"], ending = outcome.error, f"{picture.state}: {outcome.error}"
+        data["error"], ending = outcome.error, outcome.said
         for report in status.subtasks:
             report.state = "cancelled" if report.state in ("running", "waiting") else report.state
     return Report(data, lambda screen: _status_rows(screen, status, picture, ending))
@@ -137,8 +137,8 @@ async def trace_report(run: RunHandle, access: Access) -> Report:
     events = await full_trace(run, store)
     notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
     with contextlib.suppress(CommandFailed):  # the server may have forgotten it
-        if (state := state_word(await run.describe())) in ("terminated", "timed out"):
-            notes.append(f"{state}: {(await run_outcome(run, store)).error}")
+        if state_word(await run.describe()) in ("terminated", "timed out"):
+            notes.append((await run_outcome(run, store)).said)
 
     def rows(screen: Console) -> Iterator[RenderableType]:
         for event in events:

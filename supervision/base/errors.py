@@ -33,6 +33,7 @@ class ErrorKind(StrEnum):
     DEPENDENCIES_FAILED = "DependenciesFailed"
     CANCELLED = "Cancelled"
     NEEDS_PERSON = "NeedsPerson"
+    PAUSED = "Paused"
     # Model calls.
     RATE_LIMITED = "RateLimited"
     OVERLOADED = "Overloaded"
@@ -113,6 +114,7 @@ TABLE: tuple[_KindRow, ...] = (
     _KindRow(_K.DEPENDENCIES_FAILED, "none of the subtasks that it depends on succeeded"),
     _KindRow(_K.CANCELLED, "it was stopped"),
     _KindRow(_K.NEEDS_PERSON, "its attempt waits for a person, and then continues", _T.WAITING | _T.RESUMABLE),
+    _KindRow(_K.PAUSED, "a person paused the run: it is continued when the run is resumed", _T.WAITING | _T.RESUMABLE),
     _KindRow(_K.RATE_LIMITED, "the provider asks for fewer calls (429)", _T.RETRIED | _T.PACE | _T.WAITING),
     _KindRow(_K.OVERLOADED, "the provider is overloaded (529)", _CALL | _T.WAITING),
     _KindRow(_K.PROVIDER_ERROR, "the provider failed (5xx, 408, 409)", _CALL),

@@ -16,10 +16,11 @@ ERROR = "error"
 ATTEMPT = "attempt"  # what a failed attempt did
 CHECKED = "checked"  # where code found the claims of a finding
 COMMENT = "comment"  # a person's, on a plan
+STEER = "steer"  # a person's word to those at work
 EXAMPLE = "example"  # a query that a tool's output shows
 
 TAGS = (
-    *(GOAL, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, COMMENT),
+    *(GOAL, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, COMMENT, STEER),
     *(
         PLANNED,
         OUTCOME,

@@ -188,7 +188,7 @@ class _Attempt:
         Raises SupervisionError if the provider refuses all work and the run has no finding to lose.
         """
         context, problem = self.context, result.problem
-        if problem is None or step is AfterAgent.RETRY_FUNDED:
+        if problem is None or step in (AfterAgent.RETRY_FUNDED, AfterAgent.WAIT_RESUMED):
             return
         if step is AfterAgent.WAIT_PROVIDER:
             context.model_away(provider, slot, problem.message, result.retry_after)
@@ -231,12 +231,18 @@ class _Attempt:
     async def _fund(self, account: str, slot: Slot, *, under_way: bool) -> _Funding | None:
         """Returns a slice of the budget, and holds the slot; at its end the last grant for work `under_way`, else None.
 
-        A nested supervisor asks for more first. While other worker agents hold grants it waits: some may be returned.
+        While the run is paused it waits, without a slot. A nested supervisor asks for more first. While other worker
+        agents hold grants it waits: some may be returned.
         """
         context = self.context
         budget, board = context.state.time_and_budget, context.state.board
         while True:
+            if context.state.steering.paused:
+                context.free(slot)
+                await context.until_resumed()
             await context.hold(slot)
+            if context.state.steering.paused:
+                continue
             shares = budget.shares(board.agents(context.state.request.max_parallel), board.size(self.subtask_id))
             if (grant := budget.ledger.grant(account, shares)) is not None:
                 return _Funding(grant, last=False)

@@ -166,6 +166,8 @@ def _complete(assignment: Assignment, result: WorkerAgentResult) -> None:
     assert result.finding is not None
     state, subtask_id = assignment.context.state, assignment.subtask_id
     state.board.complete(subtask_id, result.finding)
+    if assignment.previous is not None and assignment.previous.text_ref != result.finding.text_ref:
+        state.board.mark_stale([subtask_id])
     state.close_point(subtask_id)
     state.trace.note("subtask_completed", subtask_id, turns=result.turns, **_story(result))
 
@@ -197,6 +199,9 @@ def _stop(assignment: Assignment, problem: Problem | None = None) -> None:
     """Ends a subtask that was stopped; what it had is kept as a partial finding. Without a `problem` the run did it."""
     state, subtask_id = assignment.context.state, assignment.subtask_id
     if assignment.report.state != "running":  # the run did not wait for it any longer
+        return
+    if assignment.skipped is not None:
+        state.board.skip(subtask_id, assignment.skipped, assignment.so_far)
         return
     if assignment.previous is not None:
         state.board.keep(subtask_id)

@@ -159,3 +159,27 @@ async def test_questions_of_nested_runs_are_answered_at_the_root(lab: Lab) -> No
     assert (await handle.result()).status == "completed"
     said = {call.step.call.split("/")[1]: call.step.prompt for call in lab.calls if call.step.call.endswith("turn.2")}
     assert said == {"t1": "answer to one", "t2": "answer to two"}
+
+
+async def test_a_failed_subtask_is_tried_again_with_a_word(lab: Lab) -> None:
+    def play(step: Step) -> ModelReply:
+        return tools(("finish", IMPOSSIBLE)) if step.attempt < 3 else text("It lies under the tree.")
+
+    lab.play(script(plan({"id": "t1", "role": "asker"}), {"t1": play}))
+    handle = await lab.start(team="people", on_subtask_failure="ask")
+    await asked(handle, "t1/2")
+    await handle.execute_update("retry_subtask", {"subtask_id": "t1", "instruction": "Look under the tree"})
+    result = await handle.result()
+    assert (result.status, result.subtasks[0].attempts) == ("completed", 3)
+    assert "Look under the tree" in lab.prompt("t1/3/turn.1")
+
+
+async def test_a_failed_subtask_is_skipped(lab: Lab) -> None:
+    lab.play(
+        script(plan({"id": "t1", "role": "asker"}, {"id": "t2"}), {"t1": lambda step: tools(("finish", IMPOSSIBLE))})
+    )
+    handle = await lab.start(team="people", on_subtask_failure="ask")
+    await asked(handle, "t1/2")
+    await handle.execute_update("skip_subtask", {"subtask_id": "t1", "by": "ann", "comment": "not needed"})
+    result = await handle.result()
+    assert (result.status, result.subtasks[0].state) == ("partial", "skipped")
