@@ -152,7 +152,10 @@ def ways(run_id: str, wait: Wait) -> dict[str, str]:
             change = hint("reply", *named, "what to change")
             table = {"approve": approve, "edit": edit, "change": change, "reject": deny}
             return {choice: command for choice, command in table.items() if choice in wait.choices}
-    return {"reply": hint("reply", *named, "TEXT")}
+    found = {"reply": hint("reply", *named, "TEXT")}
+    if "retry" in wait.choices and wait.subtask_id:  # it failed for good
+        found |= {word: hint(word, named[0], wait.subtask_id) for word in ("retry", "skip")}
+    return found
 
 
 def _first_way(run_id: str, wait: Wait) -> str:
