@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import cached_property
+from getpass import getuser
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -33,6 +34,7 @@ FAILED = 1
 BAD_INPUT = 2
 UNREACHABLE = 3
 CANCELLED = 4
+WAITS = 5
 
 _SENTENCE_CHARS = 1500
 _SERVER_AWAY = (
@@ -125,6 +127,14 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
 async def _shown(work: Coroutine[Any, Any, Report | int], as_json: bool) -> int:
     done = await work
     return done.show(as_json=as_json) if isinstance(done, Report) else done
+
+
+def user() -> str:
+    """Returns the name of who gives commands, as the system has it; "unknown" if it has none."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return "unknown"
 
 
 def explain(error: BaseException) -> CommandFailed:

@@ -65,7 +65,7 @@ PACKAGES = {
         lines=4560,
         arrows=18,
     ),
-    "temporal_supervisor": Package("supervision runtime", "runs", lines=150, arrows=0),
+    "temporal_supervisor": Package("supervision runtime", "people runs", lines=150, arrows=0),
     "teams": Package("activities supervision", "default", lines=117, arrows=0),
 }
 # everything else that has a budget: the mains, the benchmarks, the tests, and all code that plays a model

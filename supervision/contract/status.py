@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from supervision.contract.base import Model
+from supervision.contract.estimate import Estimate
 from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.usage import Spend, Usage
@@ -76,10 +77,14 @@ class Wait(Model):
 
 
 class Asked(Model):
-    """The reply to the query `waiting`: a wait with all of what is asked, unless only its `content_ref` has that."""
+    """The reply to the query `waiting`: a wait with all of what is asked, unless only its `content_ref` has that.
+
+    A plan comes with the `estimate` of what it will take.
+    """
 
     wait: Wait
     content: str | None = None
+    estimate: Estimate | None = None
 
 
 class RunLimits(Model):

@@ -18,11 +18,11 @@ _STEER_BYTES = 2 * limits.KIB  # it is part of several prompts
 
 def _text(most: int) -> AfterValidator:
     def check(text: str) -> str:
-        if not text.strip():
-            raise ValueError("is empty")
         if size(text) > most:
             raise ValueError(f"has {size(text)} bytes, at most {most} are allowed")
-        return clean(text)
+        if not (text := clean(text)).strip():
+            raise ValueError("is empty")
+        return text
 
     return AfterValidator(check)
 

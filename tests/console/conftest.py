@@ -71,6 +71,10 @@ class Terminal:
             self._closed = True
             asyncio.get_running_loop().remove_reader(self._master)
 
+    def type(self, text: str) -> None:
+        """As a person at the keyboard."""
+        os.write(self._master, text.encode())
+
     def resize(self, columns: int, rows: int) -> None:
         """As when a window is dragged."""
         _size(self._master, columns, rows)

@@ -17,7 +17,8 @@ from tests.console.conftest import GOAL, Cli
         (["run", GOAL, "--deadline", "soon"], "deadline"),
         (["run", GOAL, "--budget-tokens", "0"], "budget.tokens"),
         (["run", GOAL, "--answer-schema", "list.json"], "must hold an object"),
-        (["run", GOAL, "--request", "approval.json"], "not built yet"),
+        (["run", GOAL, "--approve-plan", "--approval-timeout", "soon"], "approval_timeout: must be a duration"),
+        (["run", GOAL, "--on-approval-timeout", "wait"], "on_approval_timeout"),
         (["run", GOAL, "--goal-file", "x"], "twice"),
         (["run", "--goal-file", "missing.txt"], "No such file"),
         (["run", GOAL, "--request", "list.json"], "must hold an object"),
@@ -34,7 +35,6 @@ from tests.console.conftest import GOAL, Cli
 async def test_bad_input_ends_with_2(alone: Cli, words: list[str], expected: str) -> None:
     (alone.folder / "list.json").write_text("[1, 2]")
     (alone.folder / "broken.json").write_text("{")
-    (alone.folder / "approval.json").write_text(json.dumps({"goal": GOAL, "approve_plan": True}))
     (alone.folder / "unknown.json").write_text(json.dumps({"goal": GOAL, "colour": "red"}))
     (alone.folder / "binary.bin").write_bytes(b"\x00\xff\xfe")
     done = await alone(*words)
