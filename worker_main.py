@@ -42,7 +42,6 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, named_pools
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.health import shown_alive
 from runtime.imports import end_imports
 from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
 from runtime.process import exit_now, keep_private, say
@@ -190,7 +189,7 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
         process = serving(client, settings, roles, pool=pool, strict_sandbox=False, words=watchdog.words)
-        async with process as attributes, shown_alive(settings.health_file):
+        async with process as attributes:
             for warning in search_attributes.warnings(attributes):
                 say(f"warning: {warning}")
             if settings.model == "standin":

@@ -60,8 +60,6 @@ class Settings(BaseSettings):
     """
     model_plain_http: bool = False
     """True if the key may go to another machine over plain http; on loopback it always may."""
-    health_file: Path | None = None
-    """A file that a Worker renews while it lives, for a container's health check."""
     call_header: Literal["on", "off"] = "on"
     """With `on` requests carry `x-supervisor-call`."""
     supervisor_model: str = "claude-opus-5-5"

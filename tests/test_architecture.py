@@ -53,7 +53,7 @@ PACKAGES = {
     ),
     "runtime": Package(
         "supervision",
-        "imports paths process sdk_patches telemetry settings payloads search_attributes watchdog health "
+        "imports paths process sdk_patches telemetry settings payloads search_attributes watchdog "
         "workers server connection",
         lines=2070,
         arrows=13,
