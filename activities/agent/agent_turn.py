@@ -168,7 +168,6 @@ class AgentTurnActivities:
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
             calls=[] if concluded else [_tool_call(index, block) for index, block in enumerate(calls)],
             fullest=message.fullest,
-            cache_miss=message.cache_miss,
             cleared=answered.view.cleared,
             usage=answered.usage,
         )
