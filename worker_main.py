@@ -1,9 +1,5 @@
 """The Worker process: settings -> client -> activity objects -> Workers. Composes, decides nothing."""
 
-from runtime.imports import begin_imports
-
-begin_imports()  # before all others, which take a second
-
 import argparse
 import asyncio
 import contextlib
@@ -42,9 +38,8 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, named_pools
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.imports import end_imports
 from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
-from runtime.process import exit_now, keep_private, say
+from runtime.process import exit_now, keep_private, say, search_later_objects_only
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import LastWords, Watchdog, last_words, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
@@ -241,7 +236,7 @@ def main() -> None:
         say(_NO_MODEL.format(command(PROGRAM, ["standin", "--port", "8234"])))
         exit_now(2)
     try:
-        end_imports()
+        search_later_objects_only()
         with last_words(say) as words, Watchdog(words) as watchdog:
             asyncio.run(serve(settings, options.roles, options.pool, watchdog))
     except (ConnectionFailed, ValueError) as error:
