@@ -5,10 +5,6 @@ Exit codes: 0 done (a partial answer, too); 1 the run failed, does not exist or 
 Ctrl-C (the run continues).
 """
 
-from runtime.imports import begin_imports
-
-begin_imports()  # before all others, which take a second
-
 from collections.abc import Callable, Coroutine
 from importlib import metadata
 from pathlib import Path
@@ -36,7 +32,6 @@ from console.hints import keep_connection
 from console.run.find_run import find_run
 from console.run.run_handle import RunHandle
 from console.terminal import Report, console, print_out
-from runtime.imports import end_imports
 from runtime.paths import keep_files_private, run_worker
 from runtime.process import exit_now
 from supervision.contract.updates import Pause, RetrySubtask, SkipSubtask, Steer
@@ -430,7 +425,6 @@ def standin(context: typer.Context) -> None:
     """Run the stand-in model until Ctrl-C; `standin -h` lists its options."""
     from standin.__main__ import main as serve_standin
 
-    end_imports()
     raise typer.Exit(serve_standin(context.args))
 
 

@@ -19,8 +19,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable, open_store
 from console.terminal import Report, print_err, safe_line
 from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.imports import INTERRUPTED, end_imports
 from runtime.paths import cache_dir
+from runtime.process import INTERRUPTED
 from runtime.server.embedded_server import ServerFailed
 from runtime.server.server_record import read_record
 from runtime.server.temporal_binary import TemporalNotFound
@@ -111,7 +111,6 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
     """Runs a command, shows its report and returns its exit code; a failure is a sentence on standard error."""
     _without_logs(access.debug)
     try:
-        end_imports()
         return asyncio.run(_shown(work(), as_json))
     except (Exception, KeyboardInterrupt) as error:
         failure = explain(error)

@@ -79,15 +79,6 @@ def test_who_is_waited_for_until_healthy_has_a_health_check() -> None:
     assert not waited_for & set(WORKERS)
 
 
-@pytest.mark.parametrize("service", WORKERS)
-def test_the_health_check_of_a_worker_looks_at_its_own_process_only(service: str) -> None:
-    file = SERVICES[service]["environment"]["SUPERVISOR_HEALTH_FILE"]
-    assert SERVICES[service]["healthcheck"]["test"] == ["CMD", "python", "-m", "runtime.health", file]
-    image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert f'CMD ["python", "-m", "runtime.health", "{file}"]' in image
-    assert f"SUPERVISOR_HEALTH_FILE={file}" in image
-
-
 def test_the_stand_in_comes_only_when_asked_for() -> None:
     assert SERVICES["standin"]["profiles"] == ["standin"]
     assert all(SERVICES[worker]["depends_on"]["standin"]["required"] is False for worker in WORKERS)

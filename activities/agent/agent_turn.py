@@ -185,7 +185,6 @@ class AgentTurnActivities:
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
             calls=[] if concluded else await self._tool_calls(turn, calls),
             fullest=message.fullest,
-            cache_miss=message.cache_miss,
             cleared=answered.view.cleared,
             usage=answered.usage,
         )

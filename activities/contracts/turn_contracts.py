@@ -76,8 +76,7 @@ class TurnReply(Model):
     `misfit` says what keeps its output from the form of its role.
     `finish_call_id` names the call of `finish` that gave it: it is answered if more turns follow.
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
-    would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could. `cleared` tool
-    outputs of the conversation, the oldest ones, were shown as previews.
+    would make a cut reply longer. `cleared` tool outputs of the conversation, the oldest ones, were shown as previews.
     """
 
     head: str
@@ -93,7 +92,6 @@ class TurnReply(Model):
     finish_call_id: str | None = None
     earlier: Finding | None = None
     fullest: bool = False
-    cache_miss: str | None = None
     cleared: int = 0
     usage: Usage
 
