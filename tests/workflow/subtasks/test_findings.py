@@ -86,12 +86,6 @@ async def test_a_finding_of_the_last_turn_without_its_closing_lines_is_partial(
     assert result.status == {"partial": "partial", "done": "completed"}[outcome]
 
 
-async def test_plain_text_at_the_end_of_an_ordinary_turn_is_a_finding(lab: Lab) -> None:
-    lab.play(script(ONE, {"t1": in_order(BOOK, text(LONG))}, answer(LONG, cites=["t1"])))
-    result = await lab.run()
-    assert (found(result).outcome, found(result).confidence, result.status) == ("done", None, "completed")
-
-
 NOT_DONE = "I could not do this: no source has the swans. Confidence: 0.0"
 
 
