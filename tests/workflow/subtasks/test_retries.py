@@ -137,6 +137,7 @@ async def test_a_refinement_that_fails_is_a_warning_and_the_old_description_is_u
     handle = await lab.start(max_turns=1)
     result = await handle.result()
     assert result.status == "completed"
+    assert "Find out about part t1" in lab.prompt("t1/2/turn.1")
     assert any("t1 could not be described better" in warning for warning in result.warnings)
     assert (await status_of(handle)).warnings == result.warnings
 
