@@ -8,12 +8,24 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel, JsonValue, ValidationError
 
+    from supervision.base import limits
     from supervision.base.errors import SupervisionError
+    from supervision.base.text import cut
     from supervision.contract.plan import Plan
     from supervision.contract.result import RunResult
-    from supervision.contract.status import Status, TracePage
-    from supervision.contract.updates import ExtendLimits, Resume, UpdateReply, read_update
+    from supervision.contract.status import Asked, Status, TracePage
+    from supervision.contract.updates import (
+        DecidePlan,
+        DecideToolCall,
+        ExtendLimits,
+        Reply,
+        Resume,
+        UpdateReply,
+        read_update,
+    )
+    from supervision.planning.plan_graph import plan_problems
     from supervision.results.payload_fit import fit
+    from supervision.run.decisions import Decision
     from supervision.run.run_state import RunState
     from workflows.children.child_contracts import NestedReport, NestedTerms
     from workflows.children.child_links import ChildLinks
@@ -43,8 +55,14 @@ class Handlers:
 
     @workflow.query
     def plan(self) -> Plan:
-        """The plan; empty while it is being made."""
-        return self._run_state().plan
+        """The plan, or the one that waits for approval; empty while it is being made."""
+        state = self._run_state()
+        return state.proposed or state.plan
+
+    @workflow.query
+    def waiting(self, wait_id: str = "") -> Asked:
+        """What waits for a person under an id that `status` shows, with all of what is asked."""
+        return self._run_state().waits.asked(wait_id)
 
     @workflow.query
     def trace(self, cursor: int = 0) -> TracePage:
@@ -81,6 +99,66 @@ class Handlers:
             )
         if not state.seen(new.request_id):
             state.time_and_budget.check(new.budget, new.deadline)
+
+    @workflow.update(
+        description='Decides about a plan: {"revision": 1, "decision": "approve"}, or "reject"; "change" with a '
+        '"comment" for the planner, "edit" with the "plan".'
+    )
+    def decide_plan(self, update: DecidePlan | JsonValue = None) -> UpdateReply:
+        """A person's decision on the plan that waits for it."""
+        return self._decide(_on_plan(update))
+
+    @decide_plan.validator
+    def _decide_plan_valid(self, update: DecidePlan | JsonValue = None) -> None:
+        state, decision = self._decidable_state(), _on_plan(update)
+        state.decisions.check(decision, ("plan",), state.waits.current)
+        wait = next((wait for wait in state.waits.current if wait.id == decision.id), None)
+        if wait is not None and decision.choice not in wait.choices:
+            raise ValueError(f"'{wait.id}' cannot be decided so: possible are {', '.join(wait.choices)}")
+        if decision.plan is not None and self._context is not None:
+            attachments = [attachment.name for attachment in self._context.setup.attachments]
+            if problems := plan_problems(decision.plan, state.request.max_subtasks, attachments):
+                raise ValueError(cut("the plan cannot run: " + "; ".join(problems), limits.ERROR_BYTES))
+
+    @workflow.update(
+        description='Replies to a question, or hands in a person\'s finding: {"id": "t3/1:4.0", "text": "..."}. The '
+        "id is that in the status."
+    )
+    def reply(self, update: Reply | JsonValue = None) -> UpdateReply:
+        """A person's reply, on any level of nested runs."""
+        return self._decide(_on_question(update))
+
+    @reply.validator
+    def _reply_valid(self, update: Reply | JsonValue = None) -> None:
+        state = self._decidable_state()
+        state.decisions.check(_on_question(update), ("question", "finding"), state.waits.current)
+
+    @workflow.update(
+        description='Decides about a tool call: {"id": "t3/1:4.0", "decision": "approve", "arguments_sha256": "..."}, '
+        'or "deny" with a "comment" for the model. Id and hash are those in the status.'
+    )
+    def decide_tool_call(self, update: DecideToolCall | JsonValue = None) -> UpdateReply:
+        """A person's decision on a tool call, on any level of nested runs."""
+        return self._decide(_on_tool_call(update))
+
+    @decide_tool_call.validator
+    def _decide_tool_call_valid(self, update: DecideToolCall | JsonValue = None) -> None:
+        state = self._decidable_state()
+        state.decisions.check(_on_tool_call(update), ("tool",), state.waits.current)
+
+    def _decide(self, decision: Decision) -> UpdateReply:
+        state = self._run_state()
+        message = "decided before: the first decision stands"
+        if state.decisions.take(decision):
+            message = f"{decision.id}: {decision.choice}"
+            self._changed.set()
+            self._show()
+        return UpdateReply(accepted=True, phase=state.phase, message=message)
+
+    def _decidable_state(self) -> RunState:
+        if self._parent is not None:
+            raise ValueError(f"this is a nested run: decide at its root '{self._parent.root_id}', with the id there")
+        return self._open_run_state()
 
     @workflow.update
     def resume(self, update: Resume | JsonValue = None) -> UpdateReply:
@@ -122,6 +200,13 @@ class Handlers:
             self._changed.set()
             self._show()
 
+    @workflow.signal
+    def decided(self, decision: object = None, *surplus: object) -> None:
+        """What a person decided at the root about work of this nested supervisor."""
+        valid, state = _read(Decision, decision), self._state
+        if valid is not None and self._parent is not None and isinstance(state, RunState):
+            state.decisions.take(valid)
+
     def _resume(self, state: RunState) -> None:
         """Ends the waits for a person at the provider, here and on all levels below."""
         state.resumes += 1
@@ -143,6 +228,24 @@ class Handlers:
         if state.phase in ("done", "failed", "cancelled"):
             raise ValueError(f"this run has ended: it is {state.phase}")
         return state
+
+
+def _on_plan(update: object) -> Decision:
+    new = read_update(DecidePlan, update)
+    return Decision(
+        id=f"plan.{new.revision}", choice=new.decision, text=new.comment or "", plan=new.plan, by=new.by or ""
+    )
+
+
+def _on_question(update: object) -> Decision:
+    new = read_update(Reply, update)
+    return Decision(id=new.id, choice="reply", text=new.text, by=new.by or "")
+
+
+def _on_tool_call(update: object) -> Decision:
+    new = read_update(DecideToolCall, update)
+    by, text = new.by or "", new.comment or ""
+    return Decision(id=new.id, choice=new.decision, text=text, by=by, arguments_sha256=new.arguments_sha256)
 
 
 def _read(model: type[M], value: object) -> M | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -168,6 +169,7 @@ class SupervisorWorkflow(Handlers):
             setup=setup,
             run=run,
             show=self._show,
+            enter=partial(self._enter, state),
             changed=self._changed,
             children=self._children or ChildLinks(state, self._parent),
             team=setup.team,

@@ -21,7 +21,8 @@ class PlanInput(SupervisorCall):
     """One try at a plan; `head` and `problems` carry on from a try that failed.
 
     From revision 2 on `plan_ref` is the plan so far and `done` its outcome: the reply only adds to it; `missing` is
-    what a review misses in it. `own_plan_ref` is the plan of the run's caller: it is checked, and no model is asked.
+    what a review misses in it. `own_plan_ref` is the plan of the run's caller, `own_plan` one that a person edited: it
+    is checked, and no model is asked. `comment` says what a person wants to be different in the plan at `head`.
     `nesting_left` is how many levels of nested supervisors may still begin: with 0, no role that is a team is usable.
     `max_turns` is how many turns one worker agent has.
     """
@@ -36,10 +37,17 @@ class PlanInput(SupervisorCall):
     done: list[WorkNote] = []
     missing: list[str] = []
     own_plan_ref: str | None = None
+    own_plan: PackedPlan = None
+    comment: str = ""
     revision: int = 1
     attempt: int = 1
     head: str | None = None
     problems: list[str] = []
+
+    @property
+    def is_given(self) -> bool:
+        """True if the plan is there, so that no model is asked for it."""
+        return self.own_plan_ref is not None or self.own_plan is not None
 
     @property
     def terms(self) -> CallTerms:
@@ -47,7 +55,7 @@ class PlanInput(SupervisorCall):
         summary = "the goal" if self.revision == 1 else f"revision {self.revision}"
         if self.attempt > 1:
             summary += f", try {self.attempt}"
-        work = "a plan" if self.own_plan_ref is None else "the plan"
+        work = "the plan" if self.is_given else "a plan"
         return CallTerms(f"plan.{self.revision}.{self.attempt}", work, summary, limits.PLAN_MAX_TOKENS)
 
 

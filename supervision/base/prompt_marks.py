@@ -15,10 +15,11 @@ DRAFT = "draft"
 ERROR = "error"
 ATTEMPT = "attempt"  # what a failed attempt did
 CHECKED = "checked"  # where code found the claims of a finding
+COMMENT = "comment"  # a person's, on a plan
 EXAMPLE = "example"  # a query that a tool's output shows
 
 TAGS = (
-    *(GOAL, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE),
+    *(GOAL, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, COMMENT),
     *(
         PLANNED,
         OUTCOME,

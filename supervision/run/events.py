@@ -10,8 +10,11 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from supervision.base import limits
+from supervision.base.text import one_line
 from supervision.contract.plan import Plan
-from supervision.contract.status import TraceEvent
+from supervision.contract.status import TraceEvent, Wait
+from supervision.run.decisions import Decision
 
 Mood = Literal["plain", "good", "bad", "faint", "head"]
 _Data = Mapping[str, JsonValue]
@@ -98,6 +101,12 @@ def _written(data: _Data) -> str:
     return f"{work} from {_Word(data.get('findings')):finding}"
 
 
+def _decided(data: _Data) -> str:
+    by, text = (f"{before}{data.get(name) or ''}" for before, name in ((" by ", "by"), (": ", "text")))
+    said = f"{by if data.get('by') else ''}{text if data.get('text') else ''}"
+    return f"{data.get('id')}: {data.get('decision')}{said}"
+
+
 def _turn(data: _Data) -> str:
     return f"turn {data.get('turn')}: {data.get('preview') or data.get('stop_reason')}"
 
@@ -112,6 +121,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("deadline_reached", "", "the deadline is reached: writing the answer from what exists", "bad"),
     _R("cancel_requested", "", "somebody cancels the run", "bad"),
     _R("waiting_provider", "why", "waits for `resume`: {why}", "bad"),
+    _R("decided", "id kind decision by? text?", _decided, "good"),
     _R("model_replaced", "model by why work? head?", "model {by} takes over from {model}: {why}", "bad"),
     # The plan.
     _R("plan_requested", "attempt revision", _requested, "faint"),
@@ -173,3 +183,12 @@ def plan_accepted(plan: Plan, strategy: str) -> dict[str, JsonValue]:
 def reviewed(number: int, feedback: Mapping[str, str], missing: list[str]) -> dict[str, JsonValue]:
     """Returns the fields of `reviewed`; `feedback` is by the subtasks that are done again."""
     return {"round": number, "flagged": [*feedback], "feedback": {**feedback}, "missing": [*missing]}
+
+
+def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
+    """Returns the fields of `decided`; without a decision the time for it was over."""
+    shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind}
+    if decision is None:
+        return {**shown, "decision": "expired"}
+    said = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}
+    return {**shown, "decision": decision.choice, **{name: text for name, text in said.items() if text}}

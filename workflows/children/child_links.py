@@ -41,6 +41,7 @@ class ChildLinks:
         self._links: dict[str, _Link] = {}
         self._changed = 0
         self._resumed_at: datetime | None = None
+        self._delivered: dict[str, asyncio.Task[None]] = {}
 
     # --- their lives ------------------------------------------------------------------------------
 
@@ -154,9 +155,11 @@ class ChildLinks:
         self.update()
 
     def update(self) -> None:
-        """Sends changed terms, one signal at a time to each run that has started."""
+        """Sends changed terms, one signal at a time to each run that has started, and what people decided."""
         if not self._links:
             return  # after every event of a run without nested ones
+        if self._parent is None:
+            self._deliver()
         has_finding = self._state.has_finding
         for link in self._links.values():
             if has_finding and not link.terms.root_has_finding:
@@ -164,6 +167,16 @@ class ChildLinks:
             busy = link.sending is not None and not link.sending.done()
             if link.workflow_id and not busy and link.terms != link.sent:
                 link.sending = asyncio.create_task(_send(link))
+
+    def _deliver(self) -> None:
+        """Sends what was decided to the supervisors whose work waits for it, once to each wait."""
+        waits = {f"{wait.id} {wait.since}": wait for wait in self._state.nested.waits() if wait.for_decision}
+        self._delivered = {key: task for key, task in self._delivered.items() if key in waits}
+        for key, wait in waits.items():
+            decision = self._state.decisions.on(wait)
+            if decision is not None and key not in self._delivered:
+                own = decision.model_copy(update={"id": wait.own_id})
+                self._delivered[key] = asyncio.create_task(_tell(wait.workflow_id, "decided", own))
 
     def _deadline(self) -> datetime:
         left = (self._state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
@@ -174,8 +187,11 @@ async def _send(link: _Link) -> None:
     # The terms may change while a signal is on its way: then they are sent next.
     while link.terms != link.sent:
         link.sent = link.terms
-        try:
-            await workflow.get_external_workflow_handle(link.workflow_id).signal("nested_terms", link.sent)
-        except FailureError:
-            workflow.logger.debug("nested run %s has ended", link.workflow_id)
-            return
+        await _tell(link.workflow_id, "nested_terms", link.sent)
+
+
+async def _tell(workflow_id: str, signal: str, what: object) -> None:
+    try:
+        await workflow.get_external_workflow_handle(workflow_id).signal(signal, what)
+    except FailureError:
+        workflow.logger.debug("%s has ended and takes no %s", workflow_id, signal)

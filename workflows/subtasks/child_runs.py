@@ -76,6 +76,7 @@ async def run_nested(
             "team": role.team,
             "strategy": "auto",
             "plan": None,
+            "approve_plan": False,
             "success": "any",
             "deadline": terms.deadline_at - workflow.now(),
             "incremental_synthesis": 0,

@@ -38,6 +38,11 @@ class Timers:
         self._set[name] = (when, task)
         return task
 
+    def drop(self, name: str) -> None:
+        """Cancels one."""
+        if name in self._set:
+            self._set.pop(name)[1].cancel()
+
     def cancel(self) -> None:
         """Cancels all."""
         for _, task in self._set.values():
@@ -94,7 +99,9 @@ class Dispatch:
         timers = Timers()
         try:
             in_time = await self._dispatch(timers)
+            self._context.hold_clock("people", False)
         except (SupervisionError, asyncio.CancelledError) as error:
+            self._context.hold_clock("people", False)
             why = "the run was cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
@@ -138,11 +145,27 @@ class Dispatch:
                     continue
                 idle_since = workflow.now()
                 probe_at = min(probe_at, idle_since + self._rest_left)
+            self._context.hold_clock("people", self._only_people_can_help(probe_at))
             await self._wait(timers, probe_at)
             if idle_since is not None:
                 self._rest_left -= workflow.now() - idle_since
             self._collect()
         return False
+
+    def _only_people_can_help(self, probe_at: datetime | None) -> bool:
+        """True if all that could continue waits for a person's decision: then the run's clock stands still."""
+        state, waits = self._state, self._state.waits
+        asked = waits.of_subtasks()
+        at_work = (
+            state.slots.held or state.slots.starved or state.time_and_budget.agents_waiting or self._drafts.running
+        )
+        planning = self._replanning.running and state.proposed is None
+        return (
+            bool(asked or state.proposed)
+            and not (at_work or planning or probe_at)
+            and asked.issuperset(self._running)
+            and all(wait.for_decision for wait in waits.current)
+        )
 
     def _give_up_resting(self) -> None:
         """Fails the subtasks that wait for roles whose breakers are open: the run has stood still long enough."""
@@ -208,12 +231,11 @@ class Dispatch:
     async def _wait(self, timers: Timers, probe_at: datetime | None) -> None:
         """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
         changed = asyncio.ensure_future(self._context.changed.wait())
-        wakers: list[asyncio.Future[Any]] = [
-            *self._drafts.tasks(),
-            *self._replanning.tasks(),
-            timers.at("subtasks stop", self._state.time_and_budget.work_until),
-            changed,
-        ]
+        wakers: list[asyncio.Future[Any]] = [*self._drafts.tasks(), *self._replanning.tasks(), changed]
+        if self._state.time_and_budget.held:
+            timers.drop("subtasks stop")
+        else:
+            wakers.append(timers.at("subtasks stop", self._state.time_and_budget.work_until))
         if probe_at is not None:
             wakers.append(timers.at("breaker probe", probe_at))
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)

@@ -85,6 +85,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "max_replans": 2,
         "plan": None,
         "subtask_timeout": None,
+        "on_subtask_failure": "gap",
         "deadline": "PT30M",
         "budget": {"tokens": 1_000_000, "usd": 5.0},
         "success": "any",
@@ -112,7 +113,6 @@ for _ in range(600):
         (({},), "goal: Field required"),
         (({"goal": "x", "answer_schema": DEEP},), "nested too deeply: at most 100 levels"),
         ((Undecodable("no JSON"),), "can't be decoded (no JSON)"),
-        (({"goal": "x", "approve_plan": True},), "approve_plan: approval of plans is not built yet"),
     ],
 )
 def test_an_input_that_is_no_request_says_why(inputs: tuple[object, ...], message: str) -> None:
