@@ -128,6 +128,7 @@ def compose(
             setup.prepare_run,
             Expansions(store, teams).expand_plan,
             publishing.adopt_finding,
+            publishing.keep_words,
             publishing.publish_result,
             lookups.pool_backlog,
             lookups.end_earlier_child,

@@ -28,11 +28,14 @@ from workflows.worker_agent import WorkerAgentWorkflow
 
 WORKFLOWS = {
     "SupervisorWorkflow": {
-        "queries": {"status", "plan", "trace", "result"},
-        "updates": {"extend_limits", "resume"},
-        "signals": {"nested_report", "nested_terms"},
+        "queries": {"status", "plan", "trace", "result", "waiting"},
+        "updates": {
+            *("extend_limits", "resume", "decide_plan", "reply", "decide_tool_call"),
+            *("pause", "steer", "retry_subtask", "skip_subtask"),
+        },
+        "signals": {"nested_report", "nested_terms", "decided", "told"},
     },
-    "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": set()},
+    "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": {"told"}},
 }
 ACTIVITIES = {
     *("prepare_run", "publish_result", "adopt_finding", "expand_plan", "pool_backlog"),
@@ -47,7 +50,7 @@ RUN_ERRORS = {
 }
 SUBTASK_ERRORS = {
     *("TurnLimit", "Refused", "CannotDo", "Timeout", "ContextOverflow", "ModelUnavailable"),
-    *("DependenciesFailed", "Cancelled"),
+    *("DependenciesFailed", "Cancelled", "Paused"),
 }
 CALL_ERRORS = {
     *("RateLimited", "Overloaded", "ProviderError", "ProviderUnreachable", "StreamBroken", "IdleTimeout"),

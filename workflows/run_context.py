@@ -52,7 +52,8 @@ class RunContext:
     children that start at once. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the
     roles that the plan added.
     `described_in` has for each subtask the plan that brought it: its brief is the same then, whenever it begins.
-    `written_by` has the models of the supervisor's own conversations, by their heads.
+    `written_by` has the models of the supervisor's own conversations, by their heads, `heard` how many of people's
+    words are in them.
     """
 
     state: RunState
@@ -70,6 +71,7 @@ class RunContext:
     described_in: dict[str, str] = field(default_factory=dict)
     starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
     written_by: dict[str, str] = field(default_factory=dict)
+    heard: dict[str, int] = field(default_factory=dict)
 
     @property
     def assignable_roles(self) -> TeamCard:
@@ -125,6 +127,11 @@ class RunContext:
         began = workflow.now()
         yield
         self.state.own_seconds += (workflow.now() - began).total_seconds()
+
+    async def until_resumed(self) -> None:
+        """Returns when the run is not paused."""
+        if self.state.steering.paused:
+            await workflow.wait_condition(lambda: not self.state.steering.paused)
 
     async def hold(self, slot: Slot) -> None:
         """Returns when the slot is held; worker agents under way come before subtasks that are to begin."""
@@ -326,6 +333,9 @@ class BackgroundTask(ABC):
         """Begins a piece of work if one is due."""
         if not self.running and self._is_due():
             self._task = asyncio.create_task(self._work())
+
+    def forget(self, subtask_id: str) -> None:  # noqa: B027 (most have nothing to drop)
+        """Drops what rests on the finding of a subtask that is done again."""
 
     def tasks(self) -> list[asyncio.Task[None]]:
         """Returns what a dispatch has to await: the piece of work under way, if any."""

@@ -79,6 +79,8 @@ class SupervisorWorkflow(Handlers):
         state = RunState(request, workflow.now, workflow.info().start_time, nested.terms.grant if nested else None)
         if nested is not None:
             state.root_has_finding = nested.terms.root_has_finding
+            state.steering.take(nested.told)
+            state.time_and_budget.hold("paused", state.steering.paused)
             self._parent = ParentLink(nested, state)
         return state
 
@@ -186,12 +188,14 @@ class SupervisorWorkflow(Handlers):
         dispatch = Dispatch(context, replanning, drafts)
         self._enter(state, "executing")
         await dispatch.execute()
-        while way.plans_steps and await self._next_step(context):
+        while state.steering.retries or (way.plans_steps and await self._next_step(context)):
             await dispatch.execute()
         self._check_success(state)
         if state.request.max_reviews and sole_finding(context, strategy) is None:
             self._enter(state, "validating")
-            await review(context, dispatch, replanning, drafts)
+            await review(context, dispatch, replanning)
+        while state.steering.retries:
+            await dispatch.execute()
 
     async def _next_step(self, context: RunContext) -> bool:
         """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
+from itertools import count
 from typing import Any, NamedTuple
 
 from temporalio import activity
@@ -21,21 +22,24 @@ from activities.store.reading import list_bytes, read_findings, read_plan, read_
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox
-from supervision.agent.agent_tools import Conclusion, conclude, read_call, read_finish
+from supervision.agent.agent_tools import Conclusion, conclude, read_call, read_finish, read_question
 from supervision.base import limits
-from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
-from supervision.base.text import cut, one_line
+from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL, STEER
+from supervision.base.text import clean, cut, one_line, size
 from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, found_nowhere
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
 SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
 _CHECKED_CLAIMS = 40  # of one finding, for those who judge it
+_CHOICES = 20  # of a question to a person: more do not fit on a screen
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
+
+_STEERS = re.compile(rf"<{STEER}>\n(.*?)\n</{STEER}>", re.DOTALL)
 
 
 class Grounds(NamedTuple):
@@ -57,10 +61,11 @@ async def read_grounds(conversations: ConversationStore, head: str, toolbox: Too
     """Returns what the conversation at `head` is built on. Errors of tools prove nothing."""
     chain = await conversations.chain(head)
     texts = [Source(_NO_GROUND.sub("", text)) for text in _texts(chain[0].input)]
+    texts += [Source(word) for entry in chain[1:] for text in _texts(entry.input) for word in _STEERS.findall(text)]
     calls, sources, artifacts = [], dict[str, None](), list[ArtifactRef]()
     for use in await read_tool_uses(conversations, chain):
         tool = toolbox.get(use.name)
-        if use.output is None or use.is_error or not (tool or _reads_a_finding(use)):
+        if use.output is None or use.is_error or not (tool or use.name == ASK_TOOL or _reads_a_finding(use)):
             continue
         arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
         calls.append(Evidence(tool=use.name, arguments=arguments, output_ref=use.output_ref))
@@ -166,7 +171,7 @@ class AgentTurnActivities:
             stop_detail=_detail(details),
             model=message.model,
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
-            calls=[] if concluded else [_tool_call(index, block) for index, block in enumerate(calls)],
+            calls=[] if concluded else await self._tool_calls(turn, calls),
             fullest=message.fullest,
             cache_miss=message.cache_miss,
             cleared=answered.view.cleared,
@@ -184,6 +189,26 @@ class AgentTurnActivities:
         if stored := reply.finding or reply.earlier:
             reply.preview = stored.summary
         return reply
+
+    async def _tool_calls(self, turn: TurnInput, blocks: list[Json]) -> list[ToolCallRef]:
+        """Returns the calls of a reply, with what a person is asked about those that wait for one."""
+        loaded, room = await self._teams.load(turn.team_ref), limits.PAYLOAD_AIM_BYTES
+        role, calls = loaded.team.role(turn.role), list[ToolCallRef]()
+        for call, block in zip(map(_tool_call, count(), blocks), blocks, strict=False):
+            calls.append(call)
+            tool = loaded.toolbox.get(call.name) if call.name in role.tools else None
+            if call.name == ASK_TOOL and role.ask and (question := read_question(block.get("input"))):
+                call.waits_for, asked = "question", clean(question.question)
+                call.choices = [one_line(clean(item), limits.LINE_BYTES) for item in question.choices[:_CHOICES]]
+            elif tool is not None and tool.approve == "always":
+                call.waits_for, asked = "tool", json.dumps(block.get("input"), ensure_ascii=False, indent=1)
+            else:
+                continue
+            call.preview = one_line(asked, limits.PARAGRAPH_BYTES) if call.waits_for == "question" else call.preview
+            call.asked_ref = await self._calls.store.put_output(turn.run.run_id, asked.encode("utf-8", "replace"))
+            if size(asked) <= room:
+                call.asked, room = asked, room - size(asked)
+        return calls
 
     async def _last_text(self, head: str) -> str:
         """Returns the last text that the model wrote beside its tool calls; empty if it wrote none.

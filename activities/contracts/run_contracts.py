@@ -46,7 +46,8 @@ class CallTerms(NamedTuple):
 class SupervisorCall(Model):
     """The fields of every question of a supervisor to its model; `effort` None is the model's default.
 
-    `plan_ref` is the plan as it stands, empty before the first one.
+    `plan_ref` is the plan as it stands, empty before the first one. `steers` are people's words that the conversation
+    does not have yet.
     """
 
     run: RunRef
@@ -54,6 +55,7 @@ class SupervisorCall(Model):
     plan_ref: str = ""
     model: str
     effort: Effort | None = None
+    steers: list[str] = []
 
     @property
     def terms(self) -> CallTerms:
@@ -197,6 +199,14 @@ class AdoptInput(Model):
     run: RunRef
     text_ref: str
     label: str | None = None
+
+
+class WordsInput(Model):
+    """What a person wrote for a run: the reply to a question, or a finding; `source` is who it was."""
+
+    run: RunRef
+    text: str
+    source: str
 
 
 class AdoptReply(Model):

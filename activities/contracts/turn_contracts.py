@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from typing import Literal
 
 from activities.contracts.packed import FindingRefs
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
@@ -53,7 +54,8 @@ class TurnInput(Model):
 class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation.
 
-    `index` is its place among the calls of the reply: that is how it is found again, whatever ids a model gives.
+    `index` is its place among the calls of the reply: that is how it is found again, whatever ids a model gives. One
+    that `waits_for` a person has all that the person is `asked`, unless that is long, and where it is stored.
     """
 
     index: int = 0
@@ -61,6 +63,10 @@ class ToolCallRef(Model):
     name: str
     arguments_sha256: str
     preview: str = ""
+    waits_for: Literal["question", "tool"] | None = None
+    asked: str | None = None
+    asked_ref: str = ""
+    choices: list[str] = []
 
 
 class TurnReply(Model):
@@ -91,7 +97,10 @@ class TurnReply(Model):
 
 
 class ToolInput(Model):
-    """One tool call: the arguments are read from the conversation at `head`. `findings` are those it may read."""
+    """One tool call: the arguments are read from the conversation at `head`. `findings` are those it may read.
+
+    `approved_sha256` is the hash of the arguments that a person has approved.
+    """
 
     run: RunRef
     team_ref: str
@@ -100,6 +109,7 @@ class ToolInput(Model):
     call: ToolCallRef
     attachments: list[AttachmentRef] = []
     findings: FindingRefs = []
+    approved_sha256: str | None = None
 
 
 class ToolReply(Model):

@@ -17,7 +17,7 @@ from activities.questions.planning_prompts import (
     rules_for,
     tool_texts,
 )
-from activities.questions.question import Desk, Question, opening_of, refusal_of
+from activities.questions.question import Desk, Question, opening_of, refusal_of, steered
 from activities.store.reading import list_bytes, read_plan, read_text
 from supervision.base import limits
 from supervision.contract.plan import Plan
@@ -97,7 +97,7 @@ async def _ask(desk: Desk, mode: PlanMode, context: PlanContext, previous: Plan 
     if call.head is not None:
         words = plan_change(call.comment) if call.comment else plan_repair(call.problems)
         options = CallOptions(limits.PLAN_MAX_TOKENS)
-        return await desk.calls.correct(name, call.head, words, opening, within, options)
+        return await desk.calls.correct(name, call.head, steered(words, call), opening, within, options)
     # One step at a time asks with the same system text again and again.
     options = CallOptions(limits.PLAN_MAX_TOKENS, cache="prefix" if STRATEGIES[call.strategy].plans_steps else "none")
     return await desk.calls.begin(name, opening, within, options)

@@ -2,7 +2,7 @@
 
 from temporalio import activity
 
-from activities.contracts.run_contracts import AdoptInput, AdoptReply, Published, PublishInput
+from activities.contracts.run_contracts import AdoptInput, AdoptReply, Published, PublishInput, WordsInput
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore
@@ -10,6 +10,7 @@ from activities.store.reading import read_plan, read_text
 from supervision.base import limits
 from supervision.base.store_keys import ended_key
 from supervision.base.text import cut
+from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
 from supervision.results.answer import with_gaps
@@ -68,6 +69,20 @@ class PublishingActivities:
             text = f"**{adoption.label}**\n\n{text}"
             ref = await self._store.put_output(run.run_id, _encoded(text))
         return AdoptReply(answer=cut(text, limits.ANSWER_INLINE_BYTES), answer_ref=ref)
+
+    @activity.defn
+    async def keep_words(self, words: WordsInput) -> Finding:
+        """Stores what a person wrote, and returns it as a finding."""
+        run = words.run
+        await self._store.require(run.store_id)
+        data = _encoded(words.text)
+        record = FindingRecord(summary=cut(words.text, limits.SUMMARY_BYTES), sources=[words.source])
+        return Finding(
+            **record.model_dump(exclude={"checked", "evidence"}),
+            text_ref=await self._store.put_output(run.run_id, data),
+            text_bytes=len(data),
+            record_ref=await self._store.put_output(run.run_id, _encoded(record.model_dump_json())),
+        )
 
     async def _whole(self, result: RunResult, pages: list[str], plan_ref: str | None) -> RunResult:
         """Returns the result with all subtasks, their descriptions as planned, and the artifacts of their findings."""

@@ -1,4 +1,4 @@
-"""The tools that every worker agent has: `finish`, which takes its finding, and `read_output`.
+"""The project's own tools: `finish`, which takes a finding, `read_output`, and `ask_person` for roles that may ask.
 
 A finding may also be a message without a call of `finish`. `read_output` shows an earlier output by the name of the
 call that brought it: `3-1` is the first tool call of a conversation's third reply.
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, JsonValue, ValidationError
 
 from supervision.base import limits
-from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
+from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.text import cut, size
 from supervision.contract.base import Model
 
@@ -241,3 +241,38 @@ def page(text: str, call: ReadOutputCall, most: int) -> str:
 def page_chars(window: int) -> int:
     """Returns how many characters a page has for a model with that window, in tokens: a small part of it."""
     return min(limits.TOOL_OUTPUT_CHARS - _MARK_CHARS, window // 2)
+
+
+# --- ask_person -----------------------------------------------------------------------------------
+
+
+class AskCall(Model):
+    """The arguments of `ask_person` as the model writes them."""
+
+    question: str = Field(
+        description="One question that can be answered without your conversation: what you need to know, and why."
+    )
+    choices: list[str] = Field(default=[], description="The possible answers, if there are only a few.")
+
+
+def ask_tool() -> dict[str, Any]:
+    """Returns the definition of `ask_person` for the model."""
+    description = (
+        "Asks a person and returns the reply. It may take days. Ask only for what your subtask needs and no other "
+        "tool can tell: a choice that is not yours, a fact that only people know."
+    )
+    return {"name": ASK_TOOL, "description": description, "input_schema": _schema(AskCall)}
+
+
+def read_question(arguments: object) -> AskCall | None:
+    """Returns the question of a call; None if there is none in it."""
+    given = dict(arguments) if isinstance(arguments, dict) else {}
+    choices = given.get("choices")
+    if isinstance(choices, str):
+        choices = [choices]
+    given["choices"] = [str(item) for item in choices if str(item).strip()] if isinstance(choices, list) else []
+    try:
+        call = AskCall.model_validate(given)
+    except ValidationError:
+        return None
+    return call if call.question.strip() else None

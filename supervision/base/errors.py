@@ -32,6 +32,8 @@ class ErrorKind(StrEnum):
     MODEL_UNAVAILABLE = "ModelUnavailable"
     DEPENDENCIES_FAILED = "DependenciesFailed"
     CANCELLED = "Cancelled"
+    NEEDS_PERSON = "NeedsPerson"
+    PAUSED = "Paused"
     # Model calls.
     RATE_LIMITED = "RateLimited"
     OVERLOADED = "Overloaded"
@@ -111,6 +113,8 @@ TABLE: tuple[_KindRow, ...] = (
     _KindRow(_K.MODEL_UNAVAILABLE, "a model call failed for good, or gave nothing usable"),
     _KindRow(_K.DEPENDENCIES_FAILED, "none of the subtasks that it depends on succeeded"),
     _KindRow(_K.CANCELLED, "it was stopped"),
+    _KindRow(_K.NEEDS_PERSON, "its attempt waits for a person, and then continues", _T.WAITING | _T.RESUMABLE),
+    _KindRow(_K.PAUSED, "a person paused the run: it is continued when the run is resumed", _T.WAITING | _T.RESUMABLE),
     _KindRow(_K.RATE_LIMITED, "the provider asks for fewer calls (429)", _T.RETRIED | _T.PACE | _T.WAITING),
     _KindRow(_K.OVERLOADED, "the provider is overloaded (529)", _CALL | _T.WAITING),
     _KindRow(_K.PROVIDER_ERROR, "the provider failed (5xx, 408, 409)", _CALL),

@@ -25,7 +25,7 @@ from supervision.results.confidence import basis_of, ceiling, unsupported_in
 from supervision.results.payload_fit import cut_to
 from supervision.results.success_rule import importance, nothing_missing
 from supervision.run.board import Board
-from supervision.run.decisions import Decisions
+from supervision.run.decisions import Decisions, Steering
 from supervision.run.nested_runs import NestedRuns
 from supervision.run.role_breaker import RoleBreaker
 from supervision.run.serving_models import ServingModels
@@ -41,7 +41,7 @@ class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
 
     The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
-    ones; while the run is `paused` no work begins.
+    ones.
     `rejected_subtasks` are those whose model calls the provider refuses for all alike;
     `child_has_finding` is True once a worker agent returned a finding.
     """
@@ -61,9 +61,9 @@ class RunState:
         self.waits = Waits(now, self.nested.waits)
         self.trace = Trace(now)
         self.decisions = Decisions()
+        self.steering = Steering(self.board)
         self.proposed: Plan | None = None
         self.approved_roles: set[str] = set()
-        self.paused = False
         self.answer = Answer()
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
@@ -95,7 +95,8 @@ class RunState:
     @property
     def flags(self) -> Flags:
         """The conditions beside the phase."""
-        return Flags(paused=self.paused, waiting_provider=self.waits.for_provider, waiting_person=self.waits.for_person)
+        paused = self.steering.paused and self.finished_at is None
+        return Flags(paused=paused, waiting_provider=self.waits.for_provider, waiting_person=self.waits.for_person)
 
     @property
     def ending(self) -> Literal["completed", "partial", "failed", "cancelled"] | None:

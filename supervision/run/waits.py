@@ -56,6 +56,10 @@ class Waits:
                 return Asked(wait=wait, content=self._contents.get(wait_id))
         raise ValueError(f"nothing with the id '{wait_id}' waits")
 
+    def for_help(self, subtask_id: str) -> Wait | None:
+        """Returns the wait of a subtask that failed for good, and that a person may have tried again."""
+        return next((w for w in self._own.values() if w.subtask_id == subtask_id and "retry" in w.choices), None)
+
     def of_subtasks(self) -> set[str]:
         """Returns the subtasks of which some work waits for a person's decision, here or in a nested run."""
         return {wait.subtask_id.split("/")[0] for wait in self.current if wait.subtask_id and wait.for_decision}

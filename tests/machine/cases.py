@@ -185,9 +185,10 @@ def case(seed: int) -> Case:
 def _deeds(dice: Random, calls: int) -> tuple[Deed, ...]:
     actions = ["cancel", "cancel", "reset", "reset", "extend", "tighten", "look", "resume"]
     actions += ["cancel_child", "terminate_child"]
+    actions += ["pause", "pause", "pause_now", "steer", "steer", "steer_all", "retry", "retry", "skip", "skip"]
     return tuple(
         sorted(
-            (Deed(dice.randint(1, calls), dice.choice(actions)) for _ in range(dice.choice([0, 0, 1, 1, 2]))),
+            (Deed(dice.randint(1, calls), dice.choice(actions)) for _ in range(dice.choice([0, 0, 1, 1, 2, 3]))),
             key=lambda deed: deed.after_calls,
         )
     )

@@ -41,6 +41,7 @@ CALLS_OF_A_RUN = 5
 AT_ONCE = 25
 WATCHED_EACH = 0.02
 UPDATED = 0.1
+WORD = "word-of-a-person-"
 PATIENCE = 400
 """Seconds for one run among others, on a machine that has much else to do: most take two."""
 
@@ -145,6 +146,8 @@ class _Play:
         people = [asyncio.create_task(self._person(handle, deed)) for deed in case.deeds]
         if surroundings(case.seed).watched:
             people.append(asyncio.create_task(self._watcher(handle)))
+        if any(deed.action.startswith("pause") for deed in case.deeds):
+            people.append(asyncio.create_task(self._resumer(handle)))
         if case.unpaid_from is not None:
             people.append(asyncio.create_task(self._payer(handle)))
         try:
@@ -248,6 +251,33 @@ class _Play:
                 children = [report.workflow_id for report in shown.subtasks if report.state == "running"]
                 for child in [self._client.get_workflow_handle(child) for child in children if child][:1]:
                     await (child.cancel() if action == "cancel_child" else child.terminate("a test"))
+            case _:
+                await self._steer(handle, action)
+
+    async def _steer(self, handle: Handle, action: str) -> None:
+        """Says something to the run, or of a subtask that it can be said of."""
+        shown = (await handle.query(SupervisorWorkflow.status)).subtasks
+        ids = [report.id for report in shown if (report.state in ("waiting", "running")) != (action == "retry")]
+        one, words = self._case.draw(action).choice(ids or [""]), f"{WORD}{uuid4().hex[:6]}"
+        updates: dict[str, tuple[str, dict[str, Any]]] = {
+            "pause": ("pause", {"by": "a test"}),
+            "pause_now": ("pause", {"now": True}),
+            "steer_all": ("steer", {"text": words}),
+            "steer": ("steer", {"text": words, "to": one}),
+            "retry": ("retry_subtask", {"subtask_id": one, "instruction": "once more"}),
+            "skip": ("skip_subtask", {"subtask_id": one, "comment": "no need"}),
+        }
+        await handle.execute_update(*updates[action])
+
+    async def _resumer(self, handle: Handle) -> None:
+        """Resumes the run, some time after it was paused."""
+        dice = self._case.draw("resumer")
+        while not self._is_over:
+            await asyncio.sleep(0.2)
+            with contextlib.suppress(*_TOO_LATE):
+                if (await handle.query(SupervisorWorkflow.status)).flags.paused:
+                    await asyncio.sleep(2 * dice.random())
+                    await handle.execute_update("resume", {"request_id": uuid4().hex})
 
     async def _watcher(self, handle: Handle) -> None:
         """Queries the run and its worker agents without a pause, and updates it now and then."""

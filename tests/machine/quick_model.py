@@ -75,4 +75,4 @@ class QuickModel(AnthropicModel):
 
 
 def _body(request: ModelRequest) -> Json:
-    return {"messages": request.messages, "model": request.model}
+    return {"messages": request.messages, "model": request.model, "system": request.system}

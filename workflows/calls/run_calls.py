@@ -20,6 +20,7 @@ with workflow.unsafe.imports_passed_through():
         RunRef,
         RunSetup,
         SetupInput,
+        WordsInput,
     )
     from activities.questions.items import Expansions
     from activities.run.lookups import Lookups
@@ -27,6 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.run.run_setup import RunSetupActivities
     from supervision.base import limits
     from supervision.base.queues import pool_queue
+    from supervision.contract.finding import Finding
     from supervision.contract.status import TraceEvent
     from workflows.calls.activity_calls import LASTING, reply_of
     from workflows.calls.failures import CallFailed
@@ -57,6 +59,11 @@ async def adopt_finding(payload: AdoptInput) -> AdoptReply:
     """Returns a finding as the answer, word for word."""
     activity = PublishingActivities.adopt_finding
     return await _with_store(activity, limits.PUBLISH_TIMEOUT, "take the finding as the answer", payload)
+
+
+async def keep_words(payload: WordsInput) -> Finding:
+    """Returns what a person wrote, stored, as a finding."""
+    return await _with_store(PublishingActivities.keep_words, limits.PUBLISH_TIMEOUT, "store a reply", payload)
 
 
 async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:

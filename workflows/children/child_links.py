@@ -11,6 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.budget.amount import Amount
     from supervision.contract.progress import NestedRun
+    from supervision.run.decisions import Told
     from supervision.run.run_state import RunState
     from supervision.run.slots import SlotLease
     from workflows.children.child_contracts import NestedReport, NestedTerms
@@ -32,6 +33,16 @@ class _Link:
     sending: asyncio.Task[None] | None = None
 
 
+@dataclass
+class _Listener:
+    """A child at work on a subtask, and the number of what it was told last."""
+
+    subtask_id: str
+    told: int
+    workflow_id: str = ""
+    telling: asyncio.Task[None] | None = None
+
+
 class ChildLinks:
     """The links of a supervisor to those nested in it, by the subtasks that they work on."""
 
@@ -39,9 +50,47 @@ class ChildLinks:
         self._state = state
         self._parent = parent
         self._links: dict[str, _Link] = {}
+        self._listeners: dict[str, _Listener] = {}
         self._changed = 0
         self._resumed_at: datetime | None = None
         self._delivered: dict[str, asyncio.Task[None]] = {}
+
+    # --- what people say --------------------------------------------------------------------------
+
+    def listen(self, name: str, subtask_id: str) -> Told:
+        """Has a child that is about to start told what people say. Returns what they have said."""
+        told = self._state.steering.told(subtask_id)
+        self._listeners[name] = _Listener(subtask_id, told.number)
+        return told
+
+    def listens(self, name: str, workflow_id: str) -> None:
+        """Tells a child that has started what was said while it did."""
+        if listener := self._listeners.get(name):
+            listener.workflow_id = workflow_id
+            self._speak(listener)
+
+    def leave(self, name: str) -> None:
+        """Has a child that has ended told nothing more."""
+        self._listeners.pop(name, None)
+
+    def tell(self) -> None:
+        """Tells the children what people said since they were told last, one signal at a time to each."""
+        for listener in self._listeners.values():
+            self._speak(listener)
+
+    def _speak(self, listener: _Listener) -> None:
+        busy = listener.telling is not None and not listener.telling.done()
+        if listener.workflow_id and not busy and self._news(listener):
+            listener.telling = asyncio.create_task(self._tell(listener))
+
+    async def _tell(self, listener: _Listener) -> None:
+        while told := self._news(listener):
+            listener.told = told.number
+            await _tell(listener.workflow_id, "told", told)
+
+    def _news(self, listener: _Listener) -> Told | None:
+        told = self._state.steering.told(listener.subtask_id)
+        return told if told.number != listener.told else None
 
     # --- their lives ------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.ledger import plan_estimate
     from supervision.contract.strategy import StrategyName
     from supervision.results.success_rule import importance, reachable
+    from supervision.run.board import is_blocked
     from supervision.run.decisions import Decision
     from supervision.run.events import plan_accepted
     from workflows.calls.asking import ask
@@ -61,7 +62,7 @@ class Replanning(BackgroundTask):
             report.id
             for report in state.board.current()
             if report.id in levels
-            and report.state in ("failed", "skipped")
+            and (report.state == "failed" or is_blocked(report))
             and (levels[report.id] == "required" or not in_reach)
         ]
 

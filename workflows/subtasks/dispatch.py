@@ -75,12 +75,14 @@ class Dispatch:
         self._rest_left = limits.ROLE_REST_TOTAL
 
     def reopen(self, subtask_id: str, feedback: str, *, warm: bool = False) -> None:
-        """Has a completed subtask worked on again, by the same role, with a review's feedback on its finding.
+        """Has an ended subtask worked on again, by the same role, with feedback on its finding if it completed.
 
         `warm`: in the conversation that gave the finding, if that can be continued.
         """
-        before, finding = self._assignments[subtask_id], self._state.board[subtask_id].finding
-        single = self._state.board.subtask(subtask_id).candidates == 1
+        board = self._state.board
+        before = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
+        finding = board[subtask_id].finding if board[subtask_id].state == "completed" else None
+        single = board.subtask(subtask_id).candidates == 1
         resume_from = resume_point(before.last, finding) if warm and single else None
         self._assignments[subtask_id] = Assignment(
             self._context,
@@ -90,7 +92,9 @@ class Dispatch:
             previous=finding,
             resume_from=resume_from,
             last=before.last,
+            results=[] if finding else before.results,
         )
+        self._drafts.forget(subtask_id)
         self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=resume_from is not None)
         self._state.board.reopen(subtask_id)
 
@@ -106,6 +110,7 @@ class Dispatch:
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
         timers.cancel()
+        self._state.steering.retries.clear()  # asked for when no time was left
         self._state.slots.starved = 0
         why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
         why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message=why)
@@ -114,6 +119,24 @@ class Dispatch:
         else:
             self._state.trace.note("deadline_reached")
             await self._stop(why_stopped)
+
+    def _follow_people(self) -> None:
+        """Has subtasks done again, and ends others, as people asked for."""
+        steering, board = self._state.steering, self._state.board
+        while steering.retries and self._state.time_and_budget.time_left:
+            subtask_id, instruction = steering.retries.popitem()
+            self.reopen(subtask_id, instruction, warm=bool(instruction))
+        for subtask_id in list(steering.skips):
+            if board.subtask(subtask_id).for_each and self._replanning.running:
+                continue  # it may be getting its items
+            why = steering.skips.pop(subtask_id)
+            for part in board.parts(subtask_id):
+                assignment, task = self._assignments.get(part), self._running.get(part)
+                if assignment is not None and task is not None and not task.done():
+                    assignment.skipped = why
+                    task.cancel()
+                else:
+                    board.skip(part, why, assignment.so_far if assignment else None)
 
     async def _dispatch(self, timers: Timers) -> bool:
         """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline.
@@ -124,15 +147,19 @@ class Dispatch:
             if _history_is_full():
                 self._state.time_and_budget.stop(_HISTORY_FULL)
                 continue
+            self._follow_people()
+            paused = self._state.steering.paused
             for subtask_id in self._state.board.skip_blocked():
                 self._state.trace.note("subtask_skipped", subtask_id)
             # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
-            self._replanning.consider()
-            probe_at = self._start_ready()
+            if not paused:
+                self._replanning.consider()
+            probe_at = None if paused else self._start_ready()
             self._context.children.lend_slots()  # what is left: own subtasks that can begin have begun
-            self._drafts.consider()
+            if not paused:
+                self._drafts.consider()
             self._context.show()
-            idle = not self._running and not self._replanning.running
+            idle = not (self._running or self._replanning.running or paused)
             # A nested run that gave its slots back while all its work waited waits for others.
             if idle and probe_at is None and not self._state.slots.starved:
                 return True
