@@ -255,7 +255,7 @@ def teams(
     as_json: AsJson = False,
 ) -> None:
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
-    if name and (team != "new" or not data):
+    if (name or team == "new") and not (team == "new" and name and data):
         raise typer.BadParameter("a new team is written by: teams new NAME --data FOLDER")
     if name and data:
         folders, paths = access.settings.teams_folders, data

@@ -119,6 +119,7 @@ def compose(
         ceilings=settings.ceilings,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
+    items = Expansions(store, teams)
     lookups = Lookups(client, store, conversations, endpoint)
     return workers(
         client,
@@ -126,7 +127,8 @@ def compose(
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
         run_activities=[
             setup.prepare_run,
-            Expansions(store, teams).expand_plan,
+            items.expand_plan,
+            items.tabulate,
             publishing.adopt_finding,
             publishing.keep_words,
             publishing.publish_result,

@@ -38,7 +38,7 @@ WORKFLOWS = {
     "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": {"told"}},
 }
 ACTIVITIES = {
-    *("prepare_run", "publish_result", "adopt_finding", "expand_plan", "pool_backlog"),
+    *("prepare_run", "publish_result", "adopt_finding", "keep_words", "expand_plan", "tabulate", "pool_backlog"),
     *("end_earlier_child", "child_consumed"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),
@@ -50,7 +50,7 @@ RUN_ERRORS = {
 }
 SUBTASK_ERRORS = {
     *("TurnLimit", "Refused", "CannotDo", "Timeout", "ContextOverflow", "ModelUnavailable"),
-    *("DependenciesFailed", "Cancelled", "Paused"),
+    *("DependenciesFailed", "Cancelled", "Paused", "NeedsPerson"),
 }
 CALL_ERRORS = {
     *("RateLimited", "Overloaded", "ProviderError", "ProviderUnreachable", "StreamBroken", "IdleTimeout"),

@@ -121,7 +121,9 @@ class Handlers:
         wait = next((wait for wait in state.waits.current if wait.id == decision.id), None)
         if wait is not None and decision.choice not in wait.choices:
             raise ValueError(f"'{wait.id}' cannot be decided so: possible are {', '.join(wait.choices)}")
-        if decision.plan is not None and self._context is not None:
+        # Items of the run's data are known to activities only: a plan with a template is checked there.
+        templates = decision.plan is not None and any(subtask.for_each for subtask in decision.plan.subtasks)
+        if decision.plan is not None and not templates and self._context is not None:
             attachments = [attachment.name for attachment in self._context.setup.attachments]
             if problems := plan_problems(decision.plan, state.request.max_subtasks, attachments):
                 raise ValueError(cut("the plan cannot run: " + "; ".join(problems), limits.ERROR_BYTES))

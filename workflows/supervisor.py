@@ -26,7 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.run_state import RunState
     from workflows.answer.drafts import Drafts
     from workflows.answer.review_rounds import review
-    from workflows.answer.write_answer import answer_word_for_word, sole_finding, write_answer
+    from workflows.answer.write_answer import answer_word_for_word, sole_finding, tabulate, write_answer
     from workflows.calls import run_calls
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import NestedInput
@@ -138,8 +138,9 @@ class SupervisorWorkflow(Handlers):
         else:
             await self._work(context, drafts, reply.strategy)
         self._enter(state, "synthesizing")
+        tables = await tabulate(context)
         if not await answer_word_for_word(context, reply.strategy):
-            await write_answer(context, drafts)
+            await write_answer(context, drafts, tables)
         return await self._closed(state, "done")
 
     async def _prepare(self, state: RunState) -> RunContext:
@@ -309,6 +310,8 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
     If it cannot be stored it is returned all the same, with as much as a payload takes. Without a `context` the run
     ended before it had a store.
     """
+    if context is not None and not state.tables:
+        await tabulate(context)
     result = state.result()
     if context is not None:
         try:
@@ -329,7 +332,7 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
 async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:
     """Stores the result: page by page what does not fit into one activity input, then the whole of it."""
     *earlier, last = pages(result.subtasks, limits.PAYLOAD_AIM_BYTES)
-    head = fit(result.model_copy(update={"subtasks": [], "artifacts": []}), limits.PAYLOAD_AIM_BYTES)
+    head = fit(result.model_copy(update={"subtasks": [], "artifacts": state.tables}), limits.PAYLOAD_AIM_BYTES)
     refs: list[str] = []
     for page in earlier:
         kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
@@ -340,6 +343,7 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
         pages=refs,
         plan_ref=context.plan_ref or None,
         answer_ref=state.answer.ref,
+        answer_json_ref=state.answer.json_ref,
     )
     return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
 

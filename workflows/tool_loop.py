@@ -16,7 +16,9 @@ with workflow.unsafe.imports_passed_through():
     )
     from activities.prompts.agent_prompts import (
         FINISH_TAKEN,
+        LAST_ITEMS,
         LAST_TURN,
+        NO_ITEMS,
         NOT_RUN,
         NUDGE,
         TURNS_LEFT,
@@ -151,12 +153,17 @@ class ToolLoop:
             return None
         if reply.impossible:
             raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=cut(finding.summary, limits.ERROR_BYTES)))
-        if not (finding.unsupported or reply.unclear) or progress.objected or not self._has_a_turn_left():
+        lacks_items = agent.brief.names_items and not finding.items_ref
+        misfit = [*reply.misfit, *([NO_ITEMS] if lacks_items else [])]
+        if not (finding.unsupported or reply.unclear or misfit) or progress.objected or not self._has_a_turn_left():
+            if lacks_items:
+                problem = Problem(type=ErrorKind.CANNOT_DO, message=f"its finding names no items: {NO_ITEMS}")
+                raise self.failure(problem, keeps_finding=True)
             return None
         progress.objected = True
         progress.results = _taken(reply)
-        self._trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported])
-        return objection(finding.unsupported, unclear=reply.unclear)
+        self._trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported, *misfit])
+        return objection(finding.unsupported, reply.unclear, misfit)
 
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset goes on from there."""
@@ -165,7 +172,7 @@ class ToolLoop:
         result.progress = self._resumable()
         return result
 
-    def failure(self, problem: Problem, retry_after: float = 0.0) -> ApplicationError:
+    def failure(self, problem: Problem, retry_after: float = 0.0, *, keeps_finding: bool = False) -> ApplicationError:
         """Returns the error of this attempt; one that it can go on from later carries where it stands."""
         consumed = self._result(None)
         if problem.type in RESUMABLE:
@@ -174,7 +181,7 @@ class ToolLoop:
             consumed.turns = max(0, consumed.turns - int(self._turn_open))
             consumed.progress = self._resumable()
             consumed.retry_after = retry_after
-        elif problem.type is ErrorKind.TIMEOUT:
+        elif keeps_finding or problem.type is ErrorKind.TIMEOUT:
             consumed.finding = _finding_so_far(self._progress, self._agent.subtask_id)
         return ApplicationError(problem.message, consumed, type=problem.type, non_retryable=True)
 
@@ -208,7 +215,8 @@ class ToolLoop:
         agent, progress = self._agent, self._progress
         ahead = progress.turn + limits.TURNS_NOTICE == agent.max_turns and progress.head is not None
         turns_left = LAST_TURN if last else TURNS_LEFT if ahead else None
-        return "\n\n".join(part for part in (note, turns_left) if part) or None
+        items = LAST_ITEMS if last and agent.brief.names_items else None
+        return "\n\n".join(part for part in (note, turns_left, items) if part) or None
 
     async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
         agent, progress = self._agent, self._progress

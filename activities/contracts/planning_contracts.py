@@ -1,9 +1,12 @@
-"""Input and reply of the activity that plans. History: see `run_contracts`."""
+"""Inputs and replies of the activities that plan, expand templates and tabulate their items. See `run_contracts`."""
 
-from activities.contracts.packed import PackedPlan
+from pydantic import JsonValue
+
+from activities.contracts.packed import DependencyRef, FindingRefs, PackedPlan
 from activities.contracts.run_contracts import AttachmentRef, CallTerms, RunRef, SupervisorCall, SupervisorReply
 from supervision.base import limits
 from supervision.contract.base import Model
+from supervision.contract.finding import ArtifactRef
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import TeamCard
 
@@ -102,4 +105,29 @@ class ExpandReply(Model):
     plan_ref: str = ""
     items_ref: str = ""
     found: int = 0
+    problem: str = ""
+
+
+class TableInput(Model):
+    """The findings of completed items; `answer_schema_ref` is the form of the run's answer."""
+
+    run: RunRef
+    plan_ref: str
+    team_ref: str
+    findings: FindingRefs
+    answer_schema_ref: str | None = None
+
+
+class TableReply(Model):
+    """The `tables` of templates as CSV. One of them may be the answer: that of the template that `fills` it.
+
+    Then `answer_json_ref` leads to its rows, which are `answer_json` if they are not too many. `first_rows` stands for
+    the findings of its items, and `problem` says which of them are not among the rows, or why there are none.
+    """
+
+    tables: list[ArtifactRef] = []
+    fills: str = ""
+    answer_json: JsonValue = None
+    answer_json_ref: str = ""
+    first_rows: DependencyRef | None = None
     problem: str = ""

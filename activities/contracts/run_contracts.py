@@ -150,7 +150,8 @@ class PublishInput(Model):
     """The result of a run, to be stored whole.
 
     Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input that `is_page`. The
-    answer is read by `answer_ref`, descriptions by `plan_ref`, and artifacts are those of the findings.
+    answer is read by `answer_ref`, a long table of it by `answer_json_ref`, descriptions by `plan_ref`. The artifacts
+    of findings are added.
     """
 
     run: RunRef
@@ -159,6 +160,7 @@ class PublishInput(Model):
     pages: list[str] = []
     plan_ref: str | None = None
     answer_ref: str | None = None
+    answer_json_ref: str | None = None
 
 
 class Published(Model):

@@ -73,6 +73,7 @@ class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
     A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one reads as if it were.
+    `misfit` says what keeps its output from the form of its role.
     `finish_call_id` names the call of `finish` that gave it: it is answered if more turns follow.
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
     would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could. `cleared` tool
@@ -88,6 +89,7 @@ class TurnReply(Model):
     finding: Finding | None = None
     impossible: bool = False
     unclear: bool = False
+    misfit: list[str] = []
     finish_call_id: str | None = None
     earlier: Finding | None = None
     fullest: bool = False

@@ -16,6 +16,7 @@ def agent_opening(
     max_turns: int,
     date: str,
     names_items: bool = False,
+    output_schema: Json | None = None,
 ) -> Opening:
     """Returns the part that all of a role's conversations in a run share; `tools` are the definitions of its tools.
 
@@ -23,5 +24,5 @@ def agent_opening(
     change the prefix that the role's worker agents share. Those of an agent that `names_items` say so.
     """
     asks = [ask_tool()] if role.ask else []
-    own = [*([read_output_tool()] if role.tools else []), *asks, finish_tool(names_items)]
+    own = [*([read_output_tool()] if role.tools else []), *asks, finish_tool(names_items, output_schema)]
     return Opening(system=worker_system(role, max_turns, date), model=model, effort=effort, tools=[*tools, *own])

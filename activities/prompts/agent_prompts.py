@@ -7,8 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from activities.store.reading import FindingExcerpt
-from activities.store.reading import first_of as first_of
+from activities.store.reading import FindingExcerpt, first_of
 from supervision.base import limits
 from supervision.base.prompt_marks import (
     ASK_TOOL,
@@ -138,6 +137,8 @@ LAST_TURN = f"""{LAST_TURN_MARK}: no more tool calls are possible. Write the fin
 will read this text alone. Name each part of the subtask that you could not finish. End with these two lines:
 Confidence: <0 to 1>
 Limitations: <what is missing or uncertain; "none" if nothing is>"""
+LAST_OUTPUT = f'Before these two lines give the value of the field output of {FINISH_TOOL} as JSON: {{"output": ...}}.'
+LAST_ITEMS = 'Before these two lines give the items that the subtask asks for as JSON: {"items": [...]}.'
 TURNS_LEFT = (
     f"{limits.TURNS_NOTICE} turns are left after this one, and the last of them takes no tool calls. Ask now for "
     "everything that you still need. Put calls that do not need each other's results into one turn."
@@ -157,6 +158,10 @@ _UNSUPPORTED = """Your finding was not accepted yet. These figures, quotations o
 nor in your brief:
 {claims}
 Look each one up with your tools, correct it, or leave it out. Then hand in the whole finding again."""
+_MISFIT = """The fields of your finding do not have the form that was asked for:
+{problems}
+Correct exactly these, and hand in the whole finding again."""
+NO_ITEMS = f"the field items of {FINISH_TOOL} is missing: it lists the items that the subtask asks for"
 _UNCLEAR = f"""Your finding reads as if the subtask could not be done. Decide which it is: done (everything that was \
 asked is answered), partial (some of it is), or impossible (nothing could be answered with your tools and sources). \
 Then hand in the whole finding again: by calling {FINISH_TOOL} with that outcome, or as a text that ends with the line
@@ -187,10 +192,11 @@ def no_outcome(message: str) -> str:
     return DEADLY_CALL if DEADLY in message else UNKNOWN_OUTCOME
 
 
-def objection(claims: Iterable[str], unclear: bool) -> str:
-    """Returns what sends a finding back to its author once: claims without support, an outcome that is `unclear`."""
-    listed = "\n".join(f"- {plain(claim)}" for claim in claims)
+def objection(claims: Iterable[str], unclear: bool, misfit: Iterable[str] = ()) -> str:
+    """Returns what sends a finding back to its author once: claims without support, an `unclear` outcome, a misfit."""
+    listed, problems = ("\n".join(f"- {plain(text)}" for text in texts) for texts in (claims, misfit))
     notes = [_UNSUPPORTED.format(claims=listed)] if listed else []
+    notes += [_MISFIT.format(problems=problems)] if problems else []
     return "\n\n".join([*notes, *([_UNCLEAR] if unclear else [])])
 
 

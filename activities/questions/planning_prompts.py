@@ -205,6 +205,8 @@ def _role_line(role: Role) -> str:
     extras = [f"tools: {', '.join(role.tools) or 'none'}"] if role.team is None else ["tools: those of its own team"]
     if role.capabilities:
         extras.append(f"capabilities: {', '.join(role.capabilities)}")
+    if role.columns:
+        extras.append(f"hands in a row of: {', '.join(role.columns)}")
     return f"- {role.name}: {role.description} ({'; '.join(extras)})"
 
 

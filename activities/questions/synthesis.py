@@ -20,14 +20,21 @@ from activities.prompts.agent_prompts import (
     contradiction_block,
     described,
     findings_block,
-    first_of,
     gap_blocks,
     plain,
     tag,
 )
 from activities.questions.question import Desk, Question, opening_of, refusal_of, steered
 from activities.replies import answer_schema
-from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, read_texts, with_findings
+from activities.store.reading import (
+    FindingExcerpt,
+    first_of,
+    list_bytes,
+    read_plan,
+    read_text,
+    read_texts,
+    with_findings,
+)
 from supervision.base import limits
 from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
 from supervision.base.text import cut

@@ -1,5 +1,7 @@
 """The end of a run: a finding that is the answer as it stands, and its whole result and trace, put into the store."""
 
+import json
+
 from temporalio import activity
 
 from activities.contracts.run_contracts import AdoptInput, AdoptReply, Published, PublishInput, WordsInput
@@ -44,6 +46,9 @@ class PublishingActivities:
         elif result.answer:  # findings as they came: no model call has stored them
             answer_ref = await self._store.put_output(run.run_id, _encoded(result.answer))
             result = result.model_copy(update={"answer_ref": answer_ref})
+        if publication.answer_json_ref:
+            value = json.loads(await self._store.get(publication.answer_json_ref))
+            result = result.model_copy(update={"answer_json": value})
         result = await self._whole(result, publication.pages, publication.plan_ref)
         trace = await AgentStories(self._store, self._conversations).whole(trace, _STORIES)
         lines = "[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"
@@ -93,4 +98,4 @@ class PublishingActivities:
             planned = {subtask.id: subtask.whole for subtask in plan.subtasks}
             reports = [r.model_copy(update={"description": planned.get(r.id, r.description)}) for r in reports]
         artifacts = [artifact for report in reports if report.finding for artifact in report.finding.artifacts]
-        return result.model_copy(update={"subtasks": reports, "artifacts": artifacts})
+        return result.model_copy(update={"subtasks": reports, "artifacts": [*result.artifacts, *artifacts]})

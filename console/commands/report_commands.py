@@ -18,7 +18,7 @@ from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_ope
 from console.run.run_outcome import RunOutcome, outcome_so_far, read_result, run_outcome
 from console.run.standstill import Standstill, grouped, observed, stated
 from console.terminal import Report, indented, safe_line
-from console.view.answer_text import answer_file, answer_report, why_partial
+from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
 from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, spend_table, story_rows
 from supervision.base import limits
@@ -52,7 +52,7 @@ async def status_report(run: RunHandle, access: Access) -> Report:
         data["status"] = outcome.result.status
         ending = (why := why_partial(outcome.result)) and f"partial: {why}"
     elif outcome and status.phase not in ENDED_PHASES:  # terminated: the run could not say so itself
-        data["error"], ending = outcome.error, f"{picture.state}: {outcome.error}"
+        data["error"], ending = outcome.error, outcome.said
         for report in status.subtasks:
             report.state = "cancelled" if report.state in ("running", "waiting") else report.state
     return Report(data, lambda screen: _status_rows(screen, status, picture, ending))
@@ -132,8 +132,8 @@ async def trace_report(run: RunHandle, access: Access) -> Report:
     events = await full_trace(run, store)
     notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
     with contextlib.suppress(CommandFailed):  # the server may have forgotten it
-        if (state := state_word(await run.describe())) in ("terminated", "timed out"):
-            notes.append(f"{state}: {(await run_outcome(run, store)).error}")
+        if state_word(await run.describe()) in ("terminated", "timed out"):
+            notes.append((await run_outcome(run, store)).said)
 
     def rows(screen: Console) -> Iterator[RenderableType]:
         for event in events:
@@ -162,7 +162,9 @@ async def result_report(
         if outcome.result is None or not (outcome.result.answer or outcome.result.answer_json):
             raise CommandFailed(FAILED, f"run '{run.id}' has no answer: {hint('status', run.id)} says why")
         try:
-            write_file(output, answer_file(outcome.result, output.suffix))
+            tables = tables_of(outcome.result) if output.suffix == ".csv" else []
+            made = await store.get(tables[0].ref) if len(tables) == 1 else answer_file(outcome.result, output.suffix)
+            write_file(output, made)
         except ValueError as error:
             raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
         return Report(outcome.as_json(run.id), lambda _: (), code=outcome.code)

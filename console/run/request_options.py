@@ -79,6 +79,8 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
 
 def data_files(paths: list[Path]) -> NamedFiles:
     """Returns name and path of each file that is given or lies in a given folder. Raises CommandFailed."""
+    if missing := [str(path) for path in paths if not path.exists()]:
+        raise CommandFailed(BAD_INPUT, f"there is no {', '.join(missing)}: name a file or a folder")
     try:
         return found_files(paths) if paths else []
     except FilesRefused as refused:

@@ -57,8 +57,7 @@ async def follow(run: RunHandle, screen: Screen, store: ArtifactStore | None, we
         for _ in range(_LAST_LOOKS):
             if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
                 break
-        status = poller.picture.status
-        return replace(ending.result(), notice=status.model_notice if status else None)
+        return ending.result()
     finally:
         ending.cancel()
 

@@ -231,7 +231,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
         turn = max(report.turns, agent.turn if agent else 0)
         done = f"turn {turn}" if turn else ""
         if report.counts:
-            done = f"{report.counts.completed}/{report.counts.total}"
+            done = report.counts.items_line
         table.add_row(
             name,
             Text(safe_line(report.role, 40)),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from supervision.base import limits
 from supervision.base.text import did_you_mean, one_line, quoted
@@ -125,7 +125,7 @@ class Role(RoleBase, StrictModel):
 
     `tools` names the tools that it may use; no other tool is ever run for it. `model` overrides the default models of
     worker agents, by a name or a fallback chain. With the `grounding` "knowledge" its findings may say what no tool
-    output has, and are marked so.
+    output has, and are marked so. The JSON schema `output_schema` asks for an object in each finding: a row of a table.
     """
 
     description: Annotated[str, Field(min_length=1, max_length=limits.ROLE_DESCRIPTION_CHARS)]
@@ -134,6 +134,7 @@ class Role(RoleBase, StrictModel):
     tools: list[str] = []
     model: ModelChain | None = None
     max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
+    output_schema: dict[str, JsonValue] | None = None
 
     @model_validator(mode="after")
     def _able(self) -> "Role":
@@ -141,11 +142,22 @@ class Role(RoleBase, StrictModel):
             raise ValueError("a role needs a system_prompt")
         if self.team is not None and self.tools:
             raise ValueError("this role is a team: tools belong to that team's roles")
+        if self.output_schema is not None and (self.team or self.person is not None or not self.columns):
+            raise ValueError(
+                'output_schema: a role that is no team and no person may have one, with type = "object" and properties'
+            )
         if self.person is not None and (self.team or self.tools or self.ask):
             raise ValueError("this role is a person, who has no team, no tools and no `ask`")
         if self.team is not None and self.ask:
             raise ValueError("this role is a team: `ask` belongs to that team's roles")
         return self
+
+    @property
+    def columns(self) -> list[str]:
+        """The properties of the `output_schema`; none without one."""
+        schema = self.output_schema or {}
+        properties = schema.get("properties") if schema.get("type") == "object" else None
+        return list(properties) if isinstance(properties, dict) else []
 
 
 class ToolEntry(StrictModel):

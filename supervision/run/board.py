@@ -266,10 +266,13 @@ class Board:
     def complete(self, subtask_id: str, finding: Finding) -> None:
         """Ends a subtask that succeeded."""
         report = self._end(subtask_id, "completed")
+        template = self._reports.get(template_of(subtask_id) or "")
+        if template is not None and template.counts:
+            template.counts.partial += _is_partial(finding) - _is_partial(report.finding)
         report.finding, report.stale = finding, False
         self._once_completed.add(subtask_id)
-        if template := template_of(subtask_id):
-            self._reports[template].error = None
+        if template is not None:
+            template.error = None
 
     def text_ref(self, subtask_id: str) -> str | None:
         """Returns the reference of a finding's text; None without a finding."""
@@ -399,6 +402,10 @@ class Board:
 def is_blocked(report: SubtaskReport) -> bool:
     """True if a subtask was skipped because its dependencies did not succeed, not by a person."""
     return report.state == "skipped" and report.error is not None and report.error.type == ErrorKind.DEPENDENCIES_FAILED
+
+
+def _is_partial(finding: Finding | None) -> bool:
+    return finding is not None and finding.outcome == "partial"
 
 
 def _capped(error: Problem) -> Problem:

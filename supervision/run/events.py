@@ -163,7 +163,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("turn", "turn stop_reason preview tokens model cache_miss? cleared?", _turn, "faint"),
     _R("tool", "name arguments is_error preview", "{name} {arguments} → {preview}"),
     _R("note", "text", "is told: {text}"),
-    _R("finding_returned", "unsupported", "its finding goes back: some claims have no support", "bad"),
+    _R("finding_returned", "unsupported", "its finding goes back: {unsupported}", "bad"),
     # The answer.
     _R("reviewed", "round flagged feedback missing", _reviewed),
     _R("conflict", "subtasks description resolved resolution", _conflict, "bad"),

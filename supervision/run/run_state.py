@@ -65,6 +65,7 @@ class RunState:
         self.proposed: Plan | None = None
         self.approved_roles: set[str] = set()
         self.answer = Answer()
+        self.tables: list[ArtifactRef] = []  # of templates, a row for each item
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
         self.rejected_subtasks: set[str] = set()
@@ -299,6 +300,7 @@ class RunState:
             timing=timing(reports, (now - self.started_at).total_seconds(), self.own_seconds, now),
             plan_revisions=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
             warnings=self.all_warnings,
+            truncated=answer.json_ref is not None,
         )
 
     def _confidence(self) -> float | None:
@@ -311,7 +313,8 @@ class RunState:
         return min(self.answer.confidence, ceiling(basis))
 
     def _artifacts(self) -> list[ArtifactRef]:
-        return [artifact for report in self.board.usable() if report.finding for artifact in report.finding.artifacts]
+        findings = [report.finding for report in self.board.usable() if report.finding]
+        return [*self.tables, *(artifact for finding in findings for artifact in finding.artifacts)]
 
     def _status(self) -> Literal["completed", "partial", "running"]:
         if self.phase not in ("done", "failed", "cancelled"):

@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.planning_contracts import ExpandInput, ExpandReply
+    from activities.contracts.planning_contracts import ExpandInput, ExpandReply, TableInput, TableReply
     from activities.contracts.run_contracts import (
         AdoptInput,
         AdoptReply,
@@ -53,6 +53,12 @@ async def expand_plan(payload: ExpandInput) -> ExpandReply:
     """Reads the items of a template and makes the next revision of the plan."""
     summary = f"the items of {payload.template}"
     return await _with_store(Expansions.expand_plan, limits.FILES_TIMEOUT, summary, payload)
+
+
+async def tabulate(payload: TableInput) -> TableReply:
+    """Makes the tables of templates."""
+    summary = f"tables of {len(payload.findings)} items"
+    return await _with_store(Expansions.tabulate, limits.FILES_TIMEOUT, summary, payload)
 
 
 async def adopt_finding(payload: AdoptInput) -> AdoptReply:
