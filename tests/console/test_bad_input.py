@@ -83,19 +83,6 @@ async def test_an_unknown_run_ends_with_1(alone: Cli, command: str) -> None:
     assert "there is no run 'no-such-run'" in done.sentence
 
 
-async def test_the_id_of_a_worker_agent_is_not_taken_for_a_run(cli: Cli) -> None:
-    assert (await cli("run", GOAL, "--id", "parent-1")).code == 0
-    done = await cli("follow", "parent-1/t1/1")
-    assert done.code == 1
-    assert "not a run" in done.sentence
-
-
-async def test_an_unknown_team_fails_the_run_with_one_sentence(cli: Cli) -> None:
-    done = await cli("run", GOAL, "--team", "nobody")
-    assert done.code == 1
-    assert "UnknownTeam: there is no team 'nobody'" in done.err.strip().splitlines()[-1]
-
-
 async def test_a_broken_team_is_shown_with_the_reason_beside_the_good_ones(alone: Cli, tmp_path: Path) -> None:
     (tmp_path / "bent").mkdir()
     (tmp_path / "bent" / "team.toml").write_text("name = [")
