@@ -28,7 +28,4 @@ ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     SUPERVISOR_ARTIFACTS_URL=/data/artifacts SUPERVISOR_CACHE_DIR=/tmp/supervisor
 USER supervisor
 VOLUME /data
-ENV SUPERVISOR_HEALTH_FILE=/tmp/worker.alive
-HEALTHCHECK --interval=30s --timeout=10s --start-period=60s \
-    CMD ["python", "-m", "runtime.health", "/tmp/worker.alive"]
 CMD ["python", "worker_main.py"]

@@ -1,12 +1,9 @@
 """The command line: start runs, follow them, read them, look after the artifact store.
 
 Exit codes: 0 done (a partial answer, too); 1 the run failed, does not exist or exists already; 2 bad input or usage;
-3 no server, no worker or no artifact store; 4 the run was cancelled; 130 detached by Ctrl-C (the run continues).
+3 no server, no worker or no artifact store; 4 the run was cancelled; 5 its plan waits for approval; 130 detached by
+Ctrl-C (the run continues).
 """
-
-from runtime.imports import begin_imports
-
-begin_imports()  # before all others, which take a second
 
 from collections.abc import Callable, Coroutine
 from importlib import metadata
@@ -18,25 +15,26 @@ try:
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
-from console.command import Access, perform
+from console.command import Access, perform, user
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, calls_report, print_artifact, verify_run
 from console.commands.inspect_command import inspect_files
 from console.commands.list_commands import list_report
+from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.commands.repair_command import repair
 from console.commands.report_commands import plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import delete_run, prune, put_path
 from console.commands.team_commands import new_team, teams_report
 from console.commands.tool_command import try_tool
-from console.commands.update_commands import cancel, extend, resume
+from console.commands.update_commands import cancel, extend, resume, tell
 from console.hints import keep_connection
 from console.run.find_run import find_run
 from console.run.run_handle import RunHandle
 from console.terminal import Report, console, print_out
-from runtime.imports import end_imports
 from runtime.paths import keep_files_private, run_worker
 from runtime.process import exit_now
+from supervision.contract.updates import Pause, RetrySubtask, SkipSubtask, Steer
 
 EXIT_CODES = (__doc__ or "").partition("\n\n")[2].strip()
 app = typer.Typer(
@@ -65,6 +63,7 @@ def with_run(run_id: str | None, work: Callable[[RunHandle, Access], Work], as_j
     do(connected, as_json)
 
 
+PEOPLE = "People decide"
 _ID = "its id as `run` and `list` print it, or the beginning of one"
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help=_ID)]
 AnyRun = Annotated[str | None, typer.Argument(metavar="RUN_ID", help=f"{_ID}; the newest run without")]
@@ -109,6 +108,11 @@ def run(
     budget_usd: Annotated[float | None, typer.Option(help="default 5")] = None,
     answer_schema: Annotated[Path | None, typer.Option(help="a JSON schema: the answer comes as JSON, too")] = None,
     plan: Annotated[Path | None, typer.Option(help="a JSON file with your own plan, as of `plan --json`")] = None,
+    approve_plan: Annotated[
+        bool | None, typer.Option("--approve-plan", help="show the plan and ask before anything of it begins")
+    ] = None,
+    approval_timeout: Annotated[str | None, typer.Option(help="such as 2d, default 7d")] = None,
+    on_approval_timeout: Annotated[str | None, typer.Option(help="reject or approve; default reject")] = None,
     supervisor_model: Annotated[
         list[str] | None, typer.Option(help="plans and writes the answer; repeated: one stands in for another")
     ] = None,
@@ -208,10 +212,57 @@ def list_runs(
     limit: Annotated[int, typer.Option(min=1, help="newest first")] = 50,
     state: Annotated[str | None, typer.Option(help="only running, completed, failed, cancelled, ... ones")] = None,
     team: Annotated[str | None, typer.Option(help="only those of this team")] = None,
+    owner: Annotated[str | None, typer.Option(help="only those of this owner, of the request's metadata")] = None,
+    waiting: Annotated[bool, typer.Option("--waiting", help="only those that wait for a person")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the runs that the server knows."""
-    do(lambda access: list_report(access, limit, state, team), as_json)
+    do(lambda access: list_report(access, limit, state, team, owner, waiting), as_json)
+
+
+Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
+By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]
+Why = Annotated[str | None, typer.Option(help="a comment")]
+
+
+@app.command(rich_help_panel=PEOPLE)
+def inbox(
+    owner: Annotated[str | None, typer.Option(help="only in runs of this owner")] = None, as_json: AsJson = False
+) -> None:
+    """List what waits for a person, in all open runs."""
+    do(lambda access: inbox_report(access, owner), as_json)
+
+
+@app.command(rich_help_panel=PEOPLE)
+def show(words: Words, as_json: AsJson = False) -> None:
+    """Show all of what is asked: a plan, a tool call, a question."""
+    do(lambda access: show_report(access, words), as_json)
+
+
+@app.command(rich_help_panel=PEOPLE)
+def approve(
+    words: Words,
+    by: By,
+    plan: Annotated[Path | None, typer.Option(help="with this plan in place of the one that waits")] = None,
+) -> None:
+    """Approve a plan or a tool call."""
+    do(lambda access: decision_report(access, words, "approve", None, by, plan=plan))
+
+
+@app.command(rich_help_panel=PEOPLE)
+def deny(words: Words, by: By, why: Why = None) -> None:
+    """Deny a tool call, with a word to the model, or reject a plan."""
+    do(lambda access: decision_report(access, words, "deny", why, by))
+
+
+@app.command(rich_help_panel=PEOPLE)
+def reply(
+    words: Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID TEXT", help="an id as `inbox` lists it, a text")],
+    by: By,
+    file: Annotated[Path | None, typer.Option(help="the text, in place of TEXT")] = None,
+) -> None:
+    """Reply to a question, hand in a person's finding, or say what should be different in a plan."""
+    do(lambda access: reply_report(access, words, file, by))
 
 
 @app.command("cancel")
@@ -234,10 +285,52 @@ def extend_limits(
     with_run(run_id, lambda run, _: extend(run, deadline, budget_tokens, budget_usd, unlimited or []))
 
 
-@app.command("resume")
-def resume_run(run_id: RunId) -> None:
-    """Continue a run that waits for the model provider, once key or account are fixed."""
-    with_run(run_id, lambda run, _: resume(run))
+@app.command(rich_help_panel=PEOPLE)
+def pause(
+    run_id: RunId,
+    by: By,
+    now: Annotated[bool, typer.Option("--now", help="in the middle of turns, which may be paid again")] = False,
+    why: Why = None,
+) -> None:
+    """Pause a run: worker agents stop after their turn, and nothing more begins."""
+    with_run(run_id, lambda run, _: tell(run, Pause, now=now, by=by, comment=why))
+
+
+@app.command("resume", rich_help_panel=PEOPLE)
+def resume_run(run_id: RunId, by: By) -> None:
+    """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
+    with_run(run_id, lambda run, _: resume(run, by))
+
+
+@app.command(rich_help_panel=PEOPLE)
+def steer(
+    run_id: RunId,
+    text: Annotated[str, typer.Argument(help="what worker agents are to know or do")],
+    by: By,
+    to: Annotated[str, typer.Option(help="one subtask, such as t3 or t3/t2; all without")] = "*",
+) -> None:
+    """Say a word to worker agents at work; with no --to to the later prompts of the run, too."""
+    with_run(run_id, lambda run, _: tell(run, Steer, to, text=text, by=by))
+
+
+SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
+
+
+@app.command(rich_help_panel=PEOPLE)
+def retry(
+    run_id: RunId,
+    subtask: SubtaskPath,
+    by: By,
+    instruction: Annotated[str | None, typer.Option(help="what should be different")] = None,
+) -> None:
+    """Have a subtask that has ended worked on again."""
+    with_run(run_id, lambda run, _: tell(run, RetrySubtask, subtask, instruction=instruction, by=by))
+
+
+@app.command(rich_help_panel=PEOPLE)
+def skip(run_id: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> None:
+    """End a subtask with what it has; the run goes on without the rest."""
+    with_run(run_id, lambda run, _: tell(run, SkipSubtask, subtask, by=by, comment=why))
 
 
 @app.command("repair")
@@ -255,7 +348,7 @@ def teams(
     as_json: AsJson = False,
 ) -> None:
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
-    if name and (team != "new" or not data):
+    if (name or team == "new") and not (team == "new" and name and data):
         raise typer.BadParameter("a new team is written by: teams new NAME --data FOLDER")
     if name and data:
         folders, paths = access.settings.teams_folders, data
@@ -332,7 +425,6 @@ def standin(context: typer.Context) -> None:
     """Run the stand-in model until Ctrl-C; `standin -h` lists its options."""
     from standin.__main__ import main as serve_standin
 
-    end_imports()
     raise typer.Exit(serve_standin(context.args))
 
 

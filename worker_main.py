@@ -1,9 +1,5 @@
 """The Worker process: settings -> client -> activity objects -> Workers. Composes, decides nothing."""
 
-from runtime.imports import begin_imports
-
-begin_imports()  # before all others, which take a second
-
 import argparse
 import asyncio
 import contextlib
@@ -42,10 +38,8 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, named_pools
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.health import shown_alive
-from runtime.imports import end_imports
 from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
-from runtime.process import exit_now, keep_private, say
+from runtime.process import exit_now, keep_private, say, search_later_objects_only
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import LastWords, Watchdog, last_words, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
@@ -119,6 +113,7 @@ def compose(
         ceilings=settings.ceilings,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
+    items = Expansions(store, teams)
     lookups = Lookups(client, store, conversations, endpoint)
     return workers(
         client,
@@ -126,8 +121,10 @@ def compose(
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
         run_activities=[
             setup.prepare_run,
-            Expansions(store, teams).expand_plan,
+            items.expand_plan,
+            items.tabulate,
             publishing.adopt_finding,
+            publishing.keep_words,
             publishing.publish_result,
             lookups.pool_backlog,
             lookups.end_earlier_child,
@@ -190,7 +187,7 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
         process = serving(client, settings, roles, pool=pool, strict_sandbox=False, words=watchdog.words)
-        async with process as attributes, shown_alive(settings.health_file):
+        async with process as attributes:
             for warning in search_attributes.warnings(attributes):
                 say(f"warning: {warning}")
             if settings.model == "standin":
@@ -242,7 +239,7 @@ def main() -> None:
         say(_NO_MODEL.format(command(PROGRAM, ["standin", "--port", "8234"])))
         exit_now(2)
     try:
-        end_imports()
+        search_later_objects_only()
         with last_words(say) as words, Watchdog(words) as watchdog:
             asyncio.run(serve(settings, options.roles, options.pool, watchdog))
     except (ConnectionFailed, ValueError) as error:

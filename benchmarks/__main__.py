@@ -11,9 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.measure import Sample, measure, report
-from benchmarks.processes import CHECKOUT
-from benchmarks.rows import ROWS, WARM_UP, Row, shorter
-from benchmarks.scene import FLOOR_SETTINGS, measured, scene
+from benchmarks.scene import CHECKOUT, FLOOR_SETTINGS, ROWS, WARM_UP, Row, measured, scene, shorter
 from runtime.process import exit_now, say
 
 _FLOOR = "reference_temporal.py"

@@ -1,6 +1,6 @@
 """The brain of the bench's model: it costs next to nothing and does what markers in the texts say.
 
-`python -m benchmarks.bench_brain --port 7480` serves it. It answers the project's calls, and those of the floor:
+It answers the project's calls, and those of the floor:
 
     goal      [[bench n=10 t=2 run=r1 tool=lookup]]    n worker agents, t tool turns each, the tool they call;
               then=7: seven more, each builds on all ten
@@ -8,18 +8,12 @@
     finding   [[done i=3 n=10 run=r1]]                 written into the worker agents' last messages
 """
 
-import argparse
-import os
 import re
 from collections.abc import Iterator
 
 from standin.extract.schema_fill import Filler
 from standin.server.api_reply import ApiReply, json_reply, text_reply, tool_block
 from standin.server.api_request import ApiRequest, Json
-from standin.server.app import TOKEN_VARIABLE, BrainServer
-from standin.server.call_log import CallLog
-from standin.server.faults import FaultScript
-from standin.server.serving import listen, run
 
 Fields = dict[str, str]
 
@@ -75,15 +69,3 @@ def _parts(bench: Fields) -> int:
 def _answer(text: str, bench: Fields) -> str:
     done = {fields["i"] for fields in markers(text, "done")}
     return f"Synthesis of {len(done)}/{_parts(bench)}: " + " ".join(f"part{i}" for i in sorted(done, key=int))
-
-
-def main() -> None:
-    """Serves on loopback until SIGTERM."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_brain")
-    parser.add_argument("--port", type=int, required=True)
-    listener, url = listen(port=parser.parse_args().port)
-    run(BrainServer(think, CallLog(), FaultScript(), os.environ.get(TOKEN_VARIABLE, "")), listener, url)
-
-
-if __name__ == "__main__":
-    main()

@@ -17,9 +17,7 @@ from temporalio.api.enums.v1 import EventType, TimeoutType, WorkflowTaskFailedCa
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from benchmarks.processes import ModelControl, Process
-from benchmarks.rows import Row
-from benchmarks.scene import Scene, holds_all, measured, scene
+from benchmarks.scene import BenchModel, Process, Row, Scene, holds_all, measured, scene
 from runtime.process import exit_now
 
 LONGEST_TASK = 3.0  # seconds a workflow task may take, of the server's ten
@@ -127,7 +125,7 @@ async def _cross(place: Scene, row: Row, kill: bool, base: str, patience: float)
     return {**seen, "repeated": len(answered) - len(set(answered)), "holds": holds, **asdict(tasks)}
 
 
-async def _started_again(worker: Process, model: ModelControl, runs: asyncio.Future[Any]) -> tuple[float, float | None]:
+async def _started_again(worker: Process, model: BenchModel, runs: asyncio.Future[Any]) -> tuple[float, float | None]:
     """Returns how long the new process took to be ready, and to send the first model call."""
     before = len(model.ledger())
     began = time.time()

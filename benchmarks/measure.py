@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
-from benchmarks.processes import ModelControl, cpu_seconds, resident_bytes
-from benchmarks.rows import Row
-from benchmarks.scene import Runs, System
+from benchmarks.scene import BenchModel, Row, Runs, System, cpu_seconds, resident_bytes
 
 _ROW_TIMEOUT = 300.0  # seconds; the longest row takes ten on two cores
 _SETTLE = 1.0  # seconds between rows: the server's work after a run belongs to that run
@@ -60,7 +58,7 @@ _COLUMNS: list[tuple[str, Value, str]] = [
 _TO_FLOOR: list[tuple[str, Value]] = [("beyond, to floor", lambda s: s.beyond), ("CPU, to floor", lambda s: s.cpu)]
 
 
-async def measure(system: System, model: ModelControl, row: Row, base: str) -> Sample:
+async def measure(system: System, model: BenchModel, row: Row, base: str) -> Sample:
     """Returns one sample; a row that fails or takes too long is a sample that says so."""
     try:
         async with asyncio.timeout(_ROW_TIMEOUT):
@@ -70,7 +68,7 @@ async def measure(system: System, model: ModelControl, row: Row, base: str) -> S
     return Sample(row.name, system.name, failed=why, load=os.getloadavg()[0])
 
 
-async def _measure(system: System, model: ModelControl, row: Row, base: str) -> Sample:
+async def _measure(system: System, model: BenchModel, row: Row, base: str) -> Sample:
     model.prepare(row.latency)
     pids = (system.worker.pid, system.server_pid)
     before = [cpu_seconds(pid) for pid in pids]

@@ -1,32 +1,189 @@
-"""The scene of a measurement: Temporal servers, a model server, and the systems on them.
+"""The scene of a measurement: goals, Temporal servers, a model server, and the systems on them.
 
 A system is one Worker process, started and asked by public means alone: a program, the names of its workflow and
 queue, its input and result as JSON. So the floor is measured as the project is.
 """
 
 import asyncio
+import os
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
 from temporalio.client import Client, WorkflowHandle
 
-from benchmarks.processes import CHECKOUT, ModelControl, Process, ProcessFailed
-from benchmarks.rows import Row
+from benchmarks.bench_brain import think
 from runtime.connection import ConnectionFailed, connect
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
 from runtime.server.temporal_binary import TemporalNotFound
+from standin.server.app import BrainServer
+from standin.server.call_log import CallLog
+from standin.server.faults import FaultScript, ServerConfig
+from standin.server.serving import serving
 from supervision.base import limits
 
+CHECKOUT = Path(__file__).resolve().parent.parent
+_REDIRECTING = ("ANTHROPIC_", "OTEL_", "REF_", "SUPERVISOR_", "TEMPORAL_")
+_START_WAIT = 60.0  # a process without compiled bytecode takes seconds to import
+_STOP_WAIT = 10.0  # nothing is in flight by then
+_POLL = 0.05  # until a started process says that it is ready
+_OUTPUT_SHOWN = 1024  # characters: the end of a process's output, in the message that it failed
 FLOOR_SETTINGS = ("--sandbox", "passall", "--max-act", "2000", "--max-wft", "200")
 T = TypeVar("T")
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """`runs` goals, `at_once` at a time; each plans `agents` worker agents of `tool_turns` tool calls and an answer.
+
+    `latency` is what each model call takes, in seconds. `floor` is False where the floor has nothing comparable. With
+    `dependents` the plan has so many further worker agents, each of which builds on all `agents`.
+    """
+
+    name: str
+    agents: int
+    tool_turns: int
+    latency: float
+    runs: int = 1
+    at_once: int = 1
+    tool: str = "lookup"
+    floor: bool = True
+    dependents: int = 0
+
+    @property
+    def subtasks(self) -> int:
+        """Worker agents of one run."""
+        return self.agents + self.dependents
+
+    @property
+    def model_calls(self) -> int:
+        """Calls of all runs together: plan, turns, synthesis."""
+        return self.runs * (2 + self.subtasks * (self.tool_turns + 1))
+
+    @property
+    def critical_path(self) -> float:
+        """Seconds that one run's chain of model calls takes, were everything else free."""
+        return (3 + self.tool_turns) * self.latency
+
+    def goal(self, run_id: str) -> str:
+        """Returns the goal with the marker that the bench's model reads."""
+        more = f" then={self.dependents}" if self.dependents else ""
+        return f"[[bench n={self.agents} t={self.tool_turns} run={run_id} tool={self.tool}{more}]]"
+
+
+WARM_UP = Row("warm-up", 3, 1, 0.0, runs=4, at_once=2)
+ROWS = [
+    Row("small runs, 1 at a time", 3, 1, 0.0, runs=20),
+    Row("small runs, 8 at a time", 3, 1, 0.0, runs=64, at_once=8),
+    Row("10 agents, 200 ms a call", 10, 2, 0.2),
+    Row("100 agents, 200 ms a call", 100, 2, 0.2),
+    Row("1 agent, 10 tool turns of 5 KB", 1, 10, 0.0, tool="lookup_long", floor=False),
+    Row("1 agent, 40 tool turns of 5 KB", 1, 40, 0.0, tool="lookup_long", floor=False),
+]
+
+
+def shorter(row: Row) -> Row:
+    """Returns the row for a quick bench: a quarter of the runs."""
+    return replace(row, runs=max(1, row.runs // 4))
+
+
+class ProcessFailed(RuntimeError):
+    """A process ended or stayed silent where it should have served; the message ends with its output."""
+
+
+class Process:
+    """A process for the time of an `async with` block, which begins when its output has the word `ready`.
+
+    It works in `folder`, which gets its output, too. Raises ProcessFailed when it does not get ready.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], folder: Path, ready: str, variables: Mapping[str, str]
+    ) -> None:
+        self.name = name
+        self._command = command
+        self._folder = folder
+        self._ready = ready
+        self._variables = variables
+        self._log = folder / f"{name}.log"
+        self._process: psutil.Popen | None = None
+
+    async def __aenter__(self) -> "Process":
+        with self._log.open("wb") as output:
+            self._process = psutil.Popen(
+                self._command,
+                cwd=self._folder,
+                env=environment(self._variables),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            async with asyncio.timeout(_START_WAIT):
+                while self._ready not in (said := self._log.read_text(encoding="utf-8", errors="replace")):
+                    if self._process.poll() is not None:
+                        raise ProcessFailed(f"{self.name} ended: {said[-_OUTPUT_SHOWN:]}")
+                    await asyncio.sleep(_POLL)
+        except BaseException as error:
+            await self.__aexit__()
+            if isinstance(error, TimeoutError):
+                raise ProcessFailed(f"{self.name} is not ready: {said[-_OUTPUT_SHOWN:]}") from None
+            raise
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """SIGTERM, and SIGKILL when that is not enough."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.terminate()
+        try:
+            await asyncio.to_thread(self._process.wait, _STOP_WAIT)
+        except psutil.TimeoutExpired:
+            self.kill()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        assert self._process is not None
+        return int(self._process.pid)
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would end it."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+
+class BenchModel:
+    """The bench's model, served in this process, which waits while it measures: its latency, its call log."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self._log = CallLog()
+        self._script = FaultScript()
+        self.server = BrainServer(think, self._log, self._script)
+
+    def prepare(self, latency: float) -> None:
+        """Answers take `latency` seconds from now on; the call log begins again."""
+        self._script.replace(ServerConfig(latency_ms=latency * 1000, delta_chars=1 << 20))
+        self._log.clear()
+
+    def ledger(self) -> list[dict[str, Any]]:
+        """Returns the call log: two entries for each call, as received and as ended."""
+        return self._log.entries()
+
+    def answered(self) -> list[str]:
+        """Returns the calls that are answered."""
+        return [entry["call"] for entry in self.ledger() if entry["event"] == "answered"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +244,7 @@ class Scene:
     stack: AsyncExitStack
     server_pid: int
     client: Client
-    model: ModelControl
+    model: BenchModel
 
     def project(self) -> System:
         """Returns the project as one Worker process, which is not started yet."""
@@ -153,14 +310,42 @@ async def scene(name: str, *, kept: Path | None = None) -> AsyncIterator[Scene]:
         else:
             folder = kept.absolute()
             folder.mkdir(parents=True, exist_ok=True)
-        model = ModelControl(folder)
-        await stack.enter_async_context(model.process)
+        model = BenchModel()
+        model.url = await stack.enter_async_context(serving(model.server))
         yield Scene(folder, stack, *await _temporal(stack, folder), model)
 
 
 async def _temporal(stack: AsyncExitStack, folder: Path) -> tuple[int, Client]:
     info = await stack.enter_async_context(EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True))
     return info.pid, await connect(address=info.address, wait=limits.WORKER_CONNECT_WAIT)
+
+
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Returns this process's own, without what redirects a process, with `variables`, without proxies for loopback."""
+    # Without compiled bytecode each workflow instance compiles its module: twice the cost of its start.
+    left = (*_REDIRECTING, "PYTHONDONTWRITEBYTECODE")
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(left)}
+    return inherited | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"} | dict(variables)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Returns user and system time of a process and its children."""
+    return _sum(pid, lambda process: sum(process.cpu_times()[:2]))
+
+
+def resident_bytes(pid: int) -> float:
+    """Returns the resident memory of a process and its children."""
+    return _sum(pid, lambda process: process.memory_info().rss)
+
+
+def _sum(pid: int, value: Callable[[psutil.Process], float]) -> float:
+    total, root = 0.0, psutil.Process(pid)
+    for process in (root, *root.children(recursive=True)):
+        try:
+            total += value(process)
+        except psutil.Error:  # a child that has just ended
+            continue
+    return total
 
 
 def measured(measuring: Coroutine[Any, Any, T]) -> T:

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import cached_property
+from getpass import getuser
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -18,8 +19,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable, open_store
 from console.terminal import Report, print_err, safe_line
 from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.imports import INTERRUPTED, end_imports
 from runtime.paths import cache_dir
+from runtime.process import INTERRUPTED
 from runtime.server.embedded_server import ServerFailed
 from runtime.server.server_record import read_record
 from runtime.server.temporal_binary import TemporalNotFound
@@ -33,6 +34,7 @@ FAILED = 1
 BAD_INPUT = 2
 UNREACHABLE = 3
 CANCELLED = 4
+WAITS = 5
 
 _SENTENCE_CHARS = 1500
 _SERVER_AWAY = (
@@ -109,7 +111,6 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
     """Runs a command, shows its report and returns its exit code; a failure is a sentence on standard error."""
     _without_logs(access.debug)
     try:
-        end_imports()
         return asyncio.run(_shown(work(), as_json))
     except (Exception, KeyboardInterrupt) as error:
         failure = explain(error)
@@ -125,6 +126,14 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
 async def _shown(work: Coroutine[Any, Any, Report | int], as_json: bool) -> int:
     done = await work
     return done.show(as_json=as_json) if isinstance(done, Report) else done
+
+
+def user() -> str:
+    """Returns the name of who gives commands, as the system has it; "unknown" if it has none."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return "unknown"
 
 
 def explain(error: BaseException) -> CommandFailed:

@@ -3,10 +3,6 @@
 With ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL it uses that model, else the stand-in model.
 """
 
-from runtime.imports import begin_imports
-
-begin_imports()  # before all others, which take a second
-
 import argparse
 import asyncio
 import contextlib
@@ -28,9 +24,8 @@ from console.view.answer_text import answer_report
 from console.view.event_lines import now_line
 from console.view.follow import follow
 from console.view.live_view import open_screen
-from runtime.imports import INTERRUPTED, end_imports
 from runtime.paths import cache_dir, keep_files_private
-from runtime.process import exit_now
+from runtime.process import INTERRUPTED, exit_now
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.server_record import read_record
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
@@ -225,7 +220,6 @@ def main() -> None:
     options = parser.parse_args()
     _own_server_only()
     try:
-        end_imports()
         if read_record(cache_dir()) is None:
             find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
     except (TemporalNotFound, OSError) as error:

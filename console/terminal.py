@@ -30,6 +30,16 @@ _NEW_LINES = re.compile("\r\n|[\r\x85\u2028\u2029]")
 _KEPT = "\n\t\u200c\u200d"  # joiners: letters of some scripts and many emoji need them
 _INSTEAD = {"Cc": "", "Cf": "", "Cs": "\ufffd", "Zl": "\n", "Zp": "\n"}  # by category
 _SPACE = re.compile(r"\s+")
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u200c\u200d\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)  # seen as nothing
+_LATIN = frozenset(  # Cyrillic and Greek letters that look like Latin ones
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406\u0408"
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04bb\u04cf\u0501\u051b\u051d"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
+    "\u03b1\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7"
+)
+_LOOK_ALIKES = 8  # letters named below a text
 _COMMAND = re.compile(r"`([^`]*)`[,;.:]?")  # stays on one row as long as it fits, to be copied
 _GLUE = "\ue000"
 _LEAST_WIDTH = 20
@@ -51,6 +61,40 @@ def safe_json(value: JsonValue) -> str:
     """Returns JSON that any terminal may show: characters that `safe` removes are escaped, so nothing is lost."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return "".join(c if c == "\n" or _allowed(c) == c else json.dumps(c)[1:-1] for c in text)
+
+
+def revealed(text: str) -> str:
+    """Returns `text` with each character that can't be seen, or is no plain space, as `<U+202E>`; lines stay."""
+    return "".join(f"<U+{ord(c):04X}>" if _is_hidden(c) else c for c in text)
+
+
+def _is_hidden(char: str) -> bool:
+    other_space = char != " " and unicodedata.category(char) == "Zs"
+    return char != "\n" and (_allowed(char) != char or char == "\t" or other_space or bool(_BLANK.match(char)))
+
+
+def look_alikes(text: str) -> list[str]:
+    """Returns a line for each letter that is taken for a Latin one, in a word where that may deceive.
+
+    That is a word with Latin letters, too, or one that looks Latin in a text that is not of that script.
+    """
+    letters = {c for c in text if c.isalpha()}
+    odd = {c for c in letters if c in _LATIN or (not c.isascii() and _plain(c))}
+    foreign = any(not c.isascii() and c not in odd and "LATIN" not in unicodedata.name(c, "") for c in letters)
+    found = dict.fromkeys(
+        (char, word)
+        for word in re.findall(r"\w+", text)
+        for char in word
+        if char in odd and (not foreign or any(c.isascii() and c.isalpha() for c in word))
+    )
+    lines = [f"U+{ord(char):04X} {unicodedata.name(char)} in {word[:40]}" for char, word in found]
+    return lines[:_LOOK_ALIKES] + ([f"and {len(lines) - _LOOK_ALIKES} more"] if len(lines) > _LOOK_ALIKES else [])
+
+
+def _plain(char: str) -> bool:
+    """True for a letter of another style, such as full width, of an ASCII one."""
+    normal = unicodedata.normalize("NFKC", char)
+    return normal.isascii() and normal.isalpha()
 
 
 def counted(number: int, noun: str) -> str:

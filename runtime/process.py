@@ -3,11 +3,15 @@
 import atexit
 import contextlib
 import ctypes
+import gc
 import os
 import resource
 import sys
 from typing import NoReturn
 
+from supervision.base import limits
+
+INTERRUPTED = 130
 _PR_SET_DUMPABLE = 4
 
 
@@ -18,6 +22,12 @@ def keep_private() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # a libc without it
             ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def search_later_objects_only() -> None:
+    """Has garbage searched among the objects that are made from now on: those of imported modules stay."""
+    gc.freeze()
+    gc.set_threshold(limits.NEW_OBJECTS)
 
 
 def say(line: str) -> None:

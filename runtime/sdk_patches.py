@@ -151,10 +151,76 @@ def _where_needed(visit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
     return visited
 
 
+# --- Updates come after all else that a workflow task brings ---------------------------------------
+
+
+class _Around(WorkflowRunner):
+    """Runs workflows as another runner does, but for what a patch changes."""
+
+    def __init__(self, runner: WorkflowRunner) -> None:
+        self._runner = runner
+
+    def prepare_workflow(self, defn: Any) -> None:
+        """Prepares what runs the workflow."""
+        self._runner.prepare_workflow(defn)
+
+    def set_worker_level_failure_exception_types(self, types: Sequence[type[BaseException]]) -> None:
+        """Passes the types on."""
+        self._runner.set_worker_level_failure_exception_types(types)
+
+
+_ENDS = ("complete_workflow_execution", "fail_workflow_execution", "cancel_workflow_execution")
+
+
+class UpdatesLast(_Around):
+    """Has workflows take updates after all else of an activation, in Workers and in replays alike.
+
+    A Worker that replays a workflow to bring it an update may get the event of the task before in the same activation,
+    and would take the update first; later replays have the two one after the other, so that commands come in another
+    order (`TMPRL1100`). See docs/upstream/4.
+    """
+
+    def __init__(self, runner: WorkflowRunner) -> None:
+        super().__init__(runner)
+        self._fits = _fits("updates last", WorkflowInstance, "activate")
+
+    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
+        """Returns an instance that takes updates last."""
+        instance = self._runner.create_instance(det)
+        if not self._fits:
+            return instance
+        go_on = instance.activate
+
+        def activate(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
+            updates = [job for job in act.jobs if job.HasField("do_update")]
+            if not updates or len(updates) == len(act.jobs):
+                return go_on(act)
+            first = go_on(_with_jobs(act, [job for job in act.jobs if not job.HasField("do_update")]))
+            last = first if first.HasField("failed") else go_on(_with_jobs(act, updates))
+            if last.HasField("failed"):
+                return last
+            commands = [*first.successful.commands, *last.successful.commands]
+            commands.sort(key=lambda command: command.WhichOneof("variant") in _ENDS)
+            del first.successful.commands[:]
+            first.successful.commands.extend(commands)
+            return first
+
+        instance.activate = activate  # type: ignore[method-assign]
+        return instance
+
+
+def _with_jobs(act: "WorkflowActivation", jobs: Sequence[Any]) -> "WorkflowActivation":
+    part = type(act)()
+    part.CopyFrom(act)
+    del part.jobs[:]
+    part.jobs.extend(jobs)
+    return part
+
+
 # --- Workflows get whole workflow tasks only ------------------------------------------------------
 
 
-class WholeTasks(WorkflowRunner):
+class WholeTasks(_Around):
     """Runs workflows as `runner` does, but holds back what a query brings ahead of its workflow task.
 
     A query that waits for a Worker comes with all events there are by then, of a workflow task that was not given out
@@ -164,21 +230,13 @@ class WholeTasks(WorkflowRunner):
     """
 
     def __init__(self, runner: WorkflowRunner) -> None:
-        self._runner = runner
+        super().__init__(runner)
         self._worker: Worker | None = None
 
     def serve(self, worker: Worker) -> None:
         """Names the Worker that workflows are run for. Without it nothing is held back."""
         if _fits("whole tasks", worker, "_bridge_worker"):
             self._worker = worker
-
-    def prepare_workflow(self, defn: Any) -> None:
-        """Prepares what runs the workflow."""
-        self._runner.prepare_workflow(defn)
-
-    def set_worker_level_failure_exception_types(self, types: Sequence[type[BaseException]]) -> None:
-        """Passes the types on."""
-        self._runner.set_worker_level_failure_exception_types(types)
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Returns an instance that gets whole workflow tasks only."""

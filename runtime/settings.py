@@ -17,7 +17,7 @@ _HOME = Path(__file__).resolve().parents[1]
 BUILTIN_TEAMS = _HOME / "teams"
 ENV_FILE = _HOME / ".env"
 """Read when no other is named: beside the program, since a working directory may be another user's."""
-RequestPart = Literal["cache_control", "diagnostics", "effort", "eager_input_streaming", "thinking"]
+RequestPart = Literal["cache_control", "effort", "eager_input_streaming", "thinking"]
 
 
 class Settings(BaseSettings):
@@ -60,8 +60,6 @@ class Settings(BaseSettings):
     """
     model_plain_http: bool = False
     """True if the key may go to another machine over plain http; on loopback it always may."""
-    health_file: Path | None = None
-    """A file that a Worker renews while it lives, for a container's health check."""
     call_header: Literal["on", "off"] = "on"
     """With `on` requests carry `x-supervisor-call`."""
     supervisor_model: str = "claude-opus-5-5"

@@ -23,7 +23,7 @@ from temporalio.worker import (
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from runtime.payloads import data_converter
-from runtime.sdk_patches import TaskSlots, WholeTasks, leave_plain_payloads
+from runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_payloads
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
@@ -42,8 +42,9 @@ def workflow_runner(*, strict: bool = True) -> WorkflowRunner:
     The sandbox loads the modules for each workflow and is entered for each payload, a fifth of a Worker's CPU.
     """
     if not strict:
-        return UnsandboxedWorkflowRunner()
-    return SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_modules(*_PASSED_THROUGH))
+        return UpdatesLast(UnsandboxedWorkflowRunner())
+    restrictions = SandboxRestrictions.default.with_passthrough_modules(*_PASSED_THROUGH)
+    return UpdatesLast(SandboxedWorkflowRunner(restrictions))
 
 
 def replayer(workflows: Sequence[type], *, converter: DataConverter = data_converter, strict: bool = False) -> Replayer:

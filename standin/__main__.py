@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from standin.extract.kind_of_call import think
-from standin.server.app import TOKEN_VARIABLE, BrainServer
+from standin.server.app import BrainServer
 from standin.server.call_log import CallLog
 from standin.server.faults import BadConfig, FaultScript, ServerConfig, parse_config
 from standin.server.serving import listen, run
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
         log = CallLog(options.ledger)
         config = parse_config(options.config.read_bytes()) if options.config else ServerConfig()
         config.latency_ms = config.latency_ms or options.latency_ms
-        server = BrainServer(think, log, FaultScript(config), os.environ.get(TOKEN_VARIABLE, ""))
+        server = BrainServer(think, log, FaultScript(config))
         listener, url = listen(options.host, options.port)
     except (BadConfig, OSError) as error:
         sys.stderr.write(f"the stand-in model cannot start: {error}\n")

@@ -22,7 +22,7 @@ from worker_main import serving
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; commands would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-gc.freeze()  # as runtime/imports.py does in our programs: an eighth of the tests' time went into looking for garbage
+gc.freeze()  # as a Worker does: an eighth of the tests' time went into looking for garbage
 gc.set_threshold(limits.NEW_OBJECTS)
 
 os.environ.setdefault("GOGC", "400")  # servers that collect garbage seldom take a seventh less CPU

@@ -59,15 +59,6 @@ def test_server_and_admin_tools_are_of_one_version() -> None:
     assert len(versions) == 1
 
 
-def test_each_service_waits_for_what_it_needs() -> None:
-    assert dependencies("schema") == {"postgresql": "service_healthy"}
-    assert dependencies("server") == {"schema": "service_completed_successfully"}
-    assert dependencies("namespace") == {"server": "service_healthy"}
-    assert dependencies("ui") == {"server": "service_healthy"}
-    for worker in WORKERS:
-        assert dependencies(worker)["namespace"] == "service_completed_successfully"
-
-
 def test_who_is_waited_for_until_healthy_has_a_health_check() -> None:
     waited_for = {
         name
@@ -77,15 +68,6 @@ def test_who_is_waited_for_until_healthy_has_a_health_check() -> None:
     }
     assert {name for name in waited_for if "healthcheck" not in SERVICES[name]} == set()
     assert not waited_for & set(WORKERS)
-
-
-@pytest.mark.parametrize("service", WORKERS)
-def test_the_health_check_of_a_worker_looks_at_its_own_process_only(service: str) -> None:
-    file = SERVICES[service]["environment"]["SUPERVISOR_HEALTH_FILE"]
-    assert SERVICES[service]["healthcheck"]["test"] == ["CMD", "python", "-m", "runtime.health", file]
-    image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert f'CMD ["python", "-m", "runtime.health", "{file}"]' in image
-    assert f"SUPERVISOR_HEALTH_FILE={file}" in image
 
 
 def test_the_stand_in_comes_only_when_asked_for() -> None:
@@ -119,11 +101,6 @@ def test_every_service_is_confined(service: str) -> None:
     assert settings["mem_limit"]
     assert settings.get("read_only") or service in ("server", "ui")  # their start-up writes their configuration
     assert service == "postgresql" or "cap_add" not in settings
-
-
-@pytest.mark.parametrize("service", WORKERS)
-def test_workers_keep_artifacts_in_one_named_volume(service: str) -> None:
-    assert SERVICES[service]["volumes"] == ["artifacts:/data"]
 
 
 def test_the_key_is_a_file_of_one_service_and_in_no_environment() -> None:

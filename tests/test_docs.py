@@ -28,7 +28,7 @@ def rows(section: str) -> list[list[str]]:
 
 def test_the_errors_are_those_of_the_table_word_for_word() -> None:
     documented = {cells[0].strip("`"): cells[1] for cells in rows("Errors")}
-    assert documented == {str(kind): meaning for kind, meaning in errors.MEANINGS.items()}
+    assert documented == {str(kind): kind.meaning for kind in errors.ErrorKind}
 
 
 def test_every_error_of_a_run_says_what_to_do() -> None:

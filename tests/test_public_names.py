@@ -28,14 +28,17 @@ from workflows.worker_agent import WorkerAgentWorkflow
 
 WORKFLOWS = {
     "SupervisorWorkflow": {
-        "queries": {"status", "plan", "trace", "result"},
-        "updates": {"extend_limits", "resume"},
-        "signals": {"nested_report", "nested_terms"},
+        "queries": {"status", "plan", "trace", "result", "waiting"},
+        "updates": {
+            *("extend_limits", "resume", "decide_plan", "reply", "decide_tool_call"),
+            *("pause", "steer", "retry_subtask", "skip_subtask"),
+        },
+        "signals": {"nested_report", "nested_terms", "decided", "told"},
     },
-    "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": set()},
+    "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": {"told"}},
 }
 ACTIVITIES = {
-    *("prepare_run", "publish_result", "adopt_finding", "expand_plan", "pool_backlog"),
+    *("prepare_run", "publish_result", "adopt_finding", "keep_words", "expand_plan", "tabulate", "pool_backlog"),
     *("end_earlier_child", "child_consumed"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),
@@ -47,7 +50,7 @@ RUN_ERRORS = {
 }
 SUBTASK_ERRORS = {
     *("TurnLimit", "Refused", "CannotDo", "Timeout", "ContextOverflow", "ModelUnavailable"),
-    *("DependenciesFailed", "Cancelled"),
+    *("DependenciesFailed", "Cancelled", "Paused", "NeedsPerson"),
 }
 CALL_ERRORS = {
     *("RateLimited", "Overloaded", "ProviderError", "ProviderUnreachable", "StreamBroken", "IdleTimeout"),
@@ -70,7 +73,7 @@ SETTINGS = {
         "SUPERVISOR_MODEL_WINDOW",
     ),
     *("SUPERVISOR_MAX_BUDGET_USD", "SUPERVISOR_MAX_BUDGET_TOKENS", "SUPERVISOR_MAX_PARALLEL"),
-    *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS", "SUPERVISOR_HEALTH_FILE"),
+    *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS"),
     *("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"),
     *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
 }
@@ -90,6 +93,7 @@ COMMANDS = {
             "--detach",
         ),
         *("--json", "--queue-anyway", "--effort", "--max-replans", "--subtask-timeout", "--plan"),
+        *("--approve-plan", "--approval-timeout", "--on-approval-timeout"),
     },
     "follow": {"RUN_ID", "--json"},
     "status": {"RUN_ID", "--json"},
@@ -100,10 +104,19 @@ COMMANDS = {
     "artifacts": {"RUN_ID", "--save", "--json"},
     "artifact": {"REF", "--run", "--output"},
     "inspect": {"PATHS", "--json"},
-    "list": {"--limit", "--state", "--team", "--json"},
+    "list": {"--limit", "--state", "--team", "--owner", "--waiting", "--json"},
+    "inbox": {"--owner", "--json"},
+    "show": {"WORDS", "--json"},
+    "approve": {"WORDS", "--by", "--plan"},
+    "deny": {"WORDS", "--by", "--why"},
+    "reply": {"WORDS", "--by", "--file"},
     "cancel": {"RUN_ID"},
     "extend": {"RUN_ID", "--deadline", "--budget-tokens", "--budget-usd", "--unlimited"},
-    "resume": {"RUN_ID"},
+    "pause": {"RUN_ID", "--by", "--now", "--why"},
+    "resume": {"RUN_ID", "--by"},
+    "steer": {"RUN_ID", "TEXT", "--by", "--to"},
+    "retry": {"RUN_ID", "SUBTASK", "--by", "--instruction"},
+    "skip": {"RUN_ID", "SUBTASK", "--by", "--why"},
     "repair": {"RUN_ID"},
     "teams": {"TEAM", "NAME", "--data", "--check", "--json"},
     "tool": {"NAME", "ARGUMENTS", "--attach"},

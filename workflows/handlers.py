@@ -8,12 +8,30 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel, JsonValue, ValidationError
 
+    from supervision.base import limits
     from supervision.base.errors import SupervisionError
+    from supervision.base.text import cut
     from supervision.contract.plan import Plan
     from supervision.contract.result import RunResult
-    from supervision.contract.status import Status, TracePage
-    from supervision.contract.updates import ExtendLimits, Resume, UpdateReply, read_update
+    from supervision.contract.status import Asked, Status, TracePage
+    from supervision.contract.updates import (
+        DecidePlan,
+        DecideToolCall,
+        ExtendLimits,
+        Pause,
+        Reply,
+        Resume,
+        RetrySubtask,
+        SkipSubtask,
+        Steer,
+        Update,
+        UpdateReply,
+        read_update,
+    )
+    from supervision.planning.plan_graph import plan_problems
     from supervision.results.payload_fit import fit
+    from supervision.run.decisions import ALL, Decision, Told
+    from supervision.run.events import said
     from supervision.run.run_state import RunState
     from workflows.children.child_contracts import NestedReport, NestedTerms
     from workflows.children.child_links import ChildLinks
@@ -43,8 +61,14 @@ class Handlers:
 
     @workflow.query
     def plan(self) -> Plan:
-        """The plan; empty while it is being made."""
-        return self._run_state().plan
+        """The plan, or the one that waits for approval; empty while it is being made."""
+        state = self._run_state()
+        return state.proposed or state.plan
+
+    @workflow.query
+    def waiting(self, wait_id: str = "") -> Asked:
+        """What waits for a person under an id that `status` shows, with all of what is asked."""
+        return self._run_state().waits.asked(wait_id)
 
     @workflow.query
     def trace(self, cursor: int = 0) -> TracePage:
@@ -82,18 +106,180 @@ class Handlers:
         if not state.seen(new.request_id):
             state.time_and_budget.check(new.budget, new.deadline)
 
-    @workflow.update
-    def resume(self, update: Resume | JsonValue = None) -> UpdateReply:
-        """Ends the waits for the provider, here and in nested supervisors."""
+    @workflow.update(
+        description='Decides about a plan: {"revision": 1, "decision": "approve"}, or "reject"; "change" with a '
+        '"comment" for the planner, "edit" with the "plan".'
+    )
+    def decide_plan(self, update: DecidePlan | JsonValue = None) -> UpdateReply:
+        """A person's decision on the plan that waits for it."""
+        return self._decide(_on_plan(update))
+
+    @decide_plan.validator
+    def _decide_plan_valid(self, update: DecidePlan | JsonValue = None) -> None:
+        state, decision = self._decidable_state(), _on_plan(update)
+        state.decisions.check(decision, ("plan",), state.waits.current)
+        wait = next((wait for wait in state.waits.current if wait.id == decision.id), None)
+        if wait is not None and decision.choice not in wait.choices:
+            raise ValueError(f"'{wait.id}' cannot be decided so: possible are {', '.join(wait.choices)}")
+        # Items of the run's data are known to activities only: a plan with a template is checked there.
+        templates = decision.plan is not None and any(subtask.for_each for subtask in decision.plan.subtasks)
+        if decision.plan is not None and not templates and self._context is not None:
+            attachments = [attachment.name for attachment in self._context.setup.attachments]
+            if problems := plan_problems(decision.plan, state.request.max_subtasks, attachments):
+                raise ValueError(cut("the plan cannot run: " + "; ".join(problems), limits.ERROR_BYTES))
+
+    @workflow.update(
+        description='Replies to a question, or hands in a person\'s finding: {"id": "t3/1:4.0", "text": "..."}. The '
+        "id is that in the status."
+    )
+    def reply(self, update: Reply | JsonValue = None) -> UpdateReply:
+        """A person's reply, on any level of nested runs."""
+        return self._decide(_on_question(update))
+
+    @reply.validator
+    def _reply_valid(self, update: Reply | JsonValue = None) -> None:
+        state = self._decidable_state()
+        state.decisions.check(_on_question(update), ("question", "finding"), state.waits.current)
+
+    @workflow.update(
+        description='Decides about a tool call: {"id": "t3/1:4.0", "decision": "approve", "arguments_sha256": "..."}, '
+        'or "deny" with a "comment" for the model. Id and hash are those in the status.'
+    )
+    def decide_tool_call(self, update: DecideToolCall | JsonValue = None) -> UpdateReply:
+        """A person's decision on a tool call, on any level of nested runs."""
+        return self._decide(_on_tool_call(update))
+
+    @decide_tool_call.validator
+    def _decide_tool_call_valid(self, update: DecideToolCall | JsonValue = None) -> None:
+        state = self._decidable_state()
+        state.decisions.check(_on_tool_call(update), ("tool",), state.waits.current)
+
+    def _decide(self, decision: Decision) -> UpdateReply:
         state = self._run_state()
-        if state.once(read_update(Resume, update).request_id):
+        message = "decided before: the first decision stands"
+        if state.decisions.take(decision):
+            message = f"{decision.id}: {decision.choice}"
+            self._changed.set()
+            self._show()
+        return UpdateReply(accepted=True, phase=state.phase, message=message)
+
+    def _decidable_state(self) -> RunState:
+        if self._parent is not None:
+            raise ValueError(f"this is a nested run: decide at its root '{self._parent.root_id}', with the id there")
+        return self._open_run_state()
+
+    # Handlers of what people say only change the state: the work looks at it before it begins anything.
+
+    @workflow.update(
+        description="Pauses the run: no work begins, worker agents stop after their turn. {} or "
+        '{"now": true}, which stops their calls in flight: these may be paid again.'
+    )
+    def pause(self, update: Pause | JsonValue = None) -> UpdateReply:
+        """Pauses the run, and all below it; its clock stands still."""
+        state, new = self._run_state(), read_update(Pause, update)
+        if state.once(new.request_id):
+            state.steering.pause(now=new.now or state.steering.now)
+            self._said(state, "paused", new, now=new.now)
+        at_work = len(state.board.running())
+        cost = "now, and their calls in flight may be paid again" if state.steering.now else "after their turn"
+        message = f"paused; {at_work} subtask{'' if at_work == 1 else 's'} at work stop {cost}"
+        return UpdateReply(accepted=True, phase=state.phase, message=message)
+
+    @pause.validator
+    def _pause_valid(self, update: Pause | JsonValue = None) -> None:
+        self._open_run_state()
+        read_update(Pause, update)
+        if self._parent is not None:
+            raise ValueError(f"this is a nested run: pause its root '{self._parent.root_id}'")
+
+    @workflow.update(description="Resumes the run: ends a pause, and the waits for the provider's account. {}")
+    def resume(self, update: Resume | JsonValue = None) -> UpdateReply:
+        """Ends a pause and the waits for the provider, here and in nested supervisors."""
+        state, new = self._run_state(), read_update(Resume, update)
+        if state.once(new.request_id):
+            was_paused = state.steering.paused
+            state.steering.resume()
             self._resume(state)
+            if was_paused:
+                self._said(state, "resumed", new)
         return UpdateReply(accepted=True, phase=state.phase)
 
     @resume.validator
     def _resume_valid(self, update: Resume | JsonValue = None) -> None:
-        self._open_run_state()
+        state = self._open_run_state()
         read_update(Resume, update)
+        if self._parent is not None and state.steering.paused:
+            raise ValueError(f"this is a nested run, paused with its root: resume '{self._parent.root_id}'")
+
+    @workflow.update(
+        description='Says a word to the agents of a subtask, or to all and to later prompts: {"text": "...", '
+        '"to": "t3"}; "to" is "*" by default.'
+    )
+    def steer(self, update: Steer | JsonValue = None) -> UpdateReply:
+        """Steers agents at work, each in its next turn, and those that begin later."""
+        state, new = self._run_state(), read_update(Steer, update)
+        if state.once(new.request_id):
+            state.steering.say(new.text, new.to)
+            self._said(state, "steered", new, None if new.to == ALL else new.to, word=new.text)
+        return UpdateReply(accepted=True, phase=state.phase, message=f"said to {new.to}")
+
+    @steer.validator
+    def _steer_valid(self, update: Steer | JsonValue = None) -> None:
+        state, new = self._open_run_state(), read_update(Steer, update)
+        if not state.seen(new.request_id):
+            state.steering.check_word(new)
+
+    @workflow.update(
+        description='Has a subtask that has ended worked on again: {"subtask_id": "t3", "instruction": "..."}.'
+    )
+    def retry_subtask(self, update: RetrySubtask | JsonValue = None) -> UpdateReply:
+        """Has a subtask worked on again, before the answer is written."""
+        state, new = self._run_state(), read_update(RetrySubtask, update)
+        if state.once(new.request_id):
+            if (wait := state.waits.for_help(new.subtask_id)) is not None:
+                state.decisions.take(Decision(id=wait.id, choice="retry", text=new.instruction or "", by=new.by or ""))
+            else:
+                state.steering.retry(new)
+            self._said(state, "retry_asked", new, new.subtask_id, instruction=new.instruction)
+        return UpdateReply(accepted=True, phase=state.phase, message=f"{new.subtask_id} is done again")
+
+    @retry_subtask.validator
+    def _retry_subtask_valid(self, update: RetrySubtask | JsonValue = None) -> None:
+        state, new = self._open_run_state(), read_update(RetrySubtask, update)
+        if not state.seen(new.request_id) and state.waits.for_help(new.subtask_id) is None:
+            state.steering.check_retry(new, state.phase, has_time=state.time_and_budget.time_left)
+
+    @workflow.update(description='Ends a subtask, with what it has: {"subtask_id": "t3", "comment": "why"}.')
+    def skip_subtask(self, update: SkipSubtask | JsonValue = None) -> UpdateReply:
+        """Ends a subtask that waits or is worked on."""
+        state, new = self._run_state(), read_update(SkipSubtask, update)
+        if state.once(new.request_id):
+            state.steering.skip(new)
+            self._said(state, "skip_asked", new, new.subtask_id)
+        return UpdateReply(accepted=True, phase=state.phase, message=f"{new.subtask_id} is skipped")
+
+    @skip_subtask.validator
+    def _skip_subtask_valid(self, update: SkipSubtask | JsonValue = None) -> None:
+        state, new = self._open_run_state(), read_update(SkipSubtask, update)
+        if not state.seen(new.request_id):
+            state.steering.check_skip(new)
+
+    def _said(
+        self, state: RunState, event: str, update: Update, subtask_id: str | None = None, **data: JsonValue
+    ) -> None:
+        """Notes what a person said, and has all work look at it."""
+        state.trace.note(event, subtask_id, **said(update, **data))
+        self._heed(state)
+
+    def _heed(self, state: RunState) -> None:
+        """Has all work here and below look at what people said; the clock stands still in a pause."""
+        moved = state.time_and_budget.hold("paused", state.steering.paused)
+        if self._children is not None:
+            if moved:
+                self._children.limits_changed()
+            self._children.tell()
+        self._changed.set()
+        self._show()
 
     # Signals take anything, undecoded as yet: an error raised in a signal would block the run, and a signal may come
     # before the run has begun. What does not fit is ignored.
@@ -122,6 +308,21 @@ class Handlers:
             self._changed.set()
             self._show()
 
+    @workflow.signal
+    def told(self, told: object = None, *surplus: object) -> None:
+        """What people said at the run above."""
+        valid, state = _read(Told, told), self._state
+        if valid is not None and self._parent is not None and isinstance(state, RunState):
+            state.steering.take(valid)
+            self._heed(state)
+
+    @workflow.signal
+    def decided(self, decision: object = None, *surplus: object) -> None:
+        """What a person decided at the root about work of this nested supervisor."""
+        valid, state = _read(Decision, decision), self._state
+        if valid is not None and self._parent is not None and isinstance(state, RunState):
+            state.decisions.take(valid)
+
     def _resume(self, state: RunState) -> None:
         """Ends the waits for a person at the provider, here and on all levels below."""
         state.resumes += 1
@@ -143,6 +344,24 @@ class Handlers:
         if state.phase in ("done", "failed", "cancelled"):
             raise ValueError(f"this run has ended: it is {state.phase}")
         return state
+
+
+def _on_plan(update: object) -> Decision:
+    new = read_update(DecidePlan, update)
+    return Decision(
+        id=f"plan.{new.revision}", choice=new.decision, text=new.comment or "", plan=new.plan, by=new.by or ""
+    )
+
+
+def _on_question(update: object) -> Decision:
+    new = read_update(Reply, update)
+    return Decision(id=new.id, choice="reply", text=new.text, by=new.by or "")
+
+
+def _on_tool_call(update: object) -> Decision:
+    new = read_update(DecideToolCall, update)
+    by, text = new.by or "", new.comment or ""
+    return Decision(id=new.id, choice=new.decision, text=text, by=by, arguments_sha256=new.arguments_sha256)
 
 
 def _read(model: type[M], value: object) -> M | None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypedDict
 
 from temporalio import workflow
@@ -17,8 +18,11 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.text import cut
     from supervision.contract.model_choice import Effort
     from supervision.contract.plan import Plan
+    from supervision.contract.progress import Phase
     from supervision.contract.status import Wait
     from supervision.contract.team import TeamCard
+    from supervision.run.decisions import Decision, Decisions
+    from supervision.run.events import decided
     from supervision.run.run_state import RunState
     from supervision.run.serving_models import Outage
     from supervision.run.slots import Slot
@@ -44,16 +48,19 @@ class CallFields(TypedDict):
 class RunContext:
     """One supervisor's surroundings.
 
-    `show` makes a change visible, setting `changed` wakes the dispatch, `starts` bounds the children that start at
-    once. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the roles that the plan added.
+    `show` makes a change visible, `enter` begins a phase, setting `changed` wakes the dispatch, `starts` bounds the
+    children that start at once. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the
+    roles that the plan added.
     `described_in` has for each subtask the plan that brought it: its brief is the same then, whenever it begins.
-    `written_by` has the models of the supervisor's own conversations, by their heads.
+    `written_by` has the models of the supervisor's own conversations, by their heads, `heard` how many of people's
+    words are in them.
     """
 
     state: RunState
     setup: RunSetup
     run: RunRef
     show: Callable[[], None]
+    enter: Callable[[Phase], None]
     changed: asyncio.Event
     children: ChildLinks
     team: TeamCard
@@ -64,6 +71,7 @@ class RunContext:
     described_in: dict[str, str] = field(default_factory=dict)
     starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
     written_by: dict[str, str] = field(default_factory=dict)
+    heard: dict[str, int] = field(default_factory=dict)
 
     @property
     def assignable_roles(self) -> TeamCard:
@@ -119,6 +127,11 @@ class RunContext:
         began = workflow.now()
         yield
         self.state.own_seconds += (workflow.now() - began).total_seconds()
+
+    async def until_resumed(self) -> None:
+        """Returns when the run is not paused."""
+        if self.state.steering.paused:
+            await workflow.wait_condition(lambda: not self.state.steering.paused)
 
     async def hold(self, slot: Slot) -> None:
         """Returns when the slot is held; worker agents under way come before subtasks that are to begin."""
@@ -212,10 +225,12 @@ class RunContext:
         *,
         until: Callable[[], datetime | None] = lambda: None,
         last: bool = False,
+        content: str | None = None,
     ) -> None:
         """Shows a wait, here and in the runs above, until it is `over` or the time `until` has come.
 
-        Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
+        `content` is all of what is asked, for the query `waiting`. Raises SupervisionError `DeadlineExceeded` if the
+        run's time is over first.
         """
         label, waits = f"{wait.subject}: wait for {AWAITED[wait.kind]}", self.state.waits
 
@@ -223,25 +238,53 @@ class RunContext:
             end = until()
             return over() or (end is not None and workflow.now() >= end)
 
+        def deadline() -> datetime | None:
+            """Returns the end of the run's time; None while its clock is held."""
+            return None if self.state.time_and_budget.held else self.expires_at(last)
+
         try:
             while not ended():
-                deadline = self.expires_at(last)
-                if workflow.now() >= deadline:
+                end = deadline()
+                if end is not None and workflow.now() >= end:
                     raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came first: {label}")
-                expires_at = min(until() or deadline, deadline)
-                waits.show(wait, expires_at)
+                expires_at = min((time for time in (until(), end) if time is not None), default=None)
+                waits.show(wait, expires_at, content)
                 self.show()
+                if wait.for_decision:
+                    self.changed.set()  # the dispatch holds the clock if nothing else is left to do
 
-                # The deadline may move while this waits, by `extend_limits`: then the timer is set again.
-                def over_or_moved(deadline: datetime = deadline) -> bool:
-                    return ended() or self.expires_at(last) != deadline
+                # The deadline may move while this waits, or stand still: then the timer is set again.
+                def over_or_moved(seen: datetime | None = end) -> bool:
+                    return ended() or deadline() != seen
 
-                left = expires_at - workflow.now()
+                left = None if expires_at is None else expires_at - workflow.now()
                 with contextlib.suppress(TimeoutError):
                     await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
         finally:
             waits.end(wait)
         self.show()
+
+    async def decision(self, wait: Wait, timeout: timedelta, content: str | None = None) -> Decision | None:
+        """Returns what a person decides about a wait; None if nobody does within the `timeout`.
+
+        Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
+        """
+        decisions, until = self.state.decisions, workflow.now() + timeout
+        if (known := decisions.on(wait)) is None:
+            over = partial(_is_decided, decisions, wait)
+            await self.wait_for(wait, over, until=lambda: until, content=content)
+            known = decisions.on(wait)
+        self.state.trace.note("decided", wait.subtask_id, **decided(wait, known))
+        return known
+
+    def hold_clock(self, why: str, wanted: bool = True) -> None:
+        """Holds the run's clock for a reason, or no longer for that one; nested runs follow."""
+        if self.state.time_and_budget.hold(why, wanted):
+            self.children.limits_changed()
+
+
+def _is_decided(decisions: Decisions, wait: Wait) -> bool:
+    return decisions.on(wait) is not None
 
 
 async def let_ready_tasks_finish() -> None:
@@ -290,6 +333,9 @@ class BackgroundTask(ABC):
         """Begins a piece of work if one is due."""
         if not self.running and self._is_due():
             self._task = asyncio.create_task(self._work())
+
+    def forget(self, subtask_id: str) -> None:  # noqa: B027 (most have nothing to drop)
+        """Drops what rests on the finding of a subtask that is done again."""
 
     def tasks(self) -> list[asyncio.Task[None]]:
         """Returns what a dispatch has to await: the piece of work under way, if any."""

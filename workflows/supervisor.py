@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -25,7 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.run_state import RunState
     from workflows.answer.drafts import Drafts
     from workflows.answer.review_rounds import review
-    from workflows.answer.write_answer import answer_word_for_word, sole_finding, write_answer
+    from workflows.answer.write_answer import answer_word_for_word, sole_finding, tabulate, write_answer
     from workflows.calls import run_calls
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import NestedInput
@@ -78,6 +79,8 @@ class SupervisorWorkflow(Handlers):
         state = RunState(request, workflow.now, workflow.info().start_time, nested.terms.grant if nested else None)
         if nested is not None:
             state.root_has_finding = nested.terms.root_has_finding
+            state.steering.take(nested.told)
+            state.time_and_budget.hold("paused", state.steering.paused)
             self._parent = ParentLink(nested, state)
         return state
 
@@ -135,8 +138,9 @@ class SupervisorWorkflow(Handlers):
         else:
             await self._work(context, drafts, reply.strategy)
         self._enter(state, "synthesizing")
+        tables = await tabulate(context)
         if not await answer_word_for_word(context, reply.strategy):
-            await write_answer(context, drafts)
+            await write_answer(context, drafts, tables)
         return await self._closed(state, "done")
 
     async def _prepare(self, state: RunState) -> RunContext:
@@ -168,6 +172,7 @@ class SupervisorWorkflow(Handlers):
             setup=setup,
             run=run,
             show=self._show,
+            enter=partial(self._enter, state),
             changed=self._changed,
             children=self._children or ChildLinks(state, self._parent),
             team=setup.team,
@@ -184,12 +189,14 @@ class SupervisorWorkflow(Handlers):
         dispatch = Dispatch(context, replanning, drafts)
         self._enter(state, "executing")
         await dispatch.execute()
-        while way.plans_steps and await self._next_step(context):
+        while state.steering.retries or (way.plans_steps and await self._next_step(context)):
             await dispatch.execute()
         self._check_success(state)
         if state.request.max_reviews and sole_finding(context, strategy) is None:
             self._enter(state, "validating")
-            await review(context, dispatch, replanning, drafts)
+            await review(context, dispatch, replanning)
+        while state.steering.retries:
+            await dispatch.execute()
 
     async def _next_step(self, context: RunContext) -> bool:
         """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""
@@ -303,6 +310,8 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
     If it cannot be stored it is returned all the same, with as much as a payload takes. Without a `context` the run
     ended before it had a store.
     """
+    if context is not None and not state.tables:
+        await tabulate(context)
     result = state.result()
     if context is not None:
         try:
@@ -323,7 +332,7 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
 async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:
     """Stores the result: page by page what does not fit into one activity input, then the whole of it."""
     *earlier, last = pages(result.subtasks, limits.PAYLOAD_AIM_BYTES)
-    head = fit(result.model_copy(update={"subtasks": [], "artifacts": []}), limits.PAYLOAD_AIM_BYTES)
+    head = fit(result.model_copy(update={"subtasks": [], "artifacts": state.tables}), limits.PAYLOAD_AIM_BYTES)
     refs: list[str] = []
     for page in earlier:
         kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
@@ -334,6 +343,7 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
         pages=refs,
         plan_ref=context.plan_ref or None,
         answer_ref=state.answer.ref,
+        answer_json_ref=state.answer.json_ref,
     )
     return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
 

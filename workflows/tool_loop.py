@@ -16,13 +16,16 @@ with workflow.unsafe.imports_passed_through():
     )
     from activities.prompts.agent_prompts import (
         FINISH_TAKEN,
+        LAST_ITEMS,
         LAST_TURN,
+        NO_ITEMS,
         NOT_RUN,
         NUDGE,
         TURNS_LEFT,
         UNKNOWN_OUTCOME,
         no_outcome,
         objection,
+        steering,
     )
     from supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
     from supervision.base import limits
@@ -50,6 +53,7 @@ class ToolLoop:
         self._trace = trace
         self._began = workflow.now()
         self._turn_open = False
+        self.told = agent.told
 
     @property
     def time_left(self) -> float | None:
@@ -60,12 +64,15 @@ class ToolLoop:
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
-        asked_again, note, insisted = 0, None, False
+        asked_again, insisted = 0, False
         max_tokens = agent.role.max_tokens or limits.TURN_MAX_TOKENS
+        await self._run_approved()
         while True:
-            progress.turn, self._turn_open = progress.turn + 1, True
-            last = self._must_conclude()
-            reply = await self._call_model(self._with_turns_left(note, last), max_tokens, last=last)
+            last = self._begin_turn()
+            # Words that come while the call is under way are for the next one.
+            unheard, heard = self._unheard()
+            note = "\n\n".join(part for part in (progress.note, unheard) if part)
+            reply = await self._call_model(self._with_turns_left(note or None, last), max_tokens, last=last)
             state = LoopState(
                 progress.turn,
                 agent.max_turns,
@@ -79,29 +86,48 @@ class ToolLoop:
             if step is Next.ASK_AGAIN:
                 asked_again, max_tokens = asked_again + 1, more_room(max_tokens)
                 continue
-            progress.head, progress.results, note, asked_again = reply.head, [], None, 0
-            progress.feedback_due = False
+            progress.head, progress.results, progress.note, asked_again = reply.head, [], None, 0
+            progress.feedback_due, progress.heard = False, heard
             if finding := _finding_of(step, reply, agent.subtask_id):
-                note = self._objection(reply)
-                if note is None:
-                    result = self._result(finding)
-                    result.finish_call_id = reply.finish_call_id
-                    return result
-                continue
+                if self._goes_on(step, reply):
+                    continue
+                result = self._result(finding)
+                result.finish_call_id = reply.finish_call_id
+                return result
             if step is Next.TOOLS:
-                progress.results = await self._run_tools(reply)
+                await self._run_tools(reply)
             elif step is Next.CONTINUE:
                 progress.pauses += 1
             elif step is Next.NUDGE:
-                note = NUDGE
+                progress.note = NUDGE
             elif step is Next.INSIST:
                 insisted, progress.results = True, _not_run(reply.calls)
                 continue
             else:
                 raise self.failure(_loop_problem(step, reply, agent.max_turns))
-            # A note would get lost: the next execution's input has no place for it.
-            if note is None and (so_far := self._handed_over()):
+            if so_far := self._handed_over():
                 return so_far
+
+    def _begin_turn(self) -> bool:
+        """Begins a turn: True if it is the last one. Raises the error that ends the agent while the run is paused."""
+        if self.told.paused:
+            raise self.failure(Problem(type=ErrorKind.PAUSED, message="the run is paused"))
+        self._progress.turn, self._turn_open = self._progress.turn + 1, True
+        return self._must_conclude()
+
+    def _goes_on(self, step: Next, reply: TurnReply) -> bool:
+        """True if more follows a conclusion: what people said meanwhile, or an objection."""
+        progress = self._progress
+        if step is Next.FINISH and self._unheard()[0] and self._has_a_turn_left():
+            progress.results = _taken(reply)
+            return True
+        progress.note = self._objection(reply)
+        return progress.note is not None
+
+    def _unheard(self) -> tuple[str, int]:
+        """Returns what people said that is not in the conversation yet, as a note, and the number of its last word."""
+        words = [word for word in self.told.words if word.number > self._progress.heard]
+        return steering(word.text for word in words), words[-1].number if words else self._progress.heard
 
     def _handed_over(self) -> WorkerAgentResult | None:
         """Returns the progress of a worker agent that went first; continues as new if the server suggests it."""
@@ -113,6 +139,7 @@ class ToolLoop:
         if workflow.info().is_continue_as_new_suggested():
             progress.trace_seq = self._trace.last_seq
             progress.worked_seconds = self._worked()
+            agent.told = self.told
             workflow.continue_as_new(agent)
         return None
 
@@ -126,13 +153,17 @@ class ToolLoop:
             return None
         if reply.impossible:
             raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=cut(finding.summary, limits.ERROR_BYTES)))
-        if not (finding.unsupported or reply.unclear) or progress.objected or not self._has_a_turn_left():
+        lacks_items = agent.brief.names_items and not finding.items_ref
+        misfit = [*reply.misfit, *([NO_ITEMS] if lacks_items else [])]
+        if not (finding.unsupported or reply.unclear or misfit) or progress.objected or not self._has_a_turn_left():
+            if lacks_items:
+                problem = Problem(type=ErrorKind.CANNOT_DO, message=f"its finding names no items: {NO_ITEMS}")
+                raise self.failure(problem, keeps_finding=True)
             return None
         progress.objected = True
-        if reply.finish_call_id is not None:
-            progress.results = [ToolResultRef(call_id=reply.finish_call_id, text=FINISH_TAKEN)]
-        self._trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported])
-        return objection(finding.unsupported, unclear=reply.unclear)
+        progress.results = _taken(reply)
+        self._trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported, *misfit])
+        return objection(finding.unsupported, reply.unclear, misfit)
 
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset goes on from there."""
@@ -141,16 +172,16 @@ class ToolLoop:
         result.progress = self._resumable()
         return result
 
-    def failure(self, problem: Problem, retry_after: float = 0.0) -> ApplicationError:
+    def failure(self, problem: Problem, retry_after: float = 0.0, *, keeps_finding: bool = False) -> ApplicationError:
         """Returns the error of this attempt; one that it can go on from later carries where it stands."""
         consumed = self._result(None)
         if problem.type in RESUMABLE:
             consumed.finding = _finding_so_far(self._progress, self._agent.subtask_id)
             # The turn that could not be made is counted when it is.
-            consumed.turns = max(0, consumed.turns - 1)
+            consumed.turns = max(0, consumed.turns - int(self._turn_open))
             consumed.progress = self._resumable()
             consumed.retry_after = retry_after
-        elif problem.type is ErrorKind.TIMEOUT:
+        elif keeps_finding or problem.type is ErrorKind.TIMEOUT:
             consumed.finding = _finding_so_far(self._progress, self._agent.subtask_id)
         return ApplicationError(problem.message, consumed, type=problem.type, non_retryable=True)
 
@@ -184,7 +215,8 @@ class ToolLoop:
         agent, progress = self._agent, self._progress
         ahead = progress.turn + limits.TURNS_NOTICE == agent.max_turns and progress.head is not None
         turns_left = LAST_TURN if last else TURNS_LEFT if ahead else None
-        return "\n\n".join(part for part in (note, turns_left) if part) or None
+        items = LAST_ITEMS if last and agent.brief.names_items else None
+        return "\n\n".join(part for part in (note, turns_left, items) if part) or None
 
     async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
         agent, progress = self._agent, self._progress
@@ -208,6 +240,7 @@ class ToolLoop:
             agent.expires_at,
             agent.model_queue,
             self._book,
+            stopped=lambda: self.told.paused and self.told.now,
         )
         self._turn_open = False
         progress.last_tokens = reply.usage.tokens
@@ -220,34 +253,54 @@ class ToolLoop:
             preview=reply.preview[:200],
             tokens=reply.usage.tokens,
             model=reply.model,
-            **reply.model_dump(include={"cache_miss", "cleared"}, exclude_defaults=True),
+            **reply.model_dump(include={"cleared"}, exclude_defaults=True),
         )
         return reply
 
     def _book(self, usage: Usage) -> None:
         self._progress.usage += usage
 
-    async def _run_tools(self, reply: TurnReply) -> list[ToolResultRef]:
-        """Runs all tool calls of a turn in parallel; returns the results in the order of the calls."""
-        progress = self._progress
-        running = [self._run_tool(reply.head, call) for call in reply.calls[: limits.TOOL_CALLS_PER_TURN]]
-        # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
+    async def _run_tools(self, reply: TurnReply) -> None:
+        """Runs the tool calls of a turn in parallel. Raises the error of a loop of which some wait for a person."""
+        progress, first = self._progress, reply.calls[: limits.TOOL_CALLS_PER_TURN]
+        calls = [call for call in first if not call.waits_for]
         try:
-            replies = await asyncio.gather(*running)
+            results = await self._run_calls(reply.head, calls)
         except asyncio.CancelledError:
             # The turn was made: whoever goes on from here has to answer its calls.
             progress.results = [_stopped_call(call) for call in reply.calls]
             raise
-        for call, tool_reply in zip(reply.calls, replies, strict=False):
+        surplus = f"Not run: one turn runs at most {limits.TOOL_CALLS_PER_TURN} tool calls. Call it in the next one."
+        progress.results = results + [
+            ToolResultRef(call_id=call.call_id, text=surplus, is_error=True)
+            for call in reply.calls[limits.TOOL_CALLS_PER_TURN :]
+        ]
+        progress.pending = [call for call in first if call.waits_for]
+        if progress.pending:
+            raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
+
+    async def _run_approved(self) -> None:
+        """Runs the calls that a person has approved; with their results the last turn's calls are all answered."""
+        progress = self._progress
+        if not progress.approved or progress.head is None or self.told.paused:
+            return
+        calls, progress.approved = progress.approved, []
+        try:
+            progress.results = [*progress.results, *await self._run_calls(progress.head, calls)]
+        except asyncio.CancelledError:
+            progress.results = [*progress.results, *map(_stopped_call, calls)]
+            raise
+
+    async def _run_calls(self, head: str, calls: list[ToolCallRef]) -> list[ToolResultRef]:
+        # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
+        progress = self._progress
+        replies = await asyncio.gather(*[self._run_tool(head, call) for call in calls])
+        for call, tool_reply in zip(calls, replies, strict=True):
             progress.usage += Usage(tool_calls=1)
             if call.name != FINISH_TOOL:  # a conclusion that came too early is no failure of a tool
                 tally = progress.tools.get(call.name, ToolTally())
                 progress.tools[call.name] = tally.counted(tool_reply.preview if tool_reply.result.is_error else None)
-        surplus = f"Not run: one turn runs at most {limits.TOOL_CALLS_PER_TURN} tool calls. Call it in the next one."
-        return [tool_reply.result for tool_reply in replies] + [
-            ToolResultRef(call_id=call.call_id, text=surplus, is_error=True)
-            for call in reply.calls[limits.TOOL_CALLS_PER_TURN :]
-        ]
+        return [tool_reply.result for tool_reply in replies]
 
     async def _run_tool(self, head: str, call: ToolCallRef) -> ToolReply:
         agent = self._agent
@@ -259,6 +312,7 @@ class ToolLoop:
             call=call,
             attachments=agent.brief.attachments,
             findings=agent.brief.dependencies if call.name == READ_OUTPUT_TOOL else [],
+            approved_sha256=call.arguments_sha256 if call.waits_for == "tool" else None,
         )
         try:
             reply = await activity_calls.run_tool(payload, agent.tools_queue)
@@ -286,7 +340,13 @@ class ToolLoop:
             usage=progress.usage,
             tools=progress.tools,
             head=progress.head,
+            heard=progress.heard,
         )
+
+
+def _taken(reply: TurnReply) -> list[ToolResultRef]:
+    """Returns the answer to the call that gave a finding, if one did: the conversation goes on after it."""
+    return [ToolResultRef(call_id=reply.finish_call_id, text=FINISH_TAKEN)] if reply.finish_call_id else []
 
 
 def _not_run(calls: list[ToolCallRef]) -> list[ToolResultRef]:

@@ -9,6 +9,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind
     from supervision.contract.result import Problem
     from supervision.contract.status import TracePage
+    from supervision.run.decisions import Told
     from supervision.run.trace import Trace
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
@@ -19,8 +20,8 @@ with workflow.unsafe.imports_passed_through():
 class WorkerAgentWorkflow:
     """The tool loop of one subtask attempt.
 
-    Fails with TurnLimit, Refused, Timeout or ModelUnavailable; with BudgetExhausted, CircuitOpen or an account's
-    error where it can be resumed; with the error of the provider or of the artifact store where it cannot.
+    Fails with TurnLimit, Refused, Timeout or ModelUnavailable; with BudgetExhausted, CircuitOpen, Paused or an
+    account's error where it can be resumed; with the error of the provider or of the artifact store where it cannot.
     """
 
     @workflow.init
@@ -54,6 +55,16 @@ class WorkerAgentWorkflow:
             raise loop.failure(error.problem, error.retry_after) from error
         except asyncio.CancelledError:
             return loop.stopped()
+
+    @workflow.signal
+    def told(self, told: object = None, *surplus: object) -> None:
+        """What people said to the run. What does not fit is ignored: an error would block the workflow."""
+        try:
+            valid = Told.model_validate(told)
+        except ValueError:
+            return
+        if self._loop is not None and valid.number > self._loop.told.number:
+            self._loop.told = valid
 
     @workflow.query
     def trace(self, cursor: int = 0) -> TracePage:

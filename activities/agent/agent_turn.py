@@ -1,11 +1,15 @@
 """The activity that makes one model call of a worker agent."""
 
 import asyncio
+import contextlib
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any, NamedTuple, cast
 
+from pydantic import JsonValue
 from temporalio import activity
 
 from activities.contracts.run_contracts import SubtaskBrief
@@ -14,28 +18,37 @@ from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
+from activities.model.structured import first_json
 from activities.prompts.agent_opening import agent_opening
-from activities.prompts.agent_prompts import correction_request, is_correction_request, worker_request
+from activities.prompts.agent_prompts import LAST_OUTPUT, correction_request, is_correction_request, worker_request
+from activities.replies import answer_schema
 from activities.replies.tool_uses import ToolUse, read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox
-from supervision.agent.agent_tools import Conclusion, conclude, read_call, read_finish
+from supervision.agent.agent_tools import Conclusion, cells_of, conclude, read_call, read_finish, read_question
 from supervision.base import limits
-from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
-from supervision.base.text import cut, one_line
+from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL, STEER
+from supervision.base.text import clean, cut, one_line, size
 from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
+from supervision.contract.team import Role
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, found_nowhere
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
 SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
 _CHECKED_CLAIMS = 40  # of one finding, for those who judge it
+_CHOICES = 20  # of a question to a person: more do not fit on a screen
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output
+_QUOTED_FIELDS = ("quotation", "quote")  # their texts are word for word
+_QUOTES = '“”„«»" '
+_PLAIN_QUOTES = str.maketrans("“”", '""')
 _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
+
+_STEERS = re.compile(rf"<{STEER}>\n(.*?)\n</{STEER}>", re.DOTALL)
 
 
 class Grounds(NamedTuple):
@@ -57,10 +70,11 @@ async def read_grounds(conversations: ConversationStore, head: str, toolbox: Too
     """Returns what the conversation at `head` is built on. Errors of tools prove nothing."""
     chain = await conversations.chain(head)
     texts = [Source(_NO_GROUND.sub("", text)) for text in _texts(chain[0].input)]
+    texts += [Source(word) for entry in chain[1:] for text in _texts(entry.input) for word in _STEERS.findall(text)]
     calls, sources, artifacts = [], dict[str, None](), list[ArtifactRef]()
     for use in await read_tool_uses(conversations, chain):
         tool = toolbox.get(use.name)
-        if use.output is None or use.is_error or not (tool or _reads_a_finding(use)):
+        if use.output is None or use.is_error or not (tool or use.name == ASK_TOOL or _reads_a_finding(use)):
             continue
         arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
         calls.append(Evidence(tool=use.name, arguments=arguments, output_ref=use.output_ref))
@@ -98,6 +112,8 @@ class AgentTurnActivities:
     async def call_model(self, turn: TurnInput) -> TurnReply:
         """Returns the model's reply to the brief, or to the tool results since `head`."""
         loaded = await self._teams.load(turn.team_ref)
+        if turn.last and loaded.team.role(turn.role).output_schema is not None:
+            turn = turn.model_copy(update={"note": "\n".join(filter(None, [turn.note, LAST_OUTPUT]))})
         options = CallOptions(
             max_tokens=turn.max_tokens,
             # The last turn forbids tools, which the conversation's cached part does not have: only the prefix fits.
@@ -136,8 +152,9 @@ class AgentTurnActivities:
             )
 
         tools = loaded.toolbox.definitions(role.tools)
-        opening = agent_opening(role, tools, turn.model, turn.effort, turn.max_turns, turn.run.date, brief.names_items)
-        return opening, within
+        schema = role.output_schema and answer_schema.sendable(role.output_schema)
+        terms = (turn.model, turn.effort, turn.max_turns, turn.run.date)
+        return agent_opening(role, tools, *terms, brief.names_items, schema), within
 
     async def _previous(self, brief: SubtaskBrief) -> str | None:
         if brief.previous_ref is None:
@@ -166,24 +183,43 @@ class AgentTurnActivities:
             stop_detail=_detail(details),
             model=message.model,
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
-            calls=[] if concluded else [_tool_call(index, block) for index, block in enumerate(calls)],
+            calls=[] if concluded else await self._tool_calls(turn, calls),
             fullest=message.fullest,
-            cache_miss=message.cache_miss,
             cleared=answered.view.cleared,
             usage=answered.usage,
         )
         if finish and concluded:
             reply.finish_call_id = str(finish["id"])
         elif text and (turn.last or not calls):
-            concluded = conclude(text, forced=turn.last)
+            concluded = replace(conclude(text, forced=turn.last), **_fields_in(text))
         if concluded:
-            reply.finding = await self._stored(turn, answered.head, concluded)
+            reply.finding, reply.misfit = await self._stored(turn, answered.head, concluded)
             reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
         elif turn.last and (earlier := await self._last_text(answered.head)):
-            reply.earlier = await self._stored(turn, answered.head, conclude(earlier))
+            reply.earlier, _ = await self._stored(turn, answered.head, conclude(earlier))
         if stored := reply.finding or reply.earlier:
             reply.preview = stored.summary
         return reply
+
+    async def _tool_calls(self, turn: TurnInput, blocks: list[Json]) -> list[ToolCallRef]:
+        """Returns the calls of a reply, with what a person is asked about those that wait for one."""
+        loaded, room = await self._teams.load(turn.team_ref), limits.PAYLOAD_AIM_BYTES
+        role, calls = loaded.team.role(turn.role), list[ToolCallRef]()
+        for call, block in zip(map(_tool_call, count(), blocks), blocks, strict=False):
+            calls.append(call)
+            tool = loaded.toolbox.get(call.name) if call.name in role.tools else None
+            if call.name == ASK_TOOL and role.ask and (question := read_question(block.get("input"))):
+                call.waits_for, asked = "question", clean(question.question)
+                call.choices = [one_line(clean(item), limits.LINE_BYTES) for item in question.choices[:_CHOICES]]
+            elif tool is not None and tool.approve == "always":
+                call.waits_for, asked = "tool", json.dumps(block.get("input"), ensure_ascii=False, indent=1)
+            else:
+                continue
+            call.preview = one_line(asked, limits.PARAGRAPH_BYTES) if call.waits_for == "question" else call.preview
+            call.asked_ref = await self._calls.store.put_output(turn.run.run_id, asked.encode("utf-8", "replace"))
+            if size(asked) <= room:
+                call.asked, room = asked, room - size(asked)
+        return calls
 
     async def _last_text(self, head: str) -> str:
         """Returns the last text that the model wrote beside its tool calls; empty if it wrote none.
@@ -199,20 +235,33 @@ class AgentTurnActivities:
                 break
         return ""
 
-    async def _stored(self, turn: TurnInput, head: str, conclusion: Conclusion) -> Finding:
-        """Stores the text and the record of a conclusion, whose claims are looked up in what it rests on."""
+    async def _stored(self, turn: TurnInput, head: str, conclusion: Conclusion) -> tuple[Finding, list[str]]:
+        """Stores the text, the output and the record of a conclusion, whose claims are looked up in what it rests on.
+
+        Returns the finding, and what keeps its output from the form of its role.
+        """
         store, run_id = self._calls.store, turn.run.run_id
         loaded = await self._teams.load(turn.team_ref)
-        grounding = loaded.team.role(turn.role).grounding
+        role = loaded.team.role(turn.role)
+        output, misfit = await _output(role, conclusion, run_id)
+        cells = {path or "output": _cell(path, text) for path, text in cells_of(output)}
+        text = "\n\n".join(
+            [conclusion.text, *(["\n".join(f"- {p}: {cell}" for p, cell in cells.items())] if cells else [])]
+        )
+        grounding = role.grounding
         grounds = await read_grounds(self._calls.conversations, head, loaded.toolbox)
-        claims = await asyncio.to_thread(check, conclusion.text, grounds.texts) if grounding == "tools" else []
+        claims = await asyncio.to_thread(check, text, grounds.texts) if grounding == "tools" else []
+        claims = [claim if claim.source else _named(claim, conclusion.text, cells) for claim in claims]
         record = FindingRecord(
-            outcome="done" if conclusion.outcome == "done" else "partial",
+            outcome="done" if conclusion.outcome == "done" and not misfit else "partial",
             grounding=grounding,
             summary=conclusion.summary or cut(conclusion.text, limits.SUMMARY_BYTES),
             confidence=conclusion.confidence,
             limitations=[
-                *(cut(item, limits.SENTENCE_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]),
+                *(
+                    cut(item, limits.SENTENCE_BYTES)
+                    for item in [*misfit, *conclusion.limitations][: limits.LIMITATIONS]
+                ),
                 *grounds.left_out,
             ],
             sources=grounds.sources[:SOURCES],
@@ -220,15 +269,58 @@ class AgentTurnActivities:
             checked=_shown_claims(claims),
             evidence=grounds.calls,
         )
-        data = conclusion.text.encode("utf-8", "replace")
-        return Finding(
+        data = text.encode("utf-8", "replace")
+
+        async def stored(value: JsonValue) -> str:
+            return await store.put_output(run_id, json.dumps(value).encode())
+
+        finding = Finding(
             **record.model_dump(exclude={"checked", "evidence"}),
             artifacts=grounds.artifacts[:SOURCES],
             text_ref=await store.put_output(run_id, data),
-            items_ref=await store.put_output(run_id, json.dumps(conclusion.items).encode()) if conclusion.items else "",
+            items_ref="" if conclusion.items is None else await stored([*conclusion.items]),
+            output_ref=await stored(output) if isinstance(output, dict) else "",
             text_bytes=len(data),
             record_ref=await store.put_output(run_id, record.model_dump_json().encode()),
         )
+        return finding, misfit
+
+
+async def _output(role: Role, conclusion: Conclusion, run_id: str) -> tuple[JsonValue, list[str]]:
+    """Returns the output of a conclusion, and what keeps it from the form of its role; models write JSON as a text."""
+    schema, value = role.output_schema, conclusion.output
+    if schema is None or conclusion.outcome == "impossible":
+        return None, []
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = first_json(value)
+    if value is None:
+        return None, ["the field output is missing"]
+    if isinstance(value, dict):  # a field that may be left out is left out, not null
+        needed = cast("list[str]", schema.get("required", []))
+        value = {name: part for name, part in value.items() if part is not None or name in needed}
+    return value, await answer_schema.problems(schema, value, run_id, "output")
+
+
+def _fields_in(text: str) -> dict[str, Any]:
+    """Returns the items and the output that a conclusion in plain text gives as JSON."""
+    with contextlib.suppress(ValueError):
+        if isinstance(fields := first_json(text), dict):
+            items = fields.get("items")
+            return {"items": items if isinstance(items, list) else None, "output": fields.get("output", fields)}
+    return {}
+
+
+def _cell(path: str, text: str) -> str:
+    """Returns a plain value of an output as the finding's text has it: a quotation is looked up as one."""
+    line = " ".join(text.split())
+    return f"“{line.strip(_QUOTES).translate(_PLAIN_QUOTES)}”" if path.rpartition(".")[2] in _QUOTED_FIELDS else line
+
+
+def _named(claim: CheckedClaim, text: str, cells: Mapping[str, str]) -> CheckedClaim:
+    """Returns a claim with the name of the field that makes it; unchanged if the text makes it, too."""
+    path = next((path for path, cell in cells.items() if claim.text in cell), None)
+    return claim.model_copy(update={"text": f"{path}: {claim.text}"}) if path and claim.text not in text else claim
 
 
 def _shown_claims(claims: list[CheckedClaim]) -> list[CheckedClaim]:

@@ -12,7 +12,7 @@ from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolRepl
 from activities.heartbeat import waiting
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json, ModelEndpoint
-from activities.prompts.agent_prompts import FINISH_MISUSE, UNKNOWN_OUTCOME
+from activities.prompts.agent_prompts import ASK_MISUSE, FINISH_MISUSE, NOT_APPROVED, UNKNOWN_OUTCOME
 from activities.replies.tool_uses import earlier_output
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable
 from activities.store.reading import read_text
@@ -23,7 +23,7 @@ from activities.tools.tool import ToolContext
 from supervision.agent.agent_tools import page, page_chars, read_call
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
+from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.store_keys import effect_key, result_key
 from supervision.base.text import cut, one_line
 from supervision.contract.finding import ArtifactRef
@@ -77,10 +77,15 @@ class ToolActivities:
             return await self._reply(request, ran)
         if request.call.name == FINISH_TOOL:
             return await self._reply(request, ToolRun(FINISH_MISUSE, is_error=True))
+        if request.call.name == ASK_TOOL:  # what asks a person never comes here
+            return await self._reply(request, ToolRun(ASK_MISUSE, is_error=True))
         if request.call.name == READ_OUTPUT_TOOL:
             return await self._reply(request, await self._read_output(request, entry, block))
         run = partial(self._run, request, loaded, block)
         tool, role = loaded.toolbox.get(request.call.name), loaded.team.role(request.role)
+        # The call's hash is that of the arguments in the conversation: see _shown_block.
+        if tool is not None and tool.approve == "always" and request.approved_sha256 != request.call.arguments_sha256:
+            return await self._reply(request, ToolRun(NOT_APPROVED, is_error=True))
         if tool is not None and tool.name in role.tools and tool.effects == "write":
             return await self._once(request, run)
         return await self._reply(request, await run())

@@ -18,7 +18,7 @@ class DependencyRef(Model):
     """A finding to build on; `complete` is False if its worker agent was stopped before it was done.
 
     `partial`: its author calls it that. `stale`: it uses a finding that was changed after it. `record_ref` leads
-    to its FindingRecord, in the same folder as its text.
+    to its FindingRecord, in the same folder as its text, `output_ref` to its JSON object.
     """
 
     subtask_id: str
@@ -30,6 +30,7 @@ class DependencyRef(Model):
     partial: bool = False
     stale: bool = False
     record_ref: str = ""
+    output_ref: str = ""
 
 
 def _pack(value: Any, dump: SerializerFunctionWrapHandler) -> Any:

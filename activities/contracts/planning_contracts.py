@@ -1,9 +1,12 @@
-"""Input and reply of the activity that plans. History: see `run_contracts`."""
+"""Inputs and replies of the activities that plan, expand templates and tabulate their items. See `run_contracts`."""
 
-from activities.contracts.packed import PackedPlan
+from pydantic import JsonValue
+
+from activities.contracts.packed import DependencyRef, FindingRefs, PackedPlan
 from activities.contracts.run_contracts import AttachmentRef, CallTerms, RunRef, SupervisorCall, SupervisorReply
 from supervision.base import limits
 from supervision.contract.base import Model
+from supervision.contract.finding import ArtifactRef
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import TeamCard
 
@@ -21,7 +24,8 @@ class PlanInput(SupervisorCall):
     """One try at a plan; `head` and `problems` carry on from a try that failed.
 
     From revision 2 on `plan_ref` is the plan so far and `done` its outcome: the reply only adds to it; `missing` is
-    what a review misses in it. `own_plan_ref` is the plan of the run's caller: it is checked, and no model is asked.
+    what a review misses in it. `own_plan_ref` is the plan of the run's caller, `own_plan` one that a person edited: it
+    is checked, and no model is asked. `comment` says what a person wants to be different in the plan at `head`.
     `nesting_left` is how many levels of nested supervisors may still begin: with 0, no role that is a team is usable.
     `max_turns` is how many turns one worker agent has.
     """
@@ -36,10 +40,17 @@ class PlanInput(SupervisorCall):
     done: list[WorkNote] = []
     missing: list[str] = []
     own_plan_ref: str | None = None
+    own_plan: PackedPlan = None
+    comment: str = ""
     revision: int = 1
     attempt: int = 1
     head: str | None = None
     problems: list[str] = []
+
+    @property
+    def is_given(self) -> bool:
+        """True if the plan is there, so that no model is asked for it."""
+        return self.own_plan_ref is not None or self.own_plan is not None
 
     @property
     def terms(self) -> CallTerms:
@@ -47,7 +58,7 @@ class PlanInput(SupervisorCall):
         summary = "the goal" if self.revision == 1 else f"revision {self.revision}"
         if self.attempt > 1:
             summary += f", try {self.attempt}"
-        work = "a plan" if self.own_plan_ref is None else "the plan"
+        work = "the plan" if self.is_given else "a plan"
         return CallTerms(f"plan.{self.revision}.{self.attempt}", work, summary, limits.PLAN_MAX_TOKENS)
 
 
@@ -94,4 +105,29 @@ class ExpandReply(Model):
     plan_ref: str = ""
     items_ref: str = ""
     found: int = 0
+    problem: str = ""
+
+
+class TableInput(Model):
+    """The findings of completed items; `answer_schema_ref` is the form of the run's answer."""
+
+    run: RunRef
+    plan_ref: str
+    team_ref: str
+    findings: FindingRefs
+    answer_schema_ref: str | None = None
+
+
+class TableReply(Model):
+    """The `tables` of templates as CSV. One of them may be the answer: that of the template that `fills` it.
+
+    Then `answer_json_ref` leads to its rows, which are `answer_json` if they are not too many. `first_rows` stands for
+    the findings of its items, and `problem` says which of them are not among the rows, or why there are none.
+    """
+
+    tables: list[ArtifactRef] = []
+    fills: str = ""
+    answer_json: JsonValue = None
+    answer_json_ref: str = ""
+    first_rows: DependencyRef | None = None
     problem: str = ""

@@ -46,7 +46,8 @@ class CallTerms(NamedTuple):
 class SupervisorCall(Model):
     """The fields of every question of a supervisor to its model; `effort` None is the model's default.
 
-    `plan_ref` is the plan as it stands, empty before the first one.
+    `plan_ref` is the plan as it stands, empty before the first one. `steers` are people's words that the conversation
+    does not have yet.
     """
 
     run: RunRef
@@ -54,6 +55,7 @@ class SupervisorCall(Model):
     plan_ref: str = ""
     model: str
     effort: Effort | None = None
+    steers: list[str] = []
 
     @property
     def terms(self) -> CallTerms:
@@ -148,7 +150,8 @@ class PublishInput(Model):
     """The result of a run, to be stored whole.
 
     Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input that `is_page`. The
-    answer is read by `answer_ref`, descriptions by `plan_ref`, and artifacts are those of the findings.
+    answer is read by `answer_ref`, a long table of it by `answer_json_ref`, descriptions by `plan_ref`. The artifacts
+    of findings are added.
     """
 
     run: RunRef
@@ -157,6 +160,7 @@ class PublishInput(Model):
     pages: list[str] = []
     plan_ref: str | None = None
     answer_ref: str | None = None
+    answer_json_ref: str | None = None
 
 
 class Published(Model):
@@ -197,6 +201,14 @@ class AdoptInput(Model):
     run: RunRef
     text_ref: str
     label: str | None = None
+
+
+class WordsInput(Model):
+    """What a person wrote for a run: the reply to a question, or a finding; `source` is who it was."""
+
+    run: RunRef
+    text: str
+    source: str
 
 
 class AdoptReply(Model):

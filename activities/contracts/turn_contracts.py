@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from typing import Literal
 
 from activities.contracts.packed import FindingRefs
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
@@ -53,7 +54,8 @@ class TurnInput(Model):
 class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation.
 
-    `index` is its place among the calls of the reply: that is how it is found again, whatever ids a model gives.
+    `index` is its place among the calls of the reply: that is how it is found again, whatever ids a model gives. One
+    that `waits_for` a person has all that the person is `asked`, unless that is long, and where it is stored.
     """
 
     index: int = 0
@@ -61,16 +63,20 @@ class ToolCallRef(Model):
     name: str
     arguments_sha256: str
     preview: str = ""
+    waits_for: Literal["question", "tool"] | None = None
+    asked: str | None = None
+    asked_ref: str = ""
+    choices: list[str] = []
 
 
 class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
     A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one reads as if it were.
+    `misfit` says what keeps its output from the form of its role.
     `finish_call_id` names the call of `finish` that gave it: it is answered if more turns follow.
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
-    would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could. `cleared` tool
-    outputs of the conversation, the oldest ones, were shown as previews.
+    would make a cut reply longer. `cleared` tool outputs of the conversation, the oldest ones, were shown as previews.
     """
 
     head: str
@@ -82,16 +88,19 @@ class TurnReply(Model):
     finding: Finding | None = None
     impossible: bool = False
     unclear: bool = False
+    misfit: list[str] = []
     finish_call_id: str | None = None
     earlier: Finding | None = None
     fullest: bool = False
-    cache_miss: str | None = None
     cleared: int = 0
     usage: Usage
 
 
 class ToolInput(Model):
-    """One tool call: the arguments are read from the conversation at `head`. `findings` are those it may read."""
+    """One tool call: the arguments are read from the conversation at `head`. `findings` are those it may read.
+
+    `approved_sha256` is the hash of the arguments that a person has approved.
+    """
 
     run: RunRef
     team_ref: str
@@ -100,6 +109,7 @@ class ToolInput(Model):
     call: ToolCallRef
     attachments: list[AttachmentRef] = []
     findings: FindingRefs = []
+    approved_sha256: str | None = None
 
 
 class ToolReply(Model):

@@ -23,7 +23,7 @@ from activities.model.port import (
     StreamProgress,
     Window,
 )
-from activities.model.request_body import profile_of, request_body, rung_of
+from activities.model.request_body import profile_of, request_body
 from activities.model.stream import StreamBounds, StreamReader, StreamWatch, checked, whole_message
 from activities.model.structured import Rung
 from supervision.agent.turn_rules import attempt_time
@@ -151,8 +151,7 @@ class AnthropicModel(ModelEndpoint):
         watch: StreamWatch,
     ) -> ModelMessage:
         profile = profile_of(request.model, self._without, self._max_output)
-        rung = rung_of(request, self._rung)
-        body = request_body(request, profile, rung)
+        body = request_body(request, profile, self._rung)
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
@@ -170,7 +169,7 @@ class AnthropicModel(ModelEndpoint):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
         if request.output_schema is not None:
-            message = structured.normalised(message, rung)
+            message = structured.with_answer_as_text(message)
         limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})

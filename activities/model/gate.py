@@ -1,15 +1,13 @@
 """The gate between this process and the provider: by model a breaker, a window of calls in flight, a wait after 429."""
 
 import asyncio
-import contextlib
-import json
 import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from weakref import WeakValueDictionary
 
-from cachetools import LRUCache, TTLCache
+from cachetools import LRUCache
 from opentelemetry import metrics
 
 from activities.model.port import ModelEndpoint, ModelFailure, ModelMessage, ModelRequest, StreamProgress
@@ -27,11 +25,6 @@ from supervision.provider.provider_breaker import (
 
 GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the process; a longer one is a later attempt
 
-_LED_PREFIX_TOKENS = 1500  # system and tools of a role: what shorter ones cost is not worth a wait
-_PREFIX_WAIT = timedelta(seconds=3)  # for the first content of the call that leads; most models begin sooner
-_PREFIX_LIFE = timedelta(minutes=4)  # providers keep a prefix for five minutes
-_KNOWN_PREFIXES = 1000
-
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter("temporal-supervisor")
 _transitions = _meter.create_counter(
@@ -48,8 +41,7 @@ class ModelGate:
     Beside the failures of the model itself it raises ModelFailure CircuitOpen with the remaining seconds while the
     breaker of the request's model is open, and RateLimited where the call would have to wait for more than GATE_WAIT
     after a 429, or has waited for GATE_PATIENCE. It waits for room among the calls in flight (`most` of a model at
-    first), for calls that decide whether the breaker opens, and for the first call with a prefix that many share.
-    Runs are served in turn.
+    first), and for calls that decide whether the breaker opens. Runs are served in turn.
     """
 
     def __init__(
@@ -63,31 +55,11 @@ class ModelGate:
         self._seen: LRUCache[str, ProviderState] = LRUCache(limits.KNOWN_MODELS)
         self._last_failures: LRUCache[str, str] = LRUCache(limits.KNOWN_MODELS)
         self._changed = asyncio.Event()
-        # by prefix, set once its first call has written it
-        self._prefixes: TTLCache[int, asyncio.Event] = TTLCache(_KNOWN_PREFIXES, _PREFIX_LIFE.total_seconds(), clock)
         self._lines: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Returns the answer to a request, which is sent as soon as it may be."""
-        prefix = _prefix_of(request)
-        if prefix is None or not await self._leads(prefix):
-            return await self._send(request, progress, await self._admit(request))
-        written = self._prefixes[prefix] = asyncio.Event()
-        progress.listen(written.set)
-        try:
-            return await self._send(request, progress, await self._admit(request))
-        finally:
-            written.set()
-            if not progress.has_content:
-                self._prefixes.pop(prefix, None)
-
-    async def _leads(self, prefix: int) -> bool:
-        """True for the first call with a prefix; the others wait a moment until that has written it to the cache."""
-        if (written := self._prefixes.get(prefix)) is None:
-            return True
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(written.wait(), _PREFIX_WAIT.total_seconds())
-        return False
+        return await self._send(request, progress, await self._admit(request))
 
     async def _admit(self, request: ModelRequest) -> CallTicket:
         """Returns the ticket of a call once it may be sent.
@@ -130,7 +102,7 @@ class ModelGate:
             breaker.answering(ticket, self._clock())
             self._wake()
 
-        progress.listen(on_content)
+        progress.on_content = on_content
         try:
             message = await self._endpoint.complete(request, progress)
             breaker.succeeded(ticket, self._clock())
@@ -186,11 +158,3 @@ def _circuit_open(model: str, seconds: float, why: str) -> ModelFailure:
 
 def _held_back(why: str, seconds: float) -> ModelFailure:
     return ModelFailure(ErrorKind.RATE_LIMITED, f"not sent: {why}", retryable=True, retry_after=seconds)
-
-
-def _prefix_of(request: ModelRequest) -> int | None:
-    """Returns a number for the prefix of a call; None if the call caches none, or one that is not worth a wait."""
-    if request.cache == "none":
-        return None
-    prefix = json.dumps([request.model, request.tools, request.system])
-    return hash(prefix) if len(prefix) >= _LED_PREFIX_TOKENS * limits.CHARS_PER_TOKEN else None

@@ -119,11 +119,10 @@ class CallName:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """How a call is made: its room for a reply, what of it is cached and for how long, whether it may call tools."""
+    """How a call is made: its room for a reply, what of it is cached, whether it may call tools."""
 
     max_tokens: int
     cache: CacheUse = "none"
-    long_cache: bool = False
     concludes: bool = False
 
 
@@ -211,7 +210,6 @@ class ModelCalls:
             tools=prompt.opening.tools,
             output_schema=prompt.opening.output_schema,
             cache=how.cache,
-            long_cache=how.long_cache,
             concludes=how.concludes,
             headers={CALL_HEADER: call_header(workflow_id, name.step)} if self._call_header else {},
             run=name.run.run_id,
@@ -254,11 +252,8 @@ class ModelCalls:
     ) -> tuple[ModelMessage | None, ModelFailure | None]:
         """Returns the answer to a draft, and why it has no room in the window: refused, or with half an answer."""
         room = self.model.window(request.model).reply_tokens(draft.tokens)
-        previous = draft.past.last.reply.message_id if draft.past else None
         try:
-            message = await self._complete(
-                replace(request, messages=draft.messages, room=room, previous_message_id=previous), earlier
-            )
+            message = await self._complete(replace(request, messages=draft.messages, room=room), earlier)
         except ModelFailure as failure:
             if failure.kind is not ErrorKind.CONTEXT_OVERFLOW:
                 raise self._error(failure, earlier) from failure

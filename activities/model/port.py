@@ -25,9 +25,8 @@ CacheUse = Literal["none", "prefix", "conversation"]
 class ModelRequest:
     """One call. `messages` and `tools` are in the provider's JSON; `output_schema` asks for JSON text.
 
-    `concludes` forbids tool calls. `long_cache` is for conversations that pause for longer than five minutes.
-    `previous_message_id` is the reply before this call, if there is one. `effort` None is the model's default.
-    `room` is what the window has left for the reply, `run` the id of the run that asks.
+    A call has `tools` or an `output_schema`, not both; `concludes` forbids tool calls. `effort` None is the model's
+    default. `room` is what the window has left for the reply, `run` the id of the run that asks.
     """
 
     model: str
@@ -39,21 +38,18 @@ class ModelRequest:
     tools: list[Json] = field(default_factory=list)
     output_schema: Json | None = None
     cache: CacheUse = "none"
-    long_cache: bool = False
     concludes: bool = False
-    previous_message_id: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
     run: str = ""
 
 
 class ModelUsage(Model):
-    """Tokens of one call; `input_tokens` are the uncached ones. `long_cache_tokens` are written for an hour."""
+    """Tokens of one call; `input_tokens` are the uncached ones."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
-    long_cache_tokens: int = 0
 
     @property
     def prompt_tokens(self) -> int:
@@ -64,8 +60,7 @@ class ModelUsage(Model):
 class ModelMessage(Model):
     """A whole answer. `content` holds the blocks as plain JSON, unknown ones included.
 
-    `json_text` is the structured answer where it did not come as the plain text of the reply. `fullest` says that the
-    model can write no longer one. `cache_miss` is the provider's word on why its cache did not hold the conversation.
+    `fullest` says that the model can write no longer one.
     """
 
     content: list[Json]
@@ -75,14 +70,10 @@ class ModelMessage(Model):
     model: str
     message_id: str
     request_id: str | None = None
-    json_text: str | None = None
     fullest: bool = False
-    cache_miss: str | None = None
 
     def text(self) -> str:
-        """Returns the structured answer if there is one, else all text blocks joined."""
-        if self.json_text is not None:
-            return self.json_text
+        """Returns all text blocks joined."""
         return "".join(block.get("text", "") for block in self.content if block.get("type") == "text")
 
     def tool_uses(self) -> list[Json]:
@@ -99,29 +90,17 @@ def user_message(*texts: str) -> Json:
 class StreamProgress:
     """The part of a call's answer that has come; the adapter updates it, the heartbeat reads it.
 
-    `usage` is what the call has cost so far.
+    `usage` is what the call has cost so far, `on_content` is called when the first content comes.
     """
 
     usage: ModelUsage = field(default_factory=ModelUsage)
     tail: str = ""
-    has_content: bool = False
-    _listeners: list[Callable[[], None]] = field(default_factory=list)
+    on_content: Callable[[], None] = lambda: None
 
     @property
     def output_tokens(self) -> int:
         """How many tokens have come."""
         return self.usage.output_tokens
-
-    def listen(self, listener: Callable[[], None]) -> None:
-        """Has `listener` called when the first content comes."""
-        self._listeners.append(listener)
-
-    def begin_content(self) -> None:
-        """Takes note of the first content."""
-        self.has_content = True
-        for listener in self._listeners:
-            listener()
-        self._listeners.clear()
 
 
 class ModelFailure(Exception):

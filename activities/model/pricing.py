@@ -26,7 +26,6 @@ def price(model: str, usage: ModelUsage) -> float | None:
         input_tokens=usage.prompt_tokens,
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
-        cache_write_1h_tokens=usage.long_cache_tokens,
         output_tokens=usage.output_tokens,
     )
     entry = _listed(model, priced)

@@ -18,6 +18,7 @@ from activities.model.structured import Rung
 from supervision.base import limits
 
 _TAIL_MARKS = 2
+_MARK: Json = {"cache_control": {"type": "ephemeral"}}
 _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
 _NAME = re.compile(
     r"claude-(?:(?P<family>opus|sonnet|haiku|fable|mythos)-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)"
@@ -38,12 +39,11 @@ class EndpointProfile:
     """The parts of a request that an endpoint takes for a model; a setting names those that it lacks.
 
     `thinking` is adaptive thinking with a visible summary; `eager_input_streaming` streams tool arguments as they are
-    written; `diagnostics` explain cache misses. `most_output` is None where it is unknown.
+    written. `most_output` is None where it is unknown.
     """
 
     thinking: bool = False
     eager_input_streaming: bool = False
-    diagnostics: bool = False
     effort: bool = False
     cache_control: bool = True
     most_output: int | None = None
@@ -71,7 +71,6 @@ def _known(model: str) -> EndpointProfile:
     return EndpointProfile(
         thinking=version >= _ADAPTIVE_SINCE,
         eager_input_streaming=version >= (4, 0),
-        diagnostics=version >= (4, 0),
         effort=version >= ((4, 5) if family == "opus" else _ADAPTIVE_SINCE),
         most_output=most,
     )
@@ -99,22 +98,7 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) ->
         body = structured.ask(body, request.output_schema, rung)
     if profile.thinking and (body.get("tool_choice") or {}).get("type") != "tool":  # the API refuses both at once
         body["thinking"] = _THINKING
-    use = request.cache if profile.cache_control else "none"
-    if use == "conversation" and profile.diagnostics:
-        body["diagnostics"] = {"previous_message_id": request.previous_message_id}
-    return _marked(body, use, long=request.long_cache)
-
-
-def rung_of(request: ModelRequest, configured: Rung) -> Rung:
-    """Returns how a call asks for JSON: a schema that the API does not compile is a tool's, which is not compiled.
-
-    A conversation keeps to the way in which its first answer came.
-    """
-    schema = request.output_schema
-    if configured != "format" or schema is None:
-        return configured
-    as_tool = structured.too_complex(schema) or structured.came_by_tool(request.messages)
-    return "tool" if as_tool else configured
+    return _marked(body, request.cache if profile.cache_control else "none")
 
 
 def _sent(tool: Json, eager: bool) -> Json:
@@ -128,35 +112,21 @@ def _sent(tool: Json, eager: bool) -> Json:
     return {**sent, "eager_input_streaming": True} if eager else sent
 
 
-def _marked(body: Json, use: CacheUse, *, long: bool) -> Json:
-    """Returns the request body with its breakpoints; `long` keeps entries for an hour instead of five minutes."""
-    if use == "none":
-        return body
-    mark: Json = {"cache_control": {"type": "ephemeral", **({"ttl": "1h"} if long else {})}}
-    extended = _with_prefix(body, mark)
+def _marked(body: Json, use: CacheUse) -> Json:
+    """Returns the request body with its breakpoints, as a copy: blocks belong to conversations, which are shared."""
+    marked = dict(body)
+    if use != "none" and body.get("system"):
+        marked["system"] = [{"type": "text", "text": body["system"], **_MARK}]
+    elif use != "none" and (tools := body.get("tools")):
+        marked["tools"] = _with_mark(tools)
     if use == "conversation":
-        extended["messages"] = _with_tail(body["messages"], mark)
-    return extended
+        of_user = [at for at, message in enumerate(body["messages"]) if message["role"] == "user"]
+        marked["messages"] = list(body["messages"])
+        for at in of_user[-_TAIL_MARKS:]:
+            message = body["messages"][at]
+            marked["messages"][at] = {**message, "content": _with_mark(message["content"])}
+    return marked
 
 
-def _with_prefix(body: Json, mark: Json) -> Json:
-    if body.get("system"):
-        return {**body, "system": [{"type": "text", "text": body["system"], **mark}]}
-    if tools := body.get("tools"):
-        return {**body, "tools": [*tools[:-1], {**tools[-1], **mark}]}
-    return dict(body)
-
-
-def _with_tail(messages: list[Json], mark: Json) -> list[Json]:
-    of_user = [at for at, message in enumerate(messages) if message["role"] == "user" and message["content"]]
-    extended = list(messages)
-    for at in of_user[-_TAIL_MARKS:]:
-        extended[at] = _with_mark(messages[at], mark)
-    return extended
-
-
-def _with_mark(message: Json, mark: Json) -> Json:
-    """Returns a copy: the blocks belong to the conversation, whose entries are shared."""
-    content = message["content"]
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    return {**message, "content": [*blocks[:-1], {**blocks[-1], **mark}]}
+def _with_mark(blocks: list[Json]) -> list[Json]:
+    return [*blocks[:-1], {**blocks[-1], **_MARK}]

@@ -13,7 +13,7 @@ from activities.model.call_errors import failure
 from activities.model.port import Json, ModelFailure, ModelMessage, ModelUsage, StreamProgress
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.base.text import one_line, size
+from supervision.base.text import size
 from supervision.base.trust import NO_CREDENTIALS, Credentials
 from supervision.contract.base import depth_exceeds
 
@@ -112,7 +112,7 @@ class StreamReader:
             self._progress.usage = _usage(event.message.usage, self._endpoint)
         elif kind == "content_block_start" and not self._content:
             self._content = True
-            self._progress.begin_content()
+            self._progress.on_content()
         elif kind == "content_block_delta":
             self._delta(event.index, event.delta)
         elif kind == "message_delta":
@@ -163,7 +163,6 @@ def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelM
         model=message.model,
         message_id=message.id,
         request_id=request_id,
-        cache_miss=_cache_miss(message),
     )
 
 
@@ -171,21 +170,12 @@ def _usage(usage: Any, endpoint: str) -> ModelUsage:
     """Returns the counts of a message, zeros where there are none."""
     if usage is None:
         return ModelUsage()
-    creation = getattr(usage, "cache_creation", None)
     return ModelUsage(
         input_tokens=_tokens(usage.input_tokens, endpoint),
         output_tokens=_tokens(usage.output_tokens, endpoint),
         cache_read_tokens=_tokens(usage.cache_read_input_tokens, endpoint),
         cache_write_tokens=_tokens(usage.cache_creation_input_tokens, endpoint),
-        long_cache_tokens=_tokens(getattr(creation, "ephemeral_1h_input_tokens", None), endpoint),
     )
-
-
-def _cache_miss(message: Any) -> str | None:
-    """Returns the type of the reason why the provider's cache held less than the request before, if it says so."""
-    reason = getattr(getattr(message, "diagnostics", None), "cache_miss_reason", None)
-    kind = getattr(reason, "type", None)
-    return one_line(kind, limits.MODEL_NAME_BYTES) if isinstance(kind, str) else None
 
 
 def _tokens(value: Any, endpoint: str) -> int:

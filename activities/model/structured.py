@@ -28,28 +28,25 @@ _STARTS = 20  # that begin none: more is no reply, and each may be read to its e
 
 
 def ask(body: Json, schema: Json, rung: Rung) -> Json:
-    """Returns the request `body`, extended so that the answer is JSON of `schema`."""
-    if rung == "format":
+    """Returns the request `body`, which has no tools, extended so that the answer is JSON of `schema`.
+
+    A schema that the API would not compile is a tool's, which is not compiled.
+    """
+    if rung == "format" and not _too_complex(schema):
         return {
             **body,
             "output_config": {**body.get("output_config", {}), "format": {"type": "json_schema", "schema": schema}},
         }
     if rung == "text":
         return {**body, "system": _with(body, _TEXT_WORDS + json.dumps(schema, ensure_ascii=False))}
-    tools = body.get("tools", [])
     submit = {"name": SUBMIT, "description": "Takes the finished answer.", "input_schema": schema}
-    extended = {
-        **body,
-        "system": _with(body, _TOOL_WORDS),
-        "messages": _answered(body["messages"]),
-        "tools": [*tools, submit],
-    }
-    if rung == "forced_tool" and not tools:  # with other tools around, the model must stay free to use them
-        extended["tool_choice"] = {"type": "tool", "name": SUBMIT, "disable_parallel_tool_use": True}
-    return extended
+    asked = {**body, "system": _with(body, _TOOL_WORDS), "tools": [submit]}
+    if rung == "forced_tool":
+        asked["tool_choice"] = {"type": "tool", "name": SUBMIT, "disable_parallel_tool_use": True}
+    return asked
 
 
-def too_complex(schema: Json) -> bool:
+def _too_complex(schema: Json) -> bool:
     """True if the API would refuse to compile the schema: too many parameters are optional, or of several types."""
     parts = list(_parts(schema))
     optional = sum(len(set(part.get("properties") or {}) - set(part.get("required") or [])) for part in parts)
@@ -78,36 +75,17 @@ def _is_noise(schema: Json, name: str) -> bool:
     return name == "title"
 
 
-def came_by_tool(messages: list[Json]) -> bool:
-    """True if an earlier answer of a conversation came through the tool of the tool rungs."""
-    return any(_is_submit(block) for message in messages for block in message["content"] if isinstance(block, dict))
+def with_answer_as_text(message: ModelMessage) -> ModelMessage:
+    """Returns a reply that called `submit` with the JSON as its text: conversations have one form of answer.
 
-
-def normalised(message: ModelMessage, rung: Rung) -> ModelMessage:
-    """Returns a reply with its JSON text, if it has one: then the tool `submit` ends it and is no tool call."""
-    if message.stop_reason not in ("end_turn", "stop_sequence", "tool_use"):
-        return message  # cut or refused: what looks like JSON in it is none
-    text = answer(message.content, rung)
-    if text is None:
+    One that was cut or refused stays as it is: what looks like JSON in it is none.
+    """
+    calls = [block for block in message.tool_uses() if block.get("name") == SUBMIT]
+    if not calls or message.stop_reason not in ("end_turn", "stop_sequence", "tool_use"):
         return message
-    return message.model_copy(update={"json_text": text, "stop_reason": "end_turn"})
-
-
-def answer(content: list[Json], rung: Rung) -> str | None:
-    """Returns the JSON text of a whole reply; None if its text blocks are to be taken as they are."""
-    if any(block.get("type") == "tool_use" and not _is_submit(block) for block in content):
-        return None  # the model still works
-    if rung in ("forced_tool", "tool"):
-        for block in content:
-            if _is_submit(block):
-                return json.dumps(block.get("input"), ensure_ascii=False)
-    if rung == "format":
-        return None
-    try:
-        text = "".join(block.get("text", "") for block in content if block.get("type") == "text")
-        return json.dumps(first_json(text), ensure_ascii=False)
-    except ValueError:
-        return None
+    thought = [block for block in message.content if block.get("type") not in ("text", "tool_use")]
+    text = {"type": "text", "text": json.dumps(calls[0].get("input"), ensure_ascii=False)}
+    return message.model_copy(update={"content": [*thought, text], "stop_reason": "end_turn"})
 
 
 def first_json(text: str) -> Any:
@@ -163,23 +141,3 @@ def _is_beginning(text: str) -> bool:
 def _with(body: Json, words: str) -> str:
     system = body.get("system", "")
     return f"{system}\n\n{words}" if system else words
-
-
-def _is_submit(block: Json) -> bool:
-    return block.get("type") == "tool_use" and block.get("name") == SUBMIT
-
-
-def _answered(messages: list[Json]) -> list[Json]:
-    """Returns `messages` with a tool_result for every earlier `submit` call: the API refuses calls left open."""
-    out: list[Json] = []
-    open_ids: list[str] = []
-    for message in messages:
-        content = message.get("content")
-        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        given = {block.get("tool_use_id") for block in blocks}
-        results = [
-            {"type": "tool_result", "tool_use_id": id_, "content": "received"} for id_ in open_ids if id_ not in given
-        ]
-        out.append({**message, "content": [*results, *blocks]} if results else message)
-        open_ids = [str(block.get("id")) for block in blocks if _is_submit(block)]
-    return out

@@ -3,7 +3,7 @@
 from activities.model.conversation import Opening
 from activities.model.port import Json
 from activities.prompts.agent_prompts import worker_system
-from supervision.agent.agent_tools import finish_tool, read_output_tool
+from supervision.agent.agent_tools import ask_tool, finish_tool, read_output_tool
 from supervision.contract.model_choice import Effort
 from supervision.contract.team import Role
 
@@ -16,11 +16,13 @@ def agent_opening(
     max_turns: int,
     date: str,
     names_items: bool = False,
+    output_schema: Json | None = None,
 ) -> Opening:
     """Returns the part that all of a role's conversations in a run share; `tools` are the definitions of its tools.
 
     `read_output` is there from the beginning wherever tools are: were it added with the first clearing, that would
     change the prefix that the role's worker agents share. Those of an agent that `names_items` say so.
     """
-    own = [*([read_output_tool()] if role.tools else []), finish_tool(names_items)]
+    asks = [ask_tool()] if role.ask else []
+    own = [*([read_output_tool()] if role.tools else []), *asks, finish_tool(names_items, output_schema)]
     return Opening(system=worker_system(role, max_turns, date), model=model, effort=effort, tools=[*tools, *own])

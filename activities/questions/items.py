@@ -1,18 +1,31 @@
-"""The items of templates: what a plan may name them by, and the activity that reads them and makes the next plan."""
+"""The items of templates: what a plan may name them by, the next plan with them, and the tables of their outputs."""
 
 import json
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
+from pydantic import JsonValue
 from temporalio import activity
 
-from activities.contracts.planning_contracts import ExpandInput, ExpandReply, PlanInput
+from activities.contracts.packed import DependencyRef
+from activities.contracts.planning_contracts import ExpandInput, ExpandReply, PlanInput, TableInput, TableReply
 from activities.contracts.run_contracts import AttachmentRef, RunRef
+from activities.files.file_cache import FileReport
 from activities.questions.plan_checks import shortened
+from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text, read_texts
 from activities.teams.stored_teams import StoredTeams
 from supervision.base import limits
+from supervision.base.prompt_marks import DIGEST
+from supervision.base.text import one_line, size
+from supervision.contract.finding import ArtifactRef
+from supervision.contract.plan import template_of
 from supervision.planning.expansion import Data, expanded, item_text, items_of, matching
+from supervision.results.answer_table import ItemRow, first_rows, list_of_rows, table_csv
+
+_MISFITS_NAMED = 5  # rows that do not fit the form of the answer
 
 
 class _RunData:
@@ -23,8 +36,11 @@ class _RunData:
         self._files = teams.files_of(run)
         self._attached = {attachment.name: attachment.ref for attachment in attached}
 
+    async def _reports(self) -> list[FileReport]:
+        return await self._files.reports() if self._files else []
+
     async def names(self) -> Data:
-        reports = await self._files.reports() if self._files else []
+        reports = await self._reports()
         tables = [table["name"] for report in reports for table in report.tables]
         return Data(
             rows=[*tables, *(report.name for report in reports if len(report.tables) == 1)],
@@ -34,8 +50,7 @@ class _RunData:
 
     async def rows(self, name: str, most: int) -> tuple[list[str], int]:
         """Returns the first rows of a table, by its name or that of its file, and how many it has."""
-        reports = await self._files.reports() if self._files else []
-        tables = [(table, report.name) for report in reports for table in report.tables]
+        tables = [(table, report.name) for report in await self._reports() for table in report.tables]
         table = next((table for table, _ in tables if table["name"] == name), None)
         table = table or next((table for table, file in tables if file == name), None)
         if table is None or self._files is None:
@@ -47,14 +62,13 @@ class _RunData:
         if ref := self._attached.get(name):
             text = await read_text(self._store, ref)
         else:
-            reports = await self._files.reports() if self._files else []
-            files = [report.document["file"] for report in reports if report.name == name and report.document]
+            files = [r.document["file"] for r in await self._reports() if r.name == name and r.document]
             text = "\n".join(passage for file in files for passage in _passages(file))
         return [line for line in text.splitlines() if line.strip()]
 
     async def files(self, pattern: str) -> list[str]:
         """Returns the files that a pattern fits, each with what tools call it."""
-        reports = {report.name: report for report in (await self._files.reports() if self._files else [])}
+        reports = {report.name: report for report in await self._reports()}
         return [reports[name].described for name in matching(reports, pattern)]
 
 
@@ -69,7 +83,7 @@ async def named_data(store: ArtifactStore, teams: StoredTeams, call: PlanInput) 
 
 
 class Expansions:
-    """Expanding templates, with the store and the teams of this process."""
+    """Expanding templates and tabulating their items, with the store and the teams of this process."""
 
     def __init__(self, store: ArtifactStore, teams: StoredTeams) -> None:
         self._store = store
@@ -110,3 +124,67 @@ class Expansions:
         else:
             found = await (data.lines(name) if kind == "lines" else data.files(name))
         return [item_text(item) for item in found], len(found)
+
+    @activity.defn
+    async def tabulate(self, call: TableInput) -> TableReply:
+        """Returns the tables of templates, stored, and the answer if one of them is its list of rows."""
+        plan, team = await read_plan(self._store, call.plan_ref), (await self._teams.load(call.team_ref)).team
+        sources = {subtask.id: one_line(subtask.item, limits.SENTENCE_BYTES) for subtask in plan.subtasks}
+        columns_of = {role.name: role.columns for role in team.roles}
+        reply, tables = TableReply(), dict[str, tuple[list[str], list[ItemRow], list[DependencyRef]]]()
+        for template, group in groupby(call.findings, lambda finding: template_of(finding.subtask_id) or ""):
+            findings = list(group)
+            columns = list(dict.fromkeys(name for f in findings if f.output_ref for name in columns_of.get(f.role, [])))
+            texts = iter(await read_texts(self._store, [f.output_ref for f in findings if f.output_ref]))
+            outputs = [json.loads(next(texts)) if finding.output_ref else {} for finding in findings]
+            rows = [ItemRow(v, f.subtask_id, sources[f.subtask_id]) for v, f in zip(outputs, findings, strict=True)]
+            if not columns:
+                continue
+            data, name = table_csv(columns, rows), f"{template}.csv"
+            ref = await self._store.put_output(call.run.run_id, data)
+            table = ArtifactRef(name=name, media_type="text/csv", bytes=len(data), ref=ref, subtask_id=template)
+            reply.tables.append(table)
+            tables[template] = (columns, rows, findings)
+        if call.answer_schema_ref:
+            schema = json.loads(await read_text(self._store, call.answer_schema_ref))
+            place = list_of_rows(schema_rules.as_sent(schema) or schema)
+            fitting = [
+                template for template, (columns, *_) in tables.items() if place and set(place[1]) <= set(columns)
+            ]
+            if place and len(fitting) == 1:
+                reply.fills = fitting[0]
+                await self._fill(reply, schema, place, *tables[reply.fills], call.run.run_id)
+        return reply
+
+    async def _fill(
+        self,
+        reply: TableReply,
+        schema: dict[str, Any],
+        place: tuple[str, list[str]],
+        columns: list[str],
+        rows: list[ItemRow],
+        findings: list[DependencyRef],
+        run_id: str,
+    ) -> None:
+        """Makes the rows of a table that fit the answer's form the answer."""
+        name, fields = place
+        lines: list[JsonValue] = [{field: row.values[field] for field in fields if field in row.values} for row in rows]
+        misfits, whole = await answer_schema.row_problems(schema, lines, name, run_id)
+        value: JsonValue = [line for at, line in enumerate(lines) if at not in misfits]
+        data = json.dumps({name: value} if name else value, ensure_ascii=False).encode("utf-8", "replace")
+        # Those of partial findings are a gap of their template already.
+        unnamed = [f"{rows[at].item} ({why})" for at, why in misfits.items() if not findings[at].partial]
+        if unnamed:
+            reply.problem = f"{len(unnamed)} of {len(rows)} rows do not fit: {'; '.join(unnamed[:_MISFITS_NAMED])}"
+        if whole:
+            reply.problem = f"the rows are in {reply.fills}.csv alone: {whole}"
+        else:
+            reply.answer_json_ref = await self._store.put_output(run_id, data)
+            reply.answer_json = json.loads(data) if len(data) <= limits.ANSWER_JSON_BYTES else None
+        text = first_rows(reply.fills, columns, rows)
+        reply.first_rows = DependencyRef(
+            subtask_id=reply.fills,
+            role=DIGEST,
+            text_ref=await self._store.put_output(run_id, text.encode("utf-8", "replace")),
+            bytes=size(text),
+        )

@@ -62,7 +62,7 @@ def check_plan(
     problems += _nesting_problems(plan, team.team, call.nesting_left)
     problems += _candidate_problems(plan, usable)
     unknown = _unknown_roles(plan, team.team)
-    if call.own_plan_ref is not None:
+    if call.is_given:
         names = [role.name for role in usable.roles]
         problems += [
             f"subtask {quoted(subtask_id)}: {quoted(role)} is not a role of the team{did_you_mean(role, names)}"

@@ -10,13 +10,14 @@ from activities.questions.plan_checks import CheckedPlan, PlanningTeam, check_pl
 from activities.questions.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
 from activities.questions.planning_prompts import (
     history,
+    plan_change,
     plan_repair,
     planner_request,
     planner_system,
     rules_for,
     tool_texts,
 )
-from activities.questions.question import Desk, Question, opening_of, refusal_of
+from activities.questions.question import Desk, Question, opening_of, refusal_of, steered
 from activities.store.reading import list_bytes, read_plan, read_text
 from supervision.base import limits
 from supervision.contract.plan import Plan
@@ -58,8 +59,9 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
 async def _reading(desk: Desk, context: PlanContext, previous: Plan | None) -> tuple[PlanReply, PlanReading]:
     """Returns the beginning of the reply, and the plan as it was written: by the caller, the team, or the model."""
     call, steps = context.call, STRATEGIES[context.call.strategy].plans_steps
-    if call.own_plan_ref is not None:
-        own = (await read_plan(desk.store, call.own_plan_ref)).model_copy(update={"goal": context.goal})
+    if call.is_given:
+        own = call.own_plan or await read_plan(desk.store, call.own_plan_ref or "")
+        own = own.model_copy(update={"goal": context.goal})
         return PlanReply(head="", usage=Usage()), PlanReading("step" if steps else "plan", own)
     if (fixed := fixed_route(context)) is not None:
         return PlanReply(head="", usage=Usage()), fixed
@@ -93,8 +95,9 @@ async def _ask(desk: Desk, mode: PlanMode, context: PlanContext, previous: Plan 
         )
 
     if call.head is not None:
-        words, options = plan_repair(call.problems), CallOptions(limits.PLAN_MAX_TOKENS)
-        return await desk.calls.correct(name, call.head, words, opening, within, options)
+        words = plan_change(call.comment) if call.comment else plan_repair(call.problems)
+        options = CallOptions(limits.PLAN_MAX_TOKENS)
+        return await desk.calls.correct(name, call.head, steered(words, call), opening, within, options)
     # One step at a time asks with the same system text again and again.
     options = CallOptions(limits.PLAN_MAX_TOKENS, cache="prefix" if STRATEGIES[call.strategy].plans_steps else "none")
     return await desk.calls.begin(name, opening, within, options)

@@ -6,7 +6,16 @@ from activities.contracts.planning_contracts import WorkNote
 from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
 from activities.teams.toolbox import Toolbox
 from supervision.base import limits
-from supervision.base.prompt_marks import ATTACHMENTS, GOAL, MISSING_POINTS, MOST_SUBTASKS, OUTCOME, PLANNED, ROLES
+from supervision.base.prompt_marks import (
+    ATTACHMENTS,
+    COMMENT,
+    GOAL,
+    MISSING_POINTS,
+    MOST_SUBTASKS,
+    OUTCOME,
+    PLANNED,
+    ROLES,
+)
 from supervision.base.text import one_line
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import PlanExample, Role, Team
@@ -186,10 +195,18 @@ def plan_repair(problems: list[str]) -> str:
     return f"This plan cannot run:\n{listed}\n\nReturn the complete reply again with these points fixed."
 
 
+def plan_change(comment: str) -> str:
+    """Returns the message that asks for another plan by what a person says about this one."""
+    said = tag(COMMENT, comment)
+    return f"The person who approves the plan wants it to be different:\n{said}\n\nReturn the complete reply again."
+
+
 def _role_line(role: Role) -> str:
     extras = [f"tools: {', '.join(role.tools) or 'none'}"] if role.team is None else ["tools: those of its own team"]
     if role.capabilities:
         extras.append(f"capabilities: {', '.join(role.capabilities)}")
+    if role.columns:
+        extras.append(f"hands in a row of: {', '.join(role.columns)}")
     return f"- {role.name}: {role.description} ({'; '.join(extras)})"
 
 

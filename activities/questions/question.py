@@ -13,6 +13,7 @@ from activities.model.journalled_call import CallName, CallOptions, ModelCalls
 from activities.model.port import ModelMessage
 from activities.model.prompt_fit import PromptWriter
 from activities.model.structured import first_json
+from activities.prompts.agent_prompts import steering
 from activities.store.artifacts import ArtifactStore
 from activities.teams.stored_teams import StoredTeams
 from supervision.base import limits
@@ -66,7 +67,12 @@ def opening_of(desk: Desk, call: SupervisorCall, system: str, form: type[Model] 
     """Returns the opening of a supervisor's conversation; without a `form` the reply is plain text."""
     dated = f"Today is {call.run.date}.\n\n{system}" if call.run.date else system
     schema = desk.calls.model.output_schema(form) if form else None
-    return Opening(system=dated, model=call.model, effort=call.effort, output_schema=schema)
+    return Opening(system=steered(dated, call), model=call.model, effort=call.effort, output_schema=schema)
+
+
+def steered(words: str, call: SupervisorCall) -> str:
+    """Returns the words of a prompt, and after them what people said."""
+    return "\n\n".join(part for part in (words, steering(call.steers)) if part)
 
 
 async def ask(

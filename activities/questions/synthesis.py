@@ -20,14 +20,21 @@ from activities.prompts.agent_prompts import (
     contradiction_block,
     described,
     findings_block,
-    first_of,
     gap_blocks,
     plain,
     tag,
 )
-from activities.questions.question import Desk, Question, opening_of, refusal_of
+from activities.questions.question import Desk, Question, opening_of, refusal_of, steered
 from activities.replies import answer_schema
-from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, read_texts, with_findings
+from activities.store.reading import (
+    FindingExcerpt,
+    first_of,
+    list_bytes,
+    read_plan,
+    read_text,
+    read_texts,
+    with_findings,
+)
 from supervision.base import limits
 from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
 from supervision.base.text import cut
@@ -255,7 +262,8 @@ class _Synthesis:
         name, options = CallName.of(call, call.terms.step), CallOptions(call.max_tokens)
         if call.head is None:
             return await calls.begin(name, opening, self._request, options)
-        return await calls.correct(name, call.head, answer_repair(call.problems), opening, self._request, options)
+        words = steered(answer_repair(call.problems), call)
+        return await calls.correct(name, call.head, words, opening, self._request, options)
 
     def _opening(self) -> Opening:
         call = self._call

@@ -102,7 +102,6 @@ def _turn(number: int, entry: Entry) -> Json:
         "preview": one_line(reply.text().strip() or " ".join(concluding), limits.SENTENCE_BYTES),
         "tokens": used.prompt_tokens + used.output_tokens,
         "model": reply.model,
-        **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
     }
 
 

@@ -1,4 +1,4 @@
-"""Structured answers: the user's JSON schema, as it is checked, as it is sent, and as it is enforced.
+"""JSON schemas of users and of teams: as they are checked, as they are sent, and as they are enforced.
 
 Schemas and answers are foreign: references may unfold without end and patterns may search without end. So they are
 checked (`schema_rules`) in a child process, with a bound on time and memory.
@@ -16,20 +16,20 @@ from supervision.base.prompt_marks import JSON_AS_TEXT
 from supervision.base.text import size
 
 
-async def check_schema(schema: Json, run_id: str) -> None:
+async def check_schema(schema: Json, run_id: str, name: str = "answer_schema") -> None:
     """SupervisionError `InvalidRequest` for a schema that is too large, none at all, or refers outside itself."""
     try:
         total = size(json.dumps(schema, ensure_ascii=False))
     except RecursionError:
-        raise _refused("it is nested too deeply") from None
+        raise _refused(name, "it is nested too deeply") from None
     if total > limits.ANSWER_SCHEMA_BYTES:
-        raise _refused(f"it has {total} bytes, at most {limits.ANSWER_SCHEMA_BYTES} are allowed")
+        raise _refused(name, f"it has {total} bytes, at most {limits.ANSWER_SCHEMA_BYTES} are allowed")
     try:
         complaint = await run_bounded(schema_rules.complaint, schema, owner=run_id)
     except BoundExceeded as error:
-        raise _refused(f"{error} to check: use fewer references and less nesting") from None
+        raise _refused(name, f"{error} to check: use fewer references and less nesting") from None
     if complaint:
-        raise _refused(complaint)
+        raise _refused(name, complaint)
 
 
 def sendable(schema: Json) -> Json:
@@ -48,19 +48,36 @@ def value_of(schema: Json, answered: Any) -> Any:
         return answered
 
 
-async def problems(schema: Json, value: Any, run_id: str) -> list[str]:
-    """Returns what keeps `value` from fitting `schema`, each in one sentence that its author can act on."""
+async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_json") -> list[str]:
+    """Returns what keeps the field `name` from fitting `schema`, each in one sentence that its author can act on."""
     try:
         total = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except (ValueError, RecursionError):
-        return ["answer_json holds what JSON can't say: NaN, an infinity, or half of a surrogate pair"]
+        return [f"{name} holds what JSON can't say: NaN, an infinity, or half of a surrogate pair"]
     if total > limits.ANSWER_JSON_BYTES:
-        return [f"answer_json has {total} bytes, at most {limits.ANSWER_JSON_BYTES} are allowed: make it shorter"]
+        return [f"{name} has {total} bytes, at most {limits.ANSWER_JSON_BYTES} are allowed: make it shorter"]
     try:
-        return await run_bounded(schema_rules.problems, schema, value, owner=run_id)
+        return await run_bounded(schema_rules.problems, schema, value, name, owner=run_id)
     except BoundExceeded as error:
-        return [f"answer_json can't be checked, {error}: make its texts and lists shorter"]
+        return [f"{name} can't be checked, {error}: make its texts and lists shorter"]
 
 
-def _refused(problem: str) -> SupervisionError:
-    return SupervisionError(ErrorKind.INVALID_REQUEST, f"answer_schema: {problem}")
+async def row_problems(schema: Json, rows: list[Any], name: str, run_id: str) -> tuple[dict[int, str], str]:
+    """Returns why rows of the answer's list `name` do not fit `schema`, by their places, and why the list does not."""
+    misfits: dict[int, str] = {}
+    try:
+        for _ in range(2):  # without the rows that do not fit there may be too few
+            kept = [place for place in range(len(rows)) if place not in misfits]
+            fitting = [rows[place] for place in kept]
+            value = {name: fitting} if name else fitting
+            found = await run_bounded(schema_rules.row_problems, schema, value, int(bool(name)), owner=run_id)
+            if "" in found:
+                return misfits, str(found[""])
+            misfits |= {kept[int(place)]: why for place, why in found.items()}
+    except BoundExceeded as error:
+        return misfits, f"they can't be checked, {error}"
+    return misfits, ""
+
+
+def _refused(name: str, problem: str) -> SupervisionError:
+    return SupervisionError(ErrorKind.INVALID_REQUEST, f"{name}: {problem}")

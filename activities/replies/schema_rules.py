@@ -9,7 +9,7 @@ from itertools import count, islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.exceptions import SchemaError, ValidationError, best_match
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
@@ -54,18 +54,28 @@ def complaint(schema: Json) -> str | None:
     return None
 
 
-def problems(schema: Json, value: Any) -> list[str]:
-    """Returns what keeps `value` from fitting `schema`, each in one sentence that its author can act on."""
+def problems(schema: Json, value: Any, name: str = "answer_json") -> list[str]:
+    """Returns what keeps the field `name` from fitting `schema`, each in one sentence that its author can act on."""
     try:
         errors = list(islice(_validator(schema).iter_errors(value), _SHOWN))
     except RecursionError:
-        return ["answer_json can't be checked: the schema refers to itself without end"]
-    sentences = []
-    for error in errors:
-        cause = best_match([error]) or error  # of alternatives the one that nearly fits
-        where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in cause.absolute_path)
-        sentences.append(f"answer_json{one_line(where, 200)}: {one_line(cause.message, 300)}")
-    return sentences
+        return [f"{name} can't be checked: the schema refers to itself without end"]
+    return [_sentence(error, name) for error in errors]
+
+
+def row_problems(schema: Json, value: Any, depth: int) -> dict[str, str]:
+    """Returns the first problem of each row that does not fit, by its place in the list; by "" that of the list."""
+    found: dict[str, str] = {}
+    for error in _validator(schema).iter_errors(value):
+        path = list(error.absolute_path)[depth:]
+        found.setdefault(str(path[0]) if path else "", _sentence(error, "answer_json"))
+    return found
+
+
+def _sentence(error: ValidationError, name: str) -> str:
+    cause = best_match([error]) or error  # of alternatives the one that nearly fits
+    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in cause.absolute_path)
+    return f"{name}{one_line(where, 200)}: {one_line(cause.message, 300)}"
 
 
 def as_sent(schema: Json) -> Json | None:

@@ -1,8 +1,10 @@
 """The end of a run: a finding that is the answer as it stands, and its whole result and trace, put into the store."""
 
+import json
+
 from temporalio import activity
 
-from activities.contracts.run_contracts import AdoptInput, AdoptReply, Published, PublishInput
+from activities.contracts.run_contracts import AdoptInput, AdoptReply, Published, PublishInput, WordsInput
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore
@@ -10,6 +12,7 @@ from activities.store.reading import read_plan, read_text
 from supervision.base import limits
 from supervision.base.store_keys import ended_key
 from supervision.base.text import cut
+from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
 from supervision.results.answer import with_gaps
@@ -43,6 +46,9 @@ class PublishingActivities:
         elif result.answer:  # findings as they came: no model call has stored them
             answer_ref = await self._store.put_output(run.run_id, _encoded(result.answer))
             result = result.model_copy(update={"answer_ref": answer_ref})
+        if publication.answer_json_ref:
+            value = json.loads(await self._store.get(publication.answer_json_ref))
+            result = result.model_copy(update={"answer_json": value})
         result = await self._whole(result, publication.pages, publication.plan_ref)
         trace = await AgentStories(self._store, self._conversations).whole(trace, _STORIES)
         lines = "[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"
@@ -69,6 +75,20 @@ class PublishingActivities:
             ref = await self._store.put_output(run.run_id, _encoded(text))
         return AdoptReply(answer=cut(text, limits.ANSWER_INLINE_BYTES), answer_ref=ref)
 
+    @activity.defn
+    async def keep_words(self, words: WordsInput) -> Finding:
+        """Stores what a person wrote, and returns it as a finding."""
+        run = words.run
+        await self._store.require(run.store_id)
+        data = _encoded(words.text)
+        record = FindingRecord(summary=cut(words.text, limits.SUMMARY_BYTES), sources=[words.source])
+        return Finding(
+            **record.model_dump(exclude={"checked", "evidence"}),
+            text_ref=await self._store.put_output(run.run_id, data),
+            text_bytes=len(data),
+            record_ref=await self._store.put_output(run.run_id, _encoded(record.model_dump_json())),
+        )
+
     async def _whole(self, result: RunResult, pages: list[str], plan_ref: str | None) -> RunResult:
         """Returns the result with all subtasks, their descriptions as planned, and the artifacts of their findings."""
         stored = [RunResult.model_validate_json(await self._store.get(page)) for page in pages]
@@ -78,4 +98,4 @@ class PublishingActivities:
             planned = {subtask.id: subtask.whole for subtask in plan.subtasks}
             reports = [r.model_copy(update={"description": planned.get(r.id, r.description)}) for r in reports]
         artifacts = [artifact for report in reports if report.finding for artifact in report.finding.artifacts]
-        return result.model_copy(update={"subtasks": reports, "artifacts": artifacts})
+        return result.model_copy(update={"subtasks": reports, "artifacts": [*result.artifacts, *artifacts]})

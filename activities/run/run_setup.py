@@ -78,6 +78,10 @@ class RunSetupActivities:
         attachments, files_ref = await self._attached(run, request)
         run = run.model_copy(update={"files_ref": run.files_ref or files_ref})
         team_ref, loaded = await self._teams.save(run.run_id, request.team, workers, self._teams.files_of(run))
+        for role in loaded.team.roles:
+            if role.output_schema is not None:
+                name = f"team.roles.{role.name}.output_schema"
+                await answer_schema.check_schema(role.output_schema, run.run_id, name)
         card = team_card(loaded, workers)
         if isinstance(request.team, Team):
             facts.ceilings.check_inline_team(loaded.sources)

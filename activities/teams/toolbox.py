@@ -206,6 +206,10 @@ KINDS = {
 }
 
 
+def _as_set_up(tool: Tool[Any], entry: ToolEntry) -> Tool[Any]:
+    return replace(tool, inline=entry.inline, approve=entry.approve)
+
+
 async def open_toolbox(
     entries: list[ToolEntry], folder: Path, own: ToolSource | None, cache: FileCache
 ) -> tuple[Toolbox, list[str]]:
@@ -232,7 +236,7 @@ async def open_toolbox(
             problems.append(f"{where}.options: {complaints(error)}")
         else:
             sources.append((where, made))
-    inline = {entry.name: entry.inline for entry in entries}
+    entry_of = {entry.name: entry for entry in entries}
     opened, tools = list[ToolSource](), list[Tool[Any]]()
     for where, source in [(str(folder / "tools.py"), own), *sources] if own else sources:
         try:
@@ -241,7 +245,7 @@ async def open_toolbox(
             problems.append(f"{where}: {error}")
             continue
         opened.append(source)
-        tools += found if source is own else [replace(tool, inline=inline[tool.name]) for tool in found]
+        tools += found if source is own else [_as_set_up(tool, entry_of[tool.name]) for tool in found]
     try:
         return Toolbox(tools, opened), problems
     except ValueError as error:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from supervision.contract.base import StrictModel
-from supervision.contract.team import Effects
+from supervision.contract.team import Approval, Effects
 
 if TYPE_CHECKING:  # an author's tool needs nothing of the store
     from activities.tools.files import Files
@@ -84,6 +84,7 @@ class Tool(Generic[A]):
 
     `name` is up to 64 letters, digits, `_` and `-`: providers accept no other. `run` returns a ToolOutput, a text, a
     number, or a list or dict, which the model gets as JSON; a plain function gets a thread for each call.
+    With `approve="always"` a person decides about each call before it is run.
     `evidence` says what outputs prove: `data` of the world, what was `computed` from the arguments, or `nothing`,
     because they only repeat these.
     `catalogue` returns the data that the tool reaches, a run's files included: a line by the name of each table or
@@ -98,6 +99,7 @@ class Tool(Generic[A]):
     arguments: type[A]
     run: Callable[[A, ToolContext], Awaitable[ToolOutput]] | Callable[[A, ToolContext], Any]
     effects: Effects = "read"
+    approve: Approval = "never"
     evidence: Literal["data", "computed", "nothing"] = "data"
     own: bool = False
     catalogue: "Callable[[Files | None], Awaitable[dict[str, str]]] | None" = None

@@ -165,7 +165,8 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
     if why := await limited(client, MODEL_QUEUE):
         yield CheckRow("ok", "rate of model calls", why)
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
-    yield CheckRow("ok", f"queue {TOOLS_QUEUE}", shown(tools) or "no Worker: only runs of split processes need one")
+    level: Level = "problem" if tools and all(map(gone, tools)) else "ok"
+    yield CheckRow(level, f"queue {TOOLS_QUEUE}", shown(tools) or "no Worker: only runs of split processes need one")
     from activities.teams.team_files import named_pools  # loads the tools' libraries: 0.3 s for some commands only
 
     for pool, users in named_pools(teams).items():

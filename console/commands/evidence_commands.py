@@ -124,6 +124,9 @@ async def _grounded(store: ArtifactStore, finding: Finding) -> Grounded:
         problems=problems,
         unsupported=record.unsupported,
         grounding=record.grounding,
+        output=json.loads(await _verified_text(store, finding.output_ref, problems) or "null")
+        if finding.output_ref
+        else None,
     )
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from rich.console import Console
 
 from activities.files.file_cache import FileCache, FileReport
-from activities.files.manifest import FilesRefused, found_files, local_file
+from activities.files.manifest import local_file
 from console.command import BAD_INPUT, CommandFailed
+from console.run.request_options import data_files
 from console.terminal import Report, counted, safe_line
 from runtime.paths import cache_dir
 
@@ -20,10 +21,7 @@ async def inspect_files(paths: list[Path]) -> Report:
     """Returns the tables and documents in the files, and for each that cannot be read the reason."""
     cache = FileCache(cache_dir())
     try:
-        sources = [local_file(name, path) for name, path in found_files(paths)]
-        reports = await cache.reports(sources, _OWNER)
-    except FilesRefused as refused:
-        raise CommandFailed(BAD_INPUT, str(refused)) from None
+        reports = await cache.reports([local_file(name, path) for name, path in data_files(paths)], _OWNER)
     except OSError as error:
         raise CommandFailed(BAD_INPUT, f"{error.filename} can't be read: {error.strerror}") from None
     finally:
@@ -37,8 +35,8 @@ def _rows(reports: list[FileReport], screen: Console) -> Iterable[str]:
             yield f"✘ {report.name}: {report.problem}"
         if report.document:
             pages = f"{counted(report.document['pages'], 'page')}, " if report.document["pages"] else ""
-            title = safe_line(report.document["title"], 80)
-            yield f"{report.name}: a document of {pages}{counted(report.document['chars'], 'character')}: {title}"
+            title = f": {safe_line(report.document['title'], 80)}" if report.document["title"] else ""
+            yield f"{report.name}: a document of {pages}{counted(report.document['chars'], 'character')}{title}"
         for table in report.tables:
             yield f"{report.name}: table {table['name']}, {counted(table['rows'], 'row')}"
             yield from (f"    {_column(column)}" for column in table["columns"])

@@ -18,6 +18,7 @@ from console.run.standstill import Standstill, causes_of
 from console.terminal import Report, safe_line, wrapped
 from console.view.answer_text import why_partial
 from supervision.base.text import did_you_mean, money
+from temporal_supervisor.people import OWNER, inbox
 
 _DESCRIBED_AT_ONCE = 16  # questions to the server at a time, while runs are listed
 _ID_CHARS = 400  # the most that a run's id may have
@@ -31,21 +32,36 @@ _STATES = {
 }
 
 
-async def list_report(access: Access, limit: int, state: str | None, team: str | None) -> Report:
+async def list_report(
+    access: Access,
+    limit: int,
+    state: str | None,
+    team: str | None,
+    owner: str | None = None,
+    waits_for_person: bool = False,
+) -> Report:
     """Returns the newest runs with the facts that the server keeps; open ones with what they wait for."""
     if state is not None and state not in _STATES:
         guess = did_you_mean(state, list(_STATES))
         raise CommandFailed(BAD_INPUT, f"there is no state '{state}'{guess}: {', '.join(_STATES)}")
     client = await access.client()
-    executions = await roots(client, SEARCHED_RUNS if team else limit, _STATES[state] if state else None)
-    if team:
-        executions = [e for e in executions if (await facts(e))[1] == team][:limit]
+    selects = bool(team or owner or waits_for_person)
+    executions = await roots(client, SEARCHED_RUNS if selects else limit, _STATES[state] if state else None)
+    found = await inbox(client) if waits_for_person else None
+    ids = {*found.unanswered, *(item.run_id for item in found.items)} if found else set()
+    executions = [
+        execution
+        for execution in executions
+        if (not team or (await facts(execution))[1] == team)
+        and (not owner or execution.typed_search_attributes.get(OWNER) == owner)
+        and (found is None or execution.id in ids)
+    ][:limit]
     looks = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
     rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
     if rows:
         return Report(rows, lambda screen: run_table(rows, screen))
     none = f"there is no such run in namespace '{client.namespace}': {hint('list')} shows all"
-    return Report([], lambda _: (), notes=[none if state or team else no_runs(client.namespace)])
+    return Report([], lambda _: (), notes=[none if state or selects else no_runs(client.namespace)])
 
 
 async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import takewhile
 from uuid import uuid4
 
@@ -19,7 +20,6 @@ from console.run.run_handle import (
     AGENT_TYPE,
     RPC_TIMEOUT,
     RUN_TYPE,
-    UPDATE_WAIT,
     RunHandle,
     is_open,
     state_word,
@@ -29,6 +29,7 @@ from console.terminal import counted, print_err, print_out, safe_line
 from supervision.base import limits
 
 _REASON = "mended by the command repair: "
+_RESET_WAIT = timedelta(seconds=10)
 _WHY_CHARS = 240  # the kind of the fault and the event that it was seen at
 _MESSAGE = re.compile(r'message: "((?:[^"\\]|\\.)*)"')
 _COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
@@ -171,5 +172,5 @@ async def _mend(client: Client, fault: ReplayFault) -> None:
             workflow_task_finish_event_id=fault.event_id,
             request_id=str(uuid4()),
         ),
-        timeout=UPDATE_WAIT,
+        timeout=_RESET_WAIT,
     )

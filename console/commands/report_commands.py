@@ -1,30 +1,34 @@
 """The commands `status`, `plan`, `trace` and `result`: reports on one run, with or without a Worker to ask."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, web_address
 from console.commands.evidence_commands import write_file
+from console.commands.people_commands import way_rows
 from console.hints import hint
 from console.run.full_trace import full_trace
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far, read_result, run_outcome
 from console.run.standstill import Standstill, grouped, observed, stated
-from console.terminal import Report, indented, safe_line
-from console.view.answer_text import answer_file, answer_report, why_partial
+from console.terminal import Report, safe_line
+from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
-from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, spend_table, story_rows
+from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story_rows
+from console.view.plan_view import plan_page
 from supervision.base import limits
 from supervision.base.text import money
-from supervision.contract.plan import Plan
 from supervision.contract.status import Status
+from supervision.contract.usage import Spend
 
 _WIDEST = 120
 
@@ -52,7 +56,7 @@ async def status_report(run: RunHandle, access: Access) -> Report:
         data["status"] = outcome.result.status
         ending = (why := why_partial(outcome.result)) and f"partial: {why}"
     elif outcome and status.phase not in ENDED_PHASES:  # terminated: the run could not say so itself
-        data["error"], ending = outcome.error, f"{picture.state}: {outcome.error}"
+        data["error"], ending = outcome.error, outcome.said
         for report in status.subtasks:
             report.state = "cancelled" if report.state in ("running", "waiting") else report.state
     return Report(data, lambda screen: _status_rows(screen, status, picture, ending))
@@ -63,13 +67,29 @@ def _status_rows(screen: Console, status: Status, picture: Picture, error: objec
     yield f"run {picture.run_id}, {picture.state}, team {status.team}"
     yield _limits(status)
     if status.spend:
-        yield spend_table(status.spend)
+        yield _spend_table(status.spend)
     picture.status = status.model_copy(update={"spend": []})  # shown above, row by row
     yield draw(picture, min(screen.width, _WIDEST), len(picture.tree()) + limits.STATUS_PAGE)
     for warning in status.warnings:
         yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
     if error:
         yield safe_line(str(error), limits.ERROR_BYTES)
+
+
+def _spend_table(spend: Sequence[Spend]) -> Table:
+    """Returns a row for each role and model: calls, tokens read and the part of them from the cache, written, cost."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim", style="dim")
+    for name in ("role", "model"):
+        table.add_column(name, overflow="fold")
+    for name in ("calls", "input", "cached", "output", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for item in spend:
+        usage = item.usage
+        cells = [f"{usage.model_calls:,}", f"{usage.prompt_tokens:,}", f"{usage.cached_share:.0%}"]
+        cells += [f"{usage.output_tokens:,}", money(usage.usd)]
+        names = [safe_line(item.role, 40), safe_line(item.model, 40)]
+        table.add_row(*map(Text, [*names, *cells]))
+    return table
 
 
 def _limits(status: Status) -> str:
@@ -103,27 +123,12 @@ async def _facts_report(
 async def plan_report(run: RunHandle) -> Report:
     """Returns the plan, out of the run's history if no Worker answers."""
     described = await run.require()
-    try:
-        plan = await run.plan()
-    except NoAnswer as error:
-        recorded = await run.recorded_plan()
-        if recorded is None:
-            raise CommandFailed(UNREACHABLE, f"the plan of '{run.id}' is not known: {error}") from error
-        plan = recorded
-    data = {"run_id": run.id, "state": state_word(described), **plan.model_dump(mode="json")}
-    return Report(data, lambda _: _plan_rows(plan))
-
-
-def _plan_rows(plan: Plan) -> Iterator[RenderableType]:
-    if plan.direct_answer:
-        yield "no subtasks: the planner answered the goal itself"
-    elif not plan.subtasks:
-        yield "there is no plan yet"
-    for subtask in plan.folded().subtasks:
-        after = f", after {', '.join(subtask.depends_on)}" if subtask.depends_on else ""
-        each = f", for each of {subtask.for_each}" if subtask.for_each else ""
-        yield safe_line(f"{subtask.id}  ({subtask.role}, {subtask.importance}{after}{each})", limits.DESCRIPTION_CHARS)
-        yield indented(safe_line(subtask.description, limits.DESCRIPTION_CHARS), 4)
+    page = await plan_page(run)
+    if page is None:
+        raise CommandFailed(UNREACHABLE, f"the plan of '{run.id}' is not known: {NO_WORKER}")
+    data = {"run_id": run.id, "state": state_word(described), **page.plan.model_dump(mode="json")}
+    notes = [row.plain for row in way_rows(run.id, page.asked.wait)] if page.asked else []
+    return Report(data, lambda _: page.rows(), notes)
 
 
 async def trace_report(run: RunHandle, access: Access) -> Report:
@@ -132,8 +137,8 @@ async def trace_report(run: RunHandle, access: Access) -> Report:
     events = await full_trace(run, store)
     notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
     with contextlib.suppress(CommandFailed):  # the server may have forgotten it
-        if (state := state_word(await run.describe())) in ("terminated", "timed out"):
-            notes.append(f"{state}: {(await run_outcome(run, store)).error}")
+        if state_word(await run.describe()) in ("terminated", "timed out"):
+            notes.append((await run_outcome(run, store)).said)
 
     def rows(screen: Console) -> Iterator[RenderableType]:
         for event in events:
@@ -162,7 +167,9 @@ async def result_report(
         if outcome.result is None or not (outcome.result.answer or outcome.result.answer_json):
             raise CommandFailed(FAILED, f"run '{run.id}' has no answer: {hint('status', run.id)} says why")
         try:
-            write_file(output, answer_file(outcome.result, output.suffix))
+            tables = tables_of(outcome.result) if output.suffix == ".csv" else []
+            made = await store.get(tables[0].ref) if len(tables) == 1 else answer_file(outcome.result, output.suffix)
+            write_file(output, made)
         except ValueError as error:
             raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
         return Report(outcome.as_json(run.id), lambda _: (), code=outcome.code)

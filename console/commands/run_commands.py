@@ -1,6 +1,7 @@
 """The commands `run` and `follow`: starting a run, and following it to its answer."""
 
 import asyncio
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,8 @@ from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from activities.files.manifest import MANIFEST_TYPE, put_files
-from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, server_address, web_address
+from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, server_address, user, web_address
+from console.commands.plan_question import PlanLeft, PlanQuestion
 from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from console.run.request_options import NamedFiles, check_run_id, prepared_request
@@ -22,6 +24,7 @@ from supervision.base.errors import ErrorKind
 from supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 from supervision.base.text import did_you_mean
 from supervision.contract.request import Attachment
+from supervision.contract.status import Status
 from temporal_supervisor.runs import new_run_id, start
 
 _HINT = "Ctrl-C leaves the run going"
@@ -51,18 +54,35 @@ async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
         print_err(f"follow it: {hint('follow', run_id)}")
         return Report({"run_id": run_id, "web": web}, lambda _: [run_id])
     print_err(f"run {run_id}" + (f"\n{web}" if web else ""))
-    return await follow_run(run, access, as_json=options["as_json"])
+    asks = console().is_terminal and sys.stdin.isatty() and not options["as_json"]
+    question = PlanQuestion(run, user(), asks=asks) if request.approve_plan else None
+    return await follow_run(run, access, as_json=options["as_json"], question=question)
 
 
-async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -> Report:
-    """Follows a run to its end and returns its outcome; Ctrl-C leaves the run going."""
+async def follow_run(
+    run: RunHandle, access: Access, *, as_json: bool = False, question: PlanQuestion | None = None
+) -> Report:
+    """Follows a run to its end and returns its outcome; Ctrl-C leaves the run going.
+
+    With a `question` a person is asked about plans that wait for approval.
+    """
     web = web_address(run.client, run.id)
     try:
         async with open_screen(console(stderr=as_json), _HINT) as screen:
-            outcome = await follow(run, screen, await access.store_or_none(), web)
+
+            async def look(status: Status | None) -> None:
+                if question is not None and question.waits(status):
+                    with screen.cleared():
+                        await question.ask()
+
+            outcome = await follow(run, screen, await access.store_or_none(), web, look)
+    except PlanLeft as left:
+        return left.report
     except asyncio.CancelledError:
         print_err(f"the run continues: {hint('follow', run.id)}")
         raise
+    if question is not None:
+        question.clean_up()
     report = answer_report(run.id, outcome, web)
     if outcome.error and outcome.error.type == ErrorKind.UNKNOWN_TEAM:
         return replace(report, error="\n".join([report.error, *_explained(access, outcome.error.message)]))

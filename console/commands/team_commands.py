@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -122,7 +123,7 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     (folder / "team.toml").write_text(_team_file(name, roles, kinds), encoding="utf-8")
     print_err(f"wrote {folder / 'team.toml'}, and {counted(len(files), 'file')} into {folder / 'data'}")
     if not own:
-        print_err(f"teams are read from there with SUPERVISOR_TEAMS_DIR={home}, set for Workers, too")
+        print_err(f"teams are read from there after `export SUPERVISOR_TEAMS_DIR={quote(str(home))}`, for Workers, too")
     print_err(f"check it: {hint('teams', name)}")
     return DONE
 

@@ -1,11 +1,11 @@
-"""The commands that change a run while it runs: `cancel`, `extend` and `resume`."""
+"""The commands that change a run while it runs: `cancel`, `extend`, `pause`, `resume`, `steer`, `retry` and `skip`."""
 
 import asyncio
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 from temporalio.client import WorkflowFailureError
 
 from console.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, CommandFailed
@@ -13,11 +13,12 @@ from console.hints import hint
 from console.run.request_options import seconds
 from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
 from console.run.standstill import observed
-from console.terminal import print_err, print_out
+from console.terminal import Report, print_err, print_out
 from supervision.base.text import did_you_mean
-from supervision.contract.request import describe_errors
-from supervision.contract.updates import ExtendLimits, Resume
+from supervision.contract.updates import ExtendLimits, Resume, Steer, Update, UpdateReply
+from temporal_supervisor.people import UpdateRefused, send
 
+_NAMED = 12  # subtasks, for one who named another
 _CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
 
 
@@ -47,14 +48,11 @@ async def extend(
 ) -> int:
     """Sets new totals; a limit that is None stays. Raises CommandFailed if the run refuses them or has ended."""
     fields = new_limits(deadline, {"tokens": tokens, "usd": usd}, unlimited)
-    await _require_open(run)
+    reply = await told(run, partial(send, run.client, run.id, ExtendLimits, **fields))
     try:
-        reply = await run.update("extend_limits", ExtendLimits.model_validate(fields))
         ends = datetime.fromisoformat((await run.status()).deadline_at).astimezone(UTC)
-    except ValidationError as error:
-        raise CommandFailed(BAD_INPUT, describe_errors(error, root="limits")) from error
     except NoAnswer as error:
-        raise await _unanswered(run) from error
+        raise await unanswered(run) from error
     print_out(f"{reply.message}; deadline {ends:%Y-%m-%d %H:%M:%S} UTC")
     return DONE
 
@@ -77,27 +75,71 @@ def new_limits(
     return ({} if deadline is None else {"deadline": seconds(deadline)}) | ({"budget": budget} if budget else {})
 
 
-async def resume(run: RunHandle) -> int:
-    """Ends a run's wait for the provider. Raises CommandFailed if the run has ended."""
-    await _require_open(run)
+async def resume(run: RunHandle, by: str) -> Report:
+    """Ends a pause, and a run's wait for the provider. Raises CommandFailed if the run has ended."""
+    await require_open(run)
     try:
-        waits = [wait.subject for wait in (await run.status()).waiting if wait.kind == "resume"]
-        await run.update("resume", Resume(request_id=secrets.token_hex(8)))
+        status = await run.status()
     except NoAnswer as error:
-        raise await _unanswered(run) from error
-    print_out(
-        f"run '{run.id}' continues: {', '.join(waits)}" if waits else f"run '{run.id}' did not wait for the provider"
-    )
-    return DONE
+        raise await unanswered(run) from error
+    waits = [wait.subject for wait in status.waiting if wait.kind == "resume"]
+    await told(run, partial(send, run.client, run.id, Resume, by=by))
+    if not waits and not status.flags.paused:
+        return _said(run, f"run '{run.id}' did not wait for the provider, and was not paused")
+    return _said(run, f"run '{run.id}' continues" + (f": {', '.join(waits)}" if waits else ""))
 
 
-async def _require_open(run: RunHandle) -> None:
+async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
+    """Sends an update about a run, or about a `subtask` by its path, and returns what the run says to it."""
+    if subtask != "*":
+        run, fields["to" if kind is Steer else "subtask_id"] = await _level(run, subtask)
+    reply = await told(run, partial(send, run.client, run.id, kind, **fields))
+    return _said(run, f"run '{run.id}': {reply.message}")
+
+
+def _said(run: RunHandle, message: str) -> Report:
+    return Report({"run_id": run.id, "message": message}, lambda _: [message])
+
+
+async def _level(run: RunHandle, path: str) -> tuple[RunHandle, str]:
+    """Returns the run, or the one nested in it, that has the subtask at `path`, and the subtask's id there."""
+    first, _, rest = path.partition("/")
+    try:
+        subtasks = (await run.whole_status()).subtasks
+    except NoAnswer as error:
+        raise await unanswered(run) from error
+    report = next((report for report in subtasks if report.id == first), None)
+    known = [report.id for report in subtasks]
+    if report is None:
+        guess = did_you_mean(first, known)
+        raise CommandFailed(BAD_INPUT, f"run '{run.id}' has no subtask '{first}'{guess}: {', '.join(known[:_NAMED])}")
+    if not rest:
+        return run, first
+    if report.nested is None or report.workflow_id is None:
+        raise CommandFailed(BAD_INPUT, f"subtask {first} of run '{run.id}' has no team below it: name it '{first}'")
+    return await _level(RunHandle(run.client, report.workflow_id), rest)
+
+
+async def told(run: RunHandle, update: Callable[[], Awaitable[UpdateReply]]) -> UpdateReply:
+    """Sends an update. Raises CommandFailed if the run has ended, refuses it in its own words, or does not answer."""
+    await require_open(run)
+    try:
+        return await update()
+    except UpdateRefused as refused:
+        raise CommandFailed(FAILED, f"run '{run.id}' refuses: {refused}") from refused
+    except NoAnswer as error:
+        raise await unanswered(run) from error
+
+
+async def require_open(run: RunHandle) -> None:
+    """Raises CommandFailed if the run has ended."""
     described = await run.require()
     if not is_open(described):
         raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to change")
 
 
-async def _unanswered(run: RunHandle) -> CommandFailed:
+async def unanswered(run: RunHandle) -> CommandFailed:
+    """Returns why a run does not answer."""
     causes = await observed(run, await run.describe(), answered=False)
     unserved = [cause.line for cause in causes if cause.waits_for in ("code", "worker")]
     why = unserved[0] if unserved else "no worker answers: start one and try again"

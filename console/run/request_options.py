@@ -8,23 +8,39 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from activities.files.kinds import is_data
 from activities.files.manifest import FilesRefused, found_files, is_text
 from console.command import BAD_INPUT, CommandFailed
 from console.hints import EXAMPLE_GOAL, hint
 from supervision.base import limits
 from supervision.base.store_keys import upload_key
-from supervision.contract.request import RunRequest, parse_request
+from supervision.contract.plan import Plan
+from supervision.contract.request import RunRequest, describe_errors, parse_request
+from supervision.planning.expansion import Data
+from supervision.planning.plan_graph import plan_problems
 
 NamedFiles = list[tuple[str, Path]]
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _ID_BYTES = 400  # the server allows 1,000; child ids add to it
 _SAME = (
     *("team", "strategy", "success", "effort", "subtask_timeout", "deadline", "incremental_synthesis"),
-    *("max_subtasks", "max_parallel", "max_turns", "max_reviews", "max_replans", "max_depth"),
+    *(
+        "approve_plan",
+        "approval_timeout",
+        "on_approval_timeout",
+        "max_subtasks",
+        "max_parallel",
+        "max_turns",
+        "max_reviews",
+        "max_replans",
+        "max_depth",
+    ),
 )
 """The options that are fields of the request."""
-_DURATIONS = ("deadline", "subtask_timeout")
+_DURATIONS = ("deadline", "subtask_timeout", "approval_timeout")
+_PLAN = '{"subtasks": [...]}'
 _FILES_TEAM = "files"
 """The team for a run with files, unless another one is named."""
 _PARTS = {
@@ -51,9 +67,8 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
     fields |= {name: seconds(fields[name]) for name in _DURATIONS if name in given}
     if "answer_schema" in given:
         fields["answer_schema"] = _object_file(given["answer_schema"], '{"type": "object", "properties": {...}}')
-    if "plan" in given:  # what `plan --json` says of the run that it was made for is left out
-        plan = _object_file(given["plan"], '{"subtasks": [...]}')
-        fields["plan"] = {name: value for name, value in plan.items() if name not in ("run_id", "state")}
+    if "plan" in given:
+        fields["plan"] = _plan_fields(_object_file(given["plan"], _PLAN))
     for name, parts in _PARTS.items():
         if named := {part: given[option] for part, option in parts.items() if given.get(option) not in (None, [])}:
             before = fields.get(name)
@@ -77,8 +92,33 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
     return request, uploads, found
 
 
+def _plan_fields(plan: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a plan without what `plan --json` says of the run that it was made for."""
+    return {name: value for name, value in plan.items() if name not in ("run_id", "state")}
+
+
+def parsed_plan(data: bytes, name: str) -> Plan:
+    """Returns the plan in a file. Raises CommandFailed with all that keeps it from running; roles are the run's."""
+    try:
+        plan = Plan.model_validate(_plan_fields(_object(data, name, _PLAN)), extra="forbid")
+    except ValidationError as error:
+        raise CommandFailed(BAD_INPUT, f"{name}: {describe_errors(error, root='plan')}") from None
+    if (bytes_ := len(plan.model_dump_json().encode("utf-8", "replace"))) > limits.PAYLOAD_HARD_BYTES:
+        raise CommandFailed(
+            BAD_INPUT, f"{name} has {bytes_:,} bytes, at most {limits.PAYLOAD_HARD_BYTES:,} are allowed"
+        )
+    # which data are attached only the run knows: what the plan names counts as attached here
+    sources = [(subtask.for_each or "").partition(":")[2] for subtask in plan.subtasks]
+    attached = {attachment for subtask in plan.subtasks for attachment in subtask.attachments}
+    if problems := plan_problems(plan, limits.MAX_SUBTASKS, attached, Data(sources, sources, sources)):
+        raise CommandFailed(BAD_INPUT, f"{name}: " + "; ".join(problems))
+    return plan
+
+
 def data_files(paths: list[Path]) -> NamedFiles:
     """Returns name and path of each file that is given or lies in a given folder. Raises CommandFailed."""
+    if missing := [str(path) for path in paths if not path.exists()]:
+        raise CommandFailed(BAD_INPUT, f"there is no {', '.join(missing)}: name a file or a folder")
     try:
         return found_files(paths) if paths else []
     except FilesRefused as refused:
@@ -135,10 +175,14 @@ def _text(data: bytes, problem: str) -> str:
 
 
 def _object_file(path: Path, example: str) -> dict[str, Any]:
+    return _object(read_text_file(path), str(path), example)
+
+
+def _object(data: bytes, name: str, example: str) -> dict[str, Any]:
     try:
-        value = json.loads(read_text_file(path))
-    except ValueError as error:
-        raise CommandFailed(BAD_INPUT, f"{path} is not JSON: {error}") from error
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CommandFailed(BAD_INPUT, f"{name} is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise CommandFailed(BAD_INPUT, f"{path} must hold an object such as {example}")
+        raise CommandFailed(BAD_INPUT, f"{name} must hold an object such as {example}")
     return value

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from datetime import UTC, timedelta
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
 from temporalio.api.common.v1 import Payload
 from temporalio.api.common.v1 import WorkflowExecution as WorkflowExecutionRef
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
@@ -21,11 +20,8 @@ from temporalio.client import (
     WorkflowHandle,
     WorkflowQueryFailedError,
     WorkflowQueryRejectedError,
-    WorkflowUpdateFailedError,
-    WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.common import SearchAttributeKey
-from temporalio.exceptions import FailureError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts.planning_contracts import PlanReply
@@ -36,14 +32,13 @@ from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TracePage
-from supervision.contract.updates import UpdateReply
+from temporal_supervisor.people import NoAnswer as NoAnswer
 
 RUN_TYPE = "SupervisorWorkflow"
 AGENT_TYPE = "WorkerAgentWorkflow"
 NO_WORKER = "no worker answers; the run is safe and continues when one is back"
 
 RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
-UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
 _STORE_EVENTS = 30  # the first activity that names the run's store is among them
 _LATEST_EVENTS = 100  # of a workflow's history, in which a pending activity was scheduled
 _PLAN_ACTIVITY = "plan"
@@ -53,10 +48,6 @@ WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
 _USD = SearchAttributeKey.for_float("SupervisorUsd")
 STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
 _Value = TypeVar("_Value")
-
-
-class NoAnswer(Exception):
-    """No Worker answered a query or an update; the message says why, as far as the server knows."""
 
 
 class RunHandle:
@@ -96,19 +87,6 @@ class RunHandle:
         """Returns the events after `cursor`, of the run or of one of its worker agents."""
         return await self._query("trace", cursor, TracePage, workflow_id)
 
-    async def update(self, name: str, argument: BaseModel) -> UpdateReply:
-        """Changes the run. Raises CommandFailed with the run's own words if it refuses."""
-        async with self._must_exist(self.id):
-            try:
-                async with asyncio.timeout(UPDATE_WAIT.total_seconds()):
-                    reply: UpdateReply = await self.handle.execute_update(name, argument, result_type=UpdateReply)
-                    return reply
-            except WorkflowUpdateFailedError as error:
-                why = error.cause.message if isinstance(error.cause, FailureError) else str(error.cause)
-                raise CommandFailed(FAILED, f"run '{self.id}' refuses: {why}") from error
-            except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
-                raise NoAnswer(NO_WORKER) from error
-
     async def recorded_plan(self) -> Plan | None:
         """Returns the plan out of the run's history, which needs no Worker; None if there is none yet."""
         requests: set[int] = set()
@@ -125,11 +103,14 @@ class RunHandle:
 
     async def recorded_goal(self) -> str:
         """Returns the goal in the run's input; empty if it can't be read: any client may have sent it."""
+        goal = (await self.recorded_request()).get("goal")
+        return goal if isinstance(goal, str) else ""
+
+    async def recorded_request(self) -> Mapping[str, Any]:
+        """Returns the request in the run's input, as its caller sent it; empty if it can't be read."""
         async for event in self.handle.fetch_history_events(page_size=1):
-            payloads = event.workflow_execution_started_event_attributes.input.payloads
-            goal = (await first_object(self.client, payloads)).get("goal")
-            return goal if isinstance(goal, str) else ""
-        return ""
+            return await first_object(self.client, event.workflow_execution_started_event_attributes.input.payloads)
+        return {}
 
     async def recorded_store(self) -> str | None:
         """Returns the id of the artifact store that the run's first activities name; None if there were none yet."""

@@ -34,16 +34,23 @@ class RunOutcome:
     """The end of a run, or its result so far.
 
     `state` is the run's state in Temporal. `error` says why there is no answer, None if there is one; its type is one
-    of the run's errors, or `Cancelled`, `Terminated`, `TimedOut`. `notice` names an unusual model. `forgotten`: the
-    server knows the run no more, only the store does.
+    of the run's errors, or `Cancelled`, `Terminated`, `TimedOut`. `forgotten`: the server knows the run no more, only
+    the store does.
     """
 
     code: int
     state: str
     result: RunResult | None = None
     error: Ending | None = None
-    notice: str | None = None
     forgotten: bool = False
+
+    @property
+    def said(self) -> str:
+        """The state and why there is no answer, in a sentence; empty if there is one."""
+        if self.error is None:
+            return ""
+        same = self.error.type.lower() == self.state.replace(" ", "")
+        return f"{self.state}: {self.error.message if same else self.error}"
 
     def as_json(self, run_id: str) -> dict[str, object]:
         """Returns what the screen says, for programs: the fields of the result, and how the run ended."""

@@ -15,13 +15,15 @@ from temporalio.client import WorkflowExecutionDescription
 
 from console.command import CommandFailed
 from console.hints import hint, worker_hint
+from console.run.find_run import short_id
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
 from console.terminal import safe_line
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
-from supervision.contract.status import Status
+from supervision.contract.status import Status, Wait
+from supervision.run.waits import AWAITED
 from supervision.run.web_details import breaker_note
 
 WaitsFor = Literal["provider", "worker", "store", "server", "person", "code", "tool"]
@@ -36,6 +38,7 @@ _CHARS = 600
 _HEARTBEAT_OVERDUE = 3 * limits.HEARTBEAT_EVERY  # a busy Worker may be late with one or two
 _QUEUED_LONG = timedelta(seconds=2)  # a free Worker takes an activity within milliseconds
 _MESSAGE_CHARS = 200
+_ASKED_CHARS = 80  # of what a person is asked: the commands behind it show the rest
 _STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
 
 _TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"
@@ -113,11 +116,17 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
     """Returns the waits that the run itself shows: for persons, and for providers and roles that failed for long."""
     causes = [
         Standstill(
-            "person", (wait.subject,), f"{wait.kind} ({wait.prompt_preview})", hint("resume", run_id), wait.since
+            "person",
+            (wait.subject,),
+            f"{AWAITED[wait.kind]} ({safe_line(wait.prompt_preview, _ASKED_CHARS if wait.for_decision else _CHARS)})",
+            _first_way(run_id, wait),
+            wait.since,
         )
         for wait in status.waiting
         if wait.for_person  # a provider's wait is its breaker's, below
     ]
+    if status.flags.paused:
+        causes.append(Standstill("person", ("the run",), "resume (it is paused)", hint("resume", run_id)))
     for card in status.breakers:
         if isinstance(card, dict) and card.get("state") != "closed":
             provider = "provider" in card
@@ -126,6 +135,33 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
             text = _outage(card) if provider else breaker_note(card)
             causes.append(Standstill("provider" if provider else "tool", (subject,), text, helps))
     return causes
+
+
+def ways(run_id: str, wait: Wait) -> dict[str, str]:
+    """Returns the commands that end a wait for a person, by the choice."""
+    named = (short_id(run_id), wait.id)
+    approve, deny = hint("approve", *named), hint("deny", *named, "--why", "TEXT")
+    match wait.kind:
+        case "resume":
+            return {"resume": hint("resume", run_id)}
+        case "tool":
+            return {"approve": approve, "deny": deny}
+        case "plan":
+            written = hint("plan", named[0], "--json").removesuffix("`") + " > plan.json`"
+            edit = f"{written}, then {hint('approve', *named, '--plan', 'plan.json')}"
+            change = hint("reply", *named, "what to change")
+            table = {"approve": approve, "edit": edit, "change": change, "reject": deny}
+            return {choice: command for choice, command in table.items() if choice in wait.choices}
+    found = {"reply": hint("reply", *named, "TEXT")}
+    if "retry" in wait.choices and wait.subtask_id:  # it failed for good
+        found |= {word: hint(word, named[0], wait.subtask_id) for word in ("retry", "skip")}
+    return found
+
+
+def _first_way(run_id: str, wait: Wait) -> str:
+    """Returns the command that ends a wait, behind the one that shows what is asked where that is to be approved."""
+    first, *others = ways(run_id, wait).values()
+    return f"{hint('show', short_id(run_id), wait.id)}, then {first}" if others else first
 
 
 def _outage(card: Mapping[str, JsonValue]) -> str:

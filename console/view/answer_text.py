@@ -1,11 +1,7 @@
 """The answer of a run, printed or as a file: the text, its citations, the gaps, the cost."""
 
-import csv
-import io
-import json
-import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pydantic import JsonValue
 from rich.console import Console, RenderableType
@@ -18,23 +14,21 @@ from console.hints import hint
 from console.run.run_outcome import RunOutcome
 from console.terminal import Report, counted, safe, safe_json, safe_line, wrapped
 from supervision.base.text import money
+from supervision.contract.finding import ArtifactRef
 from supervision.contract.result import RunResult
 from supervision.results.answer import with_gaps
+from supervision.results.answer_table import csv_of
 from supervision.results.success_rule import is_whole
 
 _LINE = 300
 _ERROR_CHARS = 1500
-_IDS = 8  # subtasks named on one line
+_FIRST = 8  # of what is named in a row
 _JSON_ROWS = 40  # of a structured answer on a terminal
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d., ]*$)")
 
 
 def answer_report(run_id: str, outcome: RunOutcome, web: str | None = None) -> Report:
     """Returns result and problem of a run."""
-    error = ""
-    if ending := outcome.error:
-        words = ending.message if ending.type.lower() == outcome.state else str(ending)
-        error = f"{outcome.state}: {safe_line(words, _ERROR_CHARS)}"
+    error = safe_line(outcome.said, _ERROR_CHARS)
     return Report(
         outcome.as_json(run_id), lambda screen: _rows(screen, run_id, outcome, web), error=error, code=outcome.code
     )
@@ -68,21 +62,20 @@ def _no_answer(result: RunResult) -> str:
 
 
 def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | None) -> list[str]:
-    usage, timing = result.usage, result.timing
     lines = []
-    if result.citations:
-        cited = Counter(subtask_id for citation in result.citations for subtask_id in citation.subtask_ids)
-        most = [f"{subtask_id} {count}" for subtask_id, count in cited.most_common(_IDS)]
-        more = ["…"] if len(cited) > _IDS else []
-        lines.append(f"claims by subtask: {', '.join([*most, *more])}; {hint('verify', run_id)} shows each")
-    lines += _source_lines(result)
+    cited = Counter(subtask_id for citation in result.citations for subtask_id in citation.subtask_ids)
+    if cited:
+        lines.append(f"claims by subtask: {_first([f'{each} {count}' for each, count in cited.most_common()], ', ')}")
+    if result.answer and outcome.error is None and result.status != "running":
+        lines.append(f"each figure with the query behind it: {hint('verify', run_id)}")
+    lines += _source_lines(result, cited)
     for item in result.contradictions:
         lines.append(f"conflict between {', '.join(item.subtask_ids)}: {item.description} → {item.resolution}")
     for artifact in result.artifacts:
         lines.append(f"artifact {artifact.name} ({artifact.media_type}, {artifact.bytes:,} bytes)")
     if result.artifacts:
         lines.append(f"artifacts are fetched by {hint('artifacts', run_id, '--save', 'DIR')}")
-    if rows_of(result.answer_json):
+    if rows_of(result.answer_json) or len(tables_of(result)) == 1:
         lines.append(f"as a table: {hint('result', run_id, '-o', 'table.csv')}")
     elif len(safe_json(result.answer_json).splitlines()) > _JSON_ROWS:
         lines.append(f"the whole JSON: {hint('result', run_id, '-o', 'answer.json')}")
@@ -93,20 +86,19 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     state = result.status if outcome.error is None else outcome.state
     confidence = f" · confidence {result.confidence:.0%}" if result.confidence is not None else ""
     why = why_partial(result) if outcome.error is None else ""
-    lines += [
-        f"{state}: {sum(map(is_whole, worked_on))}/{len(worked_on)} subtasks{confidence}{why and f' · {why}'}",
-        f"{timing.wall_seconds:,.1f} s wall, {timing.sequential_seconds:,.1f} s one after the other"
-        + (f", speed-up {timing.speedup:.2f}" if timing.speedup else ""),
-        f"{counted(usage.model_calls, 'model call')}, {counted(usage.tool_calls, 'tool call')}, "
-        f"{usage.tokens_line()}, {money(usage.usd)}",
-        *(f"  {row.line()}" for row in result.spend),
-        f"run {run_id}",
-    ]
-    if outcome.notice:
-        lines.append(outcome.notice)
-    if web:
-        lines.append(web)
+    lines.append(f"{state}: {sum(map(is_whole, worked_on))}/{len(worked_on)} subtasks{confidence}{why and f' · {why}'}")
+    lines += [*(_cost_lines(result) if result.usage.model_calls else []), f"run {run_id}", *([web] if web else [])]
     return [safe_line(line, _LINE) if line != web else line for line in lines]
+
+
+def _cost_lines(result: RunResult) -> list[str]:
+    usage, timing = result.usage, result.timing
+    faster = f", speed-up {timing.speedup:.2f}" if timing.speedup else ""
+    calls = f"{counted(usage.model_calls, 'model call')}, {counted(usage.tool_calls, 'tool call')}"
+    return [
+        f"{timing.wall_seconds:,.1f} s wall, {timing.sequential_seconds:,.1f} s one after the other{faster}",
+        f"{calls}, {usage.tokens_line()}, {money(usage.usd)}",
+    ]
 
 
 def why_partial(result: RunResult) -> str:
@@ -120,18 +112,21 @@ def why_partial(result: RunResult) -> str:
 
 def answer_file(result: RunResult, suffix: str) -> bytes:
     """Returns the answer as a file: its rows for `.csv`, its JSON for `.json`, else Markdown. Raises ValueError."""
-    if suffix == ".json" and result.answer_json is not None:
-        return f"{safe_json(result.answer_json)}\n".encode()
     if suffix not in (".csv", ".json"):
         return f"{safe(result.answer)}\n".encode()
-    rows = rows_of(result.answer_json) if suffix == ".csv" else None
-    if rows is None:
-        raise ValueError("the answer has no JSON with one list of objects: `--answer-schema` of `run` asks for one")
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)))
-    table.writeheader()
-    table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    return text.getvalue().encode()
+    if result.answer_json is None:
+        raise ValueError("the answer has no JSON: `--answer-schema` of `run` asks for it")
+    if suffix == ".json":
+        return f"{safe_json(result.answer_json)}\n".encode()
+    if (rows := rows_of(result.answer_json)) is None:
+        raise ValueError("the answer's JSON is no table: that is one list of objects, with at least one")
+    return csv_of(list(dict.fromkeys(name for row in rows for name in row)), rows)
+
+
+def tables_of(result: RunResult) -> list[ArtifactRef]:
+    """Returns the tables that code made of the items of templates."""
+    templates = {report.id for report in result.subtasks if report.counts is not None}
+    return [artifact for artifact in result.artifacts if artifact.subtask_id in templates]
 
 
 def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:
@@ -142,20 +137,18 @@ def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:
     return tables[0] if len(tables) == 1 else None
 
 
-def _cell(value: JsonValue) -> JsonValue:
-    """Returns a value as a cell. A text that a spreadsheet would run as a formula begins with an apostrophe."""
-    if isinstance(value, str):
-        return f"'{safe(value)}" if _FORMULA.match(value) else safe(value)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+def _source_lines(result: RunResult, cited: Collection[str]) -> list[str]:
+    """Returns the sources of the findings that the answer cites, by the marks of these; of all if it has no marks."""
+    lines = []
+    for report in result.subtasks:
+        if report.finding and (report.id in cited or not cited):
+            own = ["the model's own knowledge"] if report.finding.grounding == "knowledge" else []
+            if named := [*own, *report.finding.sources]:
+                lines.append(f"[{report.id}] {_first(named, '; ')}")
+    more = [f"… and {counted(len(lines) - _FIRST, 'more subtask')}"] if len(lines) > _FIRST else []
+    return ["sources:", *lines[:_FIRST], *more] if lines else []
 
 
-def _source_lines(result: RunResult) -> list[str]:
-    """Returns the sources of the findings that the answer cites, by the marks of these."""
-    cited = {subtask_id for citation in result.citations for subtask_id in citation.subtask_ids}
-    findings = {report.id: report.finding for report in result.subtasks if report.finding and report.id in cited}
-    sources = {
-        subtask_id: [*(["the model's own knowledge"] if finding.grounding == "knowledge" else []), *finding.sources]
-        for subtask_id, finding in findings.items()
-    }
-    lines = [f"[{subtask_id}] {'; '.join(named)}" for subtask_id, named in sources.items() if named]
-    return ["sources:", *lines] if lines else []
+def _first(names: list[str], between: str) -> str:
+    """Returns the first names on one line."""
+    return between.join([*names[:_FIRST], *(["…"] if len(names) > _FIRST else [])])

@@ -6,6 +6,7 @@ a query tells can change without an event. Ending the command leaves the run alo
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -32,10 +33,17 @@ _OBSERVED_ROUNDS = 2  # polls between two looks at what a run stands still for
 _ROOT_CALLS = ("planning", "synthesizing")
 
 
-async def follow(run: RunHandle, screen: Screen, store: ArtifactStore | None, web: str | None = None) -> RunOutcome:
+async def follow(
+    run: RunHandle,
+    screen: Screen,
+    store: ArtifactStore | None,
+    web: str | None = None,
+    look: Callable[[Status | None], Awaitable[None]] | None = None,
+) -> RunOutcome:
     """Shows the run until it ends and returns its outcome. Raises CommandFailed if there is no such run.
 
-    The outcome is awaited beside the polling, not derived from it: a run may end without any Worker to ask.
+    Each status is given to `look`, too. The outcome is awaited beside the polling, not derived from it: a run may end
+    without any Worker to ask.
     """
     await run.require()
     poller = RunPoller(run, web)
@@ -44,6 +52,8 @@ async def follow(run: RunHandle, screen: Screen, store: ArtifactStore | None, we
     try:
         while True:
             await _poll(poller, screen)
+            if look is not None:
+                await look(poller.picture.status)
             if poller.ended and not asked_again and not ending.done():
                 # a server may fail to wake a waiting client: its answer then comes only after 20 s
                 asked_again = True
@@ -57,8 +67,7 @@ async def follow(run: RunHandle, screen: Screen, store: ArtifactStore | None, we
         for _ in range(_LAST_LOOKS):
             if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
                 break
-        status = poller.picture.status
-        return replace(ending.result(), notice=status.model_notice if status else None)
+        return ending.result()
     finally:
         ending.cancel()
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -231,7 +231,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
         turn = max(report.turns, agent.turn if agent else 0)
         done = f"turn {turn}" if turn else ""
         if report.counts:
-            done = f"{report.counts.completed}/{report.counts.total}"
+            done = report.counts.items_line
         table.add_row(
             name,
             Text(safe_line(report.role, 40)),
@@ -338,22 +338,6 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds_left:02}" if hours else f"{minutes}:{seconds_left:02}"
 
 
-def spend_table(spend: Sequence[Spend]) -> Table:
-    """Returns a row for each role and model: calls, tokens read and the part of them from the cache, written, cost."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim", style="dim")
-    for name in ("role", "model"):
-        table.add_column(name, overflow="fold")
-    for name in ("calls", "input", "cached", "output", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for item in spend:
-        usage = item.usage
-        cells = [f"{usage.model_calls:,}", f"{usage.prompt_tokens:,}", f"{usage.cached_share:.0%}"]
-        cells += [f"{usage.output_tokens:,}", money(usage.usd)]
-        names = [safe_line(item.role, 40), safe_line(item.model, 40)]
-        table.add_row(*map(Text, [*names, *cells]))
-    return table
-
-
 def spend_line(spend: Sequence[Spend]) -> str:
     """Returns the largest consumers on one line; empty if there is nothing to tell apart."""
     if len(spend) < 2:
@@ -372,9 +356,9 @@ class Screen:
         self._notice: str | None = None
         self._waits: set[tuple[str, str]] = set()
 
-    def log(self, line: Line) -> None:
+    def log(self, line: Line, limit: int = LINE_CHARS) -> None:
         """Writes the line."""
-        self._console.file.write(log_line(line).plain + "\n")
+        self._console.file.write(log_line(line, limit).plain + "\n")
         self._console.file.flush()
 
     def show(self, picture: Picture) -> None:
@@ -388,11 +372,16 @@ class Screen:
         waits = {(cause.waits_for, cause.helps): cause for cause in picture.standstills}
         for key, cause in waits.items():
             if key not in self._waits:  # its words change with every attempt, and one line is enough
-                self.log(now_line(cause.line, "bad"))
+                self.log(now_line(cause.line, "bad"), _STORY_CHARS)
         self._waits = set(waits)
         if picture.notice != self._notice:
             self._notice = picture.notice
             self.log(now_line(self._notice or "a worker answers again"))
+
+    @contextlib.contextmanager
+    def cleared(self) -> Iterator[None]:
+        """Leaves the terminal to others for the time of the block."""
+        yield
 
 
 class _LiveScreen(Screen):
@@ -402,14 +391,24 @@ class _LiveScreen(Screen):
         super().__init__(console)
         self._hint = hint
         self._picture: Picture | None = None
-        self.live = Live(console=console, get_renderable=self._draw, auto_refresh=False, redirect_stderr=False)
+        self._begin()
 
-    def log(self, line: Line) -> None:
+    def _begin(self) -> None:
+        self.live = Live(console=self._console, get_renderable=self._draw, auto_refresh=False, redirect_stderr=False)
+        self.live.start()
+
+    @contextlib.contextmanager
+    def cleared(self) -> Iterator[None]:
+        """Takes the live part off the terminal; unless an error ends the block it is drawn again below."""
+        self.live.transient = True
+        self.live.stop()
+        yield
+        self._begin()
+
+    def log(self, line: Line, limit: int = LINE_CHARS) -> None:
         """Prints the line above the live part."""
-        if line.mood == "head":  # of the console's own: nothing of it is cut
-            self._console.print(log_line(line), no_wrap=False, overflow="fold")
-        else:
-            self._console.print(log_line(line), no_wrap=True, overflow="ellipsis", crop=True)
+        is_own = line.mood == "head"  # nothing of the console's own lines is cut
+        self._console.print(log_line(line, limit), no_wrap=not is_own, overflow="fold" if is_own else "ellipsis")
 
     def show(self, picture: Picture) -> None:
         """Draws the picture."""
@@ -420,6 +419,7 @@ class _LiveScreen(Screen):
         """Draws the last frame, which stays on the screen, without the hint."""
         self._hint = ""
         self.live.refresh()
+        self.live.stop()
 
     def _draw(self) -> RenderableType:
         if self._picture is None:
@@ -438,12 +438,12 @@ async def open_screen(console: Console, hint: str) -> AsyncIterator[Screen]:
     async def redraw() -> None:
         while True:
             await asyncio.sleep(_REDRAW.total_seconds())
-            screen.live.refresh()
+            if screen.live.is_started:
+                screen.live.refresh()
 
-    with screen.live:
-        ticking = asyncio.create_task(redraw())
-        try:
-            yield screen
-        finally:
-            ticking.cancel()
-            screen.finish()
+    ticking = asyncio.create_task(redraw())
+    try:
+        yield screen
+    finally:
+        ticking.cancel()
+        screen.finish()

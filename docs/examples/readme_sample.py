@@ -44,7 +44,7 @@ def extract(output: str) -> str:
     lines = [
         line for line in output.splitlines() if re.search(r"^- .*\[notes/|^(completed|partial): |^_An extract", line)
     ]
-    return "".join(f"{line}\n" for line in [f'$ temporal-supervisor run --data {DATA} "{QUESTION}"', *lines])
+    return "".join(f"{line}\n" for line in [f'$ .venv/bin/temporal-supervisor run --data {DATA} "{QUESTION}"', *lines])
 
 
 def sample(output: str) -> str:

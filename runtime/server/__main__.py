@@ -1,9 +1,5 @@
 """The command `serve` (and `make serve`): the shared embedded server, until Ctrl-C."""
 
-from runtime.imports import begin_imports
-
-begin_imports()  # before all others, which take a second
-
 import argparse
 import asyncio
 import json
@@ -12,9 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from runtime.imports import INTERRUPTED, end_imports
 from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
-from runtime.process import exit_now
+from runtime.process import INTERRUPTED, exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
 from runtime.server.server_record import HOST, PORT, ServerInfo, running, stop_running
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
@@ -25,7 +20,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     keep_files_private()
     options = _parser().parse_args(arguments)
     try:
-        end_imports()
         code = _run(options)
     except (TemporalNotFound, ServerFailed, OSError) as error:
         sys.stderr.write(f"{error}\n")

@@ -29,6 +29,8 @@ def _finished(request: ApiRequest) -> ApiReply:
     made = answers.worker_finding(request, {tool["name"] for tool in request.tools if composes(tool)})
     for tool in request.tools:
         if tool["name"] == FINISH_TOOL:
+            if output := Filler(tool["input_schema"]).properties().get("output"):
+                made["output"] = _structured_answer(request, output, made["finding"])
             filled = {**Filler(tool["input_schema"]).fill(made), "confidence": None}  # an extract has none
             return ApiReply([tool_block(FINISH_TOOL, filled)], "tool_use")
     limitations = "; ".join(made["limitations"])
@@ -66,10 +68,10 @@ def _planned(request: ApiRequest, filler: Filler, fields: Json) -> Json:
     return made
 
 
-def _structured_answer(request: ApiRequest, schema: Json) -> Any:
+def _structured_answer(request: ApiRequest, schema: Json, text: str = "") -> Any:
     """A value for `schema`, or JSON text where the schema asks for that."""
     _, as_text, described = str(schema.get("description", "")).partition(JSON_AS_TEXT)
     wanted = json.JSONDecoder().raw_decode(described)[0] if as_text else schema
     question = prompt_parts.block(request.prompt, GOAL) or ""
-    value = Filler(wanted, answers.source_text(request), question).fill()
+    value = Filler(wanted, text or answers.source_text(request), question).fill()
     return json.dumps(value, ensure_ascii=False) if as_text else value

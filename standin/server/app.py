@@ -1,11 +1,11 @@
-"""The model server: `POST /v1/messages` from the first to the last byte of a request, and what controls the server."""
+"""The model server: `POST /v1/messages` from the first to the last byte of a request."""
 
 import asyncio
 import hashlib
 import inspect
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import unquote
@@ -19,11 +19,8 @@ from starlette.types import Receive, Scope, Send
 from standin.server.api_reply import CUT_JSON, ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
 from standin.server.api_request import ApiRequest, BadRequest, Json, parse
 from standin.server.call_log import CallLog
-from standin.server.faults import BadConfig, Fault, FaultScript, parse_config
+from standin.server.faults import Fault, FaultScript
 from standin.server.prompt_cache import PromptCache
-
-TOKEN_VARIABLE = "STANDIN_CONTROL_TOKEN"
-"""The environment variable with the token: words on a command line are shown to every user of the machine."""
 
 _BODY_BYTES = 64 << 20  # one request
 _PING_SECONDS = 0.5  # between pings of a stalled stream
@@ -38,20 +35,14 @@ _BEGUN: dict[str, Json] = {
     "tool_use": {"input": {}},
 }
 
-_Handler = Callable[[HttpRequest], Awaitable[JSONResponse]]
 _Ending = Literal["answered", "failed"]
 
 
 class BrainServer:
-    """A brain's server: its routes and its state.
+    """A brain's server. `script` says what its replies meet, `log` keeps what came in."""
 
-    Loopback is open to every user of the machine: without a `control_token` it can't be scripted or read by HTTP.
-    """
-
-    def __init__(self, brain: Brain, log: CallLog, script: FaultScript, control_token: str = "") -> None:
+    def __init__(self, brain: Brain, log: CallLog, script: FaultScript) -> None:
         self._script = script
-        self._log = log
-        self._token = control_token.encode()
         self._endpoint = _Endpoint(brain, script, log)
 
     def app(self) -> Starlette:
@@ -60,47 +51,15 @@ class BrainServer:
             routes=[
                 Route("/v1/messages", self._endpoint, methods=["POST"]),
                 Route("/v1/models/{model:path}", self._model),
-                Route("/healthz", self._health),
-                Route("/ledger", self._controlled(self._entries)),
-                Route("/config", self._controlled(self._configure), methods=["POST"]),
-                Route("/reset", self._controlled(self._reset), methods=["POST"]),
             ]
         )
-
-    def _controlled(self, handler: _Handler) -> _Handler:
-        """Returns the handler for requests with the token; all others are refused."""
-
-        async def handle(http: HttpRequest) -> JSONResponse:
-            given = http.headers.get("authorization", "").removeprefix("Bearer ").encode()
-            if self._token and secrets.compare_digest(given, self._token):
-                return await handler(http)
-            return _refused(403, f"it takes the token that the server was started with, in {TOKEN_VARIABLE}")
-
-        return handle
 
     async def _model(self, http: HttpRequest) -> JSONResponse:
         name = http.path_params["model"]
         listed = self._script.config.listed(name)
-        return _refused(404, f"model: {name}") if listed is None else JSONResponse(listed)
-
-    async def _health(self, http: HttpRequest) -> JSONResponse:
-        return JSONResponse({"status": "ok", "model": "stand-in: it has no model behind it"})
-
-    async def _entries(self, http: HttpRequest) -> JSONResponse:
-        return JSONResponse(self._log.entries())
-
-    async def _configure(self, http: HttpRequest) -> JSONResponse:
-        try:
-            self._script.replace(parse_config(await http.body()))
-        except BadConfig as error:
-            return _refused(400, str(error))
-        return JSONResponse({"ok": True})
-
-    async def _reset(self, http: HttpRequest) -> JSONResponse:
-        self._script.reset()
-        self._log.clear()
-        self._endpoint.reset()
-        return JSONResponse({"ok": True})
+        if listed is None:
+            return JSONResponse(_error_body(ErrorReply(404, f"model: {name}")), 404)
+        return JSONResponse(listed)
 
 
 @dataclass
@@ -135,10 +94,6 @@ class _Endpoint:
         self._script = script
         self._log = log
         self._count = 0
-        self.reset()
-
-    def reset(self) -> None:
-        """Forgets the prompt cache."""
         self._cache = PromptCache()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -219,10 +174,6 @@ class _Endpoint:
     async def _think(self, request: ApiRequest) -> ApiReply:
         reply = self._brain(request)
         return await reply if inspect.isawaitable(reply) else reply
-
-
-def _refused(status: int, problem: str) -> JSONResponse:
-    return JSONResponse(_error_body(ErrorReply(status, problem)), status)
 
 
 def _error_body(error: ErrorReply, request_id: str = "") -> Json:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Literal
 
-_ENTRIES = 100_000  # kept for `GET /ledger`; the file has all
+_ENTRIES = 100_000  # kept in memory; the file has all
 
 CallEvent = Literal["received", "answered", "aborted", "failed"]
 """`answered`: the last byte of a whole reply was sent. `aborted`: the client left before that. `failed`: all else."""

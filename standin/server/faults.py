@@ -89,20 +89,15 @@ def parse_config(data: str | bytes) -> ServerConfig:
 
 
 class FaultScript:
-    """The configuration in force, and how often each of its rules has matched; `config` is the one to begin with."""
+    """The configuration in force, and how often each of its rules has matched."""
 
     def __init__(self, config: ServerConfig | None = None) -> None:
-        self._own = config or ServerConfig()
-        self.replace(self._own)
+        self.replace(config or ServerConfig())
 
     def replace(self, config: ServerConfig) -> None:
         """Puts another configuration in force, all counters at zero."""
         self.config = config
         self._matches: Counter[int] = Counter()
-
-    def reset(self) -> None:
-        """Puts the first configuration in force again."""
-        self.replace(self._own)
 
     def fault(self, call: str) -> Fault:
         """The fault of the first rule that matches and is not used up; without one, a rule without effect."""

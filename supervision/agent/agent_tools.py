@@ -1,11 +1,12 @@
-"""The tools that every worker agent has: `finish`, which takes its finding, and `read_output`.
+"""The project's own tools: `finish`, which takes a finding, `read_output`, and `ask_person` for roles that may ask.
 
 A finding may also be a message without a call of `finish`. `read_output` shows an earlier output by the name of the
 call that brought it: `3-1` is the first tool call of a conversation's third reply.
 """
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args
@@ -13,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, JsonValue, ValidationError
 
 from supervision.base import limits
-from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
+from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.text import cut, size
 from supervision.contract.base import Model
 
@@ -32,6 +33,10 @@ _GAVE_UP = re.compile(
 )
 _MARK_CHARS = 150  # the last line of a shortened output, with the largest numbers
 _NAME = re.compile(r"[1-9]\d{0,5}-[1-9]\d{0,5}")
+_OUTPUT = (
+    "The facts of the finding in this form. Take every value from your brief or from what your tools showed. Use null, "
+    "where the form allows it, for a value that you did not find."
+)
 _FORCED = "written in the last turn, without a word on what is missing"
 
 
@@ -40,6 +45,7 @@ class Conclusion:
     """A finding as its author concludes. `confidence` is None when the agent gave none.
 
     `unclear`: the text reads as if nothing was found, and its author did not say whether the subtask is impossible.
+    `items` is None if it does not say which items there are. `output` is as its author wrote it.
     """
 
     text: str
@@ -48,7 +54,8 @@ class Conclusion:
     outcome: Conclusive = "done"
     summary: str = ""
     unclear: bool = False
-    items: Sequence[JsonValue] = ()
+    items: Sequence[JsonValue] | None = None
+    output: JsonValue = None
 
 
 def conclude(message: str, forced: bool = False) -> Conclusion:
@@ -125,10 +132,14 @@ class ItemsCall(FinishCall):
     )
 
 
-def finish_tool(names_items: bool = False) -> dict[str, Any]:
-    """Returns the definition of `finish` for the model; with `names_items` the finding names items, too."""
+def finish_tool(names_items: bool = False, output_schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Returns the definition of `finish` for the model; the finding may have to name items, or to give an output."""
     description = "Hands in your finding and ends your work. Call it alone, once you have all results."
     schema = _schema(ItemsCall if names_items else FinishCall)
+    if output_schema is not None:
+        output = {"description": _OUTPUT, **output_schema}
+        required = [*schema["required"], "output"]
+        schema = {**schema, "properties": {**schema["properties"], "output": output}, "required": required}
     return {"name": FINISH_TOOL, "description": description, "input_schema": schema}
 
 
@@ -167,8 +178,18 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
         limitations=_items(call.limitations),
         outcome=call.outcome,
         summary=cut(summary or finding, limits.SUMMARY_BYTES),
-        items=[item for item in items if item] if isinstance(items, list) else [],
+        items=[item for item in items if item] if isinstance(items, list) else None,
+        output=given.get("output"),
     )
+
+
+def cells_of(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yields the plain values in an output as they are written, each with the path of its field; nulls are left out."""
+    if isinstance(value, dict | list):
+        for name, part in value.items() if isinstance(value, dict) else enumerate(value, 1):
+            yield from cells_of(part, f"{path}.{name}" if path else str(name))
+    elif value is not None:
+        yield path, value.strip() if isinstance(value, str) else json.dumps(value)
 
 
 # --- read_output ----------------------------------------------------------------------------------
@@ -241,3 +262,38 @@ def page(text: str, call: ReadOutputCall, most: int) -> str:
 def page_chars(window: int) -> int:
     """Returns how many characters a page has for a model with that window, in tokens: a small part of it."""
     return min(limits.TOOL_OUTPUT_CHARS - _MARK_CHARS, window // 2)
+
+
+# --- ask_person -----------------------------------------------------------------------------------
+
+
+class AskCall(Model):
+    """The arguments of `ask_person` as the model writes them."""
+
+    question: str = Field(
+        description="One question that can be answered without your conversation: what you need to know, and why."
+    )
+    choices: list[str] = Field(default=[], description="The possible answers, if there are only a few.")
+
+
+def ask_tool() -> dict[str, Any]:
+    """Returns the definition of `ask_person` for the model."""
+    description = (
+        "Asks a person and returns the reply. It may take days. Ask only for what your subtask needs and no other "
+        "tool can tell: a choice that is not yours, a fact that only people know."
+    )
+    return {"name": ASK_TOOL, "description": description, "input_schema": _schema(AskCall)}
+
+
+def read_question(arguments: object) -> AskCall | None:
+    """Returns the question of a call; None if there is none in it."""
+    given = dict(arguments) if isinstance(arguments, dict) else {}
+    choices = given.get("choices")
+    if isinstance(choices, str):
+        choices = [choices]
+    given["choices"] = [str(item) for item in choices if str(item).strip()] if isinstance(choices, list) else []
+    try:
+        call = AskCall.model_validate(given)
+    except ValidationError:
+        return None
+    return call if call.question.strip() else None

@@ -4,61 +4,7 @@ The names are public: they are `ApplicationError.type` of failed workflows, `err
 a failed activity in the Web UI. A kind is decided once, where the failure is seen; everything else asks this table.
 """
 
-from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
-
-
-class ErrorKind(StrEnum):
-    """The name of a kind of error. A name that is not listed is read as UNEXPECTED."""
-
-    # Inputs and plans.
-    INVALID_REQUEST = "InvalidRequest"
-    UNKNOWN_TEAM = "UnknownTeam"
-    NO_SUBTASKS = "NoSubtasks"
-    INVALID_PLAN = "InvalidPlan"
-    NO_CAPABLE_WORKER = "NoCapableWorker"
-    PLAN_REJECTED = "PlanRejected"
-    # How a run ends without a usable answer.
-    ALL_SUBTASKS_FAILED = "AllSubtasksFailed"
-    QUORUM_NOT_MET = "QuorumNotMet"
-    DEADLINE_EXCEEDED = "DeadlineExceeded"
-    BUDGET_EXHAUSTED = "BudgetExhausted"
-    # How a subtask ends without a finding.
-    TURN_LIMIT = "TurnLimit"
-    REFUSED = "Refused"
-    CANNOT_DO = "CannotDo"
-    TIMEOUT = "Timeout"
-    CONTEXT_OVERFLOW = "ContextOverflow"
-    MODEL_UNAVAILABLE = "ModelUnavailable"
-    DEPENDENCIES_FAILED = "DependenciesFailed"
-    CANCELLED = "Cancelled"
-    # Model calls.
-    RATE_LIMITED = "RateLimited"
-    OVERLOADED = "Overloaded"
-    PROVIDER_ERROR = "ProviderError"
-    PROVIDER_UNREACHABLE = "ProviderUnreachable"
-    STREAM_BROKEN = "StreamBroken"
-    IDLE_TIMEOUT = "IdleTimeout"
-    BAD_RESPONSE = "BadResponse"
-    PROVIDER_AUTHENTICATION = "ProviderAuthentication"
-    PROVIDER_BILLING = "ProviderBilling"
-    MODEL_NOT_SERVED = "ModelNotServed"
-    PROVIDER_REJECTED = "ProviderRejected"
-    CIRCUIT_OPEN = "CircuitOpen"
-    # The artifact store, the Workers, payloads, bugs.
-    ARTIFACT_UNAVAILABLE = "ArtifactUnavailable"
-    ARTIFACT_MISSING = "ArtifactMissing"
-    ARTIFACT_TOO_LARGE = "ArtifactTooLarge"
-    ARTIFACT_CHANGED = "ArtifactChanged"
-    TEAM_UNAVAILABLE = "TeamUnavailable"
-    SERVER_UNAVAILABLE = "ServerUnavailable"
-    PAYLOAD_TOO_LARGE = "PayloadTooLarge"
-    NOT_GRANTED = "NotGranted"
-    UNEXPECTED = "Unexpected"
-
-    @classmethod
-    def _missing_(cls, value: object) -> "ErrorKind":
-        return cls.UNEXPECTED
 
 
 class Trait(Flag):
@@ -78,72 +24,116 @@ class Trait(Flag):
     AWAITED = auto()  # the infrastructure is away: retried until it is back, or another Worker has it
 
 
-@dataclass(frozen=True)
-class _KindRow:
-    kind: ErrorKind
+_CALL = Trait.RETRIED | Trait.OUTAGE
+_INFRASTRUCTURE = Trait.STORE | Trait.AWAITED
+_PERSON = Trait.ACCOUNT | Trait.FATAL | Trait.RESUMABLE
+
+
+class ErrorKind(StrEnum):
+    """The name of a kind of error, its meaning as the documentation has it, and its consequences.
+
+    A name that is not listed is read as UNEXPECTED.
+    """
+
     meaning: str
-    traits: Trait = Trait.NONE
+    traits: Trait
 
+    def __new__(cls, name: str, meaning: str = "", traits: Trait = Trait.NONE) -> "ErrorKind":
+        """Returns a kind."""
+        kind = str.__new__(cls, name)
+        kind._value_, kind.meaning, kind.traits = name, meaning, traits
+        return kind
 
-_K, _T = ErrorKind, Trait
-_CALL = _T.RETRIED | _T.OUTAGE
-_INFRASTRUCTURE = _T.STORE | _T.AWAITED
-_PERSON = _T.ACCOUNT | _T.FATAL | _T.RESUMABLE
-
-TABLE: tuple[_KindRow, ...] = (
-    _KindRow(_K.INVALID_REQUEST, "the input cannot be used; the message names the field", _T.RUN),
-    _KindRow(_K.UNKNOWN_TEAM, "no team has that name, or its file cannot be read", _T.RUN),
-    _KindRow(_K.NO_SUBTASKS, "the planner returned no subtasks in three tries", _T.RUN),
-    _KindRow(
-        _K.INVALID_PLAN, "the plan could not be made valid in three tries, or the planner refused the goal", _T.RUN
-    ),
-    _KindRow(_K.NO_CAPABLE_WORKER, "no role or combination of roles has a capability that the plan needs", _T.RUN),
-    _KindRow(_K.PLAN_REJECTED, "a person rejected the plan, or nobody decided in time", _T.RUN),
-    _KindRow(_K.ALL_SUBTASKS_FAILED, "no subtask succeeded", _T.RUN),
-    _KindRow(_K.QUORUM_NOT_MET, "fewer subtasks succeeded than the success rule asks for", _T.RUN),
-    _KindRow(_K.DEADLINE_EXCEEDED, "the deadline came before there was any finding", _T.RUN),
-    _KindRow(_K.BUDGET_EXHAUSTED, "the budget ended before there was any finding", _T.RUN | _T.RESUMABLE),
-    _KindRow(_K.TURN_LIMIT, "no finding within the turns of an attempt"),
-    _KindRow(_K.REFUSED, "the model refused the subtask"),
-    _KindRow(_K.CANNOT_DO, "the worker agent concluded that the subtask cannot be done"),
-    _KindRow(_K.TIMEOUT, "the subtask's own time, or the time left for a call, was over"),
-    _KindRow(_K.CONTEXT_OVERFLOW, "the prompt does not fit into the model's window, whatever is left out of it"),
-    _KindRow(_K.MODEL_UNAVAILABLE, "a model call failed for good, or gave nothing usable"),
-    _KindRow(_K.DEPENDENCIES_FAILED, "none of the subtasks that it depends on succeeded"),
-    _KindRow(_K.CANCELLED, "it was stopped"),
-    _KindRow(_K.RATE_LIMITED, "the provider asks for fewer calls (429)", _T.RETRIED | _T.PACE | _T.WAITING),
-    _KindRow(_K.OVERLOADED, "the provider is overloaded (529)", _CALL | _T.WAITING),
-    _KindRow(_K.PROVIDER_ERROR, "the provider failed (5xx, 408, 409)", _CALL),
-    _KindRow(_K.PROVIDER_UNREACHABLE, "no connection: refused, reset, DNS, TLS", _CALL),
-    _KindRow(_K.STREAM_BROKEN, "the answer broke off", _CALL),
-    _KindRow(_K.IDLE_TIMEOUT, "no sign of life for too long", _CALL),
-    _KindRow(_K.BAD_RESPONSE, "no valid answer: HTML, no content, unreadable JSON", _T.RETRIED | _T.ODD),
-    _KindRow(_K.PROVIDER_AUTHENTICATION, "the key is wrong, missing or forbidden", _T.RUN | _PERSON),
-    _KindRow(_K.PROVIDER_BILLING, "no credit, or a spend limit is reached", _PERSON),
-    _KindRow(_K.MODEL_NOT_SERVED, "the endpoint is none, or does not know the model or a part of the request", _PERSON),
-    _KindRow(
-        _K.PROVIDER_REJECTED,
+    # Inputs and plans.
+    INVALID_REQUEST = "InvalidRequest", "the input cannot be used; the message names the field", Trait.RUN
+    UNKNOWN_TEAM = "UnknownTeam", "no team has that name, or its file cannot be read", Trait.RUN
+    NO_SUBTASKS = "NoSubtasks", "the planner returned no subtasks in three tries", Trait.RUN
+    INVALID_PLAN = (
+        "InvalidPlan",
+        "the plan could not be made valid in three tries, or the planner refused the goal",
+        Trait.RUN,
+    )
+    NO_CAPABLE_WORKER = (
+        "NoCapableWorker",
+        "no role or combination of roles has a capability that the plan needs",
+        Trait.RUN,
+    )
+    PLAN_REJECTED = "PlanRejected", "a person rejected the plan, or nobody decided in time", Trait.RUN
+    # How a run ends without a usable answer.
+    ALL_SUBTASKS_FAILED = "AllSubtasksFailed", "no subtask succeeded", Trait.RUN
+    QUORUM_NOT_MET = "QuorumNotMet", "fewer subtasks succeeded than the success rule asks for", Trait.RUN
+    DEADLINE_EXCEEDED = "DeadlineExceeded", "the deadline came before there was any finding", Trait.RUN
+    BUDGET_EXHAUSTED = "BudgetExhausted", "the budget ended before there was any finding", Trait.RUN | Trait.RESUMABLE
+    # How a subtask ends without a finding.
+    TURN_LIMIT = "TurnLimit", "no finding within the turns of an attempt"
+    REFUSED = "Refused", "the model refused the subtask"
+    CANNOT_DO = "CannotDo", "the worker agent concluded that the subtask cannot be done"
+    TIMEOUT = "Timeout", "the subtask's own time, or the time left for a call, was over"
+    CONTEXT_OVERFLOW = "ContextOverflow", "the prompt does not fit into the model's window, whatever is left out of it"
+    MODEL_UNAVAILABLE = "ModelUnavailable", "a model call failed for good, or gave nothing usable"
+    DEPENDENCIES_FAILED = "DependenciesFailed", "none of the subtasks that it depends on succeeded"
+    CANCELLED = "Cancelled", "it was stopped"
+    NEEDS_PERSON = (
+        "NeedsPerson",
+        "its attempt waits for a person, and then continues",
+        Trait.WAITING | Trait.RESUMABLE,
+    )
+    PAUSED = (
+        "Paused",
+        "a person paused the run: it is continued when the run is resumed",
+        Trait.WAITING | Trait.RESUMABLE,
+    )
+    # Model calls.
+    RATE_LIMITED = "RateLimited", "the provider asks for fewer calls (429)", Trait.RETRIED | Trait.PACE | Trait.WAITING
+    OVERLOADED = "Overloaded", "the provider is overloaded (529)", _CALL | Trait.WAITING
+    PROVIDER_ERROR = "ProviderError", "the provider failed (5xx, 408, 409)", _CALL
+    PROVIDER_UNREACHABLE = "ProviderUnreachable", "no connection: refused, reset, DNS, TLS", _CALL
+    STREAM_BROKEN = "StreamBroken", "the answer broke off", _CALL
+    IDLE_TIMEOUT = "IdleTimeout", "no sign of life for too long", _CALL
+    BAD_RESPONSE = "BadResponse", "no valid answer: HTML, no content, unreadable JSON", Trait.RETRIED | Trait.ODD
+    PROVIDER_AUTHENTICATION = "ProviderAuthentication", "the key is wrong, missing or forbidden", Trait.RUN | _PERSON
+    PROVIDER_BILLING = "ProviderBilling", "no credit, or a spend limit is reached", _PERSON
+    MODEL_NOT_SERVED = (
+        "ModelNotServed",
+        "the endpoint is none, or does not know the model or a part of the request",
+        _PERSON,
+    )
+    PROVIDER_REJECTED = (
+        "ProviderRejected",
         "the provider rejects the request for what is in it; of a run: it rejects the planner's, or serves no model",
-        _T.RUN,
-    ),
-    _KindRow(_K.CIRCUIT_OPEN, "not sent: the provider is in an outage", _T.WAITING | _T.RESUMABLE),
-    _KindRow(_K.ARTIFACT_UNAVAILABLE, "the artifact store cannot be reached, or is another one", _INFRASTRUCTURE),
-    _KindRow(_K.ARTIFACT_MISSING, "the artifact store does not hold what was referred to", _T.STORE),
-    _KindRow(_K.ARTIFACT_TOO_LARGE, "more than the artifact store takes", _T.STORE),
-    _KindRow(_K.PAYLOAD_TOO_LARGE, "a payload above the size that a workflow's history takes"),
-    _KindRow(_K.ARTIFACT_CHANGED, "what the artifact store holds is not what was stored", _T.STORE),
-    _KindRow(_K.TEAM_UNAVAILABLE, "the Worker cannot load the run's team, or lacks a tool of it", _T.AWAITED),
-    _KindRow(_K.SERVER_UNAVAILABLE, "the Temporal server did not answer a question of the Worker", _T.AWAITED),
-    _KindRow(_K.NOT_GRANTED, "the caller does not belong to the run, or asks for more than the run may do", _T.FATAL),
-    _KindRow(_K.UNEXPECTED, "nothing that the project anticipates: the message says which"),
-)
+        Trait.RUN,
+    )
+    CIRCUIT_OPEN = "CircuitOpen", "not sent: the provider is in an outage", Trait.WAITING | Trait.RESUMABLE
+    # The artifact store, the Workers, payloads, bugs.
+    ARTIFACT_UNAVAILABLE = (
+        "ArtifactUnavailable",
+        "the artifact store cannot be reached, or is another one",
+        _INFRASTRUCTURE,
+    )
+    ARTIFACT_MISSING = "ArtifactMissing", "the artifact store does not hold what was referred to", Trait.STORE
+    ARTIFACT_TOO_LARGE = "ArtifactTooLarge", "more than the artifact store takes", Trait.STORE
+    ARTIFACT_CHANGED = "ArtifactChanged", "what the artifact store holds is not what was stored", Trait.STORE
+    TEAM_UNAVAILABLE = "TeamUnavailable", "the Worker cannot load the run's team, or lacks a tool of it", Trait.AWAITED
+    SERVER_UNAVAILABLE = (
+        "ServerUnavailable",
+        "the Temporal server did not answer a question of the Worker",
+        Trait.AWAITED,
+    )
+    PAYLOAD_TOO_LARGE = "PayloadTooLarge", "a payload above the size that a workflow's history takes"
+    NOT_GRANTED = (
+        "NotGranted",
+        "the caller does not belong to the run, or asks for more than the run may do",
+        Trait.FATAL,
+    )
+    UNEXPECTED = "Unexpected", "nothing that the project anticipates: the message says which"
 
-MEANINGS: dict[ErrorKind, str] = {row.kind: row.meaning for row in TABLE}
-"""The meaning of each kind, as the documentation has it."""
+    @classmethod
+    def _missing_(cls, value: object) -> "ErrorKind":
+        return cls.UNEXPECTED
 
 
 def _with(trait: Trait) -> frozenset[ErrorKind]:
-    return frozenset(row.kind for row in TABLE if trait in row.traits)
+    return frozenset(kind for kind in ErrorKind if trait in kind.traits)
 
 
 # The kinds of each trait; RUN_KINDS is the contract's list of `ApplicationError.type`.

@@ -15,10 +15,12 @@ DRAFT = "draft"
 ERROR = "error"
 ATTEMPT = "attempt"  # what a failed attempt did
 CHECKED = "checked"  # where code found the claims of a finding
+COMMENT = "comment"  # a person's, on a plan
+STEER = "steer"  # a person's word to those at work
 EXAMPLE = "example"  # a query that a tool's output shows
 
 TAGS = (
-    *(GOAL, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE),
+    *(GOAL, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, COMMENT, STEER),
     *(
         PLANNED,
         OUTCOME,
@@ -37,7 +39,8 @@ TAGS = (
 DIGEST = "digest"  # the role of a finding that condenses others
 FINISH_TOOL = "finish"  # takes a worker agent's finding
 READ_OUTPUT_TOOL = "read_output"  # shows what earlier tool calls returned
-OWN_TOOLS = (FINISH_TOOL, READ_OUTPUT_TOOL)  # the project's, beside those of a role
+ASK_TOOL = "ask_person"  # its output is a person's reply
+OWN_TOOLS = (FINISH_TOOL, READ_OUTPUT_TOOL, ASK_TOOL)  # the project's, beside those of a role
 
 ROLES = "Roles:"  # before the list of roles
 MOST_SUBTASKS = "At most {most} subtasks in all"

@@ -18,7 +18,7 @@ class TimeAndBudget:
     """Deadline and budget of one supervisor. `now` is the run's clock; `grant` is a nested supervisor's slice.
 
     `agents_waiting` is how many worker agents wait for budget that others may return, `stopped_because` why no more
-    work may begin, whatever time is left.
+    work may begin, whatever time is left. While the clock is held, the deadline stays as far away as it was.
     """
 
     def __init__(
@@ -33,16 +33,36 @@ class TimeAndBudget:
         self._ceilings = Ceilings()
         self.agents_waiting = 0
         self.stopped_because = ""
+        self._held_by: set[str] = set()
+        self._held_since = started_at
+        self._held = timedelta()
 
     @property
     def deadline_at(self) -> datetime:
-        """When the run must have answered."""
-        return self._started_at + self.deadline
+        """When the run must have answered; it moves while the clock is held."""
+        return self._started_at + self.deadline + self._held_time
 
     @property
     def latest_deadline_at(self) -> datetime:
         """Where `extend_limits` can move the deadline to at most."""
-        return self._started_at + limits.MAX_DEADLINE
+        return self._started_at + limits.MAX_DEADLINE + self._held_time
+
+    @property
+    def _held_time(self) -> timedelta:
+        return self._held + (self._now() - self._held_since if self.held else timedelta())
+
+    @property
+    def held(self) -> bool:
+        """True while the clock stands still."""
+        return bool(self._held_by)
+
+    def hold(self, why: str, wanted: bool = True) -> bool:
+        """Holds the clock for a reason, or no longer for that one. Returns True if the deadline has moved."""
+        before, self._held = self._held_time, timedelta()
+        was_held, self._held_since = self.held, self._now()
+        (self._held_by.add if wanted else self._held_by.discard)(why)
+        self._held = before
+        return was_held and not self.held
 
     @property
     def work_until(self) -> datetime:
@@ -98,7 +118,7 @@ class TimeAndBudget:
         """Raises ValueError if these can't be the new totals."""
         if budget is None and deadline is None:
             raise ValueError("nothing to change: give a budget, a deadline, or both")
-        if deadline is not None and self._started_at + deadline <= self._now():
+        if deadline is not None and self._started_at + deadline + self._held_time <= self._now():
             raise ValueError("the new deadline has passed already: it counts from the run's start, or its last reset")
         if budget is not None:
             self._ceilings.check_totals(budget.tokens, budget.usd)
@@ -116,11 +136,12 @@ class TimeAndBudget:
     def set_slice(self, grant: Amount, deadline_at: datetime) -> None:
         """Sets the deadline of a nested supervisor, and raises its slice to `grant`."""
         self.budget = Budget.model_construct(**self.ledger.raise_to(grant).model_dump())
-        self.deadline = deadline_at - self._started_at
+        self.deadline = deadline_at - self._started_at - self._held_time
 
     def restart_clock(self) -> None:
         """Begins the whole deadline again: the run was reset."""
-        self._started_at = self._now()
+        self._started_at = self._held_since = self._now()
+        self._held = timedelta()
 
     def keep_within(self, ceilings: Ceilings, request: RunRequest) -> None:
         """Lowers what is above the operator's ceilings, now and in later updates; `request` is lowered already."""

@@ -53,8 +53,8 @@ class FindingRecord(Model):
 class Finding(Model):
     """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes.
 
-    `record_ref` leads to its FindingRecord, `items_ref` to the list of items that it names. `unsupported` are the
-    claims of its text that no tool output has.
+    `record_ref` leads to its FindingRecord, `items_ref` to the list of items that it names, `output_ref` to the JSON
+    object that its role's `output_schema` asks for. `unsupported` are the claims of its text that no tool output has.
     """
 
     outcome: Outcome = "done"
@@ -68,4 +68,5 @@ class Finding(Model):
     unsupported: list[str] = []
     record_ref: str = ""
     items_ref: str = ""
+    output_ref: str = ""
     grounding: Grounding = "tools"

@@ -10,7 +10,7 @@ RunStatus = Literal["completed", "partial", "running"]
 
 
 class Counts(Model):
-    """Subtasks by state."""
+    """Subtasks by state; `partial` are items of a template that completed with a partial finding."""
 
     total: int = 0
     waiting: int = 0
@@ -19,6 +19,12 @@ class Counts(Model):
     failed: int = 0
     skipped: int = 0
     cancelled: int = 0
+    partial: int = 0
+
+    @property
+    def items_line(self) -> str:
+        """How many items of a template completed, and how many of these in part."""
+        return f"{self.completed}/{self.total}" + (f", {self.partial} in part" if self.partial else "")
 
     @property
     def ended(self) -> int:

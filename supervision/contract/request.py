@@ -96,6 +96,7 @@ class RunRequest(StrictModel):
     max_replans: Annotated[int, Field(ge=0, le=20)] = 2
     plan: Plan | None = None
     subtask_timeout: _SubtaskTime | None = None
+    on_subtask_failure: Literal["gap", "ask"] = "gap"
     deadline: _RunTime = timedelta(minutes=30)
     budget: Budget = Budget()
     success: str | float = "any"
@@ -192,10 +193,8 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
         except ValidationError as error:
             problem = describe_errors(error, value=value)
         else:
-            problem = _unbuilt(request)
-    if problem:
-        raise SupervisionError(ErrorKind.INVALID_REQUEST, problem)
-    return request
+            return request
+    raise SupervisionError(ErrorKind.INVALID_REQUEST, problem)
 
 
 def _input_problem(value: object, surplus: tuple[object, ...]) -> str:
@@ -250,7 +249,8 @@ def _named(location: tuple[int | str, ...], value: object) -> Iterator[str]:
 
 def _fields_at(model_name: str, location: tuple[int | str, ...]) -> list[str]:
     """Returns the fields of the model at a place below the model of that name; none if there is no single one."""
-    kinds: list[type[BaseModel]] = list(StrictModel.__subclasses__())
+    direct = StrictModel.__subclasses__()
+    kinds: list[type[BaseModel]] = [*direct, *(kind for parent in direct for kind in parent.__subclasses__())]
     model = next((kind for kind in kinds if kind.__name__ == model_name), None)
     for part in location:
         if model and (field := model.model_fields.get(str(part))):
@@ -270,10 +270,3 @@ def _complaint(error_type: str, message: str) -> str:
     if error_type == "extra_forbidden":
         return "unknown field"
     return _DURATION if error_type.startswith("time_delta_") else message.removeprefix("Value error, ")
-
-
-def _unbuilt(request: RunRequest) -> str:
-    """Returns the fields that ask for approval of plans, which does not exist yet; "" if there are none."""
-    defaults, fields = RunRequest(goal=request.goal), ("approve_plan", "approval_timeout", "on_approval_timeout")
-    asked = [name for name in fields if getattr(request, name) != getattr(defaults, name)]
-    return f"{', '.join(asked)}: approval of plans is not built yet, leave it out" if asked else ""

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from supervision.contract.base import Model
+from supervision.contract.estimate import Estimate
 from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.usage import Spend, Usage
@@ -29,8 +30,10 @@ class Flags(Model):
 class Wait(Model):
     """A wait for the provider of `model`, or for a person.
 
-    `id` and `subtask_id` are paths from the run that shows the wait: `t3/1` is the first attempt of t3, `t3/t2/1` one
-    in the nested run of t3. The supervisor's own work has its name as id. At `expires_at` the wait ends by itself.
+    `id` and `subtask_id` are paths from the run that shows the wait: `plan.2` is the second revision of its plan,
+    `t3/1` the first attempt of t3, `t3/1:4.0` the first call of that attempt's fourth turn, `t3/t2/1:4.0` one in the
+    nested run of t3, `levels` below. The supervisor's own work has its name as id. `workflow_id` is the supervisor
+    whose work waits. `content_ref` is where all of what is asked is stored. At `expires_at` the wait ends by itself.
     """
 
     id: str
@@ -38,9 +41,13 @@ class Wait(Model):
     workflow_id: str
     subtask_id: str | None = None
     prompt_preview: str = ""
+    arguments_sha256: str | None = None
+    choices: list[str] = []
+    content_ref: str = ""
     since: str
     expires_at: str | None = None
     model: str = ""
+    levels: int = 0
 
     @property
     def subject(self) -> str:
@@ -52,10 +59,32 @@ class Wait(Model):
         """True if a person can end it: all but the waits for a provider, which is retried by itself."""
         return self.kind != "provider"
 
+    @property
+    def for_decision(self) -> bool:
+        """True if it needs what only a person can say. The run's clock runs in the waits for a provider."""
+        return self.kind not in ("provider", "resume")
+
     def below(self, subtask_id: str) -> "Wait":
         """Returns the wait as the run above shows it, in which this run works on that subtask."""
         path = f"{subtask_id}/{self.subtask_id}" if self.subtask_id else subtask_id
-        return self.model_copy(update={"id": f"{subtask_id}/{self.id}", "subtask_id": path})
+        moved = {"id": f"{subtask_id}/{self.id}", "subtask_id": path, "levels": self.levels + 1}
+        return self.model_copy(update=moved)
+
+    @property
+    def own_id(self) -> str:
+        """The id in the run whose work waits."""
+        return self.id.split("/", self.levels)[-1]
+
+
+class Asked(Model):
+    """The reply to the query `waiting`: a wait with all of what is asked, unless only its `content_ref` has that.
+
+    A plan comes with the `estimate` of what it will take.
+    """
+
+    wait: Wait
+    content: str | None = None
+    estimate: Estimate | None = None
 
 
 class RunLimits(Model):

@@ -3,13 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from supervision.base import limits
 from supervision.base.text import did_you_mean, one_line, quoted
-from supervision.contract.base import Model, StrictModel
+from supervision.contract.base import Duration, Model, StrictModel
 from supervision.contract.finding import Grounding
 from supervision.contract.model_choice import Efforts, ModelChain
 
@@ -25,6 +26,8 @@ _ON_FAILURE_CHARS = 600  # it is part of an error message
 _LEAST_TURN_TOKENS = 256  # of a role's own limit: a short finding and the call that hands it in
 
 Effects = Literal["read", "write"]
+Approval = Literal["never", "always"]
+"""Whether a person decides about each call of a tool before it is run."""
 
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,47}")
@@ -81,6 +84,13 @@ class Route(StrictModel):
     role: str
 
 
+class Person(StrictModel):
+    """A person who has a role: `who` it is, for people who read the inbox, and how long its subtasks wait."""
+
+    who: Annotated[str, Field(min_length=1, max_length=200)]
+    expires: Annotated[Duration, Field(gt=timedelta(), le=limits.MAX_DEADLINE)] = timedelta(days=7)
+
+
 class RoleBase(Model):
     """What a role's definition and its card have in common.
 
@@ -89,7 +99,8 @@ class RoleBase(Model):
     `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
     role with a `pool` go to the Workers of that pool; while work there has waited longer than `backlog_seconds`, new
     subtasks go to the role `backup`. `max_tokens` limits the output of one of its turns. An answer that is a finding
-    of this role begins with its `label`.
+    of this role begins with its `label`. With `ask` its worker agents may ask a person. A role that is a `person` has
+    no worker agents: its subtasks wait in the inbox, and the replies are their findings.
     """
 
     name: Name
@@ -105,6 +116,8 @@ class RoleBase(Model):
     backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
     max_tokens: Annotated[int, Field(ge=1, le=limits.MAX_TOKENS_CEILING)] | None = None
     label: Annotated[str, Field(min_length=1, max_length=_ROLE_LABEL_CHARS)] | None = None
+    ask: bool = False
+    person: Person | None = None
 
 
 class Role(RoleBase, StrictModel):
@@ -112,7 +125,7 @@ class Role(RoleBase, StrictModel):
 
     `tools` names the tools that it may use; no other tool is ever run for it. `model` overrides the default models of
     worker agents, by a name or a fallback chain. With the `grounding` "knowledge" its findings may say what no tool
-    output has, and are marked so.
+    output has, and are marked so. The JSON schema `output_schema` asks for an object in each finding: a row of a table.
     """
 
     description: Annotated[str, Field(min_length=1, max_length=limits.ROLE_DESCRIPTION_CHARS)]
@@ -121,26 +134,43 @@ class Role(RoleBase, StrictModel):
     tools: list[str] = []
     model: ModelChain | None = None
     max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
+    output_schema: dict[str, JsonValue] | None = None
 
     @model_validator(mode="after")
     def _able(self) -> "Role":
-        if self.team is None and not self.system_prompt.strip():
+        if self.team is None and self.person is None and not self.system_prompt.strip():
             raise ValueError("a role needs a system_prompt")
         if self.team is not None and self.tools:
             raise ValueError("this role is a team: tools belong to that team's roles")
+        if self.output_schema is not None and (self.team or self.person is not None or not self.columns):
+            raise ValueError(
+                'output_schema: a role that is no team and no person may have one, with type = "object" and properties'
+            )
+        if self.person is not None and (self.team or self.tools or self.ask):
+            raise ValueError("this role is a person, who has no team, no tools and no `ask`")
+        if self.team is not None and self.ask:
+            raise ValueError("this role is a team: `ask` belongs to that team's roles")
         return self
+
+    @property
+    def columns(self) -> list[str]:
+        """The properties of the `output_schema`; none without one."""
+        schema = self.output_schema or {}
+        properties = schema.get("properties") if schema.get("type") == "object" else None
+        return list(properties) if isinstance(properties, dict) else []
 
 
 class ToolEntry(StrictModel):
     """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own.
 
-    With `inline = false` no team inside a request may name it.
+    With `inline = false` no team inside a request may name it. `approve` says whether a person decides about its calls.
     """
 
     name: ToolName
     uses: str
     options: dict[str, Any] = {}
     inline: bool = True
+    approve: Approval = "never"
 
 
 class Team(StrictModel):
@@ -211,6 +241,7 @@ class ToolCard(Model):
 
     name: str
     effects: Effects = "read"
+    approve: Approval = "never"
     reads_attachments: bool = False
 
 

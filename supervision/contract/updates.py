@@ -2,18 +2,110 @@
 
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from supervision.base import limits
+from supervision.base.text import clean, size
 from supervision.contract.base import Duration, Model, StrictModel
+from supervision.contract.plan import Plan
 from supervision.contract.progress import Phase
 from supervision.contract.request import Budget, describe_errors
 
+REPLY_BYTES = 16 * limits.KIB  # of one reply of a person: a longer text is an attachment of the next run
+_COMMENT_BYTES = 4 * limits.KIB
+_STEER_BYTES = 2 * limits.KIB  # it is part of several prompts
 
-class Resume(StrictModel):
-    """Ends waits for the provider, once the account is fixed. The same `request_id` counts once."""
 
-    request_id: str | None = None
+def _text(most: int) -> AfterValidator:
+    def check(text: str) -> str:
+        if size(text) > most:
+            raise ValueError(f"has {size(text)} bytes, at most {most} are allowed")
+        if not (text := clean(text)).strip():
+            raise ValueError("is empty")
+        return text
+
+    return AfterValidator(check)
+
+
+_Id = Annotated[str, Field(min_length=1, max_length=400)]
+_Comment = Annotated[str, _text(_COMMENT_BYTES)]
+
+
+class Update(StrictModel):
+    """What all updates may have: a word on why, who says so (a claim), and an id with which the same counts once."""
+
+    comment: _Comment | None = None
+    by: Annotated[str, Field(max_length=200)] | None = None
+    request_id: Annotated[str, Field(max_length=200)] | None = None
+
+
+class DecidePlan(Update):
+    """A person's decision on a revision of the plan.
+
+    `edit` brings a `plan` in its place; `change` asks the planner for another one, by the `comment`.
+    """
+
+    revision: int
+    decision: Literal["approve", "edit", "change", "reject"]
+    plan: Plan | None = None
+
+    @field_validator("plan", mode="before")
+    @classmethod
+    def _strict(cls, plan: object) -> object:
+        return Plan.model_validate(plan, extra="forbid") if isinstance(plan, dict) else plan
+
+    @model_validator(mode="after")
+    def _whole(self) -> "DecidePlan":
+        if (self.decision == "edit") != (self.plan is not None):
+            raise ValueError('a plan belongs to the decision "edit", and to no other')
+        if self.decision == "change" and not self.comment:
+            raise ValueError('"change" needs a comment that says what should be different')
+        return self
+
+
+class Reply(Update):
+    """A person's reply to a question, or the finding of a subtask that waits for one."""
+
+    id: _Id
+    text: Annotated[str, _text(REPLY_BYTES)]
+
+
+class DecideToolCall(Update):
+    """A person's decision on a tool call; it holds for the arguments with this hash."""
+
+    id: _Id
+    decision: Literal["approve", "deny"]
+    arguments_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Pause(Update):
+    """Begins no more work; worker agents stop after their turn, or `now`, in the middle of it."""
+
+    now: bool = False
+
+
+class Resume(Update):
+    """Ends a pause, and waits for the provider once the account is fixed."""
+
+
+class Steer(Update):
+    """A word to one worker agent (`to` its subtask), or with "*" to all, and to later prompts of the run."""
+
+    text: Annotated[str, _text(_STEER_BYTES)]
+    to: _Id = "*"
+
+
+class RetrySubtask(Update):
+    """Has a subtask that has ended worked on again, with an instruction."""
+
+    subtask_id: _Id
+    instruction: _Comment | None = None
+
+
+class SkipSubtask(Update):
+    """Ends a subtask, with what it has."""
+
+    subtask_id: _Id
 
 
 class NewBudget(StrictModel):
@@ -29,12 +121,11 @@ class NewBudget(StrictModel):
         return budget.model_copy(update=new | dict.fromkeys(self.unlimited))
 
 
-class ExtendLimits(StrictModel):
+class ExtendLimits(Update):
     """New totals: the deadline counts from the run's start, or its last reset. None leaves a limit as it is."""
 
     budget: NewBudget | None = None
     deadline: Annotated[Duration, Field(le=limits.MAX_DEADLINE)] | None = None
-    request_id: str | None = None
 
 
 U = TypeVar("U", bound=StrictModel)

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from supervision.base.text import money, one_line
+from supervision.base.text import one_line
 from supervision.contract.base import Model
 
 
@@ -65,13 +65,6 @@ class Spend(Model):
     role: str
     model: str
     usage: Usage = Usage()
-
-    def line(self) -> str:
-        """Returns the row in words."""
-        usage = self.usage
-        calls = f"{usage.model_calls} call{'s' if usage.model_calls != 1 else ''}"
-        by = f"{self.role} with {self.model}" if self.model else self.role
-        return f"{by}: {calls}, {usage.tokens_line()}, {money(usage.usd)}"
 
 
 class ToolTally(Model):

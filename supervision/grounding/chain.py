@@ -36,6 +36,7 @@ class Grounded(Model):
     """A finding as the store has it: its text, its tool calls with their outputs, and objects that were changed.
 
     `unsupported` is what its author's claims were found to lack when it was written: of these no output is proof.
+    `output` is the object that its role's schema asked for: it may be a row of the answer.
     """
 
     text: str = ""
@@ -44,6 +45,7 @@ class Grounded(Model):
     problems: list[str] = []
     unsupported: list[str] = []
     grounding: Grounding = "tools"
+    output: JsonValue = None
 
 
 def answer_chain(
@@ -61,7 +63,11 @@ def answer_chain(
 
 
 def field_links(value: JsonValue, findings: Mapping[str, Grounded], given: Sequence[str]) -> list[Link]:
-    """Returns a link for each claim of a structured answer, with its path."""
+    """Returns a link for each claim of a structured answer, with its path; a row that code took names its finding."""
+    rows = value if isinstance(value, list) else next(iter(value.values()), None) if isinstance(value, dict) else None
+    taken = [_author(row, findings) for row in rows] if isinstance(rows, list) else []
+    if taken and all(taken):
+        return [_row_link(at, subtask_id, findings[subtask_id]) for at, subtask_id in enumerate(taken)]
     return [
         Link(
             kind="figure",
@@ -70,6 +76,26 @@ def field_links(value: JsonValue, findings: Mapping[str, Grounded], given: Seque
         )
         for claim in field_claims(value, [finding.text for finding in findings.values()], given)
     ]
+
+
+def _author(row: JsonValue, findings: Mapping[str, Grounded]) -> str:
+    """Returns the subtask whose output has all of a row, as it stands; empty if none has."""
+    for subtask_id, finding in findings.items():
+        if isinstance(row, dict) and isinstance(finding.output, dict) and row.items() <= finding.output.items():
+            return subtask_id
+    return ""
+
+
+def _row_link(at: int, subtask_id: str, finding: Grounded) -> Link:
+    doubts = [*finding.problems, *(f"no tool output has {item}" for item in finding.unsupported)]
+    return Link(
+        kind="citation",
+        text=f"answer_json, row {at + 1}",
+        findings=[subtask_id],
+        outputs=finding.evidence,
+        elsewhere="" if finding.evidence else _REST,
+        problem=next(iter(doubts), ""),
+    )
 
 
 def _claim_links(

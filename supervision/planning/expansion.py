@@ -1,7 +1,7 @@
 """Templates: subtasks with `for_each`, and the revision in which a subtask for each item takes their place."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -92,7 +92,9 @@ def expanded(plan: Plan, items: Sequence[Subtask]) -> Plan:
     ids = [item.id for item in items]
     (template,) = {old for item in items for old in item.replaces}
     subtasks = [
-        subtask.model_copy(update={"depends_on": _with(subtask.depends_on, {template: ids})})
+        subtask.model_copy(
+            update={"depends_on": [one for old in subtask.depends_on for one in (ids if old == template else [old])]}
+        )
         if template in subtask.depends_on
         else subtask
         for subtask in plan.subtasks
@@ -109,7 +111,3 @@ def in_order(subtasks: Sequence[Subtask]) -> list[Subtask]:
     places = {subtask.id: place for place, subtask in enumerate(named)}
     items = [subtask for subtask in subtasks if template_of(subtask.id) is not None]
     return [*named, *sorted(items, key=lambda item: places[template_of(item.id) or ""])]
-
-
-def _with(ids: Sequence[str], new: Mapping[str, Sequence[str]]) -> list[str]:
-    return [other for old in ids for other in new.get(old, [old])]

@@ -24,7 +24,8 @@ class Answer:
     """The answer: `text` may be shortened, `ref` leads to all of it.
 
     `unsupported` are claims that no finding has, `unsupported_fields` those of `as_json`. `model` wrote the answer.
-    `is_findings` is True if the findings stand in for an answer that could not be written.
+    `is_findings` is True if the findings stand in for an answer that could not be written. `json_ref` leads to JSON
+    that is too long to be kept here.
     """
 
     text: str = ""
@@ -35,6 +36,7 @@ class Answer:
     unsupported: list[str] = field(default_factory=list)
     unsupported_fields: list[Unsupported] = field(default_factory=list)
     is_findings: bool = False
+    json_ref: str | None = None
     model: str | None = None
 
 

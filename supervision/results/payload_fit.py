@@ -23,6 +23,7 @@ _LISTS = frozenset(
 )
 _ANSWERS = ("answer", "direct_answer")
 _LEAST_ANSWER_BYTES = 2048
+_BARE_TABLES = 10  # of templates, in a result without texts
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -57,13 +58,17 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     shorter = _cut(result.model_copy(update={"truncated": True}), limit)
     if _bytes(shorter) <= limit:
         return shorter
+    templates = {report.id for report in result.subtasks if report.counts is not None}
     bare = RunResult.model_construct(
         **{
             **dict(shorter),
             "answer": cut(result.answer, _LEAST_ANSWER_BYTES),
             "subtasks": [_bare(report, lean=len(result.subtasks) > limits.STATUS_PAGE) for report in result.subtasks],
             "gaps": [gap.model_copy(update={"reason": "", "description": ""}) for gap in result.gaps],
-            **{"citations": [], "contradictions": [], "unsupported": [], "artifacts": []},
+            **{"citations": [], "contradictions": [], "unsupported": []},
+            "artifacts": [artifact for artifact in shorter.artifacts if artifact.subtask_id in templates][
+                :_BARE_TABLES
+            ],
         }
     )
     return _counted(bare, max(limit, limits.PAYLOAD_HARD_BYTES * 7 // 8))

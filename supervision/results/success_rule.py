@@ -79,5 +79,5 @@ def is_whole(report: SubtaskReport) -> bool:
         report.state == "completed"
         and (report.nested is None or report.nested.status == "completed")
         and (report.finding is None or report.finding.outcome == "done")
-        and (report.counts is None or report.counts.completed == report.counts.total)
+        and (report.counts is None or report.counts.completed - report.counts.partial == report.counts.total)
     )

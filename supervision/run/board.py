@@ -4,10 +4,12 @@ One instance lives in a run. Its methods are the only way a subtask changes stat
 
     waiting -> running -> completed | failed | cancelled
     waiting -> skipped | cancelled
+    running -> skipped                              (by a person)
     running -> running                              (the next attempt)
     running -> waiting                              (put back between attempts)
-    completed -> waiting                            (reopened by a review; its finding is kept until a better one)
-    skipped -> waiting                              (a revision gave it new dependencies)
+    completed -> waiting                            (reopened; its finding is kept until a better one)
+    failed | cancelled | skipped -> waiting         (reopened by a person)
+    skipped -> waiting                              (a revision gave it new dependencies, or one of them is reopened)
 
 A template waits until its items are known. Then it has the state that those come to, and no part in the board's counts.
 """
@@ -40,14 +42,14 @@ def _keep(places: list[int], place: int, wanted: bool) -> None:
         del places[at]
 
 
-_ENDED = ("completed", "failed", "skipped", "cancelled")
+_ENDED: tuple[SubtaskState, ...] = ("completed", "failed", "skipped", "cancelled")
 _FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
     "running": ("waiting", "running"),
     "completed": ("running",),
     "failed": ("running",),
-    "skipped": ("waiting",),
+    "skipped": ("waiting", "running"),
     "cancelled": ("waiting", "running"),
-    "waiting": ("running", "completed", "skipped"),
+    "waiting": ("running", *_ENDED),
 }
 
 
@@ -66,6 +68,7 @@ class Board:
         self._in_flight: Counter[str] = Counter()
         self._unfinished: dict[SubtaskState, dict[str, None]] = {"running": {}, "waiting": {}}
         self._left_out: dict[str, str] = {}
+        self._once_completed: set[str] = set()
         self.extend(plan)
 
     def extend(self, plan: Plan) -> None:
@@ -101,7 +104,7 @@ class Board:
             self._sort_in(subtask_id)
         for subtask_id in TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order():
             report = self._reports[subtask_id]
-            if report.state == "skipped" and not (self._is_due(report) and not self._has_ground(report)):
+            if is_blocked(report) and not (self._is_due(report) and not self._has_ground(report)):
                 self._move(report.id, "waiting").error = None
 
     def _add_item(self, template: SubtaskReport) -> None:
@@ -221,8 +224,31 @@ class Board:
         self._move(subtask_id, "waiting")
 
     def reopen(self, subtask_id: str) -> None:
-        """Has a completed subtask worked on again; its finding stays until there is a better one."""
-        self._move(subtask_id, "waiting").finished_at = None
+        """Has an ended subtask worked on again, after it those that were skipped for want of it.
+
+        The finding of a completed one stays until there is a better one.
+        """
+        report = self._move(subtask_id, "waiting")
+        report.finished_at = report.error = None
+        for dependent in self._dependents.get(subtask_id, ()):
+            if is_blocked(self._reports[dependent]):
+                self.reopen(dependent)
+
+    def parts(self, subtask_id: str) -> list[str]:
+        """Returns what has not ended of a subtask: itself, or items of a template."""
+        reports = [self._reports[subtask_id]]
+        if reports[0].counts is not None:
+            reports = [report for report in self._reports.values() if template_of(report.id) == subtask_id]
+        return [report.id for report in reports if report.state in ("waiting", "running")]
+
+    def skip(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
+        """Ends a subtask that a person does not want, with what it had; one that was reopened keeps its finding."""
+        if subtask_id in self._once_completed:
+            self.keep(subtask_id)
+            return
+        report = self._end(subtask_id, "skipped")
+        report.error, report.finding = _capped(error), finding
+        self._explain(report)
 
     def keep(self, subtask_id: str) -> None:
         """Ends a reopened subtask with the finding it had."""
@@ -240,7 +266,13 @@ class Board:
     def complete(self, subtask_id: str, finding: Finding) -> None:
         """Ends a subtask that succeeded."""
         report = self._end(subtask_id, "completed")
+        template = self._reports.get(template_of(subtask_id) or "")
+        if template is not None and template.counts:
+            template.counts.partial += _is_partial(finding) - _is_partial(report.finding)
         report.finding, report.stale = finding, False
+        self._once_completed.add(subtask_id)
+        if template is not None:
+            template.error = None
 
     def text_ref(self, subtask_id: str) -> str | None:
         """Returns the reference of a finding's text; None without a finding."""
@@ -286,10 +318,10 @@ class Board:
             if report.counts is not None:  # its items are closed one by one
                 continue
             if report.state in ("waiting", "running"):
-                if report.finding is not None:
+                if report.id in self._once_completed:
                     self.keep(report.id)
                 else:
-                    self.cancel(report.id, error)
+                    self.cancel(report.id, error, report.finding)
             elif report.state == "cancelled" and report.error is None:
                 report.error = _capped(error)
         for report in map(self._reports.__getitem__, self._templates):
@@ -365,6 +397,15 @@ class Board:
     def usable(self) -> list[SubtaskReport]:
         """Returns subtasks with a finding: completed ones, and others that returned what they had."""
         return [report for report in self._reports.values() if report.finding is not None]
+
+
+def is_blocked(report: SubtaskReport) -> bool:
+    """True if a subtask was skipped because its dependencies did not succeed, not by a person."""
+    return report.state == "skipped" and report.error is not None and report.error.type == ErrorKind.DEPENDENCIES_FAILED
+
+
+def _is_partial(finding: Finding | None) -> bool:
+    return finding is not None and finding.outcome == "partial"
 
 
 def _capped(error: Problem) -> Problem:

@@ -10,8 +10,12 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from supervision.base import limits
+from supervision.base.text import one_line
 from supervision.contract.plan import Plan
-from supervision.contract.status import TraceEvent
+from supervision.contract.status import TraceEvent, Wait
+from supervision.contract.updates import Update
+from supervision.run.decisions import Decision
 
 Mood = Literal["plain", "good", "bad", "faint", "head"]
 _Data = Mapping[str, JsonValue]
@@ -98,6 +102,23 @@ def _written(data: _Data) -> str:
     return f"{work} from {_Word(data.get('findings')):finding}"
 
 
+def _decided(data: _Data) -> str:
+    by, text = (f"{before}{data.get(name) or ''}" for before, name in ((" by ", "by"), (": ", "text")))
+    said = f"{by if data.get('by') else ''}{text if data.get('text') else ''}"
+    return f"{data.get('id')}: {data.get('decision')}{said}"
+
+
+def _by(words: str) -> Callable[[_Data], str]:
+    """Returns the sentence of what a person did, with who, and why."""
+
+    def sentence(data: _Data) -> str:
+        by, why = data.get("by"), data.get("why")
+        done = words.format_map(_Words(data))
+        return f"{done}{f', by {by}' if by else ''}{f': {why}' if why else ''}"
+
+    return sentence
+
+
 def _turn(data: _Data) -> str:
     return f"turn {data.get('turn')}: {data.get('preview') or data.get('stop_reason')}"
 
@@ -112,6 +133,10 @@ TABLE: tuple[EventRow, ...] = (
     _R("deadline_reached", "", "the deadline is reached: writing the answer from what exists", "bad"),
     _R("cancel_requested", "", "somebody cancels the run", "bad"),
     _R("waiting_provider", "why", "waits for `resume`: {why}", "bad"),
+    _R("decided", "id kind decision by? text?", _decided, "good"),
+    _R("paused", "now? by? why?", _by("the run is paused"), "head"),
+    _R("resumed", "by? why?", _by("the run is resumed"), "head"),
+    _R("steered", "word by? why?", _by("a person says: {word}"), "good"),
     _R("model_replaced", "model by why work? head?", "model {by} takes over from {model}: {why}", "bad"),
     # The plan.
     _R("plan_requested", "attempt revision", _requested, "faint"),
@@ -126,6 +151,8 @@ TABLE: tuple[EventRow, ...] = (
     _R("subtask_failed", "error message attempts? head? trace_ref?", "failed: {error}", "bad"),
     _R("subtask_retried", "error message role description head? trace_ref?", _retried, "bad"),
     _R("subtask_reopened", "feedback warm", _reopened),
+    _R("retry_asked", "instruction? by? why?", _by("is to be done again"), "good"),
+    _R("skip_asked", "by? why?", _by("is to be skipped"), "bad"),
     _R("subtask_skipped", "", "skipped: none of its dependencies succeeded", "bad"),
     _R("subtask_cancelled", "turns? head? trace_ref?", "stopped", "bad"),
     _R("subtask_held", "role", "waits: the breaker of role {role} is open", "bad"),
@@ -133,10 +160,10 @@ TABLE: tuple[EventRow, ...] = (
     _R("candidate_ended", "candidate head?", "candidate {candidate} has ended", "faint"),
     _R("candidate_chosen", "choice of reason", "candidate {choice} of {of} is the best"),
     # Worker agents.
-    _R("turn", "turn stop_reason preview tokens model cache_miss? cleared?", _turn, "faint"),
+    _R("turn", "turn stop_reason preview tokens model cleared?", _turn, "faint"),
     _R("tool", "name arguments is_error preview", "{name} {arguments} → {preview}"),
     _R("note", "text", "is told: {text}"),
-    _R("finding_returned", "unsupported", "its finding goes back: some claims have no support", "bad"),
+    _R("finding_returned", "unsupported", "its finding goes back: {unsupported}", "bad"),
     # The answer.
     _R("reviewed", "round flagged feedback missing", _reviewed),
     _R("conflict", "subtasks description resolved resolution", _conflict, "bad"),
@@ -173,3 +200,22 @@ def plan_accepted(plan: Plan, strategy: str) -> dict[str, JsonValue]:
 def reviewed(number: int, feedback: Mapping[str, str], missing: list[str]) -> dict[str, JsonValue]:
     """Returns the fields of `reviewed`; `feedback` is by the subtasks that are done again."""
     return {"round": number, "flagged": [*feedback], "feedback": {**feedback}, "missing": [*missing]}
+
+
+def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
+    """Returns the fields of what a person did: who, why, and the `data` that there are."""
+    fields: dict[str, JsonValue] = {**data, "by": update.by, "why": update.comment}
+    return {
+        name: one_line(value, limits.SENTENCE_BYTES) if isinstance(value, str) else value
+        for name, value in fields.items()
+        if value
+    }
+
+
+def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
+    """Returns the fields of `decided`; without a decision the time for it was over."""
+    shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind}
+    if decision is None:
+        return {**shown, "decision": "expired"}
+    said = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}
+    return {**shown, "decision": decision.choice, **{name: text for name, text in said.items() if text}}

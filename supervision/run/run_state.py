@@ -25,6 +25,7 @@ from supervision.results.confidence import basis_of, ceiling, unsupported_in
 from supervision.results.payload_fit import cut_to
 from supervision.results.success_rule import importance, nothing_missing
 from supervision.run.board import Board
+from supervision.run.decisions import Decisions, Steering
 from supervision.run.nested_runs import NestedRuns
 from supervision.run.role_breaker import RoleBreaker
 from supervision.run.serving_models import ServingModels
@@ -39,7 +40,9 @@ PLAN_GAP = "plan"  # in place of a subtask's id
 class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
 
-    The parts own their fields. `rejected_subtasks` are those whose model calls the provider refuses for all alike;
+    The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
+    ones.
+    `rejected_subtasks` are those whose model calls the provider refuses for all alike;
     `child_has_finding` is True once a worker agent returned a finding.
     """
 
@@ -57,7 +60,12 @@ class RunState:
         self.nested = NestedRuns(self.board)
         self.waits = Waits(now, self.nested.waits)
         self.trace = Trace(now)
+        self.decisions = Decisions()
+        self.steering = Steering(self.board)
+        self.proposed: Plan | None = None
+        self.approved_roles: set[str] = set()
         self.answer = Answer()
+        self.tables: list[ArtifactRef] = []  # of templates, a row for each item
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
         self.rejected_subtasks: set[str] = set()
@@ -88,7 +96,8 @@ class RunState:
     @property
     def flags(self) -> Flags:
         """The conditions beside the phase."""
-        return Flags(waiting_provider=self.waits.for_provider, waiting_person=self.waits.for_person)
+        paused = self.steering.paused and self.finished_at is None
+        return Flags(paused=paused, waiting_provider=self.waits.for_provider, waiting_person=self.waits.for_person)
 
     @property
     def ending(self) -> Literal["completed", "partial", "failed", "cancelled"] | None:
@@ -146,6 +155,7 @@ class RunState:
 
     def restart(self) -> None:
         """Begins the deadline again after `temporal workflow reset`."""
+        self.decisions.in_advance = True
         self.time_and_budget.restart_clock()
         self.trace.note("run_reset", deadline_at=self.time_and_budget.deadline_at.isoformat())
 
@@ -290,6 +300,7 @@ class RunState:
             timing=timing(reports, (now - self.started_at).total_seconds(), self.own_seconds, now),
             plan_revisions=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
             warnings=self.all_warnings,
+            truncated=answer.json_ref is not None,
         )
 
     def _confidence(self) -> float | None:
@@ -302,7 +313,8 @@ class RunState:
         return min(self.answer.confidence, ceiling(basis))
 
     def _artifacts(self) -> list[ArtifactRef]:
-        return [artifact for report in self.board.usable() if report.finding for artifact in report.finding.artifacts]
+        findings = [report.finding for report in self.board.usable() if report.finding]
+        return [*self.tables, *(artifact for finding in findings for artifact in finding.artifacts)]
 
     def _status(self) -> Literal["completed", "partial", "running"]:
         if self.phase not in ("done", "failed", "cancelled"):

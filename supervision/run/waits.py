@@ -5,7 +5,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from supervision.contract.status import Wait, WaitKind
+from supervision.contract.status import Asked, Wait, WaitKind
 from supervision.run.role_breaker import RoleBreaker
 from supervision.run.web_details import breaker_note
 
@@ -30,6 +30,7 @@ class Waits:
         self._below = below
         self._breakers: dict[str, RoleBreaker] = {}
         self._own: dict[int, Wait] = {}
+        self._contents: dict[str, str] = {}
 
     def breaker(self, role: str) -> RoleBreaker:
         """Returns the breaker of a role."""
@@ -37,13 +38,31 @@ class Waits:
             self._breakers[role] = RoleBreaker(role, self._now)
         return self._breakers[role]
 
-    def show(self, wait: Wait, expires_at: datetime) -> None:
-        """Shows a wait, with when it ends by itself as that is known now."""
-        self._own[id(wait)] = wait.model_copy(update={"expires_at": expires_at.isoformat()})
+    def show(self, wait: Wait, expires_at: datetime | None, content: str | None = None) -> None:
+        """Shows a wait, with when it ends by itself as that is known now; `content` is all of what is asked."""
+        self._own[id(wait)] = wait.model_copy(update={"expires_at": expires_at.isoformat() if expires_at else None})
+        if content is not None:
+            self._contents[wait.id] = content
 
     def end(self, wait: Wait) -> None:
         """Ends a wait."""
         self._own.pop(id(wait), None)
+        self._contents.pop(wait.id, None)
+
+    def asked(self, wait_id: str) -> Asked:
+        """Returns a wait with all of what is asked. Raises ValueError if there is none of that id."""
+        for wait in self.current:
+            if wait.id == wait_id:
+                return Asked(wait=wait, content=self._contents.get(wait_id))
+        raise ValueError(f"nothing with the id '{wait_id}' waits")
+
+    def for_help(self, subtask_id: str) -> Wait | None:
+        """Returns the wait of a subtask that failed for good, and that a person may have tried again."""
+        return next((w for w in self._own.values() if w.subtask_id == subtask_id and "retry" in w.choices), None)
+
+    def of_subtasks(self) -> set[str]:
+        """Returns the subtasks of which some work waits for a person's decision, here or in a nested run."""
+        return {wait.subtask_id.split("/")[0] for wait in self.current if wait.subtask_id and wait.for_decision}
 
     @property
     def current(self) -> list[Wait]:

@@ -75,7 +75,7 @@ def breaker_note(card: Mapping[str, JsonValue]) -> str:
 def _row(report: SubtaskReport) -> str:
     state = _MARKS["partial" if report.state == "completed" and not is_whole(report) else report.state]
     if report.counts:
-        state += f" {report.counts.completed}/{report.counts.total}"
+        state += f" {report.counts.items_line}"
     if report.attempts > 1:
         state += f" (attempt {report.attempts})"
     if report.replaced_by:

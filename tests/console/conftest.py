@@ -4,7 +4,6 @@ import asyncio
 import codecs
 import contextlib
 import fcntl
-import json
 import os
 import pty
 import signal
@@ -12,19 +11,21 @@ import struct
 import sys
 import tempfile
 import termios
-import urllib.request
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from console.demo import KeptWorker, stand_in
+from console.demo import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.temporal_binary import find_temporal
-from standin.server.app import TOKEN_VARIABLE
+from standin.extract.kind_of_call import think
+from standin.server.app import BrainServer
+from standin.server.call_log import CallLog
+from standin.server.faults import FaultScript, ServerConfig
+from standin.server.serving import serving
 from tests.console.forked import ended
 from tests.waiting import until
 
@@ -70,6 +71,10 @@ class Terminal:
         if not data:
             self._closed = True
             asyncio.get_running_loop().remove_reader(self._master)
+
+    def type(self, text: str) -> None:
+        """As a person at the keyboard."""
+        os.write(self._master, text.encode())
 
     def resize(self, columns: int, rows: int) -> None:
         """As when a window is dragged."""
@@ -151,10 +156,10 @@ def _size(descriptor: int, columns: int, rows: int) -> None:
 
 @dataclass(frozen=True)
 class Model:
-    """The stand-in model's process, and the token that it is controlled with."""
+    """The stand-in model, and the script of what its replies meet."""
 
     url: str
-    token: str
+    script: FaultScript
 
     async def slow(self, run_id: str) -> None:
         """From now on it writes slowly for that run."""
@@ -166,20 +171,18 @@ class Model:
 
     async def fails(self, run_id: str, **fault: Any) -> None:
         """From now on it fails for that run."""
-        await self._post({"rules": [{"call": f"{run_id}*", **fault}]})
+        self._replace(rules=[{"call": f"{run_id}*", **fault}])
 
     async def lists(self, models: dict[str, dict[str, Any] | None]) -> None:
         """From now on its list of models says this of some."""
-        await self._post({"models": models})
+        self._replace(models=models)
 
     async def usual(self) -> None:
         """As it is by itself."""
-        await self._post({})
+        self._replace()
 
-    async def _post(self, config: dict[str, Any]) -> None:
-        control = {"authorization": f"Bearer {self.token}"}
-        request = urllib.request.Request(f"{self.url}/config", json.dumps(config).encode(), control)
-        await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=10).read())
+    def _replace(self, **config: Any) -> None:
+        self.script.replace(ServerConfig.model_validate(config))
 
 
 @pytest.fixture(scope="package")
@@ -189,13 +192,11 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package")
-async def standin(place: Path) -> AsyncIterator[Model]:
+async def standin() -> AsyncIterator[Model]:
     """The stand-in model."""
-    token = uuid4().hex
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(TOKEN_VARIABLE, token)
-        async with stand_in(place) as url:
-            yield Model(url, token)
+    script = FaultScript()
+    async with serving(BrainServer(think, CallLog(), script)) as url:
+        yield Model(url, script)
 
 
 @pytest.fixture(scope="package")

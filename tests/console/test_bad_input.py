@@ -17,7 +17,8 @@ from tests.console.conftest import GOAL, Cli
         (["run", GOAL, "--deadline", "soon"], "deadline"),
         (["run", GOAL, "--budget-tokens", "0"], "budget.tokens"),
         (["run", GOAL, "--answer-schema", "list.json"], "must hold an object"),
-        (["run", GOAL, "--request", "approval.json"], "not built yet"),
+        (["run", GOAL, "--approve-plan", "--approval-timeout", "soon"], "approval_timeout: must be a duration"),
+        (["run", GOAL, "--on-approval-timeout", "wait"], "on_approval_timeout"),
         (["run", GOAL, "--goal-file", "x"], "twice"),
         (["run", "--goal-file", "missing.txt"], "No such file"),
         (["run", GOAL, "--request", "list.json"], "must hold an object"),
@@ -34,7 +35,6 @@ from tests.console.conftest import GOAL, Cli
 async def test_bad_input_ends_with_2(alone: Cli, words: list[str], expected: str) -> None:
     (alone.folder / "list.json").write_text("[1, 2]")
     (alone.folder / "broken.json").write_text("{")
-    (alone.folder / "approval.json").write_text(json.dumps({"goal": GOAL, "approve_plan": True}))
     (alone.folder / "unknown.json").write_text(json.dumps({"goal": GOAL, "colour": "red"}))
     (alone.folder / "binary.bin").write_bytes(b"\x00\xff\xfe")
     done = await alone(*words)
@@ -81,19 +81,6 @@ async def test_an_unknown_run_ends_with_1(alone: Cli, command: str) -> None:
     done = await alone(command, "no-such-run")
     assert done.code == 1
     assert "there is no run 'no-such-run'" in done.sentence
-
-
-async def test_the_id_of_a_worker_agent_is_not_taken_for_a_run(cli: Cli) -> None:
-    assert (await cli("run", GOAL, "--id", "parent-1")).code == 0
-    done = await cli("follow", "parent-1/t1/1")
-    assert done.code == 1
-    assert "not a run" in done.sentence
-
-
-async def test_an_unknown_team_fails_the_run_with_one_sentence(cli: Cli) -> None:
-    done = await cli("run", GOAL, "--team", "nobody")
-    assert done.code == 1
-    assert "UnknownTeam: there is no team 'nobody'" in done.err.strip().splitlines()[-1]
 
 
 async def test_a_broken_team_is_shown_with_the_reason_beside_the_good_ones(alone: Cli, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ async def test_the_answer_is_a_file(asked: tuple[Cli, str], tmp_path: Path) -> N
     assert (tmp_path / "answer.md").read_text().strip() in printed
     none = await cli("result", RUN, "-o", str(tmp_path / "table.csv"))
     assert none.code == 2
-    assert "no JSON with one list of objects" in none.sentence
+    assert "the answer has no JSON" in none.sentence
 
 
 async def test_a_team_over_a_folder_is_written_and_names_what_it_cannot_read(alone: Cli, tmp_path: Path) -> None:

@@ -133,9 +133,9 @@ async def test_a_terminated_run_says_so_on_every_screen(cli: Cli, standin: Model
     status = await cli("status", "ended-1")
     assert "\n terminated · 1/3 done" in status.out
     assert "■ t2" in status.out
-    assert status.out.splitlines()[-1] == "terminated: Terminated: trial"
+    assert status.out.splitlines()[-1] == "terminated: trial"
     assert json.loads((await cli("status", "ended-1", "--json")).out)["error"]["message"] == "trial"
-    assert "terminated: Terminated: trial" in (await cli("trace", "ended-1")).err
+    assert "terminated: trial" in (await cli("trace", "ended-1")).err
     result = await cli("result", "ended-1", "--json")
     assert (result.code, "terminated: trial" in result.err) == (1, True)
     shown = json.loads(result.out)

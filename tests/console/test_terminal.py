@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.terminal import safe, safe_json, safe_line
+from console.terminal import look_alikes, revealed, safe, safe_json, safe_line
 
 CORPUS = {
     "\x1b[31mred\x1b[0m": "red",
@@ -55,3 +55,41 @@ def test_json_keeps_every_character_and_shows_none_of_the_dangerous_ones(text: s
     shown = safe_json({"text": text})
     assert safe(shown) == shown
     assert json.loads(shown) == {"text": text}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("user\u202etxt.exe", "user<U+202E>txt.exe"),
+        ("a\x1b[2Jb", "a<U+001B>[2Jb"),
+        ("one\ntwo\tthree", "one\ntwo<U+0009>three"),
+        ("pay\u200d\u3164pal\ufe0f", "pay<U+200D><U+3164>pal<U+FE0F>"),
+        ("no\u00a0break", "no<U+00A0>break"),
+        ("日本語 é 👩", "日本語 é 👩"),
+    ],
+)
+def test_what_can_not_be_seen_is_shown_where_a_person_decides(text: str, shown: str) -> None:
+    assert revealed(text) == shown
+
+
+@given(st.text())
+def test_what_is_shown_to_decide_steers_no_terminal_and_loses_nothing(text: str) -> None:
+    shown = revealed(text)
+    assert safe(shown) == shown
+    assert len(shown) >= len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("to=board@p\u0430ypal.com", ["U+0430 CYRILLIC SMALL LETTER A in p\u0430ypal"]),
+        ("to=\u0430\u0440\u0440\u04cf\u0435.com", ["U+0430", "U+0440", "U+04CF", "U+0435"]),
+        ("\uff41dmin", ["U+FF41 FULLWIDTH LATIN SMALL LETTER A in \uff41dmin"]),
+        ("Москва и сор", []),
+        ("Москва и p\u0430ypal", ["U+0430"]),
+        ("café, naïve, Ångström, 日本語", []),
+    ],
+)
+def test_letters_that_look_latin_are_named(text: str, named: list[str]) -> None:
+    found = look_alikes(text)
+    assert [line[: len(name)] for line, name in zip(found, named, strict=True)] == named

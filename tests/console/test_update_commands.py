@@ -2,13 +2,21 @@
 
 import asyncio
 import json
+import re
+from collections.abc import Awaitable
 
 import pytest
 from temporalio.client import Client
 
+from console.command import CommandFailed
+from console.commands.update_commands import resume, tell
+from console.hints import hint
 from console.run.run_handle import RunHandle
+from console.run.standstill import stated
+from console.terminal import Report, console
 from console.view.follow import RunPoller
 from supervision.contract.request import RunRequest
+from supervision.contract.updates import Pause, SkipSubtask, Steer
 from tests.console.conftest import GOAL, Cli, Model
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, text, when
 from tests.waiting import until
@@ -78,10 +86,57 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
 
 async def test_without_a_worker_nothing_is_changed_and_that_is_said(alone: Cli) -> None:
     assert (await alone("run", GOAL, "--id", "stays-1", "--detach", "--queue-anyway")).code == 0
-    for words in (["resume", "stays-1"], ["extend", "stays-1", "--budget-tokens", "5000000"]):
-        done = await alone(*words)
+    extend = ("extend", "stays-1", "--budget-tokens", "5000000")
+    for done in await asyncio.gather(alone("resume", "stays-1"), alone(*extend)):
         assert done.code == 3
         assert "run 'stays-1' can't be changed now: the run waits for a Worker" in done.sentence
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_person_reaches_the_subtasks_of_a_team_below(client: Client, model: ScriptedModel, run_id: str) -> None:
+    hold = asyncio.Event()
+
+    def script(step: Step) -> Reply:
+        path = step.call.removeprefix(f"{run_id}/")
+        if step.kind == "plan":
+            if path.startswith("t1/1/"):
+                return plan({"id": "t1", "role": "walker"}, {"id": "t2", "role": "walker"})
+            return plan({"id": "t1", "role": "storey"})
+        return answer() if step.kind == "synthesis" else when(hold, text("walked\n\nConfidence: 0.8"))
+
+    model.play(run_id, script)
+    request = RunRequest(goal="Look around", team="house", max_reviews=0, max_replans=0, metadata={"owner": run_id})
+    handle = await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
+    turns = {f"t1/1/{subtask}/1/turn.1" for subtask in ("t1", "t2")}
+    await until(lambda: turns <= set(model.steps(run_id)))
+    run = RunHandle(client, run_id)
+    assert await said(tell(run, Pause, by="ann")) == f"run '{run_id}': paused; 1 subtask at work stop after their turn"
+    assert f"resume (it is paused): `{hint('resume', run_id).strip('`')}`" in "".join(
+        cause.line for cause in stated(await run.status(), run_id)
+    )
+    assert await said(resume(run, "ann")) == f"run '{run_id}' continues"
+    for path, problem in [
+        ("t9", f"run '{run_id}' has no subtask 't9': t1"),
+        ("t1/t9", f"run '{run_id}/t1/1' has no subtask 't9': t1, t2"),
+        ("t1/t2/t1", f"subtask t2 of run '{run_id}/t1/1' has no team below it"),
+    ]:
+        with pytest.raises(CommandFailed, match=re.escape(problem)):
+            await tell(run, SkipSubtask, path)
+    assert await said(tell(run, Steer, "t1/t1", text="Mind the stairs", by="ann")) == f"run '{run_id}/t1/1': said to t1"
+    assert await said(tell(run, SkipSubtask, "t1/t2", by="ann")) == f"run '{run_id}/t1/1': t2 is skipped"
+    hold.set()
+    result = await handle.result()
+    assert [gap.subtask_id for gap in result.gaps] == ["t1/t2"]
+    heard = [call.step.call.removeprefix(f"{run_id}/") for call in model.of(run_id) if "Mind the" in call.step.prompt]
+    assert heard == ["t1/1/t1/1/turn.2"]
+    with pytest.raises(CommandFailed, match="has ended"):
+        await tell(run, Pause)
+
+
+async def said(command: Awaitable[Report]) -> str:
+    """What a command prints."""
+    (line,) = (await command).screen(console())
+    return str(line)
 
 
 @pytest.mark.usefixtures("worker")

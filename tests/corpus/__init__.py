@@ -12,7 +12,6 @@ a function that is known to be bad. Liveness is an effect like any other: a Work
     test_forged_text        tool calls that are not the ones that were shown, findings that speak for others
     test_injections         texts of others in every prompt: its tags stay the same
     test_liveness           a Worker process under all of it: it serves on, its memory stays, SIGTERM ends it
-    test_gate               each guard taken away once: its case turns red
 
 To add an attack, add a line to a table; a parser of foreign text, other than a pattern, is added to test_growth.
 """

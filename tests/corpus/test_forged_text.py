@@ -1,13 +1,18 @@
 """Text of others that poses as ours: tags in findings, and tool calls that are not the ones that were shown."""
 
 import re
+from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from activities.agent.tool_calls import _shown_block
+from activities.contracts.turn_contracts import ToolCallRef, arguments_sha256
 from activities.prompts.agent_prompts import findings_block, gap_blocks, plain, tag
 from activities.questions.judgement import select_request
 from activities.store.reading import FindingExcerpt
+from supervision.base import limits
 from supervision.base.prompt_marks import TAGS
 from supervision.contract.result import Gap
 from tests.scripted_model import Reply, Step, message, plan, script, text
@@ -49,6 +54,13 @@ def test_other_markup_stays_as_it_is() -> None:
     assert plain("a < b, <div>x</div>, <T>") == "a < b, <div>x</div>, <T>"
 
 
+def test_no_call_is_run_with_arguments_that_were_not_shown() -> None:
+    shown = ToolCallRef(call_id="c", name="pay", arguments_sha256=arguments_sha256({"to": "Ann"}))
+    block = {"type": "tool_use", "id": "c", "name": "pay", "input": {"to": "Ann"}}
+    assert _shown_block([block], shown) == block
+    assert _shown_block([{**block, "input": {"to": "Eve"}}], shown) is None
+
+
 def twins(step: Step) -> Reply:
     """Two calls of one id with different arguments; once the model sees results, it ends."""
     if step.number > 1:
@@ -57,7 +69,9 @@ def twins(step: Step) -> Reply:
     return message([{**block, "input": {"number": 666}}, {**block, "input": {"number": 1}}], "tool_use")
 
 
-async def test_calls_that_share_an_id_are_no_answer(lab: Lab) -> None:
+async def test_calls_that_share_an_id_are_no_answer(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MODEL_RETRY_INITIAL", "ATTEMPT_PAUSE"):
+        monkeypatch.setattr(limits, name, timedelta(milliseconds=20))
     lab.play(script(plan({"id": "t1", "role": "counter"}), {"t1": twins}))
     error = await lab.failure()
     assert error.type == "AllSubtasksFailed"

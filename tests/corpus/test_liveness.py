@@ -65,10 +65,9 @@ async def start_runs(client: Client, model: ScriptedModel, run_id: str, kind: st
 
 
 # Every run of FIELDS is looked at in test_raw_inputs; for the memory of a process a part of them is enough.
-SOME = dict(list(FIELDS.items())[::4])
+SOME = dict(list(FIELDS.items())[::8])
 SHALLOW = [schema for schema in SCHEMAS if not depth_exceeds(schema, REQUEST_DEPTH)]
 CASES: dict[str, Callable[[Client, ScriptedModel, str], Awaitable[None]]] = {
-    "runs": partial(start_runs, kind="SupervisorWorkflow", inputs=ODD),
     "worker agents": partial(start_runs, kind="WorkerAgentWorkflow", inputs=ODD),
     "fields": partial(start_runs, kind="SupervisorWorkflow", inputs=SOME),
     "schemas": partial(
@@ -103,7 +102,7 @@ SLACK = 5.0  # seconds, for a busy machine
 
 
 @pytest.mark.timeout(120)
-async def test_texts_that_patterns_may_choke_on_stop_no_worker_and_slow_nobody_down(
+async def test_neither_texts_to_choke_on_nor_a_poisoned_worker_of_three_stop_or_slow_other_runs(
     lone: Client, model: ScriptedModel, run_id: str, tmp_path: Path
 ) -> None:
     with worker_processes(lone, model.url, str(tmp_path / "artifacts"), tmp_path) as processes:
@@ -126,14 +125,6 @@ async def test_texts_that_patterns_may_choke_on_stop_no_worker_and_slow_nobody_d
         assert time.monotonic() - began < 2 * alone + SLACK
         assert [(await run).status for run in odd] == ["completed", "completed"]
         assert [worker.process.poll() for worker in workers] == [None, None, None]
-
-
-async def test_one_poisoned_worker_of_three_leaves_the_runs_to_the_others(
-    lone: Client, model: ScriptedModel, run_id: str, tmp_path: Path
-) -> None:
-    with worker_processes(lone, model.url, str(tmp_path / "artifacts"), tmp_path) as processes:
-        workers = await asyncio.gather(*(processes.start() for _ in range(3)))
-        assert await honest(lone, model, f"{run_id}-before") == "completed"
         workers[0].process.send_signal(signal.SIGSTOP)  # it takes tasks no more, and keeps what it has
         ended = await asyncio.gather(*(honest(lone, model, f"{run_id}-{number}") for number in range(8)))
         assert ended == ["completed"] * 8

@@ -24,8 +24,6 @@ def test_no_pattern_outgrows_its_text() -> None:
     ("pattern", "method"),
     [
         (r"<(?=\s*/?\s*(?:goal|subtask)\b)", "search"),
-        (r"`[^`\n]*[^\W\d_][^`\n]*`", "search"),
-        (r"\s*\{default: [^}]*\}\Z", "search"),
         (r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)", "search"),
         (r"(\d+) tokens", "search"),
         (r"(.+?)\s*\[(\w+)\]", "fullmatch"),

@@ -19,10 +19,10 @@ LASTING = ("400", "refusal")
 """Faults of the supervisor's own calls that may end a run."""
 
 ROLES = {
-    "relay": ("lone", "junior", "scribe", "group"),
+    "relay": ("lone", "junior", "scribe", "group", "asker", "counsel"),
     "house": ("hand", "storey"),
     "floor": ("walker", "bench"),
-    "lab": ("finder", "scribe"),
+    "lab": ("finder", "scribe", "asker"),
 }
 TEAMS = {"group": "lab", "bench": "lab", "storey": "floor"}
 """Roles that are teams. Their names end the ids of their subtasks, so that a path tells which team plans there."""
@@ -158,6 +158,10 @@ def case(seed: int) -> Case:
     }
     if dice.random() < 0.15:
         request["models"]["workers"].append(f"v-{seed}")
+    if dice.random() < 0.12:
+        request["approve_plan"] = True
+    if dice.random() < 0.15:
+        request["on_subtask_failure"] = "ask"
     if impatient:
         request["deadline"] = f"PT{dice.randint(5, 8)}S"
     if tokens > 10 and dice.random() < 0.6:
@@ -185,9 +189,10 @@ def case(seed: int) -> Case:
 def _deeds(dice: Random, calls: int) -> tuple[Deed, ...]:
     actions = ["cancel", "cancel", "reset", "reset", "extend", "tighten", "look", "resume"]
     actions += ["cancel_child", "terminate_child"]
+    actions += ["pause", "pause", "pause_now", "steer", "steer", "steer_all", "retry", "retry", "skip", "skip"]
     return tuple(
         sorted(
-            (Deed(dice.randint(1, calls), dice.choice(actions)) for _ in range(dice.choice([0, 0, 1, 1, 2]))),
+            (Deed(dice.randint(1, calls), dice.choice(actions)) for _ in range(dice.choice([0, 0, 1, 1, 2, 3]))),
             key=lambda deed: deed.after_calls,
         )
     )
@@ -217,7 +222,7 @@ def graph(seed: int, shape: Shape, path: str, team: str, levels: int) -> list[di
                 after,
                 **({"for_each": f"items:{after[0]}" if after else "lines:trees"} if each else {}),
                 importance=dice.choice(["required", "required", "optional"]),
-                candidates=1 if role in TEAMS else dice.choice([1] * 9 + [2]),
+                candidates=1 if role in TEAMS or role == "counsel" else dice.choice([1] * 9 + [2]),
             )
         )
     return planned

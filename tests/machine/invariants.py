@@ -1,5 +1,7 @@
 """What holds for every run, whatever went wrong in it."""
 
+import json
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -9,8 +11,8 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
 from supervision.contract.plan import template_of
 from supervision.contract.result import RunResult, SubtaskReport, Timing
-from tests.machine.playing import Ending
-from tests.machine.records import Record, Tree, tree
+from tests.machine.playing import WORD, Ending
+from tests.machine.records import Record, Tree, calls_in_a_pause, tree
 from tests.machine.reset_runs import abandoned_calls, paid_again
 from tests.serving import store_of
 from tests.waiting import until
@@ -56,6 +58,8 @@ async def broken(client: Client, ending: Ending, artifacts: Path) -> list[str]:
     wrong += _wrong_spending(ending, result, records, abandoned_calls(root, before.records))
     wrong += await paid_again(ending, await store_of(client, artifacts))
     wrong += _late_calls(ending, records, before.records)
+    wrong += [fault for history in ending.histories.values() for fault in calls_in_a_pause(history)]
+    wrong += _said_twice(ending)
     return wrong
 
 
@@ -213,6 +217,14 @@ def _late_calls(ending: Ending, records: dict[str, Record], before: dict[str, Re
     for name, times in late.items():
         if times > 1 or name in in_time:
             yield f"{name} was tried again after the end"
+
+
+def _said_twice(ending: Ending) -> Iterator[str]:
+    """Returns requests that have a person's word more than once."""
+    for served in ending.served:
+        words = Counter(re.findall(f"{WORD}[0-9a-f]+", json.dumps(served.step.body)))
+        if words.total() > len(words):
+            yield f"{served.step.call} has a word twice: {words}"
 
 
 # --- children ---------------------------------------------------------------------------------------------

@@ -111,6 +111,9 @@ class ModelReplies:
             return _use("finish", {"outcome": "done", "summary": told, "finding": f"{told}: 4711.5 kg of pears"})
         if fault == "no_tool":
             return _use("dig", {"depth": 1})
+        if step.call.split("/")[-3].endswith("-asker") and dice.random() < 0.5:
+            asked = [("ask_person", {"question": f"Which one? {step.call}"}), ("send", {"text": step.call})]
+            return _uses(dice.sample(asked, dice.choice([1, 1, 2])))
         if step.number == 1 and dice.random() < 0.25:
             return _use("lookup", {"query": "pears"})
         if dice.random() < 0.5:
@@ -186,4 +189,9 @@ class ModelReplies:
 
 
 def _use(name: str, arguments: dict[str, Any]) -> tuple[list[Any], str]:
-    return [{"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": arguments}], "tool_use"
+    return _uses([(name, arguments)])
+
+
+def _uses(calls: list[tuple[str, dict[str, Any]]]) -> tuple[list[Any], str]:
+    blocks = [{"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": given} for name, given in calls]
+    return blocks, "tool_use"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from random import Random
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -26,7 +27,7 @@ from temporalio.service import RPCError
 
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
-from supervision.contract.status import Status
+from supervision.contract.status import Status, Wait
 from tests.machine.cases import BLOCK, Case, Deed, Surroundings, case, surroundings
 from tests.machine.model_replies import ModelReplies, Served
 from tests.machine.replaced_workers import ReplacedWorkers
@@ -40,7 +41,9 @@ T = TypeVar("T")
 CALLS_OF_A_RUN = 5
 AT_ONCE = 25
 WATCHED_EACH = 0.02
+DECIDED_EACH = 0.15
 UPDATED = 0.1
+WORD = "word-of-a-person-"
 PATIENCE = 400
 """Seconds for one run among others, on a machine that has much else to do: most take two."""
 
@@ -143,8 +146,11 @@ class _Play:
         )
         self._handle, self._executions = handle, [handle.first_execution_run_id or ""]
         people = [asyncio.create_task(self._person(handle, deed)) for deed in case.deeds]
+        people.append(asyncio.create_task(self._decider(handle)))
         if surroundings(case.seed).watched:
             people.append(asyncio.create_task(self._watcher(handle)))
+        if any(deed.action.startswith("pause") for deed in case.deeds):
+            people.append(asyncio.create_task(self._resumer(handle)))
         if case.unpaid_from is not None:
             people.append(asyncio.create_task(self._payer(handle)))
         try:
@@ -248,6 +254,45 @@ class _Play:
                 children = [report.workflow_id for report in shown.subtasks if report.state == "running"]
                 for child in [self._client.get_workflow_handle(child) for child in children if child][:1]:
                     await (child.cancel() if action == "cancel_child" else child.terminate("a test"))
+            case _:
+                await self._steer(handle, action)
+
+    async def _steer(self, handle: Handle, action: str) -> None:
+        """Says something to the run, or of a subtask that it can be said of."""
+        shown = (await handle.query(SupervisorWorkflow.status)).subtasks
+        ids = [report.id for report in shown if (report.state in ("waiting", "running")) != (action == "retry")]
+        one, words = self._case.draw(action).choice(ids or [""]), f"{WORD}{uuid4().hex[:6]}"
+        updates: dict[str, tuple[str, dict[str, Any]]] = {
+            "pause": ("pause", {"by": "a test"}),
+            "pause_now": ("pause", {"now": True}),
+            "steer_all": ("steer", {"text": words}),
+            "steer": ("steer", {"text": words, "to": one}),
+            "retry": ("retry_subtask", {"subtask_id": one, "instruction": "once more"}),
+            "skip": ("skip_subtask", {"subtask_id": one, "comment": "no need"}),
+        }
+        await handle.execute_update(*updates[action])
+
+    async def _resumer(self, handle: Handle) -> None:
+        """Resumes the run, some time after it was paused."""
+        dice = self._case.draw("resumer")
+        while not self._is_over:
+            await asyncio.sleep(0.2)
+            with contextlib.suppress(*_TOO_LATE):
+                if (await handle.query(SupervisorWorkflow.status)).flags.paused:
+                    await asyncio.sleep(2 * dice.random())
+                    await handle.execute_update("resume", {"request_id": uuid4().hex})
+
+    async def _decider(self, handle: Handle) -> None:
+        """Decides about all that waits for a person, now and then twice at once."""
+        while not self._is_over:
+            await asyncio.sleep(DECIDED_EACH)
+            with contextlib.suppress(*_TOO_LATE):
+                for wait in (await handle.query(SupervisorWorkflow.status)).waiting:
+                    if wait.for_decision:
+                        dice = self._case.draw("decide", wait.id)
+                        update = _decision(wait, dice)
+                        said = [handle.execute_update(*update) for _ in range(dice.choice([1, 1, 2]))]
+                        await asyncio.gather(*said)
 
     async def _watcher(self, handle: Handle) -> None:
         """Queries the run and its worker agents without a pause, and updates it now and then."""
@@ -271,6 +316,21 @@ class _Play:
                 if any(wait.kind == "resume" for wait in shown.waiting):
                     self._replies.mend_account()
                     await handle.execute_update("resume", {"request_id": uuid4().hex})
+
+
+def _decision(wait: Wait, dice: Random) -> tuple[str, dict[str, Any]]:
+    """Returns an update that decides about a wait."""
+    subtask_id = (wait.subtask_id or "").split("/")[-1]
+    if wait.kind == "plan":
+        choice = dice.choices(["approve", "change", "reject"], [8, 2, 1])[0]
+        choice = choice if choice in wait.choices else "approve"
+        return "decide_plan", {"revision": int(wait.id.split(".")[1]), "decision": choice, "comment": "less of it"}
+    if wait.kind == "tool":
+        choice = dice.choice(["approve", "approve", "deny"])
+        return "decide_tool_call", {"id": wait.id, "decision": choice, "arguments_sha256": wait.arguments_sha256}
+    if "retry" in wait.choices and not wait.levels and dice.random() < 0.5:
+        return "retry_subtask", {"subtask_id": subtask_id, "instruction": "once more", "request_id": wait.id}
+    return "reply", {"id": wait.id, "text": f"finding of {subtask_id}/ by a person", "by": "a test"}
 
 
 async def _answered(query: Callable[[], Awaitable[T]]) -> T:

@@ -53,12 +53,10 @@ class QuickModel(AnthropicModel):
             raise
         call.answered_at = time.time()
         progress.usage = ModelUsage.model_validate(reply.usage)
-        progress.begin_content()
+        progress.on_content()
         return checked(self._message(request, reply), "the model", NO_CREDENTIALS)
 
     def _message(self, request: ModelRequest, reply: ApiReply) -> ModelMessage:
-        written = request.output_schema is not None and reply.stop_reason == "end_turn"
-        text = "".join(block.get("text", "") for block in reply.content)
         return ModelMessage(
             content=reply.content,
             stop_reason=reply.stop_reason,
@@ -66,7 +64,6 @@ class QuickModel(AnthropicModel):
             usage=ModelUsage.model_validate(reply.usage),
             model=request.model,
             message_id=f"msg_{next(self._numbers)}",
-            json_text=text if written and text else None,
         )
 
     def output_schema(self, model: type[Model]) -> Json:
@@ -75,4 +72,4 @@ class QuickModel(AnthropicModel):
 
 
 def _body(request: ModelRequest) -> Json:
-    return {"messages": request.messages, "model": request.model}
+    return {"messages": request.messages, "model": request.model, "system": request.system}

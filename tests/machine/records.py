@@ -158,6 +158,30 @@ def _note_result(record: Record, event: HistoryEvent, scheduled_id: int, value: 
         call.tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
 
 
+def calls_in_a_pause(history: WorkflowHistory) -> Iterator[str]:
+    """Returns the model calls that began while a workflow knew of a pause."""
+    paused, updates = False, dict[str, str]()
+    for event in history.events:
+        signal = event.workflow_execution_signaled_event_attributes
+        admitted = event.workflow_execution_update_admitted_event_attributes.request
+        accepted = event.workflow_execution_update_accepted_event_attributes
+        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+            inputs = event.workflow_execution_started_event_attributes.input.payloads
+            told = (json.loads(inputs[-1].data) or {}).get("told") or {}
+            paused = told.get("paused", False)
+        elif signal.signal_name == "told":
+            paused = (_decoded(signal.input.payloads) or {}).get("paused", False)
+        elif admitted.meta.update_id:
+            updates[admitted.meta.update_id] = admitted.input.name
+        elif accepted.protocol_instance_id:
+            name = accepted.accepted_request.input.name or updates.get(accepted.protocol_instance_id, "")
+            paused = {"pause": True, "resume": False}.get(name, paused)
+        elif paused and event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            scheduled = event.activity_task_scheduled_event_attributes
+            if scheduled.activity_type.name in MODEL_CALLS:
+                yield f"{history.workflow_id} called the model in a pause: event {event.event_id}"
+
+
 def _note_looks(record: Record, events: Sequence[HistoryEvent]) -> None:
     """Notes the children that the run does not hear from any more: an activity looks up in the journal what they cost.
 

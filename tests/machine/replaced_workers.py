@@ -38,7 +38,7 @@ IMPATIENT = {
     "GRACEFUL_SHUTDOWN": 0 * _MS,
 }
 """Limits whose size is nothing that a rule depends on, small enough for a run to end in seconds."""
-GATE = {"GATE_WAIT": 300 * _MS, "_PREFIX_WAIT": 50 * _MS}
+GATE = {"GATE_WAIT": 300 * _MS}
 """The same of the gate before the provider."""
 
 

@@ -1,7 +1,6 @@
 """Calls that freeze or end their Worker process: it dies within the limit, and the run is finished by another one."""
 
 import asyncio
-import signal
 from pathlib import Path
 
 import pytest
@@ -50,32 +49,22 @@ async def dead(workers: list[WorkerProcess]) -> WorkerProcess:
     return next(worker for worker in workers if worker.process.poll() is not None)
 
 
-@pytest.mark.parametrize(
-    ("tool", "code", "answer"),
-    [("freeze_once", FROZEN, "it thawed"), ("hold_once", -signal.SIGPROF, "it let go")],
-)
 async def test_a_frozen_worker_dies_and_another_finishes_the_run(
-    lone: Lab,
-    workers: WorkerProcesses,
-    tmp_path: Path,
-    tool: str,
-    code: int,
-    answer: str,
+    lone: Lab, workers: WorkerProcesses, tmp_path: Path
 ) -> None:
     workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(TEAMS), "SUPERVISOR_CACHE_DIR": str(tmp_path / "cache")}
     both = list(await asyncio.gather(workers.start(), workers.start()))
-    await start(lone, tool, tmp_path / "begun")
+    await start(lone, "freeze_once", tmp_path / "begun")
     frozen = await dead(both)
-    assert frozen.process.returncode == code
+    assert frozen.process.returncode == FROZEN
     assert "most recent call first" in frozen.log.read_text()
     work = f"run_tool of run {lone.run_id}/t1/1"
-    if code == FROZEN:
-        assert f"watchdog: under way: {work}" in frozen.log.read_text()
+    assert f"watchdog: under way: {work}" in frozen.log.read_text()
     following = await workers.start()
     assert f"(pid {frozen.process.pid}) ended in: {work}" in following.log.read_text()
     # Until it dies, a frozen process takes calls that were meant for others: at worst all attempts of this one.
     finding = summary(await result(lone))
-    assert answer in finding or DEADLY_CALL in finding
+    assert "it thawed" in finding or DEADLY_CALL in finding
 
 
 async def test_a_tool_that_ends_its_process_is_not_called_a_fourth_time_and_the_next_process_names_it(

@@ -99,13 +99,3 @@ async def test_a_run_is_one_trace_without_prompts_and_without_doubles(
     assert len({span.trace_id for span in collector.spans}) == 1, names  # following and asking leaves no spans
     assert len({span.span_id for span in collector.spans}) == len(collector.spans)
     assert all(SECRET not in str(span) for span in collector.spans)
-
-
-async def test_without_settings_nothing_is_traced(
-    workers: WorkerProcesses, lone_model: ScriptedModel, run_id: str, collector: Collector
-) -> None:
-    lone_model.play(run_id, script(plan({"id": "t1"})))
-    await workers.start()
-    await _run(workers, run_id)
-    assert collector.spans == []
-    assert not any("traceparent" in call.step.headers for call in lone_model.of(run_id))

@@ -20,14 +20,7 @@ def test_no_number_that_workflow_code_reads_has_changed_since_the_last_release()
     ("name", "value"),
     [
         ("PROVIDER_PAUSE", timedelta(seconds=1)),
-        ("PLAN_TRIES", 0),
         ("workflows.answer.review_rounds._JUDGED_CONFLICTS", 0),
-        ("supervision.agent.turn_rules.PAUSE_TURNS", 1),
-        ("CHILD_CLOSE_WAIT", timedelta(seconds=1)),
-        ("CONTEXT_TOKENS", 1000),
-        ("NESTED_DEADLINE_SHARE", 0.5),
-        ("LEAST_GRANT_TOKENS", 1),
-        ("ROLE_BREAKER_COOLDOWN", timedelta(seconds=1)),
     ],
 )
 def test_a_change_of_any_of_them_is_seen(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,15 +7,11 @@ from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHistory
 
-from runtime.settings import Settings
-from supervision.base import limits
 from tests.replay.changed import Changed
 from tests.replay.record import HISTORIES, lean
 from tests.replay.replaying import OURS, recorded, replayer
-from tests.replay.scenarios import SMALL_HISTORIES, play, scenarios
+from tests.replay.scenarios import play, scenarios
 from tests.scripted_model import ScriptedModel
-from tests.serving import own_server
-from worker_main import serving
 from workflows.worker_agent import WorkerAgentWorkflow
 
 ROOT = Path(__file__).parents[2]
@@ -64,20 +60,6 @@ async def test_a_fresh_history_replays(client: Client, model: ScriptedModel, run
     for history in histories:
         await replayer(*OURS).replay_workflow(history)
     assert [event for history in histories for event in unlabelled(history)] == []
-
-
-# Without a cache the SDK cancels local activities that have just ended.
-@pytest.mark.filterwarnings("ignore:Cannot find activity to cancel")
-async def test_runs_that_are_replayed_for_each_of_their_tasks_end_as_usual(
-    model: ScriptedModel, settings: Settings, run_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "CACHED_WORKFLOWS", 0)
-    async with own_server(SMALL_HISTORIES) as client, serving(client, settings):
-        for name in ("diamond_with_tools", "done_again_after_review", "drafts", "extended", "replanned"):
-            for history in await play(client, model, name, f"{run_id}-{name}"):
-                await replayer().replay_workflow(history)
-            result = await client.get_workflow_handle(f"{run_id}-{name}").result()
-            assert result["status"] == "completed", name
 
 
 def test_there_are_no_local_activities() -> None:

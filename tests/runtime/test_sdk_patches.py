@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 import temporalio.bridge.worker as bridge
 from temporalio import activity, workflow
+from temporalio.api.enums.v1 import EventType
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.client import Client, WorkflowHandle
@@ -25,7 +26,8 @@ from temporalio.worker import (
 )
 
 from runtime import sdk_patches
-from runtime.sdk_patches import WholeTasks
+from runtime.sdk_patches import UpdatesLast, WholeTasks
+from tests.waiting import until
 
 RUNS = 12  # by chance the server gives a Worker the workflow task first, or the query
 
@@ -137,6 +139,77 @@ async def test_without_it_they_bring_events_ahead_of_their_task(client: Client, 
     slow = Slow()
     await asked_after_a_restart(client, run_id, slow)
     assert slow.ahead > 0
+
+
+# --- updates ------------------------------------------------------------------------------------------
+
+
+@workflow.defn
+class Ordered:
+    """Begins an activity for what comes first, a step or an update."""
+
+    def __init__(self) -> None:
+        self.came: list[str] = []
+
+    @workflow.update
+    def hear(self) -> None:
+        self.came.append("update")
+
+    async def _step(self, after: str) -> None:
+        await workflow.execute_activity("step", after, start_to_close_timeout=timedelta(minutes=1))
+        self.came += [after] if after else []
+
+    @workflow.run
+    async def run(self) -> None:
+        steps = asyncio.gather(self._step(""), self._step("step"))
+        await workflow.wait_condition(lambda: len(self.came) > 1)
+        if self.came[0] == "step":
+            await workflow.sleep(0.01)
+        else:
+            await self._step("")
+        await steps
+
+
+async def updated_after_a_restart(client: Client, queue: str, runner: WorkflowRunner) -> str:
+    """Returns why a run does not replay that was updated after a restart; empty if it does.
+
+    Its last two tasks before that left no command.
+    """
+    released = asyncio.Event()
+
+    @activity.defn
+    async def step(after: str) -> None:
+        await (released.wait() if after else asyncio.sleep(0))
+
+    def worker() -> Worker:
+        return Worker(client, task_queue=queue, workflows=[Ordered], activities=[step], workflow_runner=runner)
+
+    async def has_seen(steps: int) -> bool:
+        kinds = [event.event_type async for event in handle.fetch_history_events()]
+        done = kinds.count(EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED)
+        return done == steps and kinds[-1] == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+
+    async with worker():
+        handle = await client.start_workflow(Ordered.run, id=queue, task_queue=queue)
+        await until(lambda: has_seen(1))
+        released.set()
+        await until(lambda: has_seen(2))
+    async with worker():
+        await handle.execute_update(Ordered.hear)
+        history = await handle.fetch_history()
+        await handle.terminate()
+    replayer = Replayer(workflows=[Ordered], workflow_runner=runner)
+    result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
+    return str(result.replay_failure or "")
+
+
+async def test_an_update_after_a_restart_leaves_a_history_that_replays(client: Client, run_id: str) -> None:
+    assert await updated_after_a_restart(client, run_id, UpdatesLast(UnsandboxedWorkflowRunner())) == ""
+
+
+async def test_without_it_the_update_comes_first(client: Client, run_id: str) -> None:
+    """When this fails, the SDK has mended it: then UpdatesLast is not needed any more."""
+    assert "TMPRL1100" in await updated_after_a_restart(client, run_id, UnsandboxedWorkflowRunner())
 
 
 # --- one gate, activation by activation ---------------------------------------------------------------

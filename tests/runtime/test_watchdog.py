@@ -6,14 +6,11 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from runtime.health import is_alive, main, shown_alive
 from runtime.watchdog import FROZEN
-from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -156,15 +153,3 @@ print(subprocess.run([sys.executable, "-c", read], env={}, capture_output=True, 
     dumpable, child = done.stdout.splitlines()[:2]
     assert dumpable == "0 (0, 0)"
     assert child == "refused" or os.geteuid() == 0  # root may read everything
-
-
-async def test_a_file_is_renewed_while_the_loop_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runtime.health._HEALTH_BEAT", timedelta(milliseconds=10))
-    file = tmp_path / "alive"
-    async with shown_alive(file):
-        assert is_alive(file)
-        os.utime(file, (0, 0))
-        await until(lambda: is_alive(file))
-        assert main([str(file)]) == 0
-    assert not file.exists()
-    assert main([str(file)]) == 1

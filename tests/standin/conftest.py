@@ -1,4 +1,4 @@
-"""The stand-in model as a real process, and the real client in front of it."""
+"""The stand-in model, served here or as a process, and the real client in front of it."""
 
 import asyncio
 import json
@@ -14,11 +14,13 @@ import anthropic
 import httpx2
 import pytest
 
-from standin.server.app import TOKEN_VARIABLE
+from standin.extract.kind_of_call import think
+from standin.server.app import BrainServer
+from standin.server.call_log import CallLog
+from standin.server.faults import FaultScript, ServerConfig
+from standin.server.serving import serving
 
 ROOT = Path(__file__).parents[2]
-TOKEN = "s3same"
-CONTROL = {"authorization": f"Bearer {TOKEN}"}
 FOOTER = "_An extract by the stand-in model"
 
 
@@ -29,12 +31,12 @@ class Served:
     url: str
     client: anthropic.AsyncAnthropic
     http: httpx2.AsyncClient
-    process: asyncio.subprocess.Process
-    ledger_file: Path
+    log: CallLog
+    script: FaultScript
 
     async def config(self, **config: Any) -> None:
         """Replaces the configuration."""
-        (await self.http.post("/config", json=config)).raise_for_status()
+        self.script.replace(ServerConfig.model_validate(config))
 
     async def fault(self, fault: dict[str, Any], **match: Any) -> None:
         """One rule."""
@@ -42,7 +44,7 @@ class Served:
 
     async def ledger(self) -> list[dict[str, Any]]:
         """The ledger's entries."""
-        return list((await self.http.get("/ledger")).json())
+        return self.log.entries()
 
     async def ended_calls(self) -> list[dict[str, Any]]:
         """The ledger's entries, once all calls have ended: the last line is written after the last byte."""
@@ -61,7 +63,6 @@ async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, str]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "standin", "--port", "0", *arguments),
         cwd=ROOT,
-        env={**os.environ, TOKEN_VARIABLE: TOKEN},
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
@@ -83,21 +84,16 @@ def client(url: str, key: str = "none") -> anthropic.AsyncAnthropic:
     return anthropic.AsyncAnthropic(api_key=key, base_url=url, max_retries=0, http_client=http)
 
 
-@pytest.fixture(scope="session")
-async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
-    ledger = tmp_path_factory.mktemp("standin") / "ledger.jsonl"
-    started, url = await start("--ledger", str(ledger))
-    async with client(url) as api, httpx2.AsyncClient(base_url=url, headers=CONTROL, trust_env=False) as http:
-        yield Served(url, api, http, started, ledger)
-    await stop(started)
-
-
 @pytest.fixture
-async def served(process: Served) -> Served:
-    """The process as if it had just started: calls that an earlier test left have ended."""
-    await process.ended_calls()
-    (await process.http.post("/reset")).raise_for_status()
-    return process
+async def served() -> AsyncIterator[Served]:
+    """A new one, in this process."""
+    log, script = CallLog(), FaultScript()
+    async with (
+        serving(BrainServer(think, log, script)) as url,
+        client(url) as api,
+        httpx2.AsyncClient(base_url=url, trust_env=False) as http,
+    ):
+        yield Served(url, api, http, log, script)
 
 
 async def until(read: Callable[[], Awaitable[Any]], wanted: Callable[[Any], bool], seconds: float = 5) -> Any:

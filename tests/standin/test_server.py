@@ -10,42 +10,13 @@ import anthropic
 import httpx2
 import pytest
 
-from standin.server.api_reply import text_reply
-from standin.server.app import BrainServer
-from standin.server.call_log import CallLog
-from standin.server.faults import FaultScript
-from tests.standin.conftest import CONTROL, FOOTER, Served, client, json_of, start, stop, text_of
+from tests.standin.conftest import FOOTER, Served, json_of, start, stop, text_of
 
 WEATHER = {
     "name": "look_up",
     "description": "Looks up one place.",
     "input_schema": {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]},
 }
-
-
-CONTROLLED = [("GET", "/ledger"), ("POST", "/reset"), ("POST", "/config")]
-
-
-@pytest.mark.parametrize("token", [None, "", "Bearer", "Bearer guess", "Bearer s\u00e4same"])
-async def test_nobody_controls_it_without_its_token(served: Served, token: str | None) -> None:
-    await served.fault({"reply": "scripted"})
-    headers = {} if token is None else {b"authorization": token.encode()}
-    async with httpx2.AsyncClient(base_url=served.url, trust_env=False) as stranger:
-        for method, path in CONTROLLED:
-            refused = await stranger.request(method, path, content=b"{}", headers=headers)
-            assert (refused.status_code, refused.json()["error"]["type"]) == (403, "permission_error"), path
-    assert text_of(await served.ask()) == "scripted"
-    assert len(await served.ended_calls()) == 2
-
-
-@pytest.mark.parametrize("token", ["", "Bearer ", "Bearer guess"])
-async def test_a_server_without_a_token_is_controlled_by_nobody(token: str) -> None:
-    app = BrainServer(lambda request: text_reply("x"), CallLog(), FaultScript()).app()
-    transport = httpx2.ASGITransport(app)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://stand-in") as http:
-        for method, path in CONTROLLED:
-            assert (await http.request(method, path, headers={"authorization": token})).status_code == 403
-        assert (await http.get("/healthz")).status_code == 200
 
 
 async def test_a_stream_brings_text_in_small_pieces_and_ends_with_usage(served: Served) -> None:
@@ -135,20 +106,6 @@ async def test_a_broken_config_file_stops_the_start(tmp_path: Path) -> None:
     config.write_text('{"rules": [{"statos": 1}]}')
     with pytest.raises(AssertionError):
         await start("--config", str(config))
-
-
-async def test_the_configuration_that_it_was_started_with_is_in_force_after_a_reset(tmp_path: Path) -> None:
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps({"rules": [{"reply": "first"}]}))
-    process, url = await start("--config", str(config))
-    async with client(url) as api, httpx2.AsyncClient(base_url=url, headers=CONTROL, trust_env=False) as http:
-        ask: Any = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "x"}]}
-        assert text_of(await api.messages.create(**ask)) == "first"
-        await http.post("/config", json={"rules": [{"reply": "second"}]})
-        assert text_of(await api.messages.create(**ask)) == "second"
-        await http.post("/reset")
-        assert text_of(await api.messages.create(**ask)) == "first"
-    assert await stop(process) == 0
 
 
 async def test_a_prompt_longer_than_the_window_is_refused_and_a_reply_ends_where_it_does(served: Served) -> None:

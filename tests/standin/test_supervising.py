@@ -65,13 +65,6 @@ def shape(reply: PlanReply) -> list[tuple[str, str, list[str]]]:
     return [(s.id, s.role, s.depends_on) for s in reply.plan.subtasks]
 
 
-@pytest.mark.parametrize("strategy", ["auto", "plan"])
-async def test_a_goal_is_planned_for_the_teams_roles(desk: Desk, strategy: str) -> None:
-    reply = await plan(desk, strategy=strategy)
-    assert shape(reply) == [("t1", "reader", []), ("t2", "counter", []), ("t3", "scribe", ["t1", "t2"])]
-    assert reply.strategy == "plan"
-
-
 async def test_a_goal_is_routed_to_the_role_whose_description_fits_best(desk: Desk) -> None:
     reply = await plan(desk, strategy="route")
     assert shape(reply) == [("t1", "counter", [])]

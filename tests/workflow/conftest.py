@@ -10,7 +10,7 @@ from temporalio.client import Client, WorkflowHistory
 from supervision.base import limits
 from tests.replay.replaying import OURS, outline, refused
 
-OF_ONE_RUN = 4
+OF_ONE_RUN = 2
 _NO_PAUSE = timedelta()
 _AS_TESTED = {**vars(limits), "ATTEMPT_PAUSE": _NO_PAUSE}
 _replayed_later: set[str] = set()

@@ -31,7 +31,7 @@ class Drafts(BackgroundTask):
         self._folding: set[str] = set()
 
     def forget(self, subtask_id: str) -> None:
-        """Drops the draft if it holds the finding of a subtask that is done again, and one that is being written."""
+        """Drops the draft if it holds that finding, and one that is being written."""
         if subtask_id in self.folded:
             self.folded.clear()
             self.draft_ref = None

@@ -9,7 +9,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.plan import template_of
     from supervision.contract.result import Contradiction, SubtaskReport
     from supervision.run.events import reviewed
-    from workflows.answer.drafts import Drafts
     from workflows.calls.asking import ask_or_warn
     from workflows.calls.finding_refs import as_refs, estimate
     from workflows.calls.judge_calls import resolve
@@ -26,7 +25,7 @@ _RESTS_ON_OLDER = "These findings, which yours rests on, were changed after it:"
 _CHECK_AGAIN = "Hold yours against them as they are now, and correct what follows from the change."
 
 
-async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning, drafts: Drafts) -> None:
+async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning) -> None:
     """Has findings reviewed and done again, at most `max_reviews` times; what is still open then becomes a gap.
 
     What the plan lacks in the reviewer's eyes is planned for, as far as `max_replans` allows.
@@ -65,14 +64,12 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
         anew = {verdict.subtask_id for verdict in reply.verdicts if verdict.anew}
         warm = set(flagged) - anew if number <= WARM_REVIEWS else set[str]()
         if flagged:
-            await _redo(context, dispatch, drafts, flagged, warm)
+            await _redo(context, dispatch, flagged, warm)
         else:
             await dispatch.execute()
 
 
-async def _redo(
-    context: RunContext, dispatch: Dispatch, drafts: Drafts, feedback: dict[str, str], warm: set[str]
-) -> None:
+async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str], warm: set[str]) -> None:
     """Has findings done again, then those that rest on a finding that changed, and so on along the plan.
 
     The `warm` ones go on with their conversations; those that rest on others begin anew, with these as they are now.
@@ -82,7 +79,6 @@ async def _redo(
     while feedback:
         before = {subtask_id: board.text_ref(subtask_id) for subtask_id in feedback}
         for subtask_id, words in feedback.items():
-            drafts.forget(subtask_id)
             dispatch.reopen(subtask_id, words, warm=subtask_id in warm)
         await dispatch.execute()
         changed = [subtask_id for subtask_id, ref in before.items() if board.text_ref(subtask_id) != ref]

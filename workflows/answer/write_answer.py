@@ -9,12 +9,14 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import JsonValue
 
     from activities.contracts.packed import DependencyRef
+    from activities.contracts.planning_contracts import TableInput, TableReply
     from activities.contracts.run_contracts import AdoptInput
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply, unsupported_problems
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
+    from supervision.contract.plan import template_of
     from supervision.contract.result import Citation, SubtaskReport, Unsupported
     from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer
@@ -73,13 +75,36 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
     return True
 
 
-async def write_answer(context: RunContext, drafts: Drafts) -> None:
-    """Puts the answer into the run's state.
+async def tabulate(context: RunContext) -> TableReply:
+    """Puts the tables of templates whose items gave outputs into the run's state; one of them may be the answer."""
+    items = [
+        report for report in context.state.board.reports() if template_of(report.id) and report.state == "completed"
+    ]
+    if not any(report.finding and report.finding.output_ref for report in items):
+        return TableReply()
+    payload = TableInput(
+        run=context.run,
+        plan_ref=context.plan_ref,
+        team_ref=context.team_ref,
+        findings=as_refs(items),
+        answer_schema_ref=context.setup.answer_schema_ref,
+    )
+    try:
+        reply = await run_calls.tabulate(payload)
+    except CallFailed as failed:
+        context.state.warn(f"the outputs of items could not be made a table: {failed}")
+        return TableReply()
+    context.state.tables = reply.tables
+    return reply
+
+
+async def write_answer(context: RunContext, drafts: Drafts, tables: TableReply) -> None:
+    """Puts the answer into the run's state; its JSON is written with it, or is one of the `tables`.
 
     If it cannot be written, the findings stand in for it; if its JSON does not fit, that is a gap. Raises
     SupervisionError only if there is neither a finding nor a direct answer.
     """
-    state = context.state
+    state, schema_ref = context.state, None if tables.fills else context.setup.answer_schema_ref
     try:
         with context.own_work():
             # Stopped first: a draft that ended later would count findings as folded in that the answer left out.
@@ -87,13 +112,17 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
             findings = as_refs(state.board.usable(), state.board)
             if drafts.draft_ref:
                 findings = [finding for finding in findings if finding.subtask_id not in drafts.folded]
+            if tables.first_rows:
+                others = [finding for finding in findings if template_of(finding.subtask_id) != tables.fills]
+                findings = [*others, tables.first_rows]
             doubtful = [*drafts.doubtful]
-            reply = await _final(context, await _reduced(context, findings, doubtful), drafts.draft_ref, doubtful)
+            findings = await _reduced(context, findings, doubtful)
+            reply = await _final(context, findings, drafts.draft_ref, doubtful, schema_ref)
     except SupervisionError as error:
         if not state.board.has_finding and not state.answer.text:
             raise
         _take_what_is_there(context, error.message)
-        _take_json(context, None, error.message, [])
+        _take_json(context, tables, None, error.message, [])
         return
     if not reply.answer:
         _take_what_is_there(context, _EMPTY)
@@ -106,7 +135,7 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
             unsupported=list(reply.unsupported),
             model=context.written_by.get(reply.head),
         )
-    _take_json(context, reply.answer_json, "; ".join(reply.problems), list(reply.unsupported_fields))
+    _take_json(context, tables, reply.answer_json, "; ".join(reply.problems), list(reply.unsupported_fields))
     for contradiction in reply.contradictions:
         state.add_contradiction(contradiction)
 
@@ -120,9 +149,17 @@ def _take_what_is_there(context: RunContext, why: str) -> None:
         state.warn(f"no answer could be written: {why}")
 
 
-def _take_json(context: RunContext, value: JsonValue, why: str, unsupported: list[Unsupported]) -> None:
-    """Adds the answer's JSON; a gap, with `why`, if the request asks for one and there is none."""
+def _take_json(
+    context: RunContext, tables: TableReply, value: JsonValue, why: str, unsupported: list[Unsupported]
+) -> None:
+    """Adds the answer's JSON; a gap, with `why`, if the request asks for one and there is none, or not all of it."""
     state = context.state
+    if tables.fills:
+        ref = tables.answer_json_ref if tables.answer_json is None else ""
+        state.answer = replace(state.answer, as_json=tables.answer_json, json_ref=ref or None)
+        if tables.problem:
+            state.open_point(ANSWER_JSON, tables.problem)
+        return
     state.answer = replace(state.answer, as_json=value, unsupported_fields=unsupported)
     if context.setup.answer_schema_ref and why:
         state.open_point(ANSWER_JSON, why)
@@ -163,17 +200,21 @@ async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful:
 
 
 async def _final(
-    context: RunContext, findings: list[DependencyRef], draft_ref: str | None, doubtful: list[str]
+    context: RunContext,
+    findings: list[DependencyRef],
+    draft_ref: str | None,
+    doubtful: list[str],
+    schema_ref: str | None,
 ) -> SynthesisReply:
     """Returns the answer; sent back once if its JSON does not fit the schema, or if it claims what no finding has."""
-    first = await _call(context, findings, "final", draft_ref, doubtful=doubtful)
+    first = await _call(context, findings, "final", draft_ref, doubtful=doubtful, schema_ref=schema_ref)
     claims = first.claims_to_fix
     problems = [*first.problems, *(unsupported_problems(claims) if claims else [])]
     if not problems:
         return first
     context.state.trace.note("answer_returned", unsupported=[*claims], problems=len(first.problems))
     try:
-        return await _call(context, findings, "final", draft_ref, first.head, problems, doubtful)
+        return await _call(context, findings, "final", draft_ref, first.head, problems, doubtful, schema_ref)
     except SupervisionError:
         return first  # an answer with faults, named as such, is better than none
 
@@ -186,6 +227,7 @@ async def _call(
     head: str | None = None,
     problems: list[str] | None = None,
     doubtful: list[str] | None = None,
+    schema_ref: str | None = None,
 ) -> SynthesisReply:
     """Returns a reply with a whole text, or with JSON that fits the schema.
 
@@ -202,7 +244,7 @@ async def _call(
             contradictions=state.contradictions,
             mode=mode,
             draft_ref=draft_ref,
-            answer_schema_ref=setup.answer_schema_ref if mode == "final" else None,
+            answer_schema_ref=schema_ref,
             head=head,
             problems=problems or [],
             doubtful=(doubtful or [])[: limits.UNSUPPORTED_LISTED],

@@ -52,6 +52,7 @@ _MODEL_RETRY = RetryPolicy(
     maximum_interval=limits.MODEL_RETRY_MAX,
     non_retryable_error_types=LASTING,
 )
+_PAUSED = Problem(type=ErrorKind.PAUSED, message="the run was paused")
 _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
 
 
@@ -61,10 +62,12 @@ async def answer_to(question: Question[C, R], call: C, expires_at: datetime, que
     return await _model_call(question.name, call, question.reply, summary, max_tokens, expires_at, queue, book)
 
 
-async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue: str, book: Book) -> TurnReply:
-    """Returns the reply to one model call of a worker agent."""
-    summary = f"{payload.role}, turn {turn}"
-    return await _model_call("call_model", payload, TurnReply, summary, payload.max_tokens, expires_at, queue, book)
+async def call_model(
+    payload: TurnInput, turn: int, expires_at: datetime, queue: str, book: Book, stopped: Callable[[], bool]
+) -> TurnReply:
+    """Returns the reply to one model call of a worker agent; CallFailed `Paused` if it is `stopped` before that."""
+    summary, tokens = f"{payload.role}, turn {turn}", payload.max_tokens
+    return await _model_call("call_model", payload, TurnReply, summary, tokens, expires_at, queue, book, stopped)
 
 
 async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
@@ -105,6 +108,7 @@ async def _model_call(
     expires_at: datetime,
     queue: str,
     book: Book,
+    stopped: Callable[[], bool] | None = None,
 ) -> P:
     """Returns the reply to a model call; its problem is of a kind that the work which needs the call can end with.
 
@@ -128,11 +132,14 @@ async def _model_call(
         # Not awaited, but the reply to a call that was answered meanwhile is not dropped.
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
+    watch = asyncio.create_task(_stop_when(stopped, call)) if stopped else None
     try:
         # Shielded: the SDK drops the result of a call that is cancelled in the workflow task that brings it.
         answer = await reply_of(asyncio.shield(call))
     except asyncio.CancelledError:
         await let_ready_tasks_finish()
+        if _was_stopped(watch):
+            raise CallFailed(_PAUSED) from None
         if call.done():
             _book_reply(call, book)
         else:
@@ -140,7 +147,7 @@ async def _model_call(
             call.add_done_callback(lambda call: _book_reply(call, book))
         raise
     except CallFailed as failed:
-        problem = failed.problem
+        problem = _PAUSED if _was_stopped(watch) else failed.problem
         if problem.type is ErrorKind.TIMEOUT:
             message = f"the model gave no answer in the time that was left ({problem.message})"
         elif call_kind(problem.type) is not problem.type and problem.type is not ErrorKind.UNEXPECTED:
@@ -154,6 +161,17 @@ async def _model_call(
         raise CallFailed(Problem(type=call_kind(problem.type), message=message), seconds) from failed
     book(answer.usage)
     return answer
+
+
+async def _stop_when(stopped: Callable[[], bool], call: "asyncio.Future[P]") -> bool:
+    """Cancels a call when it is to be stopped: True if it did. Its end is awaited: it may be answered all the same."""
+    await workflow.wait_condition(lambda: stopped() or call.done())
+    await let_ready_tasks_finish()
+    return not call.done() and call.cancel()
+
+
+def _was_stopped(watch: asyncio.Task[bool] | None) -> bool:
+    return watch is not None and watch.done() and watch.result()
 
 
 def _book_reply(call: "asyncio.Future[P]", book: Book) -> None:

@@ -52,12 +52,14 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
     model = state.models.choose(context.models)
     while True:
         await context.wait_for_model(name, model, work, last=last)
-        expires_at = context.expires_at(last)
+        await context.until_resumed()
+        expires_at, heard = context.expires_at(last), len(state.steering.words_to_all)
         try:
             addressed, book = _addressed(context, call, model), partial(_book, context, model)
             reply = await answer_to(question, addressed, expires_at, context.setup.model_queue, book)
             context.model_answered(model, work)
             context.written_by[reply.head] = model
+            context.heard[reply.head] = heard
             following = state.models.following(context.models, model)
             if reply.refusal is None or following is None:
                 return reply
@@ -85,9 +87,12 @@ def _book(context: RunContext, model: str, usage: Usage) -> None:
 
 
 def _addressed(context: RunContext, call: C, model: str) -> C:
-    """Returns the call as that model gets it; a conversation that another model began is not continued."""
-    changes: dict[str, str | None] = {"model": model}
+    """Returns the call as that model gets it, with what people said; it continues no other model's conversation."""
+    words = context.state.steering.words_to_all
+    changes: dict[str, str | list[str] | None] = {"model": model, "steers": words}
     head = getattr(call, "head", None)
     if head is not None and context.written_by.get(head, model) != model:
         changes["head"] = None
+    elif head is not None:
+        changes["steers"] = words[context.heard.get(head, 0) :]
     return call.model_copy(update=changes)

@@ -27,6 +27,7 @@ def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[De
             partial=report.finding.outcome == "partial",
             stale=report.stale,
             record_ref=report.finding.record_ref,
+            output_ref=report.finding.output_ref,
         )
         for report in reports
         if report.finding

@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.planning_contracts import ExpandInput, ExpandReply
+    from activities.contracts.planning_contracts import ExpandInput, ExpandReply, TableInput, TableReply
     from activities.contracts.run_contracts import (
         AdoptInput,
         AdoptReply,
@@ -20,6 +20,7 @@ with workflow.unsafe.imports_passed_through():
         RunRef,
         RunSetup,
         SetupInput,
+        WordsInput,
     )
     from activities.questions.items import Expansions
     from activities.run.lookups import Lookups
@@ -27,6 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.run.run_setup import RunSetupActivities
     from supervision.base import limits
     from supervision.base.queues import pool_queue
+    from supervision.contract.finding import Finding
     from supervision.contract.status import TraceEvent
     from workflows.calls.activity_calls import LASTING, reply_of
     from workflows.calls.failures import CallFailed
@@ -53,10 +55,21 @@ async def expand_plan(payload: ExpandInput) -> ExpandReply:
     return await _with_store(Expansions.expand_plan, limits.FILES_TIMEOUT, summary, payload)
 
 
+async def tabulate(payload: TableInput) -> TableReply:
+    """Makes the tables of templates."""
+    summary = f"tables of {len(payload.findings)} items"
+    return await _with_store(Expansions.tabulate, limits.FILES_TIMEOUT, summary, payload)
+
+
 async def adopt_finding(payload: AdoptInput) -> AdoptReply:
     """Returns a finding as the answer, word for word."""
     activity = PublishingActivities.adopt_finding
     return await _with_store(activity, limits.PUBLISH_TIMEOUT, "take the finding as the answer", payload)
+
+
+async def keep_words(payload: WordsInput) -> Finding:
+    """Returns what a person wrote, stored, as a finding."""
+    return await _with_store(PublishingActivities.keep_words, limits.PUBLISH_TIMEOUT, "store a reply", payload)
 
 
 async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:

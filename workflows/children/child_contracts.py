@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import AwareDatetime, Field, model_validator
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
-from activities.contracts.turn_contracts import ToolResultRef
+from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE
 from supervision.budget.amount import Amount
@@ -16,6 +16,7 @@ from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import Spend, ToolTally, Usage
+from supervision.run.decisions import Told
 from supervision.run.nested_runs import WaitChanges
 
 
@@ -34,7 +35,9 @@ class LoopProgress(Model):
 
     Of its turns `turns_booked`, and the usage before, are in the supervisor's books already. `worked_seconds` is the
     time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
-    `feedback_due` until a review's feedback was given in the conversation at `head`.
+    `feedback_due` until a review's feedback was given in the conversation at `head`. Of the last turn's calls `pending`
+    ones wait for a person, and `approved` ones are to be run; the `results` are those of the others. `note` is the
+    system's word for the next turn; people's words up to the number `heard` are in the conversation.
     """
 
     head: str | None = None
@@ -50,6 +53,10 @@ class LoopProgress(Model):
     worked_seconds: Annotated[float, Field(ge=0)] = 0.0
     objected: bool = False
     feedback_due: bool = False
+    pending: list[ToolCallRef] = []
+    approved: list[ToolCallRef] = []
+    note: str | None = None
+    heard: int = 0
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
@@ -81,6 +88,7 @@ class WorkerAgentInput(ParentsInput):
     last_grant: bool = False
     goes_first: bool = False
     progress: LoopProgress = LoopProgress()
+    told: Told = Told()
 
 
 class WorkerAgentResult(Model):
@@ -89,7 +97,8 @@ class WorkerAgentResult(Model):
     `stopped`: it was cancelled before it had finished. `finding` is what it had, also then, and with a `problem`; the
     supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
     next try can resume from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a nested
-    run. `head` is its conversation's; `finish_call_id` names the call in it that gave the finding, if one did.
+    run. `head` is its conversation's, with people's words up to the number `heard`; `finish_call_id` names the call in
+    it that gave the finding, if one did.
     """
 
     finding: Finding | None = None
@@ -102,6 +111,7 @@ class WorkerAgentResult(Model):
     progress: LoopProgress | None = None
     head: str | None = None
     finish_call_id: str | None = None
+    heard: int = 0
     retry_after: float = 0.0
     nested: NestedRun | None = None
     gaps: list[Gap] = []
@@ -129,6 +139,7 @@ class NestedInput(ParentsInput):
     depth: int
     brief: SubtaskBrief
     terms: "NestedTerms"
+    told: Told = Told()
 
 
 class NestedReport(Model):

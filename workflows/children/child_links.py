@@ -11,6 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.budget.amount import Amount
     from supervision.contract.progress import NestedRun
+    from supervision.run.decisions import Told
     from supervision.run.run_state import RunState
     from supervision.run.slots import SlotLease
     from workflows.children.child_contracts import NestedReport, NestedTerms
@@ -32,6 +33,16 @@ class _Link:
     sending: asyncio.Task[None] | None = None
 
 
+@dataclass
+class _Listener:
+    """A child at work on a subtask, and the number of what it was told last."""
+
+    subtask_id: str
+    told: int
+    workflow_id: str = ""
+    telling: asyncio.Task[None] | None = None
+
+
 class ChildLinks:
     """The links of a supervisor to those nested in it, by the subtasks that they work on."""
 
@@ -39,8 +50,47 @@ class ChildLinks:
         self._state = state
         self._parent = parent
         self._links: dict[str, _Link] = {}
+        self._listeners: dict[str, _Listener] = {}
         self._changed = 0
         self._resumed_at: datetime | None = None
+        self._delivered: dict[str, asyncio.Task[None]] = {}
+
+    # --- what people say --------------------------------------------------------------------------
+
+    def listen(self, name: str, subtask_id: str) -> Told:
+        """Has a child that is about to start told what people say. Returns what they have said."""
+        told = self._state.steering.told(subtask_id)
+        self._listeners[name] = _Listener(subtask_id, told.number)
+        return told
+
+    def listens(self, name: str, workflow_id: str) -> None:
+        """Tells a child that has started what was said while it did."""
+        if listener := self._listeners.get(name):
+            listener.workflow_id = workflow_id
+            self._speak(listener)
+
+    def leave(self, name: str) -> None:
+        """Has a child that has ended told nothing more."""
+        self._listeners.pop(name, None)
+
+    def tell(self) -> None:
+        """Tells the children what people said since they were told last, one signal at a time to each."""
+        for listener in self._listeners.values():
+            self._speak(listener)
+
+    def _speak(self, listener: _Listener) -> None:
+        busy = listener.telling is not None and not listener.telling.done()
+        if listener.workflow_id and not busy and self._news(listener):
+            listener.telling = asyncio.create_task(self._tell(listener))
+
+    async def _tell(self, listener: _Listener) -> None:
+        while told := self._news(listener):
+            listener.told = told.number
+            await _tell(listener.workflow_id, "told", told)
+
+    def _news(self, listener: _Listener) -> Told | None:
+        told = self._state.steering.told(listener.subtask_id)
+        return told if told.number != listener.told else None
 
     # --- their lives ------------------------------------------------------------------------------
 
@@ -154,9 +204,11 @@ class ChildLinks:
         self.update()
 
     def update(self) -> None:
-        """Sends changed terms, one signal at a time to each run that has started."""
+        """Sends changed terms, one signal at a time to each run that has started, and what people decided."""
         if not self._links:
             return  # after every event of a run without nested ones
+        if self._parent is None:
+            self._deliver()
         has_finding = self._state.has_finding
         for link in self._links.values():
             if has_finding and not link.terms.root_has_finding:
@@ -164,6 +216,16 @@ class ChildLinks:
             busy = link.sending is not None and not link.sending.done()
             if link.workflow_id and not busy and link.terms != link.sent:
                 link.sending = asyncio.create_task(_send(link))
+
+    def _deliver(self) -> None:
+        """Sends what was decided to the supervisors whose work waits for it, once to each wait."""
+        waits = {f"{wait.id} {wait.since}": wait for wait in self._state.nested.waits() if wait.for_decision}
+        self._delivered = {key: task for key, task in self._delivered.items() if key in waits}
+        for key, wait in waits.items():
+            decision = self._state.decisions.on(wait)
+            if decision is not None and key not in self._delivered:
+                own = decision.model_copy(update={"id": wait.own_id})
+                self._delivered[key] = asyncio.create_task(_tell(wait.workflow_id, "decided", own))
 
     def _deadline(self) -> datetime:
         left = (self._state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
@@ -174,8 +236,11 @@ async def _send(link: _Link) -> None:
     # The terms may change while a signal is on its way: then they are sent next.
     while link.terms != link.sent:
         link.sent = link.terms
-        try:
-            await workflow.get_external_workflow_handle(link.workflow_id).signal("nested_terms", link.sent)
-        except FailureError:
-            workflow.logger.debug("nested run %s has ended", link.workflow_id)
-            return
+        await _tell(link.workflow_id, "nested_terms", link.sent)
+
+
+async def _tell(workflow_id: str, signal: str, what: object) -> None:
+    try:
+        await workflow.get_external_workflow_handle(workflow_id).signal(signal, what)
+    except FailureError:
+        workflow.logger.debug("%s has ended and takes no %s", workflow_id, signal)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 
 from temporalio import workflow
 
@@ -15,9 +16,12 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.ledger import plan_estimate
     from supervision.contract.strategy import StrategyName
     from supervision.results.success_rule import importance, reachable
+    from supervision.run.board import is_blocked
+    from supervision.run.decisions import Decision
     from supervision.run.events import plan_accepted
     from workflows.calls.asking import ask
     from workflows.calls.finding_refs import notes
+    from workflows.plan.approval import approved
     from workflows.plan.expanding import expand
     from workflows.run_context import BackgroundTask, RunContext
 
@@ -58,7 +62,7 @@ class Replanning(BackgroundTask):
             report.id
             for report in state.board.current()
             if report.id in levels
-            and report.state in ("failed", "skipped")
+            and (report.state == "failed" or is_blocked(report))
             and (levels[report.id] == "required" or not in_reach)
         ]
 
@@ -86,13 +90,13 @@ class Replanning(BackgroundTask):
 
 async def own_plan(context: RunContext) -> PlanReply:
     """Returns the plan of the run's caller, adopted; raises SupervisionError with what keeps it from running."""
-    payload = _plan_input(context, context.state.request.strategy, 1, 1, None, [])
+    strategy = context.state.request.strategy
+    payload = _plan_input(context, strategy, 1, 1, None, [])
     payload.own_plan_ref = context.setup.own_plan_ref
     reply = await ask(context, PLAN, payload, 0)
     if not reply.plan:
         raise SupervisionError(_kind(reply.problems, reply.incapable), _listed("the plan cannot run", reply.problems))
-    _adopt(context, reply)
-    return reply
+    return _adopt(context, await approved(context, reply, partial(_again, context, strategy, ())))
 
 
 async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequence[str] = ()) -> PlanReply:
@@ -100,22 +104,50 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
 
     `missing` is what the plan so far lacks.
     """
+    plan = context.state.plan
+    reply = await _planned(context, strategy, missing, plan.revision + 1 if plan.subtasks else 1)
+    return _adopt(context, await approved(context, reply, partial(_again, context, strategy, missing)))
+
+
+async def _again(
+    context: RunContext,
+    strategy: StrategyName,
+    missing: Sequence[str],
+    reply: PlanReply,
+    decision: Decision,
+    revision: int,
+) -> PlanReply:
+    """Returns the plan that a person edited, or asks for another one by the person's comment."""
+    if decision.plan is None:
+        return await _planned(context, strategy, missing, revision, reply.head, decision.text)
+    payload = _plan_input(context, strategy, revision, 1, None, [])
+    payload.own_plan = decision.plan
+    return await ask(context, PLAN, payload, 0)
+
+
+async def _planned(
+    context: RunContext,
+    strategy: StrategyName,
+    missing: Sequence[str],
+    revision: int,
+    head: str | None = None,
+    comment: str = "",
+) -> PlanReply:
+    """Returns a plan that can run; with a `comment` on the one in the conversation at `head`, another one."""
     state = context.state
-    revision = state.plan.revision + 1 if state.plan.subtasks else 1
     tokens = plan_estimate(state.goal_bytes)
-    head, problems, incapable = None, [""], False
+    problems, incapable = [""], False
     for attempt in range(1, limits.PLAN_TRIES + 1):
         state.trace.note("plan_requested", attempt=attempt, revision=revision)
-        payload = _plan_input(context, strategy, revision, attempt, head, problems if head else [])
-        payload.missing = list(missing)
+        payload = _plan_input(context, strategy, revision, attempt, head, problems if head and not comment else [])
+        payload.missing, payload.comment = list(missing), comment
         with context.own_work():
             reply = await ask(context, PLAN, payload, tokens)
         if reply.refusal:
             raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
         if reply.finished or (reply.plan and reply.plan_ref):
-            _adopt(context, reply)
             return reply
-        head, problems = reply.head, [cut(item, 400) for item in reply.problems[:20]]
+        head, problems, comment = reply.head, [cut(item, 400) for item in reply.problems[:20]], ""
         incapable = reply.incapable
         state.trace.note("plan_rejected", attempt=attempt, problems=list(problems))
     raise SupervisionError(
@@ -145,11 +177,11 @@ def _plan_input(
     )
 
 
-def _adopt(context: RunContext, reply: PlanReply) -> None:
+def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
     state = context.state
     if reply.plan is None or reply.plan_ref is None:
         state.trace.note("nothing_to_add", revision=state.plan.revision)
-        return
+        return reply
     if reply.team is not None and reply.team_ref is not None:
         context.team, context.team_ref = reply.team, reply.team_ref
     context.adopt(reply.plan, reply.plan_ref)
@@ -158,6 +190,7 @@ def _adopt(context: RunContext, reply: PlanReply) -> None:
         state.warn(f"the team has no role {quoted(role)}: {generalist} does {subtask_id}")
         state.trace.note("role_unknown", subtask_id, role=role, by=generalist)
     state.trace.note("plan_accepted", **plan_accepted(reply.plan, reply.strategy))
+    return reply
 
 
 def _listed(text: str, problems: list[str]) -> str:

@@ -9,7 +9,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import ToolResultRef
     from activities.prompts.agent_prompts import FINISH_TAKEN
     from supervision.contract.finding import Finding
-    from supervision.contract.result import SubtaskReport
+    from supervision.contract.result import Problem, SubtaskReport
     from supervision.contract.team import RoleCard
     from supervision.planning.capabilities import role_for
     from supervision.run.role_breaker import RoleTicket
@@ -27,7 +27,7 @@ class Assignment:
     `declined` counts refusals and `CannotDo` among the failures, `refused_by` are models that refused the subtask.
     In a round of review `previous` is the finding to improve by `feedback`, and `resume_from` where its conversation
     stands, for the role and the attempt that continue it. `results` are of all worker agents so far, candidates
-    included; `last` is that of the attempt that ended last.
+    included; `last` is that of the attempt that ended last. `skipped` says why a person ended it.
     """
 
     context: RunContext
@@ -45,6 +45,7 @@ class Assignment:
     last: WorkerAgentResult | None = None
     results: list[WorkerAgentResult] = field(default_factory=list)
     refused_by: set[str] = field(default_factory=set)
+    skipped: Problem | None = None
 
     @property
     def report(self) -> SubtaskReport:
@@ -136,7 +137,7 @@ def resume_point(result: WorkerAgentResult | None, finding: Finding | None) -> L
     if result.finding.text_ref != finding.text_ref:
         return None
     taken = [ToolResultRef(call_id=result.finish_call_id, text=FINISH_TAKEN)] if result.finish_call_id else []
-    return LoopProgress(head=result.head, results=taken, feedback_due=True)
+    return LoopProgress(head=result.head, results=taken, feedback_due=True, heard=result.heard)
 
 
 def assign(context: RunContext, subtask_id: str) -> Assignment:

@@ -18,10 +18,12 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
+    from workflows.calls.failures import CallFailed
     from workflows.calls.finding_refs import as_refs, shown
     from workflows.calls.judge_calls import select
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext, stop_all
+    from workflows.subtasks.asking_people import ask_about_calls, ask_for_finding
     from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.child_runs import run_nested, run_worker_agent
 
@@ -37,7 +39,7 @@ async def run_attempt(assignment: Assignment) -> WorkerAgentResult:
     """Runs the next attempt, by one worker agent or by several candidates, and returns the best result."""
     context, subtask_id, state = assignment.context, assignment.subtask_id, assignment.context.state
     subtask = state.board.subtask(subtask_id)
-    candidates = 1 if assignment.role.team else subtask.candidates
+    candidates = 1 if assignment.role.team or assignment.role.person else subtask.candidates
     number = state.board[subtask_id].attempts + 1
     state.board.start(subtask_id, child_id(workflow.info().workflow_id, subtask_id, number, int(candidates > 1)))
     why = one_line(subtask.reasoning, limits.SENTENCE_BYTES)
@@ -45,6 +47,14 @@ async def run_attempt(assignment: Assignment) -> WorkerAgentResult:
     context.show()
     attempt = _Attempt(assignment, number)
     slot = assignment.slot or Slot(assignment.role)
+    if assignment.role.person is not None:
+        context.free(slot)
+        try:
+            return await ask_for_finding(assignment, number, assignment.role.person)
+        except CallFailed as failed:
+            return WorkerAgentResult(problem=failed.problem)
+        except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
+            return WorkerAgentResult(stopped=True)
     if candidates == 1:
         return await attempt.run_candidate(0, slot)
     others = [context.team.find(name) for name in subtask.candidate_roles]
@@ -134,10 +144,10 @@ class _Attempt:
             result.model = model
             booked = WorkerAgentResult(usage=booked.usage + result.usage, turns=booked.turns + result.turns)
             self._book(account, result)
-            if (following := self._following(result)) is not None:
+            if (other := self._following(result)) is not None:
                 # Thinking is bound to the model that thought it: the other one begins a conversation of its own.
                 context.leave(slot)
-                model, progress = following, LoopProgress()
+                model, progress = other, LoopProgress()
                 continue
             step = self._next_step(result, funding)
             if step is AfterAgent.END:
@@ -145,11 +155,32 @@ class _Attempt:
                     context.model_answered(provider, slot)
                 if not _went_first(result):
                     return result
-            progress = result.progress.booked() if result.progress else LoopProgress()
-            try:
-                await self._note_outage(step, provider, slot, result)
-            except asyncio.CancelledError:
+            following = await self._until_continued(step, provider, candidate, slot, result)
+            if isinstance(following, WorkerAgentResult):
+                return following
+            progress = following
+
+    async def _until_continued(
+        self, step: AfterAgent, provider: str, candidate: int, slot: Slot, result: WorkerAgentResult
+    ) -> LoopProgress | WorkerAgentResult:
+        """Returns where the worker agent continues, after its waits for people; its result if it does not."""
+        progress = result.progress.booked() if result.progress else LoopProgress()
+        try:
+            if step is AfterAgent.WAIT_PERSON:
+                self.context.model_answered(provider, slot)
+                self.context.free(slot)
+                attempt = f"{self.number}.{candidate}" if candidate else str(self.number)
+                return await ask_about_calls(self.context, self.subtask_id, attempt, progress)
+            await self._note_outage(step, provider, slot, result)
+        except asyncio.CancelledError:
+            return result.when_stopped()
+        except SupervisionError:
+            if step is AfterAgent.WAIT_PERSON:  # the run's time is over
                 return result.when_stopped()
+            raise
+        except CallFailed as failed:  # a person's words could not be stored
+            return result.model_copy(update={"problem": failed.problem, "progress": None})
+        return progress
 
     async def _note_outage(self, step: AfterAgent, provider: str, slot: Slot, result: WorkerAgentResult) -> None:
         """Notes what the end of a worker agent says of its model.
@@ -157,7 +188,7 @@ class _Attempt:
         Raises SupervisionError if the provider refuses all work and the run has no finding to lose.
         """
         context, problem = self.context, result.problem
-        if problem is None or step is AfterAgent.RETRY_FUNDED:
+        if problem is None or step in (AfterAgent.RETRY_FUNDED, AfterAgent.WAIT_RESUMED):
             return
         if step is AfterAgent.WAIT_PROVIDER:
             context.model_away(provider, slot, problem.message, result.retry_after)
@@ -200,12 +231,18 @@ class _Attempt:
     async def _fund(self, account: str, slot: Slot, *, under_way: bool) -> _Funding | None:
         """Returns a slice of the budget, and holds the slot; at its end the last grant for work `under_way`, else None.
 
-        A nested supervisor asks for more first. While other worker agents hold grants it waits: some may be returned.
+        While the run is paused it waits, without a slot. A nested supervisor asks for more first. While other worker
+        agents hold grants it waits: some may be returned.
         """
         context = self.context
         budget, board = context.state.time_and_budget, context.state.board
         while True:
+            if context.state.steering.paused:
+                context.free(slot)
+                await context.until_resumed()
             await context.hold(slot)
+            if context.state.steering.paused:
+                continue
             shares = budget.shares(board.agents(context.state.request.max_parallel), board.size(self.subtask_id))
             if (grant := budget.ledger.grant(account, shares)) is not None:
                 return _Funding(grant, last=False)

@@ -37,10 +37,12 @@ async def run_worker_agent(
 ) -> WorkerAgentResult:
     """Runs a worker agent and returns its result."""
     description = context.state.board.subtask(agent.subtask_id).description
+    name = child_id(workflow.info().workflow_id, agent.subtask_id, agent.attempt, agent.candidate)
+    agent.told = context.children.listen(name, agent.subtask_id)
     return await _run(
         _Child(
             context,
-            child_id(workflow.info().workflow_id, agent.subtask_id, agent.attempt, agent.candidate),
+            name,
             booked,
             WorkerAgentResult.model_validate,
             workflow=WorkerAgentWorkflow.run,
@@ -76,6 +78,7 @@ async def run_nested(
             "team": role.team,
             "strategy": "auto",
             "plan": None,
+            "approve_plan": False,
             "success": "any",
             "deadline": terms.deadline_at - workflow.now(),
             "incremental_synthesis": 0,
@@ -83,13 +86,21 @@ async def run_nested(
             "attachments": [],
         }
     )
-    nested = NestedInput(run=context.run, subtask_id=subtask_id, depth=context.depth + 1, brief=brief, terms=terms)
+    name = child_id(workflow.info().workflow_id, subtask_id, attempt)
+    nested = NestedInput(
+        run=context.run,
+        subtask_id=subtask_id,
+        depth=context.depth + 1,
+        brief=brief,
+        terms=terms,
+        told=links.listen(name, subtask_id),
+    )
     result = WorkerAgentResult()
     try:
         result = await _run(
             _Child(
                 context,
-                child_id(workflow.info().workflow_id, subtask_id, attempt),
+                name,
                 booked,
                 as_agent_result,
                 started=lambda workflow_id: links.started(subtask_id, workflow_id),
@@ -123,6 +134,8 @@ async def _run(child: "_Child") -> WorkerAgentResult:
             if not child.life.done():
                 return consumed.when_stopped()
             result = child.life.result()  # it came meanwhile, with this, or together with the second cancellation
+    finally:
+        child.forget()
     return result.when_stopped() if result.problem or result.stopped else result
 
 
@@ -144,7 +157,7 @@ class _Child:
         **start: Any,
     ) -> None:
         """`read` takes its result, or the details of its error; `start` are the arguments that begin it."""
-        self._id = workflow_id
+        self._name = self._id = workflow_id
         self._context = context
         self._booked = booked
         self._read = read
@@ -153,6 +166,10 @@ class _Child:
         self._is_started = False
         self._is_cancelled = False
         self.life = asyncio.create_task(self._live())
+
+    def forget(self) -> None:
+        """Has the child told nothing more of what people say."""
+        self._context.children.leave(self._name)
 
     async def cancel(self) -> None:
         """Asks the child to stop, as soon as it can be reached."""
@@ -181,6 +198,8 @@ class _Child:
     async def _live(self) -> WorkerAgentResult:
         try:
             async with self._context.starts:
+                if self._context.state.steering.paused:
+                    await workflow.wait_condition(self._may_start)
                 # Other children may have started while this one waited, and the run may have been stopped.
                 if self._is_cancelled:
                     return WorkerAgentResult(stopped=True)
@@ -192,6 +211,9 @@ class _Child:
             problem = _CANCELLED if cancelled(error) else problem_of(error)
             return result.model_copy(update={"problem": problem})
         return result.model_copy(update={"problem": _CANCELLED if result.stopped else None})
+
+    def _may_start(self) -> bool:
+        return self._is_cancelled or not self._context.state.steering.paused
 
     async def _begun(self) -> workflow.ChildWorkflowHandle[Any, Any]:
         """Starts the child.
@@ -212,6 +234,7 @@ class _Child:
                     self._id = f"{wanted}.{number}x"
                 continue
             self._is_started = True
+            self._context.children.listens(self._name, self._id)
             self._started(self._id)
             return handle
 

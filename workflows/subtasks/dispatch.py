@@ -38,6 +38,11 @@ class Timers:
         self._set[name] = (when, task)
         return task
 
+    def drop(self, name: str) -> None:
+        """Cancels one."""
+        if name in self._set:
+            self._set.pop(name)[1].cancel()
+
     def cancel(self) -> None:
         """Cancels all."""
         for _, task in self._set.values():
@@ -70,12 +75,14 @@ class Dispatch:
         self._rest_left = limits.ROLE_REST_TOTAL
 
     def reopen(self, subtask_id: str, feedback: str, *, warm: bool = False) -> None:
-        """Has a completed subtask worked on again, by the same role, with a review's feedback on its finding.
+        """Has an ended subtask worked on again, by the same role, with feedback on its finding if it completed.
 
         `warm`: in the conversation that gave the finding, if that can be continued.
         """
-        before, finding = self._assignments[subtask_id], self._state.board[subtask_id].finding
-        single = self._state.board.subtask(subtask_id).candidates == 1
+        board = self._state.board
+        before = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
+        finding = board[subtask_id].finding if board[subtask_id].state == "completed" else None
+        single = board.subtask(subtask_id).candidates == 1
         resume_from = resume_point(before.last, finding) if warm and single else None
         self._assignments[subtask_id] = Assignment(
             self._context,
@@ -85,7 +92,9 @@ class Dispatch:
             previous=finding,
             resume_from=resume_from,
             last=before.last,
+            results=[] if finding else before.results,
         )
+        self._drafts.forget(subtask_id)
         self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=resume_from is not None)
         self._state.board.reopen(subtask_id)
 
@@ -94,11 +103,14 @@ class Dispatch:
         timers = Timers()
         try:
             in_time = await self._dispatch(timers)
+            self._context.hold_clock("people", False)
         except (SupervisionError, asyncio.CancelledError) as error:
+            self._context.hold_clock("people", False)
             why = "the run was cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
         timers.cancel()
+        self._state.steering.retries.clear()  # asked for when no time was left
         self._state.slots.starved = 0
         why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
         why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message=why)
@@ -107,6 +119,24 @@ class Dispatch:
         else:
             self._state.trace.note("deadline_reached")
             await self._stop(why_stopped)
+
+    def _follow_people(self) -> None:
+        """Has subtasks done again, and ends others, as people asked for."""
+        steering, board = self._state.steering, self._state.board
+        while steering.retries and self._state.time_and_budget.time_left:
+            subtask_id, instruction = steering.retries.popitem()
+            self.reopen(subtask_id, instruction, warm=bool(instruction))
+        for subtask_id in list(steering.skips):
+            if board.subtask(subtask_id).for_each and self._replanning.running:
+                continue  # it may be getting its items
+            why = steering.skips.pop(subtask_id)
+            for part in board.parts(subtask_id):
+                assignment, task = self._assignments.get(part), self._running.get(part)
+                if assignment is not None and task is not None and not task.done():
+                    assignment.skipped = why
+                    task.cancel()
+                else:
+                    board.skip(part, why, assignment.so_far if assignment else None)
 
     async def _dispatch(self, timers: Timers) -> bool:
         """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline.
@@ -117,15 +147,19 @@ class Dispatch:
             if _history_is_full():
                 self._state.time_and_budget.stop(_HISTORY_FULL)
                 continue
+            self._follow_people()
+            paused = self._state.steering.paused
             for subtask_id in self._state.board.skip_blocked():
                 self._state.trace.note("subtask_skipped", subtask_id)
             # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
-            self._replanning.consider()
-            probe_at = self._start_ready()
+            if not paused:
+                self._replanning.consider()
+            probe_at = None if paused else self._start_ready()
             self._context.children.lend_slots()  # what is left: own subtasks that can begin have begun
-            self._drafts.consider()
+            if not paused:
+                self._drafts.consider()
             self._context.show()
-            idle = not self._running and not self._replanning.running
+            idle = not (self._running or self._replanning.running or paused)
             # A nested run that gave its slots back while all its work waited waits for others.
             if idle and probe_at is None and not self._state.slots.starved:
                 return True
@@ -138,11 +172,27 @@ class Dispatch:
                     continue
                 idle_since = workflow.now()
                 probe_at = min(probe_at, idle_since + self._rest_left)
+            self._context.hold_clock("people", self._only_people_can_help(probe_at))
             await self._wait(timers, probe_at)
             if idle_since is not None:
                 self._rest_left -= workflow.now() - idle_since
             self._collect()
         return False
+
+    def _only_people_can_help(self, probe_at: datetime | None) -> bool:
+        """True if all that could continue waits for a person's decision: then the run's clock stands still."""
+        state, waits = self._state, self._state.waits
+        asked = waits.of_subtasks()
+        at_work = (
+            state.slots.held or state.slots.starved or state.time_and_budget.agents_waiting or self._drafts.running
+        )
+        planning = self._replanning.running and state.proposed is None
+        return (
+            bool(asked or state.proposed)
+            and not (at_work or planning or probe_at)
+            and asked.issuperset(self._running)
+            and all(wait.for_decision for wait in waits.current)
+        )
 
     def _give_up_resting(self) -> None:
         """Fails the subtasks that wait for roles whose breakers are open: the run has stood still long enough."""
@@ -208,12 +258,11 @@ class Dispatch:
     async def _wait(self, timers: Timers, probe_at: datetime | None) -> None:
         """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
         changed = asyncio.ensure_future(self._context.changed.wait())
-        wakers: list[asyncio.Future[Any]] = [
-            *self._drafts.tasks(),
-            *self._replanning.tasks(),
-            timers.at("subtasks stop", self._state.time_and_budget.work_until),
-            changed,
-        ]
+        wakers: list[asyncio.Future[Any]] = [*self._drafts.tasks(), *self._replanning.tasks(), changed]
+        if self._state.time_and_budget.held:
+            timers.drop("subtasks stop")
+        else:
+            wakers.append(timers.at("subtasks stop", self._state.time_and_budget.work_until))
         if probe_at is not None:
             wakers.append(timers.at("breaker probe", probe_at))
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)

@@ -10,9 +10,11 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
     from supervision.base.text import cut
     from supervision.contract.result import Problem
+    from supervision.results.success_rule import importance
     from supervision.run.attempt_rules import DECLINED, NextTry, back_off, counts_against_role, is_retried, next_try
     from workflows.calls.judge_calls import refine
     from workflows.children.child_contracts import WorkerAgentResult
+    from workflows.subtasks.asking_people import ask_for_help, kept
     from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.attempt import run_attempt
 
@@ -54,11 +56,11 @@ async def _run_with_retries(assignment: Assignment) -> None:
         problem = await _retryable_problem(assignment, result)
         if problem is None:
             return
-        assignment.count_outcome(False if counts_against_role(problem.type) else None)
+        is_persons = assignment.role.person is not None
+        assignment.count_outcome(False if counts_against_role(problem.type) and not is_persons else None)
         assignment.failures += 1
         assignment.declined += problem.type in DECLINED
-        if not await _prepare_retry(assignment, problem, result.model):
-            _fail(assignment, problem)
+        if not await _prepare_retry(assignment, problem, result.model) and not await _helped(assignment, problem):
             return
         if not assignment.take_role():
             context.state.board.put_back(subtask_id)
@@ -92,6 +94,25 @@ async def _retryable_problem(assignment: Assignment, result: WorkerAgentResult) 
     return problem
 
 
+async def _helped(assignment: Assignment, problem: Problem) -> bool:
+    """True if a person has a subtask that failed for good tried again; else it has ended."""
+    context, subtask_id = assignment.context, assignment.subtask_id
+    is_required = importance(context.state.plan).get(subtask_id) == "required"
+    if context.state.request.on_subtask_failure == "ask" and is_required and assignment.previous is None:
+        if assignment.slot is not None:
+            context.free(assignment.slot)
+        decision = await ask_for_help(assignment, problem)
+        if decision is not None and decision.choice == "retry":
+            assignment.failures = assignment.declined = 0
+            assignment.fell_back, assignment.feedback = False, decision.text or None
+            return True
+        if decision is not None:
+            _complete(assignment, WorkerAgentResult(finding=await kept(context, decision)))
+            return False
+    _fail(assignment, problem)
+    return False
+
+
 def _goes_to_another_model(assignment: Assignment, problem: Problem, model: str) -> bool:
     """True if a model refused the subtask and its role has one that did not; it is remembered."""
     if problem.type is not ErrorKind.REFUSED:
@@ -107,6 +128,8 @@ async def _prepare_retry(assignment: Assignment, problem: Problem, model: str) -
     """
     context, subtask_id, fallback = assignment.context, assignment.subtask_id, assignment.unused_fallback
     step = next_try(problem.type, assignment.failures, assignment.declined, has_fallback=fallback is not None)
+    if assignment.role.person is not None and step is NextTry.SAME_ROLE:  # who has not answered is not asked again
+        step = NextTry.FALLBACK_ROLE if fallback is not None else NextTry.GIVE_UP
     other_model = _goes_to_another_model(assignment, problem, model)
     if other_model and assignment.failures < limits.SUBTASK_ATTEMPTS:
         step = NextTry.SAME_ROLE
@@ -143,6 +166,8 @@ def _complete(assignment: Assignment, result: WorkerAgentResult) -> None:
     assert result.finding is not None
     state, subtask_id = assignment.context.state, assignment.subtask_id
     state.board.complete(subtask_id, result.finding)
+    if assignment.previous is not None and assignment.previous.text_ref != result.finding.text_ref:
+        state.board.mark_stale([subtask_id])
     state.close_point(subtask_id)
     state.trace.note("subtask_completed", subtask_id, turns=result.turns, **_story(result))
 
@@ -174,6 +199,9 @@ def _stop(assignment: Assignment, problem: Problem | None = None) -> None:
     """Ends a subtask that was stopped; what it had is kept as a partial finding. Without a `problem` the run did it."""
     state, subtask_id = assignment.context.state, assignment.subtask_id
     if assignment.report.state != "running":  # the run did not wait for it any longer
+        return
+    if assignment.skipped is not None:
+        state.board.skip(subtask_id, assignment.skipped, assignment.so_far)
         return
     if assignment.previous is not None:
         state.board.keep(subtask_id)

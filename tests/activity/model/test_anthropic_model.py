@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import Json, ModelFailure, ModelMessage, ModelRequest, StreamProgress
+from activities.model.structured import first_json
 from supervision.base import limits
 from supervision.contract.base import Model
 from tests.activity.model import http_fixture as http
@@ -313,7 +314,6 @@ async def test_a_message_carries_its_ids_model_and_usage_apart_from_the_cache() 
         "output_tokens": 42,
         "cache_read_tokens": 100,
         "cache_write_tokens": 20,
-        "long_cache_tokens": 0,
     }
 
 
@@ -414,7 +414,7 @@ async def test_a_submit_tool_carries_the_answer(rung: str) -> None:
     outcome = await answer(reply, ask(output_schema=SCHEMA), structured=rung)
     assert json.loads(outcome.message.text()) == GOOD
     assert outcome.message.stop_reason == "end_turn"
-    assert outcome.message.content == [http.text("Here."), use]
+    assert [block["type"] for block in outcome.message.content] == ["text"], "a later call finds no call left open"
     assert outcome.body["tools"][0]["input_schema"] == SCHEMA
     forced = {"type": "tool", "name": "submit", "disable_parallel_tool_use": True}
     assert outcome.body.get("tool_choice") == (forced if rung == "forced_tool" else None)
@@ -426,7 +426,7 @@ async def test_a_submit_tool_carries_the_answer(rung: str) -> None:
 async def test_json_in_prose_is_found(rung: str) -> None:
     reply = http.message(http.text(f"Sure!\n```json\n{json.dumps(GOOD)}\n```"))
     outcome = await answer(reply, ask(output_schema=SCHEMA), structured=rung)
-    assert json.loads(outcome.message.text()) == GOOD
+    assert first_json(outcome.message.text()) == GOOD
 
 
 async def test_the_text_rung_sends_the_schema_in_words() -> None:
@@ -439,26 +439,4 @@ async def test_the_text_rung_sends_the_schema_in_words() -> None:
 async def test_a_cut_submit_call_is_no_answer() -> None:
     reply = http.message(http.tool_use("toolu_1", "submit", {"good": True}), stop_reason="max_tokens")
     message = (await answer(reply, ask(output_schema=SCHEMA), structured="forced_tool")).message
-    assert (message.stop_reason, message.json_text) == ("max_tokens", None)
-
-
-async def test_a_wish_for_another_tool_comes_before_the_answer() -> None:
-    add = {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}
-    reply = http.message(http.tool_use("toolu_1", "add", {}), stop_reason="tool_use")
-    outcome = await answer(reply, ask(output_schema=SCHEMA, tools=[add]), structured="forced_tool")
-    assert (outcome.message.stop_reason, outcome.message.json_text) == ("tool_use", None)
-    assert [tool["name"] for tool in outcome.body["tools"]] == ["add", "submit"]
-    assert "tool_choice" not in outcome.body
-
-
-async def test_a_repair_turn_after_a_submit_call_answers_that_call() -> None:
-    messages = [
-        *ask().messages,
-        {"role": "assistant", "content": [http.tool_use("toolu_1", "submit", {})]},
-        {"role": "user", "content": [http.text("good is missing")]},
-    ]
-    reply = http.message(http.tool_use("toolu_2", "submit", GOOD), stop_reason="tool_use")
-    body = (await answer(reply, ask(output_schema=SCHEMA, messages=messages), structured="tool")).body
-    result, words = body["messages"][2]["content"]
-    assert (result["type"], result["tool_use_id"]) == ("tool_result", "toolu_1")
-    assert words == http.text("good is missing")
+    assert (message.stop_reason, message.text()) == ("max_tokens", "")

@@ -139,7 +139,6 @@ async def test_a_call_that_concludes_may_call_no_tools() -> None:
     [
         ("thinking", '"thinking"'),
         ("eager_input_streaming", "eager_input"),
-        ("diagnostics", '"diagnostics"'),
         ("cache_control", "cache_control"),
         ("effort", '"effort"'),
     ],
@@ -251,19 +250,6 @@ def test_breakpoints_change_no_message_that_others_share() -> None:
 def test_without_a_system_text_the_tools_are_the_prefix() -> None:
     body = body_of("prefix", 0, system="")
     assert body["tools"] == [{**ADD, "eager_input_streaming": True, **MARK}]
-
-
-def test_conversations_that_pause_are_kept_for_an_hour() -> None:
-    lives = {block["cache_control"].get("ttl") for block in body_of("conversation", 0, long_cache=True)["system"]}
-    assert lives == {"1h"}
-
-
-async def test_the_provider_is_asked_why_its_cache_missed() -> None:
-    reason = {"type": "tools_changed", "cache_missed_input_tokens": 900}
-    reply = http.stream(http.start(diagnostics={"cache_miss_reason": reason}), *http.finish())
-    outcome = await answer(reply, ask(cache="conversation", previous_message_id="msg_0"))
-    assert outcome.body["diagnostics"] == {"previous_message_id": "msg_0"}
-    assert outcome.message.cache_miss == "tools_changed"
 
 
 # --- effort ----------------------------------------------------------------------------------------

@@ -72,20 +72,3 @@ async def test_a_grant_that_was_copied_to_another_run_stays_the_first_ones(tmp_p
     copied = await store.put_grant("other", grant().model_dump_json().encode())
     assert is_grant(copied, "other")
     assert await Grants(store).find("other", copied) is None
-
-
-@pytest.mark.parametrize(
-    ("workflow_id", "covered"),
-    [
-        ("run/t1/1", True),
-        ("run/t1/1/t2/1", True),
-        ("run/t1/1/", True),
-        ("run/t1/10", False),
-        ("run/t1", False),
-        ("run", False),
-        ("other/run/t1/1", False),
-        ("", False),
-    ],
-)
-def test_a_grant_covers_its_supervisor_and_all_below_it(workflow_id: str, covered: bool) -> None:
-    assert grant(workflow_id="run/t1/1").covers(workflow_id) == covered

@@ -16,7 +16,7 @@ from supervision.contract.request import Budget
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import Flags, Wait
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume, read_update
-from supervision.contract.usage import Spend, ToolTally, Usage
+from supervision.contract.usage import ToolTally, Usage
 from tests.unit.shapes import plan, subtask
 
 DURATIONS: TypeAdapter[timedelta] = TypeAdapter(Duration)
@@ -224,18 +224,6 @@ def test_tokens_are_counted_and_said() -> None:
     assert (used.tokens, used.prompt_tokens, Usage().cached_share) == (4321, 4301, 0.0)
     assert used.tokens_line() == "4,301 input tokens (7% from the cache), 20 output tokens"
     assert Usage(input_tokens=1500, output_tokens=2).tokens_line() == "1,500 input tokens, 2 output tokens"
-
-
-@pytest.mark.parametrize(
-    ("row", "line"),
-    [
-        (Spend(role="digger", model="m", usage=Usage(model_calls=1)), "digger with m: 1 call, "),
-        (Spend(role="digger", model="m", usage=Usage(model_calls=2)), "digger with m: 2 calls, "),
-        (Spend(role="digger", model="", usage=Usage()), "digger: 0 calls, "),
-    ],
-)
-def test_a_row_says_who_spent_on_which_model_how_much(row: Spend, line: str) -> None:
-    assert row.line() == f"{line}0 input tokens, 0 output tokens, $0.0000"
 
 
 def test_calls_of_a_tool_are_counted_with_the_message_of_the_last_failed_one() -> None:

@@ -1,6 +1,7 @@
 """From a claim of an answer to what it rests on: each step is named, and where the chain breaks, why."""
 
 import pytest
+from pydantic import JsonValue
 
 from supervision.contract.finding import Evidence
 from supervision.contract.result import Citation
@@ -133,3 +134,15 @@ def test_the_fields_of_a_structured_answer_are_links_of_their_own() -> None:
     good, bad = field_links({"site": "Esbjerg", "mean_wind_ms": 7.9, "permit_days": 180}, findings, [])
     assert (good.text, good.problem) == ("answer_json.mean_wind_ms: 7.9", "")
     assert (bad.text, bad.problem.split(" has")[0]) == ("answer_json.permit_days: 180", "no finding")
+
+
+def test_a_row_that_code_took_leads_to_the_finding_that_handed_it_in() -> None:
+    call = Evidence(tool="read", output_ref="ref")
+    elm = Grounded(evidence=[call], outputs={"ref": "31.5"}, output={"tree": "elm", "height_m": 31.5, "note": ""})
+    oak = Grounded(unsupported=["height_m: 28"], output={"tree": "oak", "height_m": 28})
+    rows: JsonValue = {"trees": [{"tree": "elm", "height_m": 31.5}, {"tree": "oak", "height_m": 28}]}
+    good, bad = field_links(rows, {"t1.1": elm, "t1.2": oak}, [])
+    assert (good.text, good.findings, good.outputs, good.problem) == ("answer_json, row 1", ["t1.1"], [call], "")
+    assert (bad.findings, bad.problem) == (["t1.2"], "no tool output has height_m: 28")
+    (other,) = field_links([{"tree": "elm", "height_m": 99.5}], {"t1.1": elm}, [])
+    assert other.problem

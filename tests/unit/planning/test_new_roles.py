@@ -52,11 +52,6 @@ def test_a_role_that_may_not_join_is_told_why(role: NewRole, complaint: str) -> 
     assert found.startswith(complaint)
 
 
-def test_without_a_toolbox_no_tool_is_allowed() -> None:
-    (found,) = new_role_problems(team(toolbox=[]), [new()])
-    assert found.endswith("which is not in the toolbox: none")
-
-
 def test_roles_are_taken_up_to_their_number_and_size() -> None:
     longest = {"description": "x" * limits.ROLE_DESCRIPTION_CHARS, "system_prompt": "x" * limits.ROLE_PROMPT_CHARS}
     assert new_role_problems(team(), [new(f"r{n}", **longest) for n in range(limits.NEW_ROLES)]) == []

@@ -43,6 +43,11 @@ def test_an_open_breaker_of_the_provider_is_waited_out(last: bool, finding: bool
     assert after(ErrorKind.CIRCUIT_OPEN, had_last_grant=last, has_finding=finding) is AfterAgent.WAIT_PROVIDER
 
 
+@given(st.booleans(), st.booleans())
+def test_a_paused_agent_is_continued_with_the_run(last: bool, finding: bool) -> None:
+    assert after(ErrorKind.PAUSED, had_last_grant=last, has_finding=finding) is AfterAgent.WAIT_RESUMED
+
+
 @pytest.mark.parametrize("kind", sorted(ACCOUNT))
 def test_an_account_problem_fails_a_run_that_has_nothing_to_lose_and_else_waits(kind: ErrorKind) -> None:
     assert after(kind) is AfterAgent.FAIL_RUN

@@ -66,23 +66,6 @@ async def test_a_provider_that_paces_any_judgement_leaves_the_findings_as_they_c
     assert (result.status, "44 pears" in result.answer) == ("partial", True)
 
 
-async def test_a_provider_that_paces_the_planner_past_the_deadline_is_named(
-    lab: Lab, own_model: dict[str, str]
-) -> None:
-    lab.play(lambda step: PACED)
-    error = await lab.failure(models=own_model, deadline="PT5S")
-    assert error.type == "DeadlineExceeded"
-    assert "RateLimited" in error.message
-    assert lab.steps == ["plan.1.1"]
-
-
-async def test_a_rejected_synthesis_leaves_the_findings_as_they_came(lab: Lab) -> None:
-    lab.play(script(PAIR, PEARS, http_error(400, "invalid_request_error", "prompt is too long")))
-    result = await lab.run()
-    assert (result.status, "44 pears" in result.answer) == ("partial", True)
-    assert "prompt is too long" in result.gaps[0].reason
-
-
 async def test_an_account_refused_while_a_finding_is_mended_is_waited_for(lab: Lab) -> None:
     turns = in_order(text("old pears"), NO_KEY, text("new pears"))
     lab.play(reviewed(subtasks(item("t1")), verdicts(t1="count again"), verdicts(), turns={"t1": turns}))

@@ -3,7 +3,7 @@
 from supervision.contract.result import RunResult
 from supervision.run.events import sentence
 from tests.scripted_model import answer, as_json, stop, text, tools
-from tests.workflow.runs import GOAL, Lab
+from tests.workflow.runs import Lab
 from tests.workflow.scripts import in_order, item, plans, subtasks, with_replies
 from workflows.supervisor import SupervisorWorkflow
 
@@ -69,26 +69,6 @@ async def test_route_gives_the_whole_goal_to_one_role(lab: Lab) -> None:
     assert schema["properties"]["role"]["enum"] == roles
 
 
-async def test_a_secondary_role_works_beside_the_first_and_may_fail(lab: Lab) -> None:
-    reply = as_json({"role": "reader", "secondary_role": "reckoner", "description": "Weigh all pears."})
-    endless = {"t2": lambda step: tools(("weigh", {"thing": f"pear {step.number}"}))}
-    lab.play(plans(reply, turns=endless, answer_reply=answer("read", ["t1"])))
-    result = await lab.run(strategy="route", max_turns=1, success="all")
-    assert [(s.role, s.depends_on, s.state) for s in result.subtasks] == [
-        ("reader", [], "completed"),
-        ("reckoner", [], "failed"),
-    ]
-    assert result.status == "partial"
-    assert [gap.subtask_id for gap in result.gaps] == ["t2"]
-
-
-async def test_a_role_that_the_team_does_not_have_gives_the_goal_to_the_generalist(lab: Lab) -> None:
-    lab.play(plans(as_json({"role": "wizard", "secondary_role": "witch", "description": "Weigh all pears."})))
-    result = await lab.run(strategy="route")
-    assert [(s.role, s.description) for s in result.subtasks] == [("hand", GOAL)]
-    assert lab.steps[0:2] == ["plan.1.1", "t1/1/turn.1"]
-
-
 async def test_a_role_that_a_planner_made_up_is_warned_of_and_done_by_the_generalist(lab: Lab) -> None:
     lab.play(plans(subtasks(item("t1", "raeder"), item("t2", "reader"))))
     handle = await lab.start()
@@ -99,17 +79,6 @@ async def test_a_role_that_a_planner_made_up_is_warned_of_and_done_by_the_genera
     assert [(e.subtask_id, e.data) for e in events if e.type == "role_unknown"] == [
         ("t1", {"role": "raeder", "by": "hand"})
     ]
-
-
-async def test_a_judge_of_candidates_sees_the_role_of_each_and_reasons_before_it_chooses(lab: Lab) -> None:
-    shape = subtasks(item("t1", "reader", candidates=2, candidate_roles=["reckoner"]))
-    chosen = as_json({"reason": "Its row is named.", "choice": 2})
-    lab.play(with_replies(plans(shape), judge=in_order(chosen)))
-    result = await lab.run()
-    shown = lab.prompt("judge.1")
-    assert '<candidate number="1">\n<finding subtask_id="t1" role="reader" confidence="0.80">' in shown
-    assert '<candidate number="2">\n<finding subtask_id="t1" role="reckoner" confidence="0.80">' in shown
-    assert [s.role for s in result.subtasks] == ["reckoner"]
 
 
 async def test_the_choice_of_an_answer_keeps_its_reason(lab: Lab) -> None:
@@ -123,13 +92,6 @@ async def test_the_choice_of_an_answer_keeps_its_reason(lab: Lab) -> None:
     assert (event.subtask_id, event.data["reason"]) == ("t2", "It names its source.")
     assert "synthesis.1" not in lab.steps
     assert sentence(event)[0] == "its finding is the best of 2 answers"
-
-
-async def test_a_route_that_stays_unreadable_goes_to_the_generalist(lab: Lab) -> None:
-    lab.play(plans(text("the reader, I think")))
-    result = await lab.run(strategy="route")
-    assert [s.role for s in result.subtasks] == ["hand"]
-    assert lab.steps[:3] == ["plan.1.1", "plan.1.2", "plan.1.3"]
 
 
 async def test_step_chooses_the_next_role_by_what_was_found(lab: Lab) -> None:
@@ -162,13 +124,6 @@ async def test_steps_end_at_the_cap(lab: Lab) -> None:
     assert lab.steps == ["plan.1.1", "t1/1/turn.1", "plan.2.1", "t2/1/turn.1", "synthesis.1"]
 
 
-async def test_a_step_is_one_subtask(lab: Lab) -> None:
-    lab.play(plans(subtasks(item("t1"), item("t2")), subtasks(item("t1")), FINISHED))
-    result = await lab.run(strategy="step")
-    assert [s.id for s in result.subtasks] == ["t1"]
-    assert "exactly one subtask" in lab.prompt("plan.1.2")
-
-
 async def test_a_step_after_a_failed_one_is_told_why(lab: Lab) -> None:
     endless = {"t1": lambda step: tools(("weigh", {"thing": "pear"}))}
     lab.play(plans(subtasks(item("t1", "reckoner")), subtasks(item("t2")), FINISHED, turns=endless))
@@ -183,13 +138,6 @@ async def test_steps_that_can_not_be_planned_leave_the_answer_to_what_was_found(
     assert (result.answer, result.plan_revisions) == ("one thing [t1]", 1)
     assert lab.steps[2:5] == ["plan.2.1", "plan.2.2", "plan.2.3"]
     assert any("no next step" in warning and "no plan that can run" in warning for warning in result.warnings)
-
-
-async def test_a_first_step_that_says_finished_is_sent_back(lab: Lab) -> None:
-    lab.play(plans(FINISHED, subtasks(item("t1")), FINISHED))
-    result = await lab.run(strategy="step")
-    assert [s.id for s in result.subtasks] == ["t1"]
-    assert "nothing has been done yet" in lab.prompt("plan.1.2")
 
 
 async def test_steps_of_which_none_succeeds_fail_the_run(lab: Lab) -> None:

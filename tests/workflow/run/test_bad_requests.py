@@ -8,7 +8,7 @@ from temporalio.exceptions import ApplicationError
 from runtime.settings import Settings
 from supervision.base.errors import ErrorKind
 from supervision.contract.result import Problem, RunResult
-from tests.scripted_model import Reply, as_json, plan, stop, text
+from tests.scripted_model import Reply, as_json, stop
 from tests.serving import own_server
 from tests.workflow.runs import Handle, Lab, details, events, failure
 from tests.workflow.scripts import item, plans, subtasks
@@ -45,30 +45,12 @@ async def refused(handle: Handle, lab: Lab, reason: str) -> ApplicationError:
 
 
 OUT_OF_BOUNDS: list[tuple[dict[str, Any], str]] = [
-    *(({"success": value}, FRACTION) for value in ("3/2", "0/3", "2/0", 0, 1.5, -0.5, "half", True, None, "1e-9")),
+    ({"success": "3/2"}, FRACTION),
     ({"strategy": "swarm"}, "strategy: Input should be 'auto', 'plan', 'route' or 'step'"),
-    ({"max_subtasks": 0}, "max_subtasks: Input should be greater than or equal to 1"),
-    ({"max_parallel": 201}, "max_parallel: Input should be less than or equal to 200"),
-    ({"max_depth": 0}, "max_depth: Input should be greater than or equal to 1"),
-    ({"max_reviews": -1}, "max_reviews: Input should be greater than or equal to 0"),
     ({"deadline": "PT1S"}, "deadline: must be from PT5S (5 seconds) to P30D (30 days)"),
     ({"budget": {"tokens": 0}}, "budget.tokens: Input should be greater than or equal to 1"),
-    ({"budget": {"usd": -1}}, "budget.usd: Input should be greater than 0"),
-    ({"models": {"workers": ""}}, "models.workers.0: String should have at least 1 character"),
-    ({"effort": "huge"}, "effort: Input should be 'low', 'medium' or 'high'"),
-    ({"models": {"workers": []}}, "models.workers: an empty list names no model"),
     ({"models": {"supervisor": ["a", "a"]}}, "models.supervisor: the models must differ"),
-    ({"models": {"supervisor": [f"m{n}" for n in range(6)]}}, "models.supervisor: 6 models are more than"),
     (inline(roles=[]), "team.roles: List should have at least 1 item after validation, not 0"),
-    (inline(generalist="wizard"), "team.generalist: 'wizard' is not one of the roles: reader"),
-    (inline(roles=[{**ROLE, "model": ""}]), "team.roles.reader.model.0: String should have at least 1 character"),
-    (inline(roles=[{**ROLE, "pool": "Far Away"}]), "team.roles.reader.pool: must be 1 to 32 lower-case letters"),
-    (
-        inline(roles=[{**ROLE, "backup": "nobody"}]),
-        "team.roles: role 'reader': backup 'nobody' is not one of the roles",
-    ),
-    (inline(roles=[{**ROLE, "fallback": "reader"}]), "team.roles: role 'reader' is its own fallback"),
-    (inline(roles=[{**ROLE, "max_parallel": 0}]), "team.roles.reader.max_parallel: Input should be greater than"),
     (inline(toolbox=["hammer"]), "team.toolbox: no team file has a tool 'hammer'"),
     (inline(tools=[{"name": "x", "uses": "sql"}]), "team.tools: an inline team has no tools section"),
 ]
@@ -113,20 +95,10 @@ async def test_whoever_has_no_model_is_named_before_any_call(lab: Lab, settings:
 
 BAD_PLANS: list[tuple[Reply, str]] = [
     (subtasks(item("t1", depends_on=["t1"])), "subtask 't1' depends on itself"),
-    (subtasks(item("t 1")), "subtask id 't 1' must be 1 to 64 letters, digits, hyphens or underscores"),
-    (subtasks(item("t1", candidates=9)), "subtask 't1' asks for 9 candidates, 1 to 5 are allowed"),
     (subtasks(item("t1", attachments=["map"])), "subtask 't1' lists the attachment 'map', which does not exist"),
-    (subtasks(item("t1") | {"description": "x y" * 2000}), "subtask 't1' has a description of more than 4000"),
-    (subtasks(item("t1"), direct_answer="Three."), "give either a direct_answer or subtasks, not both"),
     (subtasks(*(item(f"t{n}") for n in range(500))), "the plan has 500 subtasks, at most 12 are allowed"),
     (as_json({"subtasks": [{"id": "t1"}]}), "the reply is not the JSON asked for: subtasks.0.description: "),
     (stop("max_tokens", '{"subtasks": ['), "the plan was cut off: make it shorter"),
-    (text('{"subtasks": ['), "the reply is not the JSON asked for: the JSON text is cut off"),
-    (
-        plan({"id": "a", "after": ["b"]}, {"id": "b", "after": ["a"]}),
-        "these subtasks depend on each other in a circle: a -> b -> a",
-    ),
-    (text("I would rather not say"), "the reply is not the JSON asked for"),
 ]
 
 

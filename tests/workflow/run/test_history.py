@@ -45,19 +45,6 @@ async def payload_sizes(client: Client, workflow_id: str) -> list[int]:
     return sizes
 
 
-async def test_history_grows_with_the_turns_and_not_with_their_square(lab: Lab) -> None:
-    bytes_of = {}
-    for turns in (8, 32):
-        workflow_id = f"{lab.run_id}-{turns}"
-        own = lab.named(workflow_id)
-        own.play(script(plan({"id": "t1"}), {"t1": turns_of(turns)}))
-        result = await own.run(max_turns=turns)
-        assert result.subtasks[0].turns == turns
-        bytes_of[turns] = await history_bytes(lab.client, f"{workflow_id}/t1/1")
-        assert max(await payload_sizes(lab.client, f"{workflow_id}/t1/1")) < limits.PAYLOAD_AIM_BYTES
-    assert bytes_of[32] <= 4.5 * bytes_of[8]
-
-
 async def test_large_texts_everywhere_stay_out_of_history(lab: Lab) -> None:
     words = "swans " * 40_000
     subtasks = [{"id": f"t{i}", "description": f"Find part {i}: " + "about " * 500} for i in range(12)]

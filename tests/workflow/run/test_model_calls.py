@@ -86,14 +86,15 @@ async def impatient(tmp_path: Any, billing: Billed) -> AsyncIterator[Client]:
 
 
 async def test_worker_agents_of_a_role_share_its_prefix(lone: Client, billing: Billed, run_id: str) -> None:
+    """Those that begin together each write it, as no call waits for another one's answer."""
     ids = [f"t{n}" for n in range(40)]
     turns = {id_: lambda step: billed(text_block(f"found {step.subtask_id}")) for id_ in ids}
     subtasks = [{"id": id_, "role": "counter"} for id_ in ids]
     billing.play(run_id, script(plan(*subtasks), turns))
-    await run(lone, run_id, TEAM, max_subtasks=40, max_parallel=40)
+    await run(lone, run_id, TEAM, max_subtasks=40, max_parallel=4)
     usages = billing.usages("turn")
     assert len(usages) == 40
-    assert sum(usage["cache_read_input_tokens"] == 0 for usage in usages) == 1
+    assert sum(usage["cache_read_input_tokens"] == 0 for usage in usages) <= 4
     assert read_share(usages) >= 0.7
 
 

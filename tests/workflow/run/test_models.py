@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.scripted_model import Reply, Step, answer, as_json, plan, status, stop, text
+from tests.scripted_model import Reply, Step, answer, as_json, status, stop, text
 from tests.workflow.runs import Lab
 from tests.workflow.scripts import item, subtasks
 from workflows.supervisor import SupervisorWorkflow
@@ -89,10 +89,3 @@ async def test_effort_is_the_requests_or_the_roles_by_attempt(lab: Lab) -> None:
     }
     assert sent["plan.1.1"] == "medium"
     assert (sent["t1/1/turn.1"], sent["t1/2/turn.1"], sent["t2/1/turn.1"]) == ("low", "high", "medium")
-
-
-async def test_a_price_that_gets_unknown_is_said(lab: Lab) -> None:
-    lab.play(lambda step: plan(answer="at once") if step.kind == "plan" else _usual(step))
-    result = await lab.run(models={"supervisor": "house-model", "workers": SMALL})
-    assert result.usage.usd is None
-    assert "the dollar budget is not kept: the price of house-model is unknown" in result.warnings

@@ -14,9 +14,8 @@ CALLS = 1 + SUBTASKS * TURNS + 1
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("wish", [{}, {"retry_after_ms": "200"}], ids=["unnamed", "named"])
 async def test_a_run_is_answered_by_a_provider_that_refuses_a_third_of_its_calls(
-    lab: Lab, wish: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "MODEL_RETRY_INITIAL", timedelta(seconds=0.2))
     ids = [f"t{number}" for number in range(SUBTASKS)]
@@ -30,7 +29,7 @@ async def test_a_run_is_answered_by_a_provider_that_refuses_a_third_of_its_calls
     def three_of_nine(step: Step) -> Reply:
         if 3 <= next(requests) % 9 < 6:
             refused.append(step.call)
-            return status(429, "rate_limit_error", **wish)
+            return status(429, "rate_limit_error")
         return played(step)
 
     lab.play(three_of_nine)

@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHistory
+from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 
 from runtime.settings import Settings
@@ -14,7 +14,7 @@ from runtime.workers import workflow_runner
 from supervision.contract.result import RunResult
 from supervision.contract.updates import ExtendLimits, Resume
 from tests.scripted_model import Reply, Step, plan, script, status, text, tools, when
-from tests.serving import own_server, store_of
+from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow.resets import reset, task_of_update, workflow_tasks
 from tests.workflow.runs import Handle, Lab, closed, end_soon, events, failure, status_of, waits_for_provider
@@ -129,16 +129,6 @@ async def test_a_cancel_after_a_reset_reaches_the_worker_agents(lab: Lab) -> Non
     await until(lambda: all(call.aborted_at is not None for call in calls))
 
 
-async def test_a_workflow_of_a_stranger_under_a_childs_id_ends_no_subtask_and_is_left_alone(lab: Lab) -> None:
-    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: text("found")}))
-    stranger = await lab.client.start_workflow("Nothing", id=f"{lab.run_id}/t1/1", task_queue=f"{lab.run_id}-nobody")
-    handle = await lab.start()
-    assert (await handle.result()).status == "completed"
-    assert (await lab.started_children())[-1] == f"{lab.run_id}/t1/1.1x"
-    assert (await stranger.describe()).status == WorkflowExecutionStatus.RUNNING
-    await stranger.terminate()
-
-
 async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) -> None:
     slow = {"on": True}
 
@@ -179,24 +169,6 @@ async def test_nothing_begins_after_the_deadline(lab: Lab, settings: Settings) -
             assert (await failure(handle)).type == "DeadlineExceeded"
             assert await lab.on(client).started_children() == []
     assert lab.steps == ["plan.1.1"]
-
-
-async def test_the_same_run_id_twice_touches_nothing_of_the_first_run(lab: Lab, settings: Settings) -> None:
-    results = []
-    for words in ("the first finding", "another finding"):
-        lab.play(script(plan({"id": "t1"}), {"t1": lambda step, words=words: text(words)}))  # type: ignore[misc]
-        results.append(await lab.run())
-    first, second = results
-    assert first.result_ref != second.result_ref
-    assert [result.subtasks[0].finding.summary for result in results if result.subtasks[0].finding] == [
-        "the first finding",
-        "another finding",
-    ]
-    stored = await (await store_of(lab.client, settings.artifacts_url)).get(first.result_ref or "")
-    kept = RunResult.model_validate_json(stored)
-    assert kept.subtasks[0].finding is not None
-    assert kept.subtasks[0].finding.summary == "the first finding"
-    assert await lab.started_children() == [f"{lab.run_id}/t1/1"]
 
 
 async def test_a_reset_to_the_task_of_an_update_that_let_a_subtask_go_on_does_not_repeat_it(lab: Lab) -> None:

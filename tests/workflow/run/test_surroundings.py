@@ -57,14 +57,6 @@ async def test_the_roles_may_be_split_over_processes(lab: Lab, settings: Setting
         assert set(await queues(client, f"{lab.run_id}/t1/1")) == {"supervisor-model", "supervisor-tools"}
 
 
-async def test_model_calls_have_a_queue_of_their_own_where_their_rate_is_limited(lab: Lab, settings: Settings) -> None:
-    lab.play(script(plan({"id": "t1"})))
-    limited = settings.model_copy(update={"model_rpm": 6000})
-    async with own_server() as client, serving(client, limited):
-        assert (await lab.on(client).run()).status == "completed"
-        assert await queues(client, f"{lab.run_id}/t1/1") == ["supervisor-model"]
-
-
 @pytest.mark.usefixtures("short_deadlines")
 async def test_a_worker_with_another_store_never_answers_for_a_run(
     lab: Lab, settings: Settings, tmp_path: Path

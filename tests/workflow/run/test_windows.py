@@ -150,7 +150,7 @@ def narrowed(windows: dict[str, int], play: Script) -> Script:
 
     def reply(step: Step) -> Reply:
         model = step.body["model"].partition("-of-")[0]
-        tokens = len(json.dumps({name: part for name, part in step.body.items() if name != "diagnostics"})) // 4
+        tokens = len(json.dumps(step.body)) // 4
         if tokens > windows.get(model, 10**9):
             return status(
                 400, "invalid_request_error", f"prompt is too long: {tokens} tokens > {windows[model]} maximum"

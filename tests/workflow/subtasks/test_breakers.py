@@ -1,14 +1,12 @@
 """Breakers on the real server: of a role in a run, of a provider in the Worker process, and what runs make of them."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from activities.model import gate
 from supervision.base import limits
 from supervision.contract.updates import ExtendLimits, Resume
 from tests.scripted_model import Reply, Step, plan, script, tools, when
@@ -32,7 +30,6 @@ from workflows.supervisor import SupervisorWorkflow
 USUAL = {"team": "relay"}
 
 
-OVERLOADED = http_error(529, "overloaded_error")
 LONG_OUTAGE = http_error(529, "overloaded_error", retry_after="2")
 NO_KEY = http_error(401, "authentication_error")
 NO_CREDIT = http_error(402, "billing_error")
@@ -114,27 +111,6 @@ async def test_while_a_role_waits_its_subtasks_go_to_the_fallback_with_all_their
 
 
 # --- A provider's breaker -------------------------------------------------------------------------
-
-
-async def test_an_outage_opens_the_breaker_and_costs_a_bounded_number_of_requests(
-    lab: Lab, own_models: dict[str, str], short_outages: None, caplog: pytest.LogCaptureFixture
-) -> None:
-    over = asyncio.Event()
-    names = [f"t{n}" for n in range(12)]
-    turns = {subtask_id: (lambda step: FOUND if over.is_set() else OVERLOADED) for subtask_id in names}
-    lab.play(script(plan(*[{"id": subtask_id, "role": "lone"} for subtask_id in names]), turns))
-    with caplog.at_level(logging.WARNING, gate.__name__):
-        handle = await lab.start(models=own_models, max_parallel=12)
-        await until(lambda: sum("half_open -> open" in r.getMessage() for r in caplog.records) >= 3)
-        sent = sum(call.step.kind == "turn" for call in lab.calls)
-        assert sent <= 12 + 4  # all that the trusted provider was sent at once, then one probe for each cool-down
-        over.set()
-        result = await handle.result()
-        assert result.status == "completed"
-    assert {s.attempts for s in result.subtasks} == {1}
-    assert result.usage.model_calls == 14
-    assert caplog.records[-1].getMessage().endswith("half_open -> closed")
-    assert not (await lab.labels("timer"))[1:]  # short waits are the activities' own
 
 
 async def test_a_long_outage_shows_as_a_wait_and_the_worker_agent_goes_on_where_it_stood(
@@ -268,29 +244,6 @@ async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_say
     assert result.usage.model_calls == 5
 
 
-async def test_what_waits_in_a_nested_supervisor_is_shown_and_resumed_at_the_root(lab: Lab) -> None:
-    mended = asyncio.Event()
-    played = script(plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "group", "after": ["t1"]}))
-
-    def reply(step: Step) -> Reply:
-        if step.subtask_id == "t2" and step.kind == "plan":
-            return plan({"id": "n1", "role": "scribe"})
-        return NO_KEY if "/n1/" in step.call and not mended.is_set() else played(step)
-
-    lab.play(reply)
-    handle = await lab.start()
-    await until(lambda: waits_for_provider(handle))
-    asked = (await status_of(handle)).waiting[0]
-    assert (asked.id, asked.subtask_id, asked.workflow_id) == ("t2/n1/1", "t2/n1", f"{lab.run_id}/t2/1")
-    assert (await status_of(handle)).flags.waiting_person
-    assert await search_attribute(handle, "SupervisorWaiting") == "person"
-    mended.set()
-    await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    result = await handle.result()
-    assert (result.status, [s.attempts for s in result.subtasks]) == ("completed", [1, 1])
-    assert not (await status_of(handle)).flags.waiting_provider
-
-
 async def test_the_answer_too_waits_for_a_refused_account(lab: Lab) -> None:
     good, mended = script(plan({"id": "t1", "role": "lone"})), asyncio.Event()
     lab.play(lambda step: NO_KEY if step.kind == "synthesis" and not mended.is_set() else good(step))
@@ -313,21 +266,3 @@ async def test_a_wait_for_a_person_ends_with_the_deadline(lab: Lab) -> None:
     assert result.status == "partial"
     assert {s.id: s.state for s in result.subtasks} == {"t1": "completed", "t2": "cancelled"}
     assert "DeadlineExceeded" in result.gaps[0].reason
-
-
-# --- Pacing ---------------------------------------------------------------------------------------
-
-
-async def test_too_many_requests_only_pace_and_open_no_breaker(
-    lab: Lab, own_models: dict[str, str], caplog: pytest.LogCaptureFixture
-) -> None:
-    paced = http_error(429, "rate_limit_error", retry_after_ms="60")
-    turns = {subtask_id: phases(*[paced] * 4, FOUND) for subtask_id in ("t1", "t2", "t3")}
-    lab.play(script(plan(*[{"id": subtask_id, "role": "lone"} for subtask_id in turns]), turns))
-    with caplog.at_level(logging.WARNING, gate.__name__):
-        result = await lab.run(models=own_models)
-    assert result.status == "completed"
-    assert {s.attempts for s in result.subtasks} == {1}
-    assert len([c for c in lab.calls if c.step.kind == "turn"]) == 15
-    assert [r.getMessage() for r in caplog.records if r.name == gate.__name__] == []
-    assert result.usage.model_calls == 5

@@ -2,14 +2,12 @@
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 
 from supervision.contract.progress import Counts
 from supervision.contract.request import Attachment
-from supervision.contract.result import RunResult
 from tests.scripted_model import plan, status, text, when
 from tests.waiting import until
 from tests.workflow.runs import GOAL, Lab, end_soon, failure, status_of
@@ -214,34 +212,3 @@ async def test_a_team_beyond_the_depth_is_refused_when_it_is_planned(lab: Lab, d
     assert "nesting is not possible" in lab.prompt(f"{where}plan.1.2")
     offered = next(c for c in lab.calls if c.step.call == f"{lab.run_id}/{where}plan.1.1").step.body
     assert ("storey" if depth == 1 else "bench") not in json.dumps(offered["output_config"])
-
-
-async def test_two_inputs_of_a_user_are_refused_though_a_parent_gives_two(lab: Lab) -> None:
-    nested = {"root_id": "x", "store_id": "", "subtask_id": "t1", "depth": 2, "scope": "", "brief": {}}
-    inputs: list[Any] = [{"goal": "count pears"}, nested]
-    handle = await lab.client.start_workflow("SupervisorWorkflow", args=inputs, id=lab.run_id, task_queue="supervisor")
-    error = await failure(handle)
-    assert error.type == "InvalidRequest"
-    assert "one input" in error.message
-
-
-# --- size -----------------------------------------------------------------------------------------------
-
-
-async def test_many_subtasks_over_three_levels_leave_a_small_history_in_the_root(lab: Lab) -> None:
-    """3 nested supervisors with 3 subtasks each, of which 1 has 10: 3 + 9 + 30 = 42."""
-    plans = {"": subtasks(*[item(f"t{n}", "storey") for n in range(3)])}
-    for n in range(3):
-        plans[f"t{n}/1"] = subtasks(*[item(f"f{m}", "bench" if m < 1 else "walker") for m in range(3)])
-        plans[f"t{n}/1/f0/1"] = subtasks(*[item(f"l{k}", "finder") for k in range(10)])
-    lab.play(tree(plans))
-    handle = await lab.start(max_depth=3, max_subtasks=50, max_parallel=20)
-    result: RunResult = await handle.result()
-    assert result.status == "completed"
-    assert sum(1 + (r.nested.counts.total if r.nested else 0) for r in result.subtasks) == 42
-    assert result.usage.model_calls == len(lab.calls)
-    for workflow_id in (lab.run_id, *(f"{lab.run_id}/t{n}/1" for n in range(3))):
-        described = await lab.client.get_workflow_handle(workflow_id).describe()
-        info = described.raw_description.workflow_execution_info
-        assert info.history_length < 400
-        assert info.history_size_bytes < 200_000

@@ -1,9 +1,8 @@
-"""Tools that freeze or end their Worker; those named `once` leave a file and work when they find it."""
+"""Tools that freeze or end their Worker; `freeze_once` leaves a file and works when it finds it."""
 
 import asyncio
 import gc
 import os
-import re
 import threading
 import time
 from pathlib import Path
@@ -31,13 +30,6 @@ async def freeze_once(arguments: Hazard, context: ToolContext) -> ToolOutput:
     return ToolOutput("it thawed")
 
 
-async def hold_once(arguments: Hazard, context: ToolContext) -> ToolOutput:
-    """Holds the interpreter in native code, so that no other thread runs."""
-    if _first(arguments):
-        re.match("(a+)+$", "a" * 60 + "!")
-    return ToolOutput("it let go")
-
-
 async def die(arguments: Hazard, context: ToolContext) -> ToolOutput:
     _first(arguments)
     os._exit(9)
@@ -45,6 +37,5 @@ async def die(arguments: Hazard, context: ToolContext) -> ToolOutput:
 
 TOOLS = [
     Tool("freeze_once", "Freezes.", Hazard, freeze_once),
-    Tool("hold_once", "Holds.", Hazard, hold_once),
     Tool("die", "Dies.", Hazard, die),
 ]

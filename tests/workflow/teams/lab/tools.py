@@ -46,5 +46,6 @@ TOOLS = [
     Tool("lookup", "Looks a thing up.", Query, lookup),
     Tool("wait_for_file", "Waits for a file.", Waiting, wait_for_file),
     Tool("note", "Notes a text.", Note, note),
+    Tool("send", "Sends a text.", Note, note, effects="write", approve="always"),
     Tool("append", "Appends a line to a file.", Waiting, append, effects="write"),
 ]

@@ -1,0 +1,186 @@
+"""The commands with which people decide: `inbox`, `show`, `approve`, `deny` and `reply`."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from console.command import BAD_INPUT, FAILED, Access, CommandFailed
+from console.commands.update_commands import require_open, told, unanswered
+from console.hints import hint
+from console.run.find_run import find_run, short_id
+from console.run.request_options import parsed_plan, read_text_file
+from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle
+from console.run.standstill import ways
+from console.terminal import Report, look_alikes, revealed, safe_line
+from console.view.event_lines import line
+from console.view.live_view import log_line
+from console.view.plan_view import plan_page
+from supervision.contract.status import Wait
+from supervision.run.waits import AWAITED
+from temporal_supervisor.people import Item, UpdateRefused, asked, decide, inbox, waiting
+
+_WHAT_CHARS = 600
+_HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
+
+
+async def inbox_report(access: Access, owner: str | None) -> Report:
+    """Returns what waits for people in all open runs."""
+    client = await access.client()
+    found = await inbox(client, owner)
+    data = [{"run_id": item.run_id, "goal": item.goal, **item.wait.model_dump(mode="json")} for item in found.items]
+    notes = [f"run '{run_id}' does not say what waits in it: {NO_WORKER}" for run_id in found.unanswered]
+    if not found.items:
+        notes.append("nothing waits for a person" + (f" in runs of '{owner}'" if owner else ""))
+    return Report(data, lambda screen: _inbox_rows(found.items, screen), notes)
+
+
+def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableType]:
+    if not items:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", expand=screen.is_terminal)
+    for name in ("since", "run", "id"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("what is asked", no_wrap=True, overflow="ellipsis", ratio=1 if screen.is_terminal else None)
+    table.add_column("until", no_wrap=True)
+    for item in items:
+        wait, run = item.wait, short_id(item.run_id)
+        what = f"{wait.kind}: {wait.prompt_preview}"
+        cells = [_ago(wait.since), run, wait.id, what, _day(wait.expires_at)]
+        table.add_row(*[Text(safe_line(cell, _WHAT_CHARS)) for cell in cells])
+    if not screen.is_terminal:
+        screen.width = _WHAT_CHARS * len(table.columns)  # nothing is cut for a pipe
+    yield table
+    yield Text(_HOW, style="dim")
+
+
+async def show_report(access: Access, words: Sequence[str]) -> Report:
+    """Returns all of what is asked under an id: whole, with hidden and look-alike characters made visible."""
+    item = await _named(access, words)
+    run = RunHandle(await access.client(), item.run_id)
+    try:
+        whole = await asked(run.client, run.id, item.wait.id)
+    except UpdateRefused as refused:
+        raise CommandFailed(FAILED, f"{refused}: {hint('inbox')} shows what does") from refused
+    except NoAnswer as error:
+        raise await unanswered(run) from error
+    content = whole.content
+    if content is None and whole.wait.content_ref:
+        content = (await (await access.store()).get(whole.wait.content_ref)).decode("utf-8", "replace")
+    page = await plan_page(run) if whole.wait.kind == "plan" else None
+    text = _pretty(whole.wait.prompt_preview if content is None else content)
+
+    def rows(screen: Console) -> Iterator[RenderableType]:
+        wait = whole.wait
+        yield f"{AWAITED[wait.kind]}: {short_id(run.id)} {wait.id}"
+        yield f"run {run.id}: {item.goal}"
+        until = f", until {_day(wait.expires_at)}" if wait.expires_at else ""
+        yield f"asked by {wait.subtask_id or 'the supervisor'} since {_day(wait.since)}{until}"
+        if wait.arguments_sha256:
+            yield f"SHA-256 of the arguments: {wait.arguments_sha256}"
+        yield ""
+        if page is not None:
+            yield from page.rows()
+        else:
+            yield Text(text)
+            for note in look_alikes(text):
+                yield Text(f"! looks like a Latin letter: {note}", style="yellow")
+        yield ""
+        if wait.choices and wait.kind == "question":
+            yield "choices: " + " | ".join(wait.choices)
+        yield from way_rows(run.id, wait)
+
+    data = {"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), "content": content}
+    return Report(data, rows)
+
+
+def way_rows(run_id: str, wait: Wait) -> list[Text]:
+    """Returns a row for each way to decide."""
+    return [Text(f"{choice}: {command}") for choice, command in ways(run_id, wait).items()]
+
+
+async def decision_report(
+    access: Access, words: Sequence[str], word: str, text: str | None, by: str, *, plan: Path | None = None
+) -> Report:
+    """Decides about what `words` name, and returns what the run says to it; `plan` is the file of another plan."""
+    item = await _named(access, words)
+    run = RunHandle(await access.client(), item.run_id)
+    edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
+    answer = await told(run, partial(decide, run.client, item, word, text, plan=edited, by=by))
+    what = f" ({safe_line(item.wait.prompt_preview, _WHAT_CHARS)})" if item.wait.kind == "tool" else ""
+    data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
+    return Report(data, lambda _: [f"run '{run.id}': {answer.message}{what}"])
+
+
+async def reply_report(access: Access, words: Sequence[str], file: Path | None, by: str) -> Report:
+    """Replies with the last of the `words`, or with the text in a file."""
+    if file is None and len(words) < 2:
+        example = hint("reply", "ID", "TEXT")
+        raise CommandFailed(BAD_INPUT, f"no reply: give the text in quotes, or --file F, as in {example}")
+    text = read_text_file(file).decode("utf-8-sig") if file else words[-1]
+    return await decision_report(access, words if file else words[:-1], "reply", text, by)
+
+
+async def _named(access: Access, words: Sequence[str]) -> Item:
+    """Returns the wait that `ID` or `RUN ID` names. Raises CommandFailed with what is current if there is none."""
+    client = await access.client()
+    if len(words) not in (1, 2):
+        raise CommandFailed(BAD_INPUT, f"name one thing that waits, as ID or RUN ID: {hint('inbox')} lists them")
+    wait_id = words[-1]
+    if len(words) == 1:
+        found = await inbox(client)
+        items, more = [item for item in found.items if item.wait.id == wait_id], ""
+        if len(items) > 1:
+            runs = ", ".join(short_id(item.run_id) for item in items)
+            first = hint("show", short_id(items[0].run_id), wait_id)
+            raise CommandFailed(
+                BAD_INPUT, f"'{wait_id}' waits in several runs ({runs}): name the run, too, as in {first}"
+            )
+        if found.unanswered:
+            more = f" ({len(found.unanswered)} more don't say what they wait for: {NO_WORKER})"
+        current = f"{hint('inbox')} shows what does{more}"
+    else:
+        run = RunHandle(client, await find_run(client, words[0]))
+        await require_open(run)
+        try:
+            here = await waiting(client, run.id)
+        except NoAnswer as error:
+            raise await unanswered(run) from error
+        items = [item for item in here if item.wait.id == wait_id]
+        ids = [item.wait.id for item in here]
+        current = await _past(run, wait_id) + (f"what does: {', '.join(ids)}" if ids else "nothing does now")
+    if not items:
+        raise CommandFailed(FAILED, f"nothing with the id '{wait_id}' waits for a person; {current}")
+    return items[0]
+
+
+async def _past(run: RunHandle, wait_id: str) -> str:
+    """Returns what was decided about a wait, in words; empty if nothing was."""
+    events = [event for event in (await run.trace()).events if event.data.get("id") == wait_id]
+    return f"{log_line(line(events[-1]))}; " if events else ""
+
+
+def _pretty(text: str) -> str:
+    """Returns a text that is to be decided about: JSON on lines of its own, and nothing hidden."""
+    try:
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except ValueError:
+        pass
+    return revealed(text)
+
+
+def _day(at: str | None) -> str:
+    return f"{datetime.fromisoformat(at).astimezone():%d %b %H:%M}" if at else ""
+
+
+def _ago(at: str) -> str:
+    seconds = max(0, int((datetime.now().astimezone() - datetime.fromisoformat(at)).total_seconds()))
+    for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {name}"
+    return f"{seconds} s"

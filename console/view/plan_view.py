@@ -1,0 +1,161 @@
+"""A plan as a person decides about it: its subtasks, what happens if one fails, what it may take."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from console.run.run_handle import NoAnswer, RunHandle
+from console.terminal import counted, indented, look_alikes, revealed, safe_line
+from supervision.base import limits
+from supervision.base.errors import SupervisionError
+from supervision.base.text import money
+from supervision.contract.estimate import Estimate, Range, Shares
+from supervision.contract.plan import Plan
+from supervision.contract.request import RunRequest, parse_request
+from supervision.contract.result import SubtaskReport
+from supervision.contract.status import Asked, Status
+from supervision.results.success_rule import importance, met
+from temporal_supervisor.people import UpdateRefused, asked
+
+SUPERVISOR = "supervisor"  # the part of an estimate
+_NAMED = 8  # subtasks on one line
+
+
+@dataclass(frozen=True)
+class PlanPage:
+    """A plan, and what is known of its run; `asked` if it waits for approval, of a run with that `request`."""
+
+    run_id: str
+    plan: Plan
+    status: Status | None = None
+    asked: Asked | None = None
+    request: RunRequest | None = None
+
+    def rows(self) -> Iterator[RenderableType]:
+        """Yields the page; what may happen and what it may take only for a plan that waits for approval."""
+        plan, estimate = self.plan.folded(), self.asked.estimate if self.asked else None
+        likely = {part.id: _likely(part) for part in estimate.parts} if estimate else {}
+        if plan.direct_answer:
+            yield "no subtasks: the planner answered the goal itself"
+        elif not plan.subtasks:
+            yield "there is no plan yet"
+        elif self.asked:
+            yield f"plan {self.asked.wait.id.rpartition('.')[2]}: {counted(len(plan.subtasks), 'subtask')}"
+        for subtask in plan.subtasks:
+            facts = [subtask.role, subtask.importance]
+            facts += [f"after {', '.join(subtask.depends_on)}"] if subtask.depends_on else []
+            facts += [f"for each of {subtask.for_each}"] if subtask.for_each else []
+            facts += [counted(subtask.candidates, "candidate")] if subtask.candidates > 1 else []
+            head = safe_line(f"{subtask.id} ({', '.join(facts)})", limits.DESCRIPTION_CHARS)
+            yield Text(head, style="bold") if self.asked else head
+            yield indented(revealed(" ".join(subtask.description.split())), 4)
+            if subtask.id in likely:
+                yield Text(f"    {likely[subtask.id]}", style="dim")
+        if self.asked and self.status:
+            yield ""
+            for note in look_alikes("\n".join(subtask.description for subtask in plan.subtasks)):
+                yield Text(f"! looks like a Latin letter: {note}", style="yellow")
+            yield from self._consequences()
+            if estimate:
+                yield from _price(estimate, likely)
+            yield f"never above the budget: {_budget(self.status)}"
+
+    def _consequences(self) -> Iterator[str]:
+        request = self.request or RunRequest(goal="unknown")
+        for subtasks, what in failures(self.plan, request.success).items():
+            yield f"if {_named(subtasks, 'or')} fails: {what}"
+        if request.max_replans:
+            yield f"before that, work that failed is planned again, at most {counted(request.max_replans, 'time')}"
+
+
+def _budget(status: Status) -> str:
+    allowed = status.limits
+    usd = [money(allowed.budget_usd)] if allowed.budget_usd is not None else []
+    tokens = [f"{allowed.budget_tokens:,} tokens"] if allowed.budget_tokens is not None else []
+    return " or ".join([*usd, *tokens]) or "no limit"
+
+
+def _price(estimate: Estimate, likely: Mapping[str, str]) -> Iterator[str]:
+    if SUPERVISOR in likely:
+        yield f"the supervisor's own work: {likely[SUPERVISOR]}"
+    held = f"; {estimate.held} of the last {counted(estimate.of, 'estimate')} held" if estimate.of else ""
+    known = f"of 90 % of {counted(estimate.samples, 'run')} like it{held}" if estimate.samples else "no run like it yet"
+    yield f"in all {_likely(estimate.total)} ({known})"
+
+
+def _likely(part: Shares) -> str:
+    """Returns what a part is likely to take: `2-4 calls, 9k-16k tokens, $0.02-$0.04, 20 s-1 min`."""
+    ranges = [f"{_between(part.calls, '{:,.0f}'.format)} calls", f"{_between(part.tokens, _short)} tokens"]
+    ranges += [_between(part.usd, "${:,.2f}".format)] if part.usd else []
+    return ", ".join([*ranges, _between(part.seconds, _time)])
+
+
+def _between(found: Range, words: Callable[[float], str]) -> str:
+    low, high = words(found.low), words(found.high)
+    return low if low == high else f"{low}-{high}"
+
+
+def _short(number: float) -> str:
+    return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number / 1000:.0f}k" if number >= 1000 else f"{number:.0f}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+
+
+async def plan_page(run: RunHandle) -> PlanPage | None:
+    """Returns the plan of a run, out of its history if no Worker answers; None if it is not known."""
+    try:
+        plan, status = await run.plan(), await run.status()
+    except NoAnswer:
+        recorded = await run.recorded_plan()
+        return PlanPage(run.id, recorded) if recorded else None
+    wait = next((wait for wait in status.waiting if wait.kind == "plan"), None)
+    if wait is None:
+        return PlanPage(run.id, plan, status)
+    page = PlanPage(run.id, plan, status)
+    try:
+        page = replace(page, asked=await asked(run.client, run.id, wait.id))
+        return replace(page, request=parse_request(await run.recorded_request()))
+    except (UpdateRefused, NoAnswer, SupervisionError):  # decided just now, or a request of another version
+        return page
+
+
+def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
+    """Returns what happens if a required subtask fails for good, by the subtasks for which that is the same."""
+    same: dict[str, list[str]] = {}
+    for subtask in plan.named:
+        if subtask.importance == "required":
+            same.setdefault(_if_lost(plan, subtask.id, success), []).append(subtask.id)
+    return {tuple(subtasks): what for what, subtasks in same.items()}
+
+
+def _if_lost(plan: Plan, subtask_id: str, success: str | float) -> str:
+    after = {subtask.id: set(subtask.depends_on) for subtask in plan.named}
+    lost, poorer = {subtask_id}, []
+    try:
+        order = [*TopologicalSorter(after).static_order()]
+    except CycleError:
+        order = []
+    for other in order:
+        before = after.get(other, set())
+        if before and before <= lost:
+            lost.add(other)
+        elif before & lost:
+            poorer.append(other)
+    done = [SubtaskReport(id=other, state="completed") for other in after if other not in lost]
+    if not met(success, done, importance(plan)):
+        return f"the run fails (success: {success})" if len(after) > 1 else "the run fails"
+    with_it = [f"{_named(sorted(lost - {subtask_id}))} can't begin"] if len(lost) > 1 else []
+    without = [f"{_named(poorer)} {'goes' if len(poorer) == 1 else 'go'} on without it"] if poorer else []
+    return "; ".join([*with_it, *without, "the answer names the gap"])
+
+
+def _named(subtasks: Sequence[str], last: str = "and") -> str:
+    """Returns `t1, t2 and t3`."""
+    shown = [*subtasks[:_NAMED], *([f"{len(subtasks) - _NAMED} more"] if len(subtasks) > _NAMED else [])]
+    *others, final = shown
+    return f"{', '.join(others)} {last} {final}" if others else final

@@ -1,0 +1,223 @@
+"""What people said to a run: decisions about its waits, words to its agents, subtasks to do again or to skip."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.text import cut, did_you_mean, one_line, quoted
+from supervision.contract.base import Model
+from supervision.contract.plan import Plan, folded, template_of
+from supervision.contract.progress import Phase
+from supervision.contract.result import Problem, SubtaskReport
+from supervision.contract.status import Wait, WaitKind
+from supervision.contract.updates import RetrySubtask, SkipSubtask, Steer
+from supervision.run.board import Board, is_blocked
+
+Choice = Literal["approve", "edit", "change", "reject", "deny", "reply", "retry"]
+
+ALL = "*"
+_SHOWN = 6  # ids of other waits in a refusal
+_MOST_STEERS = 20  # in one run: each is part of all later prompts that it is for
+
+
+class Decision(Model):
+    """What a person decided about the wait `id`: for these arguments, if it is about a tool call.
+
+    `text` is the reply, or the comment; `plan` replaces the one that was shown; `by` is who says that he decided.
+    """
+
+    id: str
+    choice: Choice
+    text: str = ""
+    plan: Plan | None = None
+    by: str = ""
+    arguments_sha256: str | None = None
+
+
+class Decisions:
+    """The decisions of a run by wait. The first one stands, after a reset, too: ids and hashes are the same then.
+
+    `in_advance` is True once the run was reset: a decision may then come again before the work waits for it.
+    """
+
+    def __init__(self) -> None:
+        self.in_advance = False
+        self._taken: dict[tuple[str, str | None], Decision] = {}
+
+    def take(self, decision: Decision) -> bool:
+        """Takes a decision over. Returns False if there was one."""
+        key = (decision.id, decision.arguments_sha256)
+        return self._taken.setdefault(key, decision) is decision
+
+    def on(self, wait: Wait) -> Decision | None:
+        """Returns the decision about a wait, if there is one."""
+        return self._taken.get((wait.id, wait.arguments_sha256))
+
+    def check(self, decision: Decision, kinds: Sequence[WaitKind], waits: Sequence[Wait]) -> None:
+        """Raises ValueError, with what is possible now, if nothing that waits can be decided so."""
+        taken = self._taken.get((decision.id, decision.arguments_sha256))
+        if taken is not None:
+            if taken.model_copy(update={"by": decision.by}) != decision:
+                said = one_line(taken.text, 100)
+                raise ValueError(
+                    f"'{decision.id}' is decided already: {taken.choice}{f' by {taken.by}' if taken.by else ''}"
+                    f"{f' ({said})' if said else ''}. The first decision stands"
+                )
+            return
+        wait = next((wait for wait in waits if wait.id == decision.id), None)
+        if wait is None:
+            if not self.in_advance:
+                raise ValueError(f"nothing with the id '{decision.id}' waits for a person; {_waiting(waits)}")
+        elif wait.kind not in kinds:
+            raise ValueError(f"'{wait.id}' waits for something else: it is of the kind '{wait.kind}'")
+        elif wait.arguments_sha256 != decision.arguments_sha256:
+            raise ValueError(
+                f"'{wait.id}' has other arguments than those that were decided about: their SHA-256 is "
+                f"{wait.arguments_sha256}. Look at it again, then decide"
+            )
+
+
+def _waiting(waits: Sequence[Wait]) -> str:
+    ids = [wait.id for wait in waits if wait.for_decision]
+    if not ids:
+        return "nothing does now"
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return f"what does: {', '.join(ids[:_SHOWN])}{more}"
+
+
+# --- steering -------------------------------------------------------------------------------------
+
+
+class Word(Model):
+    """One word to agents; the `number` counts those of the run that says it, so that each is taken once."""
+
+    number: int
+    text: str
+
+
+class Told(Model):
+    """What the agents of a subtask are told: the signal of that name, also to nested supervisors.
+
+    It is all that was said so far. The `number` grows with it: a smaller one comes late. While `paused` they begin no
+    call; `now`, they also stop the one in flight.
+    """
+
+    number: int = 0
+    paused: bool = False
+    now: bool = False
+    words: list[Word] = []
+
+
+class Steering:
+    """What people said; work follows it where it next looks. `retries` and `skips` are for the dispatch, by subtask."""
+
+    def __init__(self, board: Board) -> None:
+        self.paused = False
+        self.now = False
+        self.retries: dict[str, str] = {}
+        self.skips: dict[str, Problem] = {}
+        self._board = board
+        self._words: list[tuple[str, Word]] = []
+        self._toggles = 0
+        self._above = Told()
+
+    def pause(self, *, now: bool) -> None:
+        """Pauses the run; `now` also stops the calls in flight."""
+        self.paused, self.now, self._toggles = True, now, self._toggles + 1
+
+    def resume(self) -> None:
+        """Ends a pause."""
+        if self.paused:
+            self.paused, self.now, self._toggles = False, False, self._toggles + 1
+
+    def say(self, text: str, to: str = ALL) -> None:
+        """Adds a word to the agents of a subtask, or to all."""
+        self._words.append((to, Word(number=len(self._words) + 1, text=text)))
+
+    def take(self, told: Told) -> None:
+        """Takes over what the supervisor above was told: it holds for all work here."""
+        if told.number < self._above.number:
+            return
+        known = self._above.words[-1].number if self._above.words else 0
+        for word in told.words:
+            if word.number > known:
+                self.say(word.text)
+        if (told.paused, told.now) != (self.paused, self.now):
+            self.pause(now=told.now) if told.paused else self.resume()
+        self._above = told
+
+    def told(self, subtask_id: str) -> Told:
+        """Returns what the agents of a subtask are told."""
+        own = (ALL, subtask_id, template_of(subtask_id))
+        words = [word for to, word in self._words if to in own]
+        return Told(number=self._toggles + len(words), paused=self.paused, now=self.now, words=words)
+
+    @property
+    def words_to_all(self) -> list[str]:
+        """The words that hold for the supervisor's own work, too."""
+        return [word.text for to, word in self._words if to == ALL]
+
+    # --- what can be done now: each raises ValueError with what is current ----------------------------
+
+    def check_word(self, new: Steer) -> None:
+        """Raises ValueError if the word can reach nobody."""
+        if len(self._words) >= _MOST_STEERS:
+            raise ValueError(
+                f"the run was steered {_MOST_STEERS} times, more is not possible; have a subtask done again by "
+                "retry_subtask, with an instruction"
+            )
+        if new.to != ALL and (report := self._report(new.to)).state not in ("waiting", "running"):
+            raise ValueError(
+                f"{quoted(new.to)} has ended, it is {report.state}: use retry_subtask, with this as the instruction"
+            )
+
+    def check_retry(self, new: RetrySubtask, phase: Phase, *, has_time: bool) -> None:
+        """Raises ValueError if the subtask cannot be worked on again."""
+        report, name = self._report(new.subtask_id), quoted(new.subtask_id)
+        if phase == "synthesizing":
+            raise ValueError("too late: the answer is being written. Start another run")
+        if report.counts is not None:
+            raise ValueError(
+                f"{name} stands for {report.counts.total} items: name one of them, such as '{report.id}.1'"
+            )
+        if report.replaced_by is not None:
+            raise ValueError(f"{name} was replaced: retry '{report.replaced_by}'")
+        if is_blocked(report):
+            raise ValueError(
+                f"{name} lacks its dependencies: retry {' or '.join(folded(report.depends_on))}, it follows"
+            )
+        if report.state == "running":
+            raise ValueError(f"{name} is being worked on: steer it, or skip it first")
+        if report.state == "waiting" or report.id in self.retries:
+            raise ValueError(f"{name} is yet to be worked on: steer it")
+        if not has_time:
+            raise ValueError("the time for work on subtasks is over: extend the deadline first")
+
+    def check_skip(self, new: SkipSubtask) -> None:
+        """Raises ValueError if the subtask has ended."""
+        report = self._report(new.subtask_id)
+        if report.state not in ("waiting", "running"):
+            raise ValueError(f"{quoted(new.subtask_id)} has ended already: it is {report.state}")
+
+    def retry(self, new: RetrySubtask) -> None:
+        """Has a subtask worked on again."""
+        self.retries[new.subtask_id] = new.instruction or ""
+
+    def skip(self, new: SkipSubtask) -> None:
+        """Has a subtask ended."""
+        by = f" by {new.by}" if new.by else ""
+        why = cut(f"skipped{by}{f': {new.comment}' if new.comment else ''}", limits.ERROR_BYTES)
+        self.skips[new.subtask_id] = Problem(type=ErrorKind.CANCELLED, message=why)
+
+    def _report(self, subtask_id: str) -> SubtaskReport:
+        if subtask_id in self._board:
+            return self._board[subtask_id]
+        first, _, rest = subtask_id.partition("/")
+        if rest and first in self._board and (nested := self._board[first]).nested is not None:
+            raise ValueError(
+                f"{quoted(subtask_id)} belongs to the nested run of '{first}': send this to the workflow "
+                f"'{nested.workflow_id}', with the id '{rest}'"
+            )
+        known = [report.id for report in self._board.reports()]
+        raise ValueError(f"the plan has no subtask {quoted(subtask_id)}{did_you_mean(subtask_id, known)}")

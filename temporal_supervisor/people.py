@@ -1,0 +1,234 @@
+"""What waits for people, and what they say: the inbox, decisions, replies and steering, from any program.
+
+An update that the run does not take raises UpdateRefused with the run's own words; one that can't be an update raises
+ValueError before it is sent. NoAnswer: no Worker answered; a decision may be sent again, the first one stands.
+"""
+
+import asyncio
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, TypeVar
+
+from temporalio.client import (
+    Client,
+    WorkflowQueryFailedError,
+    WorkflowQueryRejectedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.common import SearchAttributeKey
+from temporalio.exceptions import FailureError
+from temporalio.service import RPCError, RPCStatusCode
+
+from runtime.search_attributes import usable
+from supervision.contract.plan import Plan
+from supervision.contract.status import Asked, Status, Wait
+from supervision.contract.updates import (
+    DecidePlan,
+    DecideToolCall,
+    Pause,
+    Reply,
+    Resume,
+    Steer,
+    Update,
+    UpdateReply,
+    read_update,
+)
+from supervision.run.waits import AWAITED
+
+OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
+_QUERY_WAIT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
+_UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
+_ASKED_AT_ONCE = 16  # runs, for the inbox
+_WORDS = re.compile("(?<=[a-z])(?=[A-Z])")  # an update is named as its type: DecidePlan is decide_plan
+_PlanDecision = Literal["approve", "edit", "change", "reject"]
+_ON_PLAN: dict[str, _PlanDecision] = {"approve": "approve", "deny": "reject", "reply": "change"}
+_T = TypeVar("_T")
+
+
+class UpdateRefused(Exception):
+    """A run does not take an update, or has no such wait; the message says what is current."""
+
+
+class NoAnswer(Exception):
+    """No Worker answered a query or an update; the message says why, as far as the server knows."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that waits for a person: the run, its goal, and the wait."""
+
+    run_id: str
+    goal: str
+    wait: Wait
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """What waits for people, the oldest first; `unanswered` are runs of which no Worker says what waits in them."""
+
+    items: list[Item]
+    unanswered: list[str]
+
+
+async def inbox(client: Client, owner: str | None = None) -> Inbox:
+    """Returns what waits for people in all open runs, on all levels; with `owner` in those of that owner only.
+
+    Raises ValueError if the server can't tell owners: it lacks the search attribute.
+    """
+    have = await usable(client)
+    if owner is not None and OWNER.name not in have:
+        raise ValueError(f"this server knows no owners: search attribute {OWNER.name} is missing, start a Worker once")
+    query = "WorkflowType = 'SupervisorWorkflow' AND ExecutionStatus = 'Running'"
+    query += " AND SupervisorWaiting = 'person'" if "SupervisorWaiting" in have else ""
+    roots = [
+        run.id
+        async for run in client.list_workflows(query)
+        if run.parent_id is None and owner in (None, run.typed_search_attributes.get(OWNER))
+    ]
+    looks, unanswered = asyncio.Semaphore(_ASKED_AT_ONCE), []
+
+    async def look(run_id: str) -> list[Item]:
+        try:
+            async with looks:
+                return await waiting(client, run_id)
+        except NoAnswer:
+            unanswered.append(run_id)
+        except UpdateRefused:  # it has just ended
+            pass
+        return []
+
+    found = await asyncio.gather(*map(look, roots))
+    return Inbox(sorted((item for items in found for item in items), key=lambda item: item.wait.since), unanswered)
+
+
+async def waiting(client: Client, run_id: str) -> list[Item]:
+    """Returns what waits for people in one run."""
+    items: list[Item] = []
+    cursor: int | None = 0
+    while cursor is not None:
+        page = await _query(client, run_id, "status", cursor, Status)
+        items += [Item(run_id, page.goal, wait) for wait in page.waiting if wait.for_person]
+        cursor = page.next_cursor if page.waiting else None
+    return items
+
+
+async def asked(client: Client, run_id: str, wait_id: str) -> Asked:
+    """Returns a wait with all of what is asked. Raises UpdateRefused if nothing of that id waits."""
+    return await _query(client, run_id, "waiting", wait_id, Asked)
+
+
+async def decide(
+    client: Client, item: Item, word: str, text: str | None = None, *, plan: Plan | None = None, by: str | None = None
+) -> UpdateReply:
+    """Decides about anything in the inbox: `approve`, `deny`, or `reply` with a text for whoever asks.
+
+    With a `plan`, that one is approved in place of the one that waits. Raises ValueError if the word does not fit.
+    """
+    run_id, wait = item.run_id, item.wait
+    match wait.kind, word:
+        case "plan", ("approve" | "deny" | "reply"):
+            decision = "edit" if plan else _ON_PLAN[word]
+            return await decide_plan(client, run_id, _revision(wait), decision, plan=plan, comment=text, by=by)
+        case "tool", ("approve" | "deny" as decided) if plan is None:
+            sha256 = wait.arguments_sha256 or ""
+            return await decide_tool_call(client, run_id, wait.id, decided, sha256, comment=text, by=by)
+        case (("question" | "finding"), "reply"):
+            return await reply(client, run_id, wait.id, text or "", by=by)
+    raise ValueError(f"'{wait.id}' waits for {AWAITED[wait.kind]}: '{word}' does not fit")
+
+
+async def decide_plan(
+    client: Client,
+    run_id: str,
+    revision: int,
+    decision: _PlanDecision,
+    *,
+    plan: Plan | None = None,
+    comment: str | None = None,
+    by: str | None = None,
+) -> UpdateReply:
+    """Decides about a plan; `edit` brings a `plan`, `change` a `comment` for the planner."""
+    fields = {"revision": revision, "decision": decision, "plan": plan}
+    return await send(client, run_id, DecidePlan, **fields, comment=comment, by=by)
+
+
+async def reply(client: Client, run_id: str, wait_id: str, text: str, *, by: str | None = None) -> UpdateReply:
+    """Replies to a question, or hands in the finding of a person's subtask."""
+    return await send(client, run_id, Reply, id=wait_id, text=text, by=by)
+
+
+async def decide_tool_call(
+    client: Client,
+    run_id: str,
+    wait_id: str,
+    decision: Literal["approve", "deny"],
+    arguments_sha256: str,
+    *,
+    comment: str | None = None,
+    by: str | None = None,
+) -> UpdateReply:
+    """Decides about a tool call with the arguments of that hash; the `comment` goes to the model."""
+    fields = {"id": wait_id, "decision": decision, "arguments_sha256": arguments_sha256}
+    return await send(client, run_id, DecideToolCall, **fields, comment=comment, by=by)
+
+
+async def pause(client: Client, run_id: str, *, now: bool = False, by: str | None = None) -> UpdateReply:
+    """Begins no more work; worker agents stop after their turn, or `now`, which may pay for it again."""
+    return await send(client, run_id, Pause, now=now, by=by)
+
+
+async def resume(client: Client, run_id: str, *, by: str | None = None) -> UpdateReply:
+    """Ends a pause, and waits for the provider's account."""
+    return await send(client, run_id, Resume, by=by)
+
+
+async def steer(client: Client, run_id: str, text: str, *, to: str = "*", by: str | None = None) -> UpdateReply:
+    """Says a word to the worker agent of the subtask `to`, or to all and to later prompts of the run."""
+    return await send(client, run_id, Steer, text=text, to=to, by=by)
+
+
+async def send(client: Client, run_id: str, kind: type[Update], **fields: object) -> UpdateReply:
+    """Sends an update with these fields; one that is sent twice with the same `request_id` counts once."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    update = read_update(kind, {"request_id": secrets.token_hex(8), **given})
+    try:
+        async with asyncio.timeout(_UPDATE_WAIT.total_seconds()):
+            handle = client.get_workflow_handle(run_id)
+            answer: UpdateReply = await handle.execute_update(
+                _WORDS.sub("_", kind.__name__).lower(), update, result_type=UpdateReply
+            )
+            return answer
+    except WorkflowUpdateFailedError as error:
+        raise UpdateRefused(
+            error.cause.message if isinstance(error.cause, FailureError) else str(error.cause)
+        ) from error
+    except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+        raise NoAnswer("no worker answers") from error
+    except RPCError as error:
+        raise _not_open(run_id, error) from error
+
+
+async def _query(client: Client, run_id: str, name: str, argument: object, kind: type[_T]) -> _T:
+    try:
+        async with asyncio.timeout(_QUERY_WAIT.total_seconds()):
+            found: _T = await client.get_workflow_handle(run_id).query(name, argument, result_type=kind)
+            return found
+    except WorkflowQueryFailedError as error:
+        raise UpdateRefused(str(error)) from error
+    except (TimeoutError, WorkflowQueryRejectedError) as error:
+        raise NoAnswer("no worker answers") from error
+    except RPCError as error:
+        raise _not_open(run_id, error) from error
+
+
+def _not_open(run_id: str, error: RPCError) -> Exception:
+    if error.status is RPCStatusCode.NOT_FOUND:
+        return UpdateRefused(f"there is no open run '{run_id}'")
+    return NoAnswer(error.message)
+
+
+def _revision(wait: Wait) -> int:
+    return int(wait.id.rpartition(".")[2])

@@ -1,0 +1,374 @@
+"""People decide: a plan at the terminal and from another one, the inbox, and what is refused."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+from rich.console import RenderableType
+from temporalio.client import Client
+
+from console.command import Access
+from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
+from console.terminal import console
+from console.view.plan_view import PlanPage, failures
+from supervision.contract.estimate import Estimate, Range, Shares
+from supervision.contract.plan import Plan, Subtask
+from supervision.contract.request import RunRequest
+from supervision.contract.status import Asked, RunLimits, Status, Wait
+from temporal_supervisor import waiting
+from tests.console.conftest import GOAL, ROOT, Cli
+from tests.console.test_hints import hints, run_as_printed
+from tests.scripted_model import Reply as ModelReply
+from tests.scripted_model import ScriptedModel, Step, answer, plan, text, tools
+from tests.waiting import until
+from workflows.supervisor import SupervisorWorkflow
+
+LIMITS = RunLimits(max_subtasks=9, max_parallel=9, max_turns=9, deadline_seconds=9, budget_usd=5)
+EDITS = """#!/bin/sh
+n=$(cat "$0.n" 2>/dev/null || echo 0)
+echo $((n+1)) > "$0.n"
+case $n in
+0) sed -i '1s/{/{,/' "$1";;
+1) sed -i '1s/{,/{/; s/"depends_on": \\[\\]/"depends_on": ["t3"]/' "$1";;
+2) sed -i 's/"depends_on": \\["t3"\\]/"depends_on": []/; s/"role": "analyst"/"role": "analist"/' "$1";;
+3) sed -i 's/"role": "analist"/"role": "analyst"/; s/and why"/and why, in Japan alone"/' "$1";;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("graph", "success", "said"),
+    [
+        ({"t1": [], "t2": []}, "any", {"t1 t2": "the answer names the gap"}),
+        ({"t1": []}, "any", {"t1": "the run fails"}),
+        ({"t1": [], "t2": []}, "all", {"t1 t2": "the run fails (success: all)"}),
+        (
+            {"t1": [], "t2": [], "t3": ["t1", "t2"], "t4": ["t1"]},
+            "1/2",
+            {
+                "t1": "t4 can't begin; t3 goes on without it; the answer names the gap",
+                "t2": "t3 goes on without it; the answer names the gap",
+                "t3 t4": "the answer names the gap",
+            },
+        ),
+        (
+            {"t3": ["t2"], "t2": ["t1"], "t1": []},
+            "2/3",
+            {"t3": "the answer names the gap", "t2 t1": "the run fails (success: 2/3)"},
+        ),
+    ],
+)
+def test_what_happens_if_a_subtask_fails_follows_from_the_graph(
+    graph: dict[str, list[str]], success: str, said: dict[str, str]
+) -> None:
+    plan = Plan(subtasks=[Subtask(id=name, description="Pears", depends_on=after) for name, after in graph.items()])
+    shown = {" ".join(names): what for names, what in failures(plan, success).items()}
+    assert shown == said
+
+
+def test_an_estimate_stands_with_each_subtask_and_for_all() -> None:
+    def shares(of: str, *numbers: float) -> Shares:
+        calls, tokens, usd, seconds = (Range(low=low, high=high) for low, high in batched(numbers))
+        return Shares(id=of, calls=calls, tokens=tokens, usd=usd, seconds=seconds)
+
+    estimate = Estimate(
+        parts=[shares("t1", 2, 4, 900, 16_400, 0.02, 0.04, 20, 50), shares("supervisor", 2, 2, 1e6, 2e6, 1, 1, 9, 9)],
+        total=shares("total", 8, 14, 30_000, 50_000, 0.17, 0.32, 60, 180),
+        samples=23,
+        held=18,
+        of=20,
+    )
+    wait = Wait(id="plan.1", kind="plan", workflow_id="r", since="2026-01-01T00:00:00+00:00")
+    status = Status(goal="g", team="t", phase="approval", limits=LIMITS, deadline_at=wait.since)
+    plan = Plan(subtasks=[Subtask(id="t1", description="Pears of\u202e garden 1", role="finder")])
+    rows = [str(row) for row in PlanPage("r", plan, status, Asked(wait=wait, estimate=estimate)).rows()]
+    assert "    2-4 calls, 900-16k tokens, $0.02-$0.04, 20 s-50 s" in rows
+    assert "the supervisor's own work: 2 calls, 1.0M-2.0M tokens, $1.00, 9 s" in rows
+    total = "in all 8-14 calls, 30k-50k tokens, $0.17-$0.32, 60 s-3 min (of 90 % of 23 runs like it; "
+    assert f"{total}18 of the last 20 estimates held)" in rows
+    assert rows[-1] == "never above the budget: $5.00"
+
+
+def batched(numbers: Sequence[float]) -> list[tuple[float, float]]:
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+async def shows(cli: Cli, run_id: str, wait_id: str = "plan.1") -> None:
+    """Returns once a run waits for that."""
+
+    async def is_there() -> bool:
+        shown = await cli("status", run_id, "--json")
+        return wait_id in [wait["id"] for wait in json.loads(shown.out)["waiting"]]
+
+    await until(is_there, 60)
+
+
+@pytest.fixture
+async def left(cli: Cli, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A run of this test's own, whose plan waits; it is cancelled at the end."""
+    run_id = f"people-{request.node.name[5:40].replace('_', '-')}"
+    done = await cli("run", "--approve-plan", "--id", run_id, GOAL)
+    assert done.code == 5, done.err
+    yield run_id
+    await cli("cancel", run_id)
+
+
+async def test_without_a_terminal_a_plan_is_left_waiting_with_the_commands_that_decide(cli: Cli) -> None:
+    cli = cli.with_environ(PATH=os.pathsep.join([str(ROOT / ".venv/bin"), cli.environ["PATH"]]))
+    done = await cli("run", "--approve-plan", "--id", "people-commands", GOAL)
+    assert done.code == 5
+    assert "plan 1: 3 subtasks" in done.out
+    assert "if t1 or t2 fails: t3 goes on without it; the answer names the gap" in done.out
+    assert "never above the budget: $5.00 or 1,000,000 tokens" in done.out
+    ways = {word: hints(line) for word, _, line in (row.partition(": ") for row in done.out.splitlines()[-4:])}
+    assert [*ways] == ["approve", "edit", "change", "reject"]
+    code, out = await run_as_printed(cli, ways["edit"][0])
+    assert (code, out) == (0, "")
+    assert Plan.model_validate_json((cli.folder / "plan.json").read_text()).revision == 1
+    code, out = await run_as_printed(cli, ways["approve"][0])
+    assert (code, out) == (0, "run 'people-commands': plan.1: approve\n")
+    assert (await cli("result", "people-commands", "--wait")).code == 0
+
+
+async def test_json_says_what_waits(cli: Cli) -> None:
+    done = await cli("run", "--approve-plan", "--id", "people-json", "--json", GOAL)
+    shown = json.loads(done.out)
+    assert (done.code, shown["run_id"], shown["waiting"][0]["id"]) == (5, "people-json", "plan.1")
+    rejected = await cli("deny", "people-json", "plan.1", "--why", "too dear", "--by", "ann")
+    assert rejected.out == "run 'people-json': plan.1: reject\n"
+    ended = await cli("result", "people-json", "--wait")
+    assert (ended.code, "the plan was rejected: too dear" in ended.err) == (1, True)
+    assert "plan.1: reject by ann: too dear" in (await cli("trace", "people-json")).out
+
+
+async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> None:
+    (cli.folder / "owned.json").write_text(json.dumps({"goal": GOAL, "metadata": {"owner": "ann"}}))
+    assert (await cli("run", "--approve-plan", "--request", "owned.json", "--id", "people-owned")).code == 5
+    shown = json.loads((await cli("inbox", "--owner", "ann", "--json")).out)
+    assert [(item["run_id"], item["id"], item["kind"]) for item in shown] == [("people-owned", "plan.1", "plan")]
+    assert json.loads((await cli("inbox", "--owner", "bob", "--json")).out) == []
+    lines = (await cli("inbox")).out.splitlines()
+    assert lines[0].split() == ["since", "run", "id", "what", "is", "asked", "until"]
+    assert any("people-owned plan.1 plan: 3 subtasks: " in line for line in lines)
+    listed = json.loads((await cli("list", "--waiting", "--owner", "ann", "--json")).out)
+    assert [row["run_id"] for row in listed] == ["people-owned"]
+    whole = await cli("show", "people-owned", "plan.1")
+    assert "a decision on the plan: people-owned plan.1" in whole.out
+    assert "t3 (writer, required, after t1, t2)" in whole.out
+    status = (await cli("status", "people-owned")).out
+    assert "approve people-owned plan.1`" in " ".join(status.split())
+    await cli("cancel", "people-owned")
+    assert json.loads((await cli("inbox", "--owner", "ann", "--json")).out) == []
+
+
+async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp_path: Path) -> None:
+    editor = tmp_path / "editor.sh"
+    editor.write_text(EDITS)
+    editor.chmod(0o755)
+    cli = cli.with_environ(EDITOR=str(editor))
+    async with cli.terminal("run", "--approve-plan", "--id", "people-tty", GOAL, columns=100, rows=40) as terminal:
+        prompt = "leave it q: "
+        await terminal.until(prompt)
+        terminal.type("c only Japan\n")
+        await terminal.until("plan 2: 3 subtasks")
+        for number, problem in enumerate(["is not JSON", "in a circle", "did you mean 'analyst'?"], 3):
+            await until(lambda seen=number - 1: terminal.text.count(prompt) == seen)
+            terminal.type("e\n")
+            await terminal.until(problem)
+            kept = cli.folder / "plans" / f"people-tty.plan.{2 + (number == 5)}.json"
+            await terminal.until(f"your text is kept in {kept}")
+        await until(lambda: terminal.text.count(prompt) == 5)
+        terminal.type("e\n")
+        text = await terminal.whole()
+    assert "completed: 3/3 subtasks" in text
+    assert not kept.exists()
+    plan = Plan.model_validate_json((await cli("plan", "people-tty", "--json")).out)
+    assert all(subtask.description.endswith("in Japan alone") for subtask in plan.subtasks)
+
+
+async def test_at_a_terminal_one_sees_that_it_was_decided_elsewhere(cli: Cli) -> None:
+    async with cli.terminal("run", "--approve-plan", "--id", "people-elsewhere", GOAL) as terminal:
+        await terminal.until("leave it q: ")
+        assert (await cli("approve", "people-elsewhere", "plan.1")).code == 0
+        await terminal.until("the plan no longer waits")
+        assert "completed: 3/3 subtasks" in await terminal.whole()
+
+
+async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli) -> None:
+    async with cli.terminal("run", "--approve-plan", "--id", "people-left", GOAL) as terminal:
+        await terminal.until("leave it q: ")
+        terminal.type("q\n")
+        assert await terminal.ended() == 5
+    assert (await cli("reply", "people-left", "plan.1", "Only Japan")).out == "run 'people-left': plan.1: change\n"
+    await shows(cli, "people-left", "plan.2")
+    stale = await cli("approve", "people-left", "plan.1")
+    assert stale.code == 1
+    assert "plan.1: change" in stale.sentence
+    assert "what does: plan.2" in stale.sentence
+    await cli("cancel", "people-left")
+    ended = await cli("approve", "people-left", "plan.2")
+    assert (ended.code, "has ended (cancelled)" in ended.sentence) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (["approve", "RUN", "plan.9"], 1, "nothing with the id 'plan.9' waits for a person; what does: plan.1"),
+        (["approve", "t3/1:4.0"], 1, "nothing with the id 't3/1:4.0' waits for a person; `"),
+        (["approve", "nobody", "plan.1"], 1, "there is no run 'nobody'"),
+        (["approve", "a", "b", "c"], 2, "as ID or RUN ID"),
+        (["reply", "plan.1"], 2, "no reply: give the text"),
+        (["reply", "RUN", "plan.1", "x" * 100_000], 2, "comment: has 100000 bytes, at most 4096 are allowed"),
+        (["reply", "RUN", "plan.1", "--file", "long.txt"], 2, "at most 4096 are allowed"),
+        (["reply", "RUN", "plan.1", "\x07\x1b"], 2, "comment: is empty"),
+        (["deny", "RUN", "plan.1", "--by", "x" * 300], 2, "by: "),
+        (["approve", "RUN", "plan.1", "--plan", "ring.json"], 2, "in a circle: a -> b -> a"),
+        (["approve", "RUN", "plan.1", "--plan", "field.json"], 2, "colour"),
+        (["approve", "RUN", "plan.1", "--plan", "wide.json"], 2, "wide.json has "),
+        (["approve", "RUN", "plan.1", "--plan", "huge.json"], 2, "huge.json is larger than"),
+        (["approve", "RUN", "plan.1", "--plan", "deep.json"], 2, "deep.json is not JSON"),
+        (["retry", "RUN", "t9"], 2, "has no subtask 't9'"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
+)
+async def test_what_can_not_be_is_refused_in_words(
+    refusing: str, cli: Cli, words: list[str], code: int, expected: str
+) -> None:
+    done = await cli(*[refusing if word == "RUN" else word for word in words])
+    assert (done.code, expected in done.sentence) == (code, True), done.err
+    assert json.loads((await cli("status", refusing, "--json")).out)["phase"] == "approval"
+
+
+@pytest.fixture(scope="module")
+async def refusing(served: dict[str, str], place: Path) -> AsyncIterator[str]:
+    """A run whose plan waits, and files of plans that it does not take."""
+    ring = [Subtask(id="a", description="Pears of garden 1", depends_on=["b"])]
+    ring += [Subtask(id="b", description="Pears of garden 2", depends_on=["a"])]
+    wide = [Subtask(id=f"s{n}", description=f"Pears of garden {n}" + " and 7" * 100) for n in range(600)]
+    field = {"subtasks": [{"id": "a", "description": "Pears of garden 1", "colour": "red"}]}
+    texts = {
+        "ring.json": Plan(subtasks=ring).model_dump_json(),
+        "wide.json": Plan(subtasks=wide).model_dump_json(),
+        "field.json": json.dumps(field),
+        "huge.json": '{"subtasks": ["' + "x" * 30_000_000 + '"]}',
+        "deep.json": "[" * 200_000,
+        "long.txt": "x" * 1_000_000,
+    }
+    for name, content in texts.items():
+        (place / name).write_text(content)
+    cli = Cli(served, place)
+    assert (await cli("run", "--approve-plan", "--id", "people-refusing", GOAL)).code == 5
+    yield "people-refusing"
+    await cli("cancel", "people-refusing")
+
+
+async def test_an_id_in_several_runs_is_asked_back(cli: Cli, refusing: str, left: str) -> None:
+    several = await cli("show", "plan.1")
+    assert several.code == 2
+    assert "'plan.1' waits in several runs" in several.sentence
+    assert (refusing in several.sentence, left in several.sentence) == (True, True)
+
+
+async def test_without_a_worker_nothing_is_decided_and_that_is_said(alone: Cli) -> None:
+    assert (await alone("run", GOAL, "--approve-plan", "--id", "waits-1", "--detach", "--queue-anyway")).code == 0
+    for words in (["approve", "waits-1", "plan.1"], ["pause", "waits-1"], ["steer", "waits-1", "Hurry"]):
+        done = await alone(*words)
+        assert (done.code, "the run waits for a Worker" in done.sentence) == (3, True), done.err
+    listed = await alone("inbox")
+    assert (listed.code, listed.out) == (0, "")
+
+
+async def test_the_chat_of_the_documents_decides(cli: Cli, left: str) -> None:
+    file = ROOT / "docs/examples/approve_in_chat.py"
+    assert f"```python\n{file.read_text()}```" in (ROOT / "docs/people.md").read_text()
+    chat = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(file)),
+        env={**cli.environ, "PYTHONPATH": str(ROOT)},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert chat.stdin is not None
+    assert chat.stdout is not None
+
+    async def said(words: str) -> str:
+        assert chat.stdout is not None
+        while True:
+            line = (await asyncio.wait_for(chat.stdout.readline(), 60)).decode()
+            assert line, words
+            if words in line:
+                return line
+
+    await said(f"answer: approve {left} plan.1")
+    for message, expected in [
+        ("hello\n", "not done: not enough values"),
+        (f"approve {left} plan.2\n", "not done: "),
+        (f"reply {left} plan.1\n", "needs a comment"),
+        (f"approve {left} plan.1 looks good\n", "plan.1: approve"),
+        (f"deny {left} plan.1\n", "'plan.1' is decided already: approve by chat (looks good)"),
+    ]:
+        chat.stdin.write(message.encode())
+        assert expected in await said(expected)
+    chat.stdin.close()
+    assert await asyncio.wait_for(chat.wait(), 30) == 0
+    assert (await cli("result", left, "--wait")).code == 0
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    def script(step: Step) -> ModelReply:
+        if step.kind == "plan":
+            return plan({"id": "t1", "role": "sender"}, {"id": "t2", "role": "asker"}, {"id": "t3", "role": "counsel"})
+        if step.kind == "synthesis":
+            return answer()
+        if step.number > 1:
+            return text(f"It says: {step.prompt}")
+        if "/t1/" in step.call:
+            return tools(("send", {"to": "bo\u0430rd\u202e", "words": "Sell"}))
+        return tools(("ask_person", {"question": "Which year is meant?", "choices": ["2025", "2026"]}))
+
+    model.play(run_id, script)
+    request = RunRequest(goal="Ask people", team="people", max_reviews=0, max_replans=0)
+    handle = await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
+    ids = {"t1/1:1.0": "tool", "t2/1:1.0": "question", "t3/1": "finding"}
+
+    async def all_wait() -> bool:
+        return {item.wait.id for item in await waiting(client, run_id)} == {*ids}
+
+    await until(all_wait)
+    access = Access(_client=client)
+    inbox_data = cast("list[dict[str, str]]", (await inbox_report(access, None)).data)
+    listed = {item["id"]: item["kind"] for item in inbox_data if item["run_id"] == run_id}
+    assert listed == ids
+    shown = {wait_id: "\n".join(map(str, await rows_of(access, run_id, wait_id))) for wait_id in ids}
+    assert '"to": "bo\u0430rd<U+202E>"' in shown["t1/1:1.0"]
+    assert "! looks like a Latin letter: U+0430 CYRILLIC SMALL LETTER A in bo\u0430rd" in shown["t1/1:1.0"]
+    sha256 = next(item.wait.arguments_sha256 for item in await waiting(client, run_id) if item.wait.kind == "tool")
+    assert f"SHA-256 of the arguments: {sha256}" in shown["t1/1:1.0"]
+    assert "Which year is meant?" in shown["t2/1:1.0"]
+    assert "choices: 2025 | 2026" in shown["t2/1:1.0"]
+    assert "a person's finding: " in shown["t3/1"]
+    for wait_id, word in [("t1/1:1.0", "reply"), ("t2/1:1.0", "approve"), ("t3/1", "deny")]:
+        with pytest.raises(ValueError, match="does not fit"):
+            await decision_report(access, [run_id, wait_id], word, "x", "ann")
+    with pytest.raises(ValueError, match="at most 16384 are allowed"):
+        await reply_report(access, [run_id, "t2/1:1.0", "x" * 1_000_000], None, "ann")
+    await decision_report(access, [run_id, "t1/1:1.0"], "deny", "not to the board", "ann")
+    await reply_report(access, [run_id, "t2/1:1.0", "2026"], None, "ann")
+    await reply_report(access, [run_id, "t3/1", "The clause is void."], None, "ann")
+    result = await handle.result()
+    assert [subtask.state for subtask in result.subtasks] == ["completed"] * 3
+    prompts = {call.step.call.removeprefix(f"{run_id}/"): call.step.prompt for call in model.of(run_id)}
+    assert "not to the board" in prompts["t1/1/turn.2"]
+    assert prompts["t2/1/turn.2"] == "2026"
+
+
+async def rows_of(access: Access, run_id: str, wait_id: str) -> Iterable[RenderableType]:
+    """The rows of `show`."""
+    return (await show_report(access, [run_id, wait_id])).screen(console())

@@ -1,0 +1,161 @@
+"""A person's approval of a plan, before anything of it begins."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowUpdateFailedError
+
+from supervision.contract.status import Wait
+from tests.scripted_model import Step, as_json, plan, script
+from tests.waiting import until
+from tests.workflow.runs import Handle, Lab, failure, partial_result, status_of
+
+ONE = {"id": "t1"}
+
+
+async def asked(handle: Handle, wait_id: str = "plan.1") -> Wait:
+    """Returns the wait of that id, once it is there."""
+    found: list[Wait] = []
+
+    async def waits() -> bool:
+        found[:] = [wait for wait in (await status_of(handle)).waiting if wait.id == wait_id]
+        return bool(found)
+
+    await until(waits)
+    return found[0]
+
+
+async def decide(handle: Handle, revision: int, decision: str, **more: Any) -> Any:
+    """Decides about a plan."""
+    return await handle.execute_update("decide_plan", {"revision": revision, "decision": decision, **more})
+
+
+async def refusal(call: Callable[[], Awaitable[Any]]) -> str:
+    """Returns the sentence with which an update is refused."""
+    with pytest.raises(WorkflowUpdateFailedError) as caught:
+        await call()
+    return str(caught.value.cause)
+
+
+async def test_nothing_is_spent_before_the_plan_is_approved(lab: Lab) -> None:
+    lab.play(script(plan(ONE, {"id": "t2", "after": ["t1"]})))
+    handle = await lab.start(approve_plan=True)
+    wait = await asked(handle)
+    shown = await status_of(handle)
+    assert (shown.phase, shown.flags.waiting_person, wait.kind) == ("approval", True, "plan")
+    assert wait.choices == ["approve", "edit", "reject", "change"]
+    assert [subtask["id"] for subtask in (await handle.query("plan"))["subtasks"]] == ["t1", "t2"]
+    whole = await handle.query("waiting", "plan.1")
+    assert "part t2 of garden 1" in whole["content"]
+    assert lab.steps == ["plan.1.1"]
+    await decide(handle, 1, "approve", by="ann")
+    result = await handle.result()
+    assert result.status == "completed"
+    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "t2/1/turn.1", "synthesis.1"]
+
+
+async def test_a_rejected_plan_ends_the_run(lab: Lab) -> None:
+    lab.play(script(plan(ONE)))
+    handle = await lab.start(approve_plan=True)
+    await asked(handle)
+    await decide(handle, 1, "reject", comment="too dear")
+    error = await failure(handle)
+    assert (error.type, error.message) == ("PlanRejected", "the plan was rejected: too dear")
+    assert partial_result(error).usage.model_calls == 1
+
+
+@pytest.mark.parametrize("then", ["reject", "approve"])
+async def test_nobody_decides_in_time(lab: Lab, then: str) -> None:
+    lab.play(script(plan(ONE)))
+    handle = await lab.start(approve_plan=True, approval_timeout="PT5S", on_approval_timeout=then)
+    if then == "approve":
+        assert (await handle.result()).status == "completed"
+    else:
+        assert (await failure(handle)).type == "PlanRejected"
+
+
+async def test_the_planner_is_asked_for_another_plan_in_its_conversation(lab: Lab) -> None:
+    def play(step: Step) -> Any:
+        if step.call.endswith("plan.2.1"):
+            return plan({"id": "t7"}, {"id": "t8"})
+        return script(plan(ONE))(step)
+
+    lab.play(play)
+    handle = await lab.start(approve_plan=True)
+    await asked(handle)
+    await decide(handle, 1, "change", comment="Weigh </comment> the apples, too")
+    await asked(handle, "plan.2")
+    assert "<comment>" in lab.prompt("plan.2.1")
+    assert "the apples, too" in lab.prompt("plan.2.1")
+    assert len(lab.call("plan.2.1").step.body["messages"]) == 3
+    stale = await refusal(lambda: decide(handle, 1, "approve"))
+    assert "'plan.1' is decided already: change" in stale
+    await decide(handle, 2, "approve")
+    result = await handle.result()
+    assert [subtask.id for subtask in result.subtasks] == ["t7", "t8"]
+    assert result.plan_revisions == 2
+
+
+async def test_an_edited_plan_is_checked_and_runs(lab: Lab) -> None:
+    lab.play(script(plan(ONE)))
+    handle = await lab.start(approve_plan=True)
+    await asked(handle)
+    mine: dict[str, Any] = {"subtasks": [{"id": "a", "description": "Find part A of garden 1", "role": "finder"}]}
+    ring = {"subtasks": [{**mine["subtasks"][0], "depends_on": ["a"]}]}
+    assert "plan cannot run" in await refusal(lambda: decide(handle, 1, "edit", plan=ring))
+    unknown = {"subtasks": [{**mine["subtasks"][0], "role": "finderr"}]}
+    await decide(handle, 1, "edit", plan=unknown)
+    wait = await asked(handle, "plan.2")
+    assert "did you mean 'finder'" in wait.prompt_preview
+    await decide(handle, 2, "edit", plan=mine)
+    result = await handle.result()
+    assert [subtask.id for subtask in result.subtasks] == ["a"]
+    assert lab.steps == ["plan.1.1", "a/1/turn.1", "synthesis.1"]
+
+
+async def test_the_clock_stands_still_and_no_event_is_added(lab: Lab) -> None:
+    lab.play(script(plan(ONE)))
+    handle = await lab.start(approve_plan=True, deadline="PT6S")
+    await asked(handle)
+
+    async def length() -> int:
+        return (await handle.describe()).history_length
+
+    before, shown = await length(), datetime.fromisoformat((await status_of(handle)).deadline_at)
+    await asyncio.sleep(7)  # longer than the deadline: time is what this test is about
+    assert await length() == before
+    await decide(handle, 1, "approve")
+    result = await handle.result()
+    assert result.status == "completed"
+    assert datetime.fromisoformat((await status_of(handle)).deadline_at) > shown
+
+
+@pytest.mark.parametrize(
+    ("update", "sentence"),
+    [
+        ({"revision": 2, "decision": "approve"}, "what does: plan.1"),
+        ({"revision": 1, "decision": "yes"}, "decision"),
+        ({"revision": 1, "decision": "change"}, "needs a comment"),
+        ({"revision": 1, "decision": "edit"}, "a plan belongs to"),
+        ({"revision": 1, "decision": "approve", "commment": "x"}, "did you mean 'comment'"),
+        ({"revision": 1, "decision": "approve", "comment": "x" * 5000}, "at most 4096"),
+        (None, "revision"),
+        ([1], "update"),
+    ],
+)
+async def test_what_is_refused_is_said_and_changes_nothing(lab: Lab, update: Any, sentence: str) -> None:
+    lab.play(script(plan(ONE)))
+    handle = await lab.start(approve_plan=True)
+    await asked(handle)
+    assert sentence in await refusal(lambda: handle.execute_update("decide_plan", update))
+    await decide(handle, 1, "approve")
+    assert (await decide(handle, 1, "approve"))["accepted"]
+    assert (await handle.result()).status == "completed"
+
+
+async def test_a_direct_answer_needs_no_approval(lab: Lab) -> None:
+    lab.play(lambda step: as_json({"direct_answer": "Forty.", "subtasks": [], "final_instruction": ""}))
+    assert (await lab.run(approve_plan=True)).answer == "Forty."

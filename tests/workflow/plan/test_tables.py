@@ -1,0 +1,285 @@
+"""A role's `output_schema`: the finding of an item is a row, and code makes the table of them, and the answer."""
+
+import csv
+import io
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from activities.store.artifacts import ArtifactStore
+from runtime.settings import Settings
+from standin.server.api_reply import text_block, tool_block
+from supervision.contract.result import RunResult
+from tests.scripted_model import Reply, Step, answer, message, text
+from tests.serving import store_of
+from tests.workflow.resets import reset, workflow_tasks
+from tests.workflow.runs import Lab, details
+from tests.workflow.scripts import GIVES_UP, in_order, item, plans, subtasks
+
+pytestmark = pytest.mark.usefixtures("short_rest")
+
+FIELDS: dict[str, Any] = {
+    "tree": {"type": "string"},
+    "height_m": {"type": ["number", "null"]},
+    "where": {"type": "object", "properties": {"page": {"type": "integer"}, "quotation": {"type": "string"}}},
+    "note": {"type": "string"},
+}
+TREE = {"type": "object", "required": ["tree", "height_m"], "additionalProperties": False, "properties": FIELDS}
+TEAM: dict[str, Any] = {
+    "name": "grove",
+    "generalist": "hand",
+    "roles": [
+        {"name": "hand", "description": "Helps.", "system_prompt": "Help."},
+        {"name": "ranger", "description": "Measures.", "system_prompt": "Measure.", "output_schema": TREE},
+    ],
+}
+ROW = {"type": "object", "required": ["tree", "height_m"], "properties": {n: FIELDS[n] for n in ("tree", "height_m")}}
+ROWS = {"type": "object", "required": ["trees"], "properties": {"trees": {"type": "array", "items": ROW}}}
+EACH = subtasks(item("t1", "ranger", for_each="lines:trees"))
+NOTES = "elm: 31.5 m, p. 14\noak: 28.25 m, p. 15\nash: 40.75 m, p. 16"
+HEIGHTS = {"t1.1": ("elm", 31.5), "t1.2": ("oak", 28.25), "t1.3": ("ash", 40.75)}
+
+USUAL = {"team": TEAM, "max_reviews": 0, "attachments": [{"name": "trees", "text": NOTES}]}
+
+
+def measured(output: Any, beside: str = "", **more: Any) -> Reply:
+    """A turn that hands in an output."""
+    said = {"finding": "It was measured.", "limitations": [], "confidence": 0.9, "outcome": "done", "summary": "done"}
+    blocks = [text_block(beside)] if beside else []
+    return message([*blocks, tool_block("finish", {**said, "output": output, **more})], "tool_use")
+
+
+def row(step: Step) -> dict[str, Any]:
+    tree, height = HEIGHTS[step.subtask_id or ""]
+    return {"tree": tree, "height_m": height}
+
+
+def grove(**turns: Any) -> Any:
+    """A run whose items hand in their rows; those named otherwise."""
+    usual = {subtask_id: lambda step: measured(row(step)) for subtask_id in HEIGHTS}
+    return plans(EACH, turns={**usual, **{name.replace("_", "."): turn for name, turn in turns.items()}})
+
+
+@pytest.fixture
+async def store(client: Client, settings: Settings) -> ArtifactStore:
+    return await store_of(client, settings.artifacts_url)
+
+
+async def table(store: ArtifactStore, result: RunResult, name: str = "t1.csv") -> list[dict[str, str]]:
+    (artifact,) = [artifact for artifact in result.artifacts if artifact.name == name]
+    assert artifact.media_type == "text/csv"
+    return list(csv.DictReader(io.StringIO((await store.get(artifact.ref)).decode(), newline="")))
+
+
+async def finding_text(store: ArtifactStore, result: RunResult, subtask_id: str) -> str:
+    (finding,) = [report.finding for report in result.subtasks if report.id == subtask_id]
+    assert finding
+    return (await store.get(finding.text_ref)).decode()
+
+
+async def test_code_makes_the_answers_rows_of_what_the_items_handed_in(lab: Lab, store: ArtifactStore) -> None:
+    lab.play(grove())
+    handle = await lab.start(answer_schema=ROWS)
+    result = await handle.result()
+    assert (result.status, result.gaps, result.unsupported) == ("completed", [], [])
+    assert result.answer_json == {"trees": [{"tree": t, "height_m": h} for t, h in HEIGHTS.values()]}
+    assert [(r["tree"], r["height_m"], r["item"], r["source"]) for r in await table(store, result)] == [
+        ("elm", "31.5", "t1.1", "elm: 31.5 m, p. 14"),
+        ("oak", "28.25", "t1.2", "oak: 28.25 m, p. 15"),
+        ("ash", "40.75", "t1.3", "ash: 40.75 m, p. 16"),
+    ]
+    asked = lab.call("synthesis.1").step
+    assert "answer_json" not in json.dumps(asked.body)
+    assert "A table of 3 rows, one for each item of t1" in asked.prompt
+    assert "| [t1.2] | oak | 28.25 |" in asked.prompt
+    assert "It was measured" not in asked.prompt
+    finish = next(tool for tool in lab.call("t1.1/1/turn.1").step.body["tools"] if tool["name"] == "finish")
+    assert finish["input_schema"]["properties"]["output"]["required"] == ["tree", "height_m"]
+    assert "output" in finish["input_schema"]["required"]
+    stored = json.loads(await store.get(next(r.finding.output_ref for r in result.subtasks if r.finding)))
+    assert stored == {"tree": "elm", "height_m": 31.5}
+    assert json.loads(await store.get(result.result_ref or ""))["answer_json"] == result.answer_json
+
+
+async def test_a_table_is_there_without_an_answer_schema_too(lab: Lab, store: ArtifactStore) -> None:
+    nested = {"tree": "=elm", "height_m": None, "where": {"page": 14, "quotation": "elm"}}
+    lab.play(grove(t1_1=lambda step: measured(nested)))
+    result = await lab.run()
+    assert (result.status, result.answer_json) == ("completed", None)
+    first, *_ = await table(store, result)
+    assert first == {
+        "tree": "'=elm",
+        "height_m": "",
+        "where": '{"page": 14, "quotation": "elm"}',
+        "note": "",
+        "item": "t1.1",
+        "source": "elm: 31.5 m, p. 14",
+    }
+    assert "It was measured" in lab.prompt("synthesis.1")
+
+
+@pytest.mark.parametrize(
+    "handed_in",
+    [
+        measured(json.dumps({"tree": "elm", "height_m": 31.5})),
+        measured('```json\n{"tree": "elm", "height_m": 31.5}\n```'),
+        measured({"tree": "elm", "height_m": 31.5, "where": None, "note": None}),
+        measured(
+            {"tree": "elm", "height_m": 31.5}, beside="The elm stands at the gate, and it was measured in spring."
+        ),
+        text('It is 31.5 m.\n{"output": {"tree": "elm", "height_m": 31.5}}\nConfidence: 0.9\nLimitations: none'),
+        text('It is 31.5 m.\n```json\n{"tree": "elm", "height_m": 31.5}\n```\nConfidence: 0.9\nLimitations: none'),
+    ],
+    ids=["text", "fenced", "all filled", "words beside", "no call", "no call, fenced"],
+)
+async def test_an_output_is_taken_as_models_write_it(lab: Lab, store: ArtifactStore, handed_in: Reply) -> None:
+    lab.play(grove(t1_1=lambda step: handed_in))
+    result = await lab.run(answer_schema=ROWS, max_turns=1)
+    assert (result.status, result.gaps) == ("completed", [])
+    assert result.answer_json == {"trees": [{"tree": t, "height_m": h} for t, h in HEIGHTS.values()]}
+    assert "- height_m: 31.5" in await finding_text(store, result, "t1.1")
+    assert 'as JSON: {"output": ...}' in lab.prompt("t1.1/1/turn.1")
+
+
+MISFIT = {"tree": "elm", "height_m": "n/a", "girth": 3}
+
+
+async def test_an_output_that_does_not_fit_goes_back_once_with_the_exact_errors(lab: Lab) -> None:
+    lab.play(grove(t1_1=in_order(measured(MISFIT), measured({"tree": "elm", "height_m": 31.5}))))
+    result = await lab.run(answer_schema=ROWS)
+    told = lab.prompt("t1.1/1/turn.2")
+    assert "- output.height_m: 'n/a' is not of type 'number', 'null'" in told
+    assert "- output: Additional properties are not allowed ('girth' was unexpected)" in told
+    assert (result.status, len(lab.steps)) == ("completed", 6)
+
+
+@pytest.mark.parametrize("output", [MISFIT, "n/a", None, [1]], ids=str)
+async def test_an_output_that_never_fits_is_a_partial_finding_and_nothing_is_lost(
+    lab: Lab, store: ArtifactStore, output: Any
+) -> None:
+    lab.play(grove(t1_1=lambda step: measured(output)))
+    handle = await lab.start(answer_schema=ROWS)
+    result = await handle.result()
+    assert result.status == "partial"
+    (gap,) = result.gaps
+    assert gap.subtask_id == "t1"
+    assert gap.reason.startswith("only in part: t1.1 (")
+    assert "output" in gap.reason
+    assert result.answer_json == {"trees": [{"tree": "oak", "height_m": 28.25}, {"tree": "ash", "height_m": 40.75}]}
+    rows = await table(store, result)
+    assert [(r["tree"], r["height_m"]) for r in rows] == [
+        ("elm", "n/a") if output is MISFIT else ("", ""),
+        ("oak", "28.25"),
+        ("ash", "40.75"),
+    ]
+    assert rows[0]["item"] == "t1.1"
+    assert ("n/a" in await finding_text(store, result, "t1.1")) == (output in (MISFIT, "n/a"))
+    assert [step for step in lab.steps if step.startswith("t1.1/")] == ["t1.1/1/turn.1", "t1.1/1/turn.2"]
+    assert "3/3, 1 in part" in await details(handle)
+
+
+async def test_cells_that_nothing_supports_are_named(lab: Lab) -> None:
+    where = {"page": 14, "quotation": "the tallest elm of the whole park"}
+    made_up = measured({"tree": "elm", "height_m": 77.5, "where": where})
+    lab.play(grove(t1_1=lambda step: made_up))
+    result = await lab.run(answer_schema=ROWS)
+    assert "- height_m: 77.5" in lab.prompt("t1.1/1/turn.2")
+    assert [(item.where, item.text) for item in result.unsupported] == [
+        ("t1.1", "where.quotation: the tallest elm of the whole park"),
+        ("t1.1", "height_m: 77.5"),
+    ]
+
+
+async def test_rows_of_failed_items_are_missing_and_counted_once(lab: Lab, store: ArtifactStore) -> None:
+    lab.play(grove(t1_2=lambda step: GIVES_UP))
+    result = await lab.run(answer_schema=ROWS, max_turns=1)
+    assert [(gap.subtask_id, gap.reason) for gap in result.gaps] == [("t1", "1 of 3 items: t1.2")]
+    assert [r["item"] for r in await table(store, result)] == ["t1.1", "t1.3"]
+    assert result.answer_json == {"trees": [{"tree": t, "height_m": h} for t, h in HEIGHTS.values() if t != "oak"]}
+
+
+async def test_rows_that_fit_the_role_and_not_the_answer_are_named(lab: Lab, store: ArtifactStore) -> None:
+    strict = {"type": "array", "items": {**ROW, "properties": {"tree": {}, "height_m": {"maximum": 35}}}, "minItems": 2}
+    lab.play(grove())
+    result = await lab.run(answer_schema=strict)
+    assert result.answer_json == [{"tree": "elm", "height_m": 31.5}, {"tree": "oak", "height_m": 28.25}]
+    (gap,) = result.gaps
+    assert (
+        gap.reason == "1 of 3 rows do not fit: t1.3 (answer_json[2].height_m: 40.75 is greater than the maximum of 35)"
+    )
+    assert (result.status, len(await table(store, result))) == ("partial", 3)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"trees": {"type": "array", "items": ROW}, "tallest": {"type": "string"}}},
+        {"type": "array", "items": {"type": "object", "properties": {"girth": {"type": "number"}}}},
+    ],
+    ids=["more than rows", "a field that no item has"],
+)
+async def test_a_form_that_the_rows_do_not_cover_is_the_models_to_fill(
+    lab: Lab, store: ArtifactStore, schema: dict[str, Any]
+) -> None:
+    own: Any = [] if schema["type"] == "array" else {"trees": [], "tallest": "ash"}
+    usual = {subtask_id: lambda step: measured(row(step)) for subtask_id in HEIGHTS}
+    lab.play(plans(EACH, turns=usual, answer_reply=answer("the answer", ["t1.1"], answer_json=own)))
+    result = await lab.run(answer_schema=schema)
+    assert (result.status, result.answer_json) == ("completed", own)
+    assert "It was measured" in lab.prompt("synthesis.1")
+    assert len(await table(store, result)) == 3
+
+
+async def test_a_table_that_is_too_long_for_the_result_is_whole_in_the_store(lab: Lab, store: ArtifactStore) -> None:
+    notes = {n: f"{HEIGHTS[n][0]} " * 6000 for n in HEIGHTS}
+    turns = {n.replace(".", "_"): lambda step: measured({**row(step), "note": notes[step.subtask_id]}) for n in HEIGHTS}
+    lab.play(grove(**turns))
+    schema = {
+        "type": "array",
+        "items": {**ROW, "properties": {name: FIELDS[name] for name in ("tree", "height_m", "note")}},
+    }
+    result = await lab.run(answer_schema=schema)
+    assert (result.status, result.answer_json, result.truncated) == ("completed", None, True)
+    whole = json.loads(await store.get(result.result_ref or ""))["answer_json"]
+    assert [line["note"] for line in whole] == [*notes.values()]
+    assert len(lab.prompt("synthesis.1")) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("schema", "complaint"),
+    [
+        ({"type": "object", "properties": {"a": {"type": "nonsense"}}}, "team.roles.ranger.output_schema: it is not a"),
+        ({"type": "object", "properties": {"a": {"$ref": "https://x.org/s"}}}, "only references inside the schema"),
+    ],
+)
+async def test_a_form_that_cannot_be_kept_is_refused(lab: Lab, schema: dict[str, Any], complaint: str) -> None:
+    roles = [TEAM["roles"][0], {**TEAM["roles"][1], "output_schema": schema}]
+    error = await lab.failure(team={**TEAM, "roles": roles})
+    assert error.type == "InvalidRequest"
+    assert complaint in error.message
+    assert lab.steps == []
+
+
+async def test_a_table_of_many_items_is_named_in_the_result_and_asked_for_once(lab: Lab, store: ArtifactStore) -> None:
+    trees = {f"t1.{number}": {"tree": f"tree {number}", "height_m": 100.5 + number} for number in range(1, 121)}
+    notes = "\n".join(f"{tree['tree']}: {tree['height_m']} m" for tree in trees.values())
+    lab.play(plans(EACH, turns={name: lambda step: measured(trees[step.subtask_id or ""]) for name in trees}))
+    result = await lab.run(answer_schema=ROWS, attachments=[{"name": "trees", "text": notes}])
+    assert (result.status, len(await table(store, result))) == ("completed", 120)
+    whole = json.loads(await store.get(result.result_ref or ""))
+    assert whole["answer_json"] == {"trees": [*trees.values()]}
+    assert (len(lab.steps), len(lab.prompt("synthesis.1")) < 12_000) == (122, True)
+
+
+async def test_a_reset_to_any_task_makes_the_same_table(lab: Lab, store: ArtifactStore) -> None:
+    lab.play(grove(t1_2=in_order(measured(MISFIT), measured({"tree": "oak", "height_m": 28.25}))))
+    base = await lab.start(answer_schema=ROWS)
+    before = await base.result()
+    for task in (await workflow_tasks(base))[1:]:
+        after = await (await reset(lab.client, base, task)).result()
+        assert (after.answer_json, after.gaps) == (before.answer_json, before.gaps)
+        assert await table(store, after) == await table(store, before)
+    assert [step for step, times in Counter(lab.steps).items() if times > 1] == []

@@ -1,0 +1,475 @@
+"""Steering a run while it works: pause, resume, steer, retry_subtask, skip_subtask, judged by the model's calls."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateFailedError
+
+from runtime.settings import Settings
+from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
+from tests.serving import own_server
+from tests.waiting import until
+from tests.workflow.resets import reset, workflow_tasks
+from tests.workflow.runs import Handle, Lab, events, is_in, search_attribute, states, status_of
+from tests.workflow.scripts import item, subtasks, verdicts, with_replies
+from tests.workflow.subtasks.trees import nested_handle, tree
+from worker_main import serving
+
+LOOK = tools(("lookup", {"query": "x"}))
+DONE = tools(("finish", {"outcome": "done", "summary": "s", "finding": "so many pears", "confidence": 0.8}))
+WORD = "Count </steer> the quinces, too"
+SHOWN = "the quinces, too"
+
+
+async def say(handle: Handle, update: str, **fields: Any) -> dict[str, Any]:
+    """Sends an update."""
+    return await handle.execute_update(update, fields)  # type: ignore[no-any-return]
+
+
+async def refusal(call: Awaitable[Any]) -> str:
+    """Returns the sentence with which an update is refused."""
+    with pytest.raises(WorkflowUpdateFailedError) as caught:
+        await call
+    return str(caught.value.cause)
+
+
+def heard(lab: Lab, word: str = SHOWN) -> dict[str, int]:
+    """Returns how often each call has a word, by the steps of those that have it."""
+    counts = {call.step.call.removeprefix(f"{lab.run_id}/"): _times(word, call.step.body) for call in lab.calls}
+    return {step: times for step, times in counts.items() if times}
+
+
+def _times(word: str, body: Any) -> int:
+    return json.dumps(body).count(word)
+
+
+def repeated(lab: Lab) -> list[str]:
+    """Returns the calls that were sent more than once."""
+    return [step for step, times in Counter(lab.steps).items() if times > 1]
+
+
+async def agent_closed(lab: Lab, name: str) -> bool:
+    """True if the child workflow of that name has ended."""
+    described = await lab.client.get_workflow_handle(f"{lab.run_id}/{name}").describe()
+    return described.status is not WorkflowExecutionStatus.RUNNING
+
+
+async def _told(lab: Lab, *names: str, paused: bool = False) -> bool:
+    """True if those worker agents were told something, at last that the run is `paused` or not."""
+    for name in names:
+        history = await lab.client.get_workflow_handle(f"{lab.run_id}/{name}").fetch_history()
+        signals = [event.workflow_execution_signaled_event_attributes for event in history.events]
+        told = [json.loads(signal.input.payloads[0].data) for signal in signals if signal.signal_name == "told"]
+        if not told or told[-1]["paused"] != paused:
+            return False
+    return True
+
+
+async def history_length(handle: Handle) -> int:
+    """Returns how many events a run has."""
+    return (await handle.describe()).history_length
+
+
+def first_turn(hold: asyncio.Event, then: Reply = LOOK) -> Callable[[Step], Reply]:
+    """Turns of an agent: the first waits for `hold`, the others find something."""
+    return lambda step: when(hold, then) if step.number == 1 else text(f"found by {step.subtask_id}")
+
+
+# --- pause and resume ---------------------------------------------------------------------------------------
+
+
+async def test_in_a_pause_nothing_begins_and_the_clock_stands_still(lab: Lab) -> None:
+    hold = asyncio.Event()
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]}), {"t1": first_turn(hold)}))
+    handle = await lab.start(deadline="PT8S", max_parallel=1)
+    await until(lab.sent("t1/1/turn.1"))
+    reply = await say(handle, "pause", by="ann", comment="too dear")
+    assert reply["message"] == "paused; 1 subtask at work stop after their turn"
+    assert (await status_of(handle)).flags.paused
+    await until(partial(_told, lab, "t1/1", paused=True))
+    hold.set()
+    await until(partial(agent_closed, lab, "t1/1"))
+    await until(lambda: _is(search_attribute(handle, "SupervisorWaiting"), "paused"))
+    before, shown = await _settled(handle), datetime.fromisoformat((await status_of(handle)).deadline_at)
+    await asyncio.sleep(8)  # longer than the deadline: time is what this test is about
+    assert await history_length(handle) == before
+    assert lab.steps == ["plan.1.1", "t1/1/turn.1"]
+    await say(handle, "resume")
+    result = await handle.result()
+    assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, 2)
+    assert repeated(lab) == []
+    assert datetime.fromisoformat((await status_of(handle)).deadline_at) > shown
+    trace = (await handle.query("trace"))["events"]
+    assert next(event["data"] for event in trace if event["type"] == "paused") == {"by": "ann", "why": "too dear"}
+    assert not (await status_of(handle)).flags.paused
+
+
+async def _is(value: Awaitable[str | None], wanted: str) -> bool:
+    return await value == wanted
+
+
+async def _settled(handle: Handle) -> int:
+    """Returns the length of a history that has not grown for a second."""
+    length, since = -1, 0
+
+    async def is_settled() -> bool:
+        nonlocal length, since
+        now = await history_length(handle)
+        length, since = now, since + 1 if now == length else 0
+        return since > 40
+
+    await until(is_settled)
+    return length
+
+
+async def test_pause_now_stops_the_calls_in_flight(lab: Lab) -> None:
+    hold = asyncio.Event()
+    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(hold, text("found"))}))
+    handle = await lab.start()
+    await until(lab.sent("t1/1/turn.1"))
+    await say(handle, "pause")
+    assert "may be paid again" in (await say(handle, "pause", now=True))["message"]
+    await until(lambda: lab.calls[-1].aborted_at is not None)
+    await until(partial(agent_closed, lab, "t1/1"))
+    hold.set()
+    await say(handle, "resume")
+    result = await handle.result()
+    assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, 1)
+    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.1", "synthesis.1"]
+
+
+async def test_the_supervisors_own_calls_wait_for_resume(lab: Lab) -> None:
+    planned, found = asyncio.Event(), asyncio.Event()
+    lab.play(script(when(planned, plan({"id": "t1"})), {"t1": lambda step: when(found, text("found"))}))
+    handle = await lab.start()
+    await until(lab.sent("plan.1.1"))
+    await say(handle, "pause")
+    planned.set()
+    await until(partial(is_in, handle, "waiting", "t1"))
+    assert lab.steps == ["plan.1.1"]
+    await say(handle, "resume")
+    await until(lab.sent("t1/1/turn.1"))
+    await say(handle, "pause")
+    found.set()
+    await until(partial(is_in, handle, "completed", "t1"))
+    assert (await status_of(handle)).phase == "executing"
+    assert lab.steps == ["plan.1.1", "t1/1/turn.1"]
+    await say(handle, "resume")
+    assert (await handle.result()).status == "completed"
+
+
+async def test_a_plan_that_is_approved_in_a_pause_begins_when_the_run_is_resumed(lab: Lab) -> None:
+    lab.play(script(plan({"id": "t1"})))
+    handle = await lab.start(approve_plan=True)
+    await until(partial(_waits, handle, "plan.1"))
+    await say(handle, "pause")
+    await say(handle, "decide_plan", revision=1, decision="approve")
+    await until(partial(is_in, handle, "waiting", "t1"))
+    assert lab.steps == ["plan.1.1"]
+    await say(handle, "resume")
+    assert (await handle.result()).status == "completed"
+
+
+async def _waits(handle: Handle, wait_id: str) -> bool:
+    return wait_id in [wait.id for wait in (await status_of(handle)).waiting]
+
+
+async def test_a_paused_run_that_is_cancelled_ends_at_once(lab: Lab) -> None:
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": lambda step: LOOK}))
+    handle = await lab.start(max_parallel=1)
+    await until(lab.sent("t1/1/turn.1"))
+    await say(handle, "pause")
+    await until(partial(agent_closed, lab, "t1/1"))
+    calls = lab.steps
+    await handle.cancel()
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+    shown = await status_of(handle)
+    assert (shown.phase, shown.flags.paused) == ("cancelled", False)
+    assert lab.steps == calls
+
+
+async def test_a_pause_outlives_its_workers(lab: Lab, settings: Settings) -> None:
+    hold = asyncio.Event()
+    lab.play(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t1": first_turn(hold)}))
+    async with own_server() as client:
+        own = lab.on(client)
+        async with serving(client, settings):
+            handle = await own.start()
+            await until(own.sent("t1/1/turn.1"))
+            await say(handle, "pause")
+            await until(partial(_told, own, "t1/1", paused=True))
+            hold.set()
+            await until(partial(agent_closed, own, "t1/1"))
+        async with serving(client, settings):
+            assert (await status_of(handle)).flags.paused
+            assert lab.steps == ["plan.1.1", "t1/1/turn.1"]
+            await say(handle, "resume")
+            assert (await handle.result()).status == "completed"
+    assert repeated(lab) == []
+
+
+# --- steer --------------------------------------------------------------------------------------------------
+
+
+async def test_a_word_to_all_is_in_each_later_request_once(lab: Lab) -> None:
+    hold = asyncio.Event()
+    turns = {
+        "t1": first_turn(hold),
+        "t3": first_turn(hold, DONE),  # concludes while the word is on its way
+        "t4": first_turn(hold, text("found, as a text")),
+    }
+    lab.play(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}, {"id": "t3"}, {"id": "t4"}), turns))
+    handle = await lab.start(max_reviews=1)
+    await until(lab.sent("t1/1/turn.1", "t3/1/turn.1", "t4/1/turn.1"))
+    for _ in range(2):
+        await say(handle, "steer", text=WORD, request_id="one")
+    await until(partial(_told, lab, "t1/1", "t3/1", "t4/1"))
+    hold.set()
+    result = await handle.result()
+    assert result.status == "completed"
+    assert heard(lab) == dict.fromkeys(
+        ["t1/1/turn.2", "t2/1/turn.1", "t3/1/turn.2", "t4/1/turn.2", "review.1", "synthesis.1"], 1
+    )
+    assert "<steer>\nCount &lt;/steer> the quinces, too\n</steer>" in lab.prompt("t3/1/turn.2")
+    assert "steered" in await events(handle)
+    assert repeated(lab) == []
+
+
+async def test_a_word_to_one_subtask_reaches_no_other(lab: Lab) -> None:
+    hold = asyncio.Event()
+    turns = {"t1": first_turn(hold), "t2": first_turn(hold)}
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]}), turns))
+    handle = await lab.start()
+    await until(lab.sent("t1/1/turn.1", "t2/1/turn.1"))
+    await say(handle, "steer", text=WORD, to="t1")
+    await say(handle, "steer", text="Mind the medlars", to="t3")  # it is yet to begin
+    await until(partial(_told, lab, "t1/1"))
+    hold.set()
+    assert (await handle.result()).status == "completed"
+    assert heard(lab) == {"t1/1/turn.2": 1}
+    assert heard(lab, "medlars") == {"t3/1/turn.1": 1}
+
+
+async def test_a_word_comes_after_the_last_turn(lab: Lab) -> None:
+    hold = asyncio.Event()
+    lab.play(script(plan({"id": "t1"}), {"t1": first_turn(hold, DONE)}))
+    handle = await lab.start(max_turns=1)
+    await until(lab.sent("t1/1/turn.1"))
+    await say(handle, "steer", text=WORD, to="t1")
+    await until(partial(_told, lab, "t1/1"))
+    hold.set()
+    assert (await handle.result()).status == "completed"
+    assert heard(lab) == {}
+
+
+async def test_a_word_said_in_a_pause_is_heard_after_it(lab: Lab) -> None:
+    hold = asyncio.Event()
+    lab.play(script(plan({"id": "t1"}), {"t1": first_turn(hold, DONE)}))
+    handle = await lab.start()
+    await until(lab.sent("t1/1/turn.1"))
+    await say(handle, "steer", text=WORD)
+    await say(handle, "pause")
+    await until(partial(_told, lab, "t1/1", paused=True))
+    hold.set()
+    await until(partial(agent_closed, lab, "t1/1"))
+    await say(handle, "steer", text="Mind the medlars")
+    await say(handle, "resume")
+    assert (await handle.result()).status == "completed"
+    assert heard(lab) == heard(lab, "medlars") == {"t1/1/turn.2": 1, "synthesis.1": 1}
+
+
+# --- retry_subtask ------------------------------------------------------------------------------------------
+
+
+async def test_a_completed_subtask_is_done_again_in_its_conversation(lab: Lab) -> None:
+    hold = asyncio.Event()
+
+    def turns(step: Step) -> Reply:
+        return text(f"finding {step.attempt} of {step.subtask_id}")
+
+    shape = plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}, {"id": "t3"})
+    lab.play(script(shape, {"t1": turns, "t2": turns, "t3": first_turn(hold)}))
+    handle = await lab.start()
+    await until(partial(is_in, handle, "completed", "t2"))
+    await say(handle, "retry_subtask", subtask_id="t1", instruction="in kilograms", by="ann")
+    await until(lab.sent("t1/2/turn.1"))
+    await until(partial(is_in, handle, "completed", "t1"))
+    hold.set()
+    result = await handle.result()
+    reports = {report.id: report for report in result.subtasks}
+    assert (reports["t1"].attempts, reports["t1"].finding.summary) == (2, "finding 2 of t1")  # type: ignore[union-attr]
+    assert (reports["t1"].stale, reports["t2"].stale) == (False, True)
+    again = lab.call("t1/2/turn.1").step
+    assert len(again.body["messages"]) == 3
+    assert "<feedback>\nin kilograms\n</feedback>" in again.prompt
+    assert repeated(lab) == []
+
+
+async def test_a_failed_subtask_is_done_again_and_what_lacked_it_follows(lab: Lab) -> None:
+    hold, locked = asyncio.Event(), tools(("finish", {"outcome": "impossible", "summary": "locked", "finding": ""}))
+    tries = {"left": 99}
+
+    def turns(step: Step) -> Reply:
+        tries["left"] -= 1
+        return locked if tries["left"] > 0 else text("found at last")
+
+    shape = plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}, {"id": "t3"})
+    lab.play(script(shape, {"t1": turns, "t3": first_turn(hold)}))
+    handle = await lab.start()
+    await until(partial(is_in, handle, "skipped", "t2"))
+    assert "retry t1" in await refusal(say(handle, "retry_subtask", subtask_id="t2"))
+    tries["left"] = 1
+    await say(handle, "retry_subtask", subtask_id="t1", instruction="the key is under the mat")
+    await until(partial(is_in, handle, "completed", "t2"))
+    hold.set()
+    result = await handle.result()
+    assert (result.status, await states(handle)) == ("completed", dict.fromkeys(("t1", "t2", "t3"), "completed"))
+    again = next(step for step in reversed(lab.steps) if step.startswith("t1/"))
+    assert "under the mat" in lab.prompt(again)
+    assert "reviewer" not in lab.prompt(again)
+
+
+async def test_a_retry_during_the_review_is_done_before_the_answer(lab: Lab) -> None:
+    reviewing = asyncio.Event()
+    usual = script(plan({"id": "t1"}), {"t1": lambda step: text(f"finding {step.attempt}")})
+    lab.play(with_replies(usual, review=lambda step: when(reviewing, verdicts())))
+    handle = await lab.start(max_reviews=1)
+    await until(lab.sent("review.1"))
+    await say(handle, "retry_subtask", subtask_id="t1", request_id="r")
+    assert "yet to be worked on" in await refusal(say(handle, "retry_subtask", subtask_id="t1"))
+    assert (await say(handle, "retry_subtask", subtask_id="t1", request_id="r"))["accepted"]
+    reviewing.set()
+    assert (await handle.result()).status == "completed"
+    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "review.1", "t1/2/turn.1", "synthesis.1"]
+    assert "finding 2" in lab.prompt("synthesis.1")
+
+
+# --- skip_subtask -------------------------------------------------------------------------------------------
+
+
+async def test_a_subtask_is_skipped_with_what_it_has(lab: Lab) -> None:
+    def turns(step: Step) -> Reply:
+        return LOOK if step.number == 1 else when(asyncio.Event(), text("never"))
+
+    shape = plan({"id": "t1"}, {"id": "t2", "after": ["t1", "t4"]}, {"id": "t3", "after": ["t1"]}, {"id": "t4"})
+    lab.play(script(shape, {"t1": turns}))
+    handle = await lab.start(max_replans=1)
+    await until(lab.sent("t1/1/turn.2"))
+    await say(handle, "skip_subtask", subtask_id="t3")
+    await say(handle, "skip_subtask", subtask_id="t1", by="ann", comment="too slow")
+    result = await handle.result()
+    reports = {report.id: report for report in result.subtasks}
+    assert {name: report.state for name, report in reports.items()} == {
+        "t1": "skipped", "t2": "completed", "t3": "skipped", "t4": "completed",
+    }  # fmt: skip
+    assert reports["t1"].error is not None
+    assert reports["t1"].error.message == "skipped by ann: too slow"
+    assert {gap.subtask_id for gap in result.gaps} == {"t1", "t3"}
+    await until(lambda: lab.call("t1/1/turn.2").aborted_at is not None)
+    assert "plan.2.1" not in lab.steps  # nobody asked for a replacement
+    assert not [step for step in lab.steps if step.startswith("t3/")]
+
+
+async def test_a_skipped_subtask_can_be_done_after_all(lab: Lab) -> None:
+    hold = asyncio.Event()
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": first_turn(hold)}))
+    handle = await lab.start(max_parallel=1)
+    await until(lab.sent("t1/1/turn.1"))
+    await say(handle, "skip_subtask", subtask_id="t2")
+    await until(partial(is_in, handle, "skipped", "t2"))
+    await say(handle, "retry_subtask", subtask_id="t2")
+    hold.set()
+    assert (await handle.result()).status == "completed"
+    assert (await states(handle))["t2"] == "completed"
+
+
+# --- nested runs, resets, refusals --------------------------------------------------------------------------
+
+
+async def test_nested_runs_pause_and_hear_with_their_root(lab: Lab) -> None:
+    hold = asyncio.Event()
+    plans = {
+        "": subtasks(item("t1", "storey"), item("t2")),
+        "t1/1": subtasks(item("f1", "walker"), {**item("f2", "walker"), "depends_on": ["f1"]}),
+    }
+    lab.play(tree(plans, **{"f1/1/turn.1": when(hold, text("found by f1"))}))
+    handle = await lab.start(team="house", max_depth=2)
+    await until(lab.sent("t1/1/f1/1/turn.1"))
+    await until(partial(is_in, handle, "completed", "t2"))
+    below = nested_handle(lab.client, f"{lab.run_id}/t1/1")
+    assert lab.run_id in await refusal(say(below, "pause"))
+    await say(handle, "pause")
+    await until(partial(_paused, below))
+    hold.set()
+    await until(partial(is_in, below, "completed", "f1"))
+    refused = await refusal(say(handle, "steer", text=WORD, to="t1/f2"))
+    assert f"'{lab.run_id}/t1/1', with the id 'f2'" in refused
+    assert lab.run_id in await refusal(say(below, "resume"))
+    await say(handle, "steer", text=WORD)
+    await say(below, "steer", text="Mind the medlars", to="f2")
+    await say(handle, "resume")
+    assert (await handle.result()).status == "completed"
+    assert heard(lab) == dict.fromkeys(["t1/1/f2/1/turn.1", "t1/1/synthesis.1", "synthesis.1"], 1)
+    assert heard(lab, "medlars") == {"t1/1/f2/1/turn.1": 1}
+    assert repeated(lab) == []
+
+
+async def _paused(handle: Handle) -> bool:
+    return (await status_of(handle)).flags.paused
+
+
+async def test_after_a_reset_nothing_is_said_twice(lab: Lab) -> None:
+    hold = asyncio.Event()
+    lab.play(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t1": first_turn(hold)}))
+    base = await lab.start()
+    await until(lab.sent("t1/1/turn.1"))
+    await say(base, "steer", text=WORD)
+    await say(base, "pause")
+    await until(partial(_told, lab, "t1/1", paused=True))
+    hold.set()
+    await until(partial(agent_closed, lab, "t1/1"))
+    await say(base, "resume")
+    assert (await base.result()).status == "completed"
+    for point in await workflow_tasks(base):
+        handle = await reset(lab.client, base, point)
+        result = await handle.result()
+        assert (result.status, (await status_of(handle)).flags.paused) == ("completed", False)
+        assert set(heard(lab).values()) == {1}
+
+
+async def test_what_is_refused_says_what_is_current(lab: Lab) -> None:
+    hold, writing = asyncio.Event(), asyncio.Event()
+    shape = plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t2"]})
+    lab.play(script(shape, {"t2": first_turn(hold)}, when(writing, answer())))
+    handle = await lab.start()
+    await until(partial(is_in, handle, "completed", "t1"))
+    await until(lab.sent("t2/1/turn.1"))
+    refused: list[tuple[str, dict[str, Any], str]] = [
+        ("steer", {"text": "x", "to": "t1"}, "has ended, it is completed: use retry_subtask"),
+        ("steer", {"text": "x", "to": "t11"}, "did you mean 't1'"),
+        ("steer", {"text": "x" * 2049}, "at most 2048"),
+        ("steer", {"text": " "}, "is empty"),
+        ("steer", {"txt": "x"}, "did you mean 'text'"),
+        ("retry_subtask", {"subtask_id": "t2"}, "is being worked on: steer it, or skip it first"),
+        ("retry_subtask", {"subtask_id": "t3"}, "yet to be worked on"),
+        ("skip_subtask", {"subtask_id": "t1"}, "has ended already: it is completed"),
+        ("skip_subtask", {"subtask_id": "x/y"}, "no subtask 'x/y'"),
+        ("pause", {"now": "maybe"}, "now"),
+    ]
+    for update, fields, sentence in refused:
+        assert sentence in await refusal(say(handle, update, **fields))
+    for number in range(20):
+        await say(handle, "steer", text=f"word {number}", to="t3")
+    assert "steered 20 times" in await refusal(say(handle, "steer", text="x"))
+    hold.set()
+    await until(lab.sent("synthesis.1"))
+    assert "too late" in await refusal(say(handle, "retry_subtask", subtask_id="t1"))
+    writing.set()
+    assert (await handle.result()).status == "completed"

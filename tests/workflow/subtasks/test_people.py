@@ -1,0 +1,185 @@
+"""Questions to people, tool calls that they approve, people as roles: in a run and in nested ones."""
+
+from typing import Any
+
+import pytest
+
+from tests.scripted_model import Reply as ModelReply
+from tests.scripted_model import Step, plan, script, text, tools
+from tests.workflow.plan.test_approval import asked, refusal
+from tests.workflow.runs import Handle, Lab, status_of
+
+HASH = "0" * 64
+
+
+async def reply(handle: Handle, wait_id: str, words: str, **more: Any) -> Any:
+    """Replies to a question."""
+    return await handle.execute_update("reply", {"id": wait_id, "text": words, **more})
+
+
+async def decide(handle: Handle, wait_id: str, decision: str, **more: Any) -> Any:
+    """Decides about a tool call, by the hash that the status shows."""
+    wait = await asked(handle, wait_id)
+    body = {"id": wait_id, "decision": decision, "arguments_sha256": wait.arguments_sha256, **more}
+    return await handle.execute_update("decide_tool_call", body)
+
+
+def asking(step: Step) -> ModelReply:
+    """Asks in its first turn, with text beside the call and every optional field filled, as real models do."""
+    if step.number == 1:
+        return tools(("ask_person", {"question": "Which year is meant?", "choices": ["2025", "2026"]}))
+    return text(f"The year is meant to be as said: {step.prompt[:200]}\n\nConfidence: 0.8\nLimitations: none")
+
+
+async def test_an_answer_is_a_tool_result_and_evidence(lab: Lab) -> None:
+    lab.play(script(plan({"id": "t1", "role": "asker"}), {"t1": asking}))
+    handle = await lab.start(team="people")
+    wait = await asked(handle, "t1/1:1.0")
+    assert (wait.kind, wait.choices, wait.subtask_id) == ("question", ["2025", "2026"], "t1")
+    assert wait.prompt_preview == "Which year is meant?"
+    shown = await status_of(handle)
+    assert (shown.flags.waiting_person, shown.counts.running) == (True, 1)
+    assert (await reply(handle, "t1/1:1.0", "2026, as 4711 said", by="ann"))["accepted"]
+    result = await handle.result()
+    assert result.status == "completed"
+    finding = result.subtasks[0].finding
+    assert finding is not None
+    assert finding.sources == ["person ann"]
+    assert finding.unsupported == []
+    assert lab.steps.count("t1/1/turn.1") == 1
+    assert lab.prompt("t1/1/turn.2") == "2026, as 4711 said"
+
+
+async def test_two_questions_are_answered_in_reverse_order(lab: Lab) -> None:
+    def two(step: Step) -> ModelReply:
+        if step.number == 1:
+            return tools(
+                ("ask_person", {"question": "First?"}),
+                ("lookup", {"name": "garden 1"}),
+                ("ask_person", {"question": "Second?"}),
+            )
+        return text(f"done\n\n{step.prompt}")
+
+    lab.play(script(plan({"id": "t1", "role": "asker"}), {"t1": two}))
+    handle = await lab.start(team="people")
+    await asked(handle, "t1/1:1.0")
+    await reply(handle, "t1/1:1.2", "the second answer")
+    await reply(handle, "t1/1:1.0", "the first answer")
+    await handle.result()
+    contents = {b["tool_use_id"]: b["content"] for b in lab.call("t1/1/turn.2").step.body["messages"][-1]["content"]}
+    assert contents["toolu_0_ask_person"] == "the first answer"
+    assert contents["toolu_2_ask_person"] == "the second answer"
+    assert "garden 1" in contents["toolu_1_lookup"]
+
+
+@pytest.mark.parametrize("decision", ["approve", "deny"])
+async def test_a_tool_call_waits_for_approval(lab: Lab, decision: str) -> None:
+    def sending(step: Step) -> ModelReply:
+        if step.number == 1:
+            return tools(("send", {"to": "board", "words": "Sell"}))
+        return text(f"It says: {step.prompt}")
+
+    lab.play(script(plan({"id": "t1", "role": "sender"}), {"t1": sending}))
+    handle = await lab.start(team="people")
+    wait = await asked(handle, "t1/1:1.0")
+    assert wait.kind == "tool"
+    assert wait.prompt_preview.startswith("send ")
+    whole = await handle.query("waiting", "t1/1:1.0")
+    assert '"words": "Sell"' in whole["content"]
+    wrong = {"id": "t1/1:1.0", "decision": "approve", "arguments_sha256": HASH}
+    assert "other arguments" in await refusal(lambda: handle.execute_update("decide_tool_call", wrong))
+    assert "something else" in await refusal(lambda: reply(handle, "t1/1:1.0", "yes"))
+    await decide(handle, "t1/1:1.0", decision, comment="not to the board")
+    await handle.result()
+    said = lab.prompt("t1/1/turn.2")
+    assert said == "sent to board: Sell" if decision == "approve" else "denied this call" in said
+    assert ("not to the board" in said) == (decision == "deny")
+
+
+async def test_a_person_is_a_role(lab: Lab) -> None:
+    lab.play(
+        script(plan({"id": "t1"}, {"id": "t2", "role": "counsel", "after": ["t1"]}, {"id": "t3", "after": ["t2"]}))
+    )
+    handle = await lab.start(team="people")
+    wait = await asked(handle, "t2/1")
+    assert wait.kind == "finding"
+    assert "counsel (legal@acme.example)" in wait.prompt_preview
+    assert "finding of t1" in (await handle.query("waiting", "t2/1"))["content"]
+    await reply(handle, "t2/1", "The clause of 4711 EUR is void.", by="bob")
+    result = await handle.result()
+    assert result.status == "completed"
+    assert "The clause of 4711 EUR is void." in lab.prompt("t3/1/turn.1")
+    assert not [step for step in lab.steps if step.startswith("t2")]
+
+
+async def test_a_person_who_does_not_answer_has_a_fallback(lab: Lab) -> None:
+    lab.play(script(plan({"id": "t1", "role": "hasty"})))
+    result = await lab.run(team="people")
+    assert (result.subtasks[0].role, result.subtasks[0].state) == ("finder", "completed")
+
+
+async def test_a_failed_subtask_asks_for_help(lab: Lab) -> None:
+    lab.play(script(plan({"id": "t1", "role": "asker"}), {"t1": lambda step: tools(("finish", IMPOSSIBLE))}))
+    handle = await lab.start(team="people", on_subtask_failure="ask")
+    wait = await asked(handle, "t1/2")
+    assert "CannotDo" in wait.prompt_preview
+    await reply(handle, "t1/2", "It is 40.")
+    result = await handle.result()
+    assert (result.status, result.subtasks[0].finding.summary) == ("completed", "It is 40.")  # type: ignore[union-attr]
+
+
+IMPOSSIBLE = {"finding": "tried", "limitations": [], "confidence": 0, "outcome": "impossible", "summary": "no data"}
+
+
+async def test_questions_of_nested_runs_are_answered_at_the_root(lab: Lab) -> None:
+    def play(step: Step) -> ModelReply:
+        if step.kind == "plan":
+            nested = "/" in step.call.removeprefix(f"{step.run_id}/").removesuffix("/plan.1.1")
+            return (
+                plan({"id": "n1", "role": "asker"})
+                if nested
+                else plan({"id": "t1", "role": "group"}, {"id": "t2", "role": "group"})
+            )
+        if step.kind == "turn":
+            return asking(step)
+        return script(plan())(step)
+
+    lab.play(play)
+    handle = await lab.start(team="people", max_depth=2)
+    for wait_id in ("t1/n1/1:1.0", "t2/n1/1:1.0"):
+        wait = await asked(handle, wait_id)
+        assert wait.levels == 1
+    before = (await handle.describe()).history_length
+    assert "what does: t1/n1/1:1.0" in await refusal(lambda: reply(handle, "n1/1:1.0", "x"))
+    nested = lab.client.get_workflow_handle(wait.workflow_id)
+    assert "decide at its root" in await refusal(lambda: reply(nested, "n1/1:1.0", "x"))
+    assert (await handle.describe()).history_length - before < 10
+    await reply(handle, "t2/n1/1:1.0", "answer to two")
+    await reply(handle, "t1/n1/1:1.0", "answer to one")
+    assert (await handle.result()).status == "completed"
+    said = {call.step.call.split("/")[1]: call.step.prompt for call in lab.calls if call.step.call.endswith("turn.2")}
+    assert said == {"t1": "answer to one", "t2": "answer to two"}
+
+
+async def test_a_failed_subtask_is_tried_again_with_a_word(lab: Lab) -> None:
+    def play(step: Step) -> ModelReply:
+        return tools(("finish", IMPOSSIBLE)) if step.attempt < 3 else text("It lies under the tree.")
+
+    lab.play(script(plan({"id": "t1", "role": "asker"}), {"t1": play}))
+    handle = await lab.start(team="people", on_subtask_failure="ask")
+    await asked(handle, "t1/2")
+    await handle.execute_update("retry_subtask", {"subtask_id": "t1", "instruction": "Look under the tree"})
+    result = await handle.result()
+    assert (result.status, result.subtasks[0].attempts) == ("completed", 3)
+    assert "Look under the tree" in lab.prompt("t1/3/turn.1")
+
+
+async def test_a_failed_subtask_is_skipped(lab: Lab) -> None:
+    lab.play(
+        script(plan({"id": "t1", "role": "asker"}, {"id": "t2"}), {"t1": lambda step: tools(("finish", IMPOSSIBLE))})
+    )
+    handle = await lab.start(team="people", on_subtask_failure="ask")
+    await asked(handle, "t1/2")
+    await handle.execute_update("skip_subtask", {"subtask_id": "t1", "by": "ann", "comment": "not needed"})
+    result = await handle.result()
+    assert (result.status, result.subtasks[0].state) == ("partial", "skipped")
