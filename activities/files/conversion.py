@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 from activities.files import document_files, table_files
-from activities.files.document_files import Document
+from activities.files.document_files import Passages
 from activities.files.kinds import DOCUMENTS, TABLES, is_data
 from activities.files.table_files import Unreadable
 from activities.files.values import shown
@@ -76,7 +76,7 @@ def _json(path: Path, folder: Path) -> Json:
     return {"document": _stored(document_files.plain_document(path, folder), folder)}
 
 
-def _stored(document: Document, folder: Path) -> Json:
+def _stored(document: Passages, folder: Path) -> Json:
     file, chars = folder / "document.jsonl", 0
     with file.open("w", encoding="utf-8", errors="replace") as lines:
         for passage in document.passages:

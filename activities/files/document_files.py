@@ -28,7 +28,7 @@ _TITLE = re.compile(r"(?:\A|\n)[ \t]*\n?#{1,6}[ \t]+(\S.*)")
 
 
 @dataclass
-class Document:
+class Passages:
     """The parts of a document, each with its place, a title if it has one, and the number of pages if it has any."""
 
     passages: Iterable[tuple[str, str]]
@@ -36,7 +36,7 @@ class Document:
     pages: int = 0
 
 
-def pdf_document(path: Path, out: Path) -> Document:
+def pdf_document(path: Path, out: Path) -> Passages:
     """Returns the document of a PDF: a passage for each page, or several for a long one."""
     import pypdfium2
 
@@ -63,10 +63,10 @@ def pdf_document(path: Path, out: Path) -> Document:
     if not passages:
         raise Unreadable(f"its {pages} pages hold no text: it may be a scan")
     first = next((line.strip() for line in passages[0][1].splitlines() if line.strip()), "")
-    return Document(passages, title or first, pages)
+    return Passages(passages, title or first, pages)
 
 
-def docx_document(path: Path, out: Path) -> Document:
+def docx_document(path: Path, out: Path) -> Passages:
     """Returns the document of a Word file, its headings as places."""
     with path.open("rb") as file:
         if file.read(4) == b"\xd0\xcf\x11\xe0":
@@ -85,17 +85,17 @@ def docx_document(path: Path, out: Path) -> Document:
         raise Unreadable(f"it is no Word document that can be read: {error}") from None
 
 
-def html_document(path: Path, out: Path) -> Document:
+def html_document(path: Path, out: Path) -> Passages:
     """Returns the document of a web page."""
     return _written(_html_text(_read(path, out)), out)
 
 
-def plain_document(path: Path, out: Path) -> Document:
+def plain_document(path: Path, out: Path) -> Passages:
     """Returns the document of a text or Markdown file."""
     text = _read(path, out)
     (out / TEXT_FILE).write_text(text, encoding="utf-8", errors="replace")
     title = _TITLE.search(text)
-    return Document(text_passages(text), title[1] if title else "")
+    return Passages(text_passages(text), title[1] if title else "")
 
 
 def text_passages(text: str) -> Iterator[tuple[str, str]]:
@@ -153,7 +153,7 @@ def _read(path: Path, out: Path) -> str:
     return text
 
 
-def _written(pieces: Iterator[str], out: Path) -> Document:
+def _written(pieces: Iterator[str], out: Path) -> Passages:
     """Returns the document of a text that is written first, so that it is in memory once."""
     plain = out / "plain.md"
     with plain.open("w", encoding="utf-8", errors="replace") as file:

@@ -194,9 +194,7 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
         return database.execute(f"SELECT {select} FROM texts").fetchone() or ()
 
     columns = {name: typed(name, scalars, semicolons=semicolons) for name in names}
-    unnamed = [
-        name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({quoted(name)})")[0]
-    ]
+    unnamed = [name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({quoted(name)})")[0]]
     return _write(database, stem, out, {name: columns[name] for name in names if name not in unnamed} or columns)
 
 
