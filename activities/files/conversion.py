@@ -21,6 +21,7 @@ Json = dict[str, Any]
 
 _MEMBERS = 2000
 _UNPACKED_BYTES = 1 << 30
+_JSON_TEXT_BYTES = 20_000_000
 _TITLE_CHARS = 200
 _ROW_CHARS = 4096  # of a row as JSON: more than anyone shows
 
@@ -71,8 +72,9 @@ def _json(path: Path, folder: Path) -> Json:
             found = table_files.json_tables(path, folder)
             if start.startswith(b"[") or found[0]["rows"] > 1:
                 return {"tables": found}
-        except Unreadable:
-            pass
+        except Unreadable as problem:
+            if path.stat().st_size > _JSON_TEXT_BYTES:  # as a text it would be too long, which is not the reason
+                raise problem from None
     return {"document": _stored(document_files.plain_document(path, folder), folder)}
 
 

@@ -210,7 +210,7 @@ _TWICE = {"Fallback", "moveFrom"}  # their text stands elsewhere, too
 
 
 def _word_part(name: str) -> str:
-    part = re.fullmatch(r"word/(\w+?)\d*\.xml", name)
+    part = re.fullmatch(r"word/([a-z]+)\d*\.xml", name)
     return part[1] if part and part[1] in _WORD_PARTS else ""
 
 

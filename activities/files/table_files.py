@@ -100,6 +100,8 @@ def row_tables(sheets: Iterable[tuple[str, Rows]], path: Path, out: Path) -> lis
                 name = table_name(f"{path.stem}_{sheet}" if own else path.stem)
                 tables.append(table | {"name": name, "file": str(target)})
         except Exception as error:  # of the library that reads the sheet
+            if isinstance(error, MemoryError):
+                error = Unreadable("it needs too much memory")
             problems.append(f"'{sheet}' can't be read: {(str(error).splitlines() or [type(error).__name__])[0][:100]}")
         finally:
             plain.unlink()
