@@ -69,7 +69,9 @@ def _question(request: ApiRequest) -> list[NewCall]:
     if marks.ASK_TOOL not in names:
         return []
     subtask = prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or request.user_text)
-    return [(marks.ASK_TOOL, {"question": f"What do you know of this that no tool tells: {clip(subtask, _NAME_CHARS)}"})]
+    return [
+        (marks.ASK_TOOL, {"question": f"What do you know of this that no tool tells: {clip(subtask, _NAME_CHARS)}"})
+    ]
 
 
 def _names(tool: Json, request: ApiRequest) -> list[Json]:
