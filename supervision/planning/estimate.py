@@ -23,7 +23,7 @@ from supervision.contract.usage import Usage
 SUPERVISOR, TOTAL = "supervisor", "total"
 _DRAWS = 400  # the 5 % outside on each side are 20 of them
 _OUTSIDE = 0.05
-_ROOM = 5.0  # a range of n cases is 1 + 5 / n times wider on each side: what so few cases did not show
+_ROOM = 10.0  # a range of n cases is 1 + 10 / n times wider on each side: what so few cases did not show
 _OF_MODEL = 5  # cases of a role with the same model: with fewer, those with its other models count as well
 _SAMPLE_PARTS = 100  # of a run: 200 samples are read at once
 _HITS = 20  # estimates whose hits are counted
@@ -218,7 +218,7 @@ def _shares(part_id: str, spans: Sequence[_Span]) -> Shares:
     known = not any(math.isnan(case.usd) for span in spans for case in span)
     return Shares(
         id=part_id,
-        calls=Range(low=math.floor(calls[0]), high=math.ceil(calls[1])),
+        calls=Range(low=round(calls[0]), high=round(calls[1])),
         tokens=Range(low=round(tokens[0]), high=round(tokens[1])),
         usd=Range(low=round(usd[0], 4), high=round(usd[1], 4)) if known else None,
         seconds=Range(low=round(seconds[0], 1), high=round(seconds[1], 1)),
