@@ -1,6 +1,6 @@
 """What a plan is likely to take: the range of earlier runs, and how often later ones keep to it."""
 
-import random  # noqa: TID251  seeded
+import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
