@@ -40,7 +40,7 @@ SOURCES = 50  # of one finding, and as many artifacts: each has a line on a scre
 _CHECKED_CLAIMS = 40  # of one finding, for those who judge it
 _CHOICES = 20  # of a question to a person: more do not fit on a screen
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output
-_QUOTED_FIELDS = ("quotation", "quote")  # their texts are word for word
+_QUOTED_FIELDS = ("quotation", "quote")  # as names of fields end whose texts are word for word
 _QUOTES = '“”„«»" '
 _PLAIN_QUOTES = str.maketrans("“”", '""')
 _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
@@ -314,7 +314,7 @@ def _fields_in(text: str) -> dict[str, Any]:
 def _cell(path: str, text: str) -> str:
     """Returns a plain value of an output as the finding's text has it: a quotation is looked up as one."""
     line = " ".join(text.split())
-    return f"“{line.strip(_QUOTES).translate(_PLAIN_QUOTES)}”" if path.rpartition(".")[2] in _QUOTED_FIELDS else line
+    return f"“{line.strip(_QUOTES).translate(_PLAIN_QUOTES)}”" if path.endswith(_QUOTED_FIELDS) else line
 
 
 def _named(claim: CheckedClaim, text: str, cells: Mapping[str, str]) -> CheckedClaim:

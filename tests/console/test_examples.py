@@ -1,6 +1,7 @@
 """The examples as their page has them: an answer holds facts of its files, and each figure leads to where it stands."""
 
 import csv
+import io
 import json
 import re
 import shlex
@@ -8,9 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.client import Client
 
+from activities.files.manifest import MANIFEST_TYPE, put_files
 from examples import make
+from runtime.settings import Settings
 from tests.console.conftest import ROOT, Cli
+from tests.contracts import REQUEST, clerk_reads_each
+from tests.serving import store_of
+from tests.workflow.runs import Lab
 
 EXAMPLES = ROOT / "examples"
 COMMANDS = dict(re.findall(r"run --data examples/(\w+)/(.*)", (EXAMPLES / "README.md").read_text()))
@@ -20,6 +27,7 @@ async def answered(cli: Cli, name: str) -> dict[str, Any]:
     """Returns the result of an example's run, all claims of which lead to a tool's output."""
     words = shlex.split(f"run --data examples/{name}/{COMMANDS[name]}")
     paths = [str(ROOT / word) if word.startswith("examples/") else word for word in words]
+    paths = [word for word in paths if word not in ("--id", "contracts")]
     done = await cli(*paths, "--id", f"example-{name}", "--json")
     assert done.code == 0, done.err
     result: dict[str, Any] = json.loads(done.out)
@@ -73,6 +81,29 @@ async def test_the_contracts_name_their_pages(cli: Cli) -> None:
         stated = [line for line in result["answer"].splitlines() if f"{row['supplier']} Ltd." in line]
         assert all(cap in line for line in stated if "negligence" in line)
         assert f"by {words[row['notice_months']]} months" in result["answer"]
+
+
+async def test_the_contracts_are_a_full_table_with_a_model_that_reads(
+    lab: Lab, client: Client, settings: Settings
+) -> None:
+    files = [(path.name, path) for path in sorted((EXAMPLES / "contracts/data").iterdir())]
+    store = await store_of(client, settings.artifacts_url)
+    attached = {"name": "files", "ref": await put_files(store, files), "media_type": MANIFEST_TYPE}
+    lab.play(clerk_reads_each(len(files)))
+    result = await lab.run(**REQUEST, attachments=[attached])
+    assert (result.status, result.gaps, result.unsupported) == ("completed", [], [])
+    (table,) = result.artifacts
+    made = list(csv.DictReader(io.StringIO((await store.get(table.ref)).decode(), newline="")))
+    facts = ("file", "supplier", "annual_fee_eur", "notice_months", "liability_cap_eur")
+    assert [{name: row[name] for name in facts} for row in made] == [
+        {name: row[name] for name in facts} for row in rows("contracts")
+    ]
+    for row in made:
+        places = (row["annual_place"], row["notice_place"], row["liability_place"])
+        assert places == (
+            ("p. 1", "p. 2", "p. 2") if row["file"].endswith(".pdf") else ("1 Fees", "3 Term and notice", "2 Liability")
+        )
+        assert all(row[f"{term}_quotation"].endswith(".") for term in ("annual", "notice", "liability"))
 
 
 async def test_the_suppliers_stand_beside_the_policy(cli: Cli) -> None:

@@ -16,8 +16,7 @@ from console.command import Access
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.terminal import console
 from console.view.plan_view import PlanPage, failures
-from supervision.contract.estimate import Estimate, Range, Shares
-from supervision.contract.plan import Plan, Subtask
+from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from supervision.contract.request import RunRequest
 from supervision.contract.status import Asked, RunLimits, Status, Wait
 from temporal_supervisor import waiting

@@ -1,6 +1,8 @@
 """kill -9 of the only Worker process, wherever it is: the run completes, and no stored answer is asked for again."""
 
 import asyncio
+import csv
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,10 +10,12 @@ import pytest
 
 from activities.files.manifest import MANIFEST_TYPE, put_files
 from supervision.base import limits
+from supervision.contract.finding import FindingRecord
 from supervision.contract.request import Attachment
 from supervision.contract.result import RunResult
+from tests.contracts import REQUEST, clerk_reads_each, contract_files, row_of
 from tests.recovery.ledger import answered_at, repeated
-from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
+from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
 from tests.serving import WorkerProcesses, store_of
 from tests.waiting import until
 from tests.workflow.runs import Lab
@@ -105,21 +109,32 @@ async def test_a_kill_during_a_tool_repeats_the_tool_and_no_model_call(
     assert signal.with_suffix(".started").read_text().count("started") == 2
 
 
-async def test_kills_amid_many_items_repeat_no_stored_answer(lone: Lab, workers: WorkerProcesses) -> None:
-    trees = Attachment(name="trees", text="\n".join(f"tree {number}" for number in range(1, ITEMS + 1)))
-    each = {"id": "t1", "description": "Weigh the pears of tree 1", "role": "finder", "for_each": "lines:trees"}
-    lone.play(script(as_json({"direct_answer": None, "subtasks": [{**each, "depends_on": []}]})))
+async def test_kills_amid_many_documents_repeat_no_stored_answer_and_lose_no_row(
+    lone: Lab, workers: WorkerProcesses, tmp_path: Path
+) -> None:
+    files = contract_files(tmp_path, ITEMS)
+    store = await store_of(lone.client, workers.artifacts)
+    attached = Attachment(name="files", ref=await put_files(store, files), media_type=MANIFEST_TYPE)
+    lone.play(clerk_reads_each(len(files)))
     worker = await workers.start()
-    await lone.start(attachments=[trees], max_parallel=12)
+    await lone.start(team=REQUEST["team"], attachments=[attached], max_parallel=12, max_reviews=0)
     for share in (0.2, 0.5, 0.8):
-        await until(lambda share=share: len(lone.calls) >= share * ITEMS, 60)
+        await until(lambda share=share: len(lone.calls) >= share * 2 * ITEMS, 60)
         worker.kill()
         worker = await workers.start()
     result = await _finish(lone, workers)
-    template = result.subtasks[0].counts
-    assert result.status == "completed"
-    assert template is not None
-    assert (template.completed, template.total) == (ITEMS, ITEMS)
+    assert (result.status, result.gaps, result.unsupported) == ("completed", [], [])
+    assert lone.steps.count("plan.1.1") == 1
+    (table,) = result.artifacts
+    rows = list(csv.DictReader(io.StringIO((await store.get(table.ref)).decode(), newline="")))
+    assert [row["source"] for row in rows] == [f"{name}, document {name}" for name, _ in files]
+    whole = RunResult.model_validate_json(await store.get(result.result_ref or ""))
+    records = {report.id: report.finding.record_ref for report in whole.subtasks if report.finding}
+    for row in rows:
+        record = FindingRecord.model_validate_json(await store.get(records[row["item"]]))
+        read = (await store.get(record.evidence[0].output_ref)).decode()
+        said = {name: "" if value is None else str(value) for name, value in row_of(read, row["file"]).items()}
+        assert row == {**row, **said}
 
 
 async def test_sigterm_lets_calls_in_flight_finish(lone: Lab, workers: WorkerProcesses) -> None:
