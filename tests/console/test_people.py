@@ -153,7 +153,7 @@ async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> No
     assert json.loads((await cli("inbox", "--owner", "bob", "--json")).out) == []
     lines = (await cli("inbox")).out.splitlines()
     assert lines[0].split() == ["since", "run", "id", "what", "is", "asked", "until"]
-    assert any("people-owned plan.1 plan: 3 subtasks" in line for line in lines)
+    assert any("people-owned plan.1 plan: 3 subtasks, " in line for line in lines)
     listed = json.loads((await cli("list", "--waiting", "--owner", "ann", "--json")).out)
     assert [row["run_id"] for row in listed] == ["people-owned"]
     whole = await cli("show", "people-owned", "plan.1")
