@@ -1,5 +1,6 @@
 """What waits for people through restarts of Workers and of the server: no event is added, and each answer arrives."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -37,18 +38,26 @@ async def _processes(lab: Lab, folder: Path) -> AsyncIterator[Handle]:
             yield client.get_workflow_handle_for(SupervisorWorkflow.run, lab.run_id)
 
 
+async def _settled(handle: Handle) -> int:
+    """Returns the length of a history to which nothing is added any more: its children may still report."""
+    length = -1
+    while length != (length := (await handle.describe()).history_length):
+        await asyncio.sleep(1.5)
+    return length
+
+
 async def test_an_approval_and_nested_questions_outlive_workers_and_server(lone: Lab, tmp_path: Path) -> None:
     lone.play(_play)
     async with _processes(lone, tmp_path) as handle:
         await asked(handle)
-        at_the_plan = (await handle.describe()).history_length
+        at_the_plan = await _settled(handle)
     async with _processes(lone, tmp_path) as handle:
         assert (await handle.describe()).history_length == at_the_plan
         await asked(handle)
         await decide(handle, 1, "approve")
         for wait_id in QUESTIONS:
             await asked(handle, wait_id)
-        at_the_questions = (await handle.describe()).history_length
+        at_the_questions = await _settled(handle)
     async with _processes(lone, tmp_path) as handle:
         for wait_id in QUESTIONS:
             await asked(handle, wait_id)
