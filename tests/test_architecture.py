@@ -43,7 +43,7 @@ PACKAGES = {
         "supervision",
         "bounded contracts heartbeat store files model tools teams prompts replies run questions agent guard attempts",
         lines=11_480,
-        arrows=41,
+        arrows=42,
     ),
     "workflows": Package(
         "activities supervision",
