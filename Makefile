@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo test mutants cases corpus check serve worker standin bench large prompts showcase pin-images
+.PHONY: help setup dev temporal demo demo-people test mutants cases corpus check serve worker standin bench large prompts showcase pin-images
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -24,6 +24,10 @@ dev: $(DEV) temporal ## Install what tests and checks need, too
 
 demo: $(READY) ## Start a server, a worker and a run on bundled data; follow it and print the answer
 	@$(VENV) -m console.demo
+
+demo-people: $(READY) ## The same with a team that asks people: decide in a second terminal (docs/people.md)
+	@SUPERVISOR_TEAMS_DIR=examples/teams $(VENV) -m console.demo --team purchasing \
+	    --goal "From which supplier do we order office lamps, by our policy, and why?"
 
 # Most tests wait for processes and timers: three at a time keep two cores busy.
 test: dev ## Run all tests

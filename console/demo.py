@@ -45,12 +45,12 @@ _FOLLOWING = "Ctrl-C ends the demo"
 _STANDIN = "it extracts, it does not reason"
 
 
-async def demo(goal: str, access: Access) -> int:
+async def demo(goal: str, team: str | None, access: Access) -> int:
     """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code."""
     me = asyncio.current_task()
     assert me is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
-    request = parse_request({"goal": goal})
+    request = parse_request({"goal": goal} | ({"team": team} if team else {}))
     cache = cache_dir()
     async with contextlib.AsyncExitStack() as stack:
         server = EmbeddedServer(db=cache / "temporal.db")
@@ -216,6 +216,7 @@ def main() -> None:
     keep_files_private()
     parser = argparse.ArgumentParser(prog="python -m console.demo", description=__doc__)
     parser.add_argument("--goal", default=GOAL, help="what to find out in the bundled data")
+    parser.add_argument("--team", help="who finds it out, instead of the default team")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
     options = parser.parse_args()
     _own_server_only()
@@ -228,7 +229,7 @@ def main() -> None:
     except KeyboardInterrupt:
         exit_now(INTERRUPTED)
     access = Access(debug=options.debug)
-    exit_now(perform(access, lambda: demo(options.goal, access)))
+    exit_now(perform(access, lambda: demo(options.goal, options.team, access)))
 
 
 if __name__ == "__main__":

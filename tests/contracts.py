@@ -16,7 +16,8 @@ REQUEST: dict[str, Any] = json.loads((ROOT / "request.json").read_text())
 _TERMS = {
     "annual": r"The annual fee is EUR ([\d,]+), [^.]+\.",
     "notice": r"Either side may end this agreement by (\w+) months' written notice\.",
-    "liability": r"The liability of [^.]+ Ltd\. for slight negligence is (?:not )?limited(?: to EUR ([\d,]+) per year)?\.",
+    "liability": r"The liability of [^.]+ Ltd\. for slight negligence is "
+    r"(?:not limited|limited to EUR ([\d,]+) per year)\.",
 }
 _VALUES = {"annual": "annual_fee_eur", "notice": "notice_months", "liability": "liability_cap_eur"}
 _MONTHS = {word: number for number, word in NUMBERS.items()}

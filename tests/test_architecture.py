@@ -36,43 +36,43 @@ PACKAGES = {
     "supervision": Package(
         "",
         "base contract planning provider grounding agent budget results run",
-        lines=7200,
+        lines=8170,
         arrows=16,
     ),
     "activities": Package(
         "supervision",
         "bounded contracts heartbeat store files model tools teams prompts replies run questions agent guard attempts",
-        lines=11_025,
-        arrows=41,
+        lines=11_480,
+        arrows=42,
     ),
     "workflows": Package(
         "activities supervision",
         "children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
-        lines=4275,
+        lines=5170,
         arrows=26,
     ),
     "runtime": Package(
         "supervision",
         "paths process sdk_patches telemetry settings payloads search_attributes watchdog workers server connection",
-        lines=2070,
+        lines=2035,
         arrows=13,
     ),
-    "standin": Package("supervision", "server extract __main__", lines=2125, arrows=3),
+    "standin": Package("supervision", "server extract __main__", lines=2090, arrows=3),
     "console": Package(
         "activities supervision runtime standin teams temporal_supervisor workflows",
         "terminal hints command run view commands demo",
-        lines=4560,
+        lines=5260,
         arrows=18,
     ),
-    "temporal_supervisor": Package("supervision runtime", "people runs", lines=150, arrows=0),
+    "temporal_supervisor": Package("supervision runtime", "people runs", lines=420, arrows=0),
     "teams": Package("activities supervision", "default", lines=117, arrows=0),
 }
 # everything else that has a budget: the mains, the benchmarks, the tests, and all code that plays a model
 LINES = {
-    ("worker_main.py", "starter.py"): 606,
-    ("benchmarks",): 1160,
-    ("tests",): 36_250,
-    ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 2440,
+    ("worker_main.py", "starter.py"): 695,
+    ("benchmarks",): 1110,
+    ("tests",): 37_900,
+    ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 2400,
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of
 WORKFLOWS_IN_PUBLIC = ("workflows.supervisor", "workflows.worker_agent", "workflows.children.child_contracts")

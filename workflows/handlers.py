@@ -68,7 +68,10 @@ class Handlers:
     @workflow.query
     def waiting(self, wait_id: str = "") -> Asked:
         """What waits for a person under an id that `status` shows, with all of what is asked."""
-        return self._run_state().waits.asked(wait_id)
+        state = self._run_state()
+        asked = state.waits.asked(wait_id)
+        asked.estimate = state.estimate if asked.wait.kind == "plan" else None
+        return asked
 
     @workflow.query
     def trace(self, cursor: int = 0) -> TracePage:

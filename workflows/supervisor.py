@@ -344,6 +344,9 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
         plan_ref=context.plan_ref or None,
         answer_ref=state.answer.ref,
         answer_json_ref=state.answer.json_ref,
+        team=context.team.name if state.phase == "done" and context.nested is None else None,
+        planned=state.planned,
+        estimate=state.estimate.total if state.estimate else None,
     )
     return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
 

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 
 from cachetools import LRUCache
 
-from activities.bounded.served import TOO_DEEP, Json
+from activities.bounded.served import TOO_DEEP, TOO_LARGE, Json
 
 _BOUNDED_TIME = timedelta(seconds=3)  # one function on foreign text; honest text takes milliseconds
 CHILD_REPLY_BYTES = 4 * 1024 * 1024  # one answer of a child process; a tool's output is a hundredth of it
 _CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine, and the tables of a team
-_BOUNDED_ADDRESS_BYTES = 512 * 1024 * 1024  # what its process may map
+_BOUNDED_MEMORY = 128 * 1024 * 1024  # what its process may take beside its libraries
 _BOUNDED_PROCESSES = 2  # per kind of text: a slow one does not block the next run's
 
 R = TypeVar("R")
@@ -59,7 +59,7 @@ async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -
     """
     module = function.__module__
     if module not in _pools:
-        _pools[module] = ChildProcesses(module, _BOUNDED_PROCESSES, _BOUNDED_ADDRESS_BYTES)
+        _pools[module] = ChildProcesses(module, _BOUNDED_PROCESSES, _BOUNDED_MEMORY)
     result: R = await _pools[module].call(owner, _BOUNDED_TIME, function.__name__, *arguments)
     return result
 
@@ -75,19 +75,19 @@ class ChildProcesses:
         self,
         module: str,
         size: int,
-        address: int,
+        memory: int,
         first: tuple[str, Any] | None = None,
         *,
         seconds: float = _ORPHAN_SECONDS,
         file_bytes: int = 0,
     ) -> None:
-        """`first` is a function that each process calls before it serves and before its memory is bounded.
+        """`first` is a function that each process calls before it serves. From then on it may take `memory` more.
 
         A process whose Worker is gone ends after so many `seconds` on one question. It may write files of `file_bytes`.
         """
         self._seconds, self._file_bytes = seconds, file_bytes
         self._module = module
-        self._address = address
+        self._memory = memory
         self._first = first
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         self._slow: LRUCache[str, None] = LRUCache(_SLOW_OWNERS)
@@ -105,10 +105,11 @@ class ChildProcesses:
         async with self._turn(owner):
             child = self._idle.pop() if self._idle else (await self._start())[0]
             reply = await child.ask(line, time)
-            if reply is None:
+            if "exceeded" in reply:
+                child.end()  # else the memory that it holds counts for the next question
                 self._slow[owner] = None
-                raise BoundExceeded(f"it takes longer than {time.total_seconds():g} s or too much memory")
-            self._keep(child)
+            else:
+                self._keep(child)
         return _result(function, reply)
 
     async def first(self) -> Any:
@@ -141,11 +142,11 @@ class ChildProcesses:
             "start_seconds": _CHILD_START_TIMEOUT.total_seconds(),
             "seconds": self._seconds,
             "file_bytes": self._file_bytes,
-            "address": self._address,
+            "memory": self._memory,
         }
         child = await asyncio.to_thread(_ChildProcess, setup)
         reply = await child.ask(b"", _CHILD_START_TIMEOUT)
-        if reply is None:
+        if "exceeded" in reply:
             raise Failed(self._module, "OSError", "its process does not start")
         return child, _result(self._module, reply)
 
@@ -164,6 +165,7 @@ class _ChildProcess:
     """
 
     def __init__(self, setup: Json) -> None:
+        self._ended = f"{TOO_LARGE.format(setup['memory'] >> 20)}, or its process ended for another reason"
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         with theirs:
@@ -172,31 +174,38 @@ class _ChildProcess:
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
-                env={"TMPDIR": tempfile.gettempdir()},
+                env={"TMPDIR": tempfile.gettempdir(), "MALLOC_ARENA_MAX": "1"},
                 start_new_session=True,
             )
         self.end = weakref.finalize(self, _end, process, self._socket)  # also with a pool that is used no longer
 
-    async def ask(self, line: bytes, time: timedelta) -> Json | None:
-        """Returns the answer to a line; None, with the process ended, where none came in time or it was too long."""
+    async def ask(self, line: bytes, time: timedelta) -> Json:
+        """Returns the answer to a line; what was `exceeded`, with the process ended, where there is none."""
         loop = asyncio.get_running_loop()
-        reply = bytearray()
+        reply, problem = bytearray(), self._ended
         try:
             async with asyncio.timeout(time.total_seconds()):
                 await loop.sock_sendall(self._socket, line)
                 while not reply.endswith(b"\n"):
+                    if len(reply) > CHILD_REPLY_BYTES:
+                        problem = f"its answer is longer than {CHILD_REPLY_BYTES >> 20} MiB"
+                        raise OSError(problem)
                     chunk = await loop.sock_recv(self._socket, _CHUNK)
-                    if not chunk or len(reply) > CHILD_REPLY_BYTES:
-                        raise OSError("the process ended, perhaps while writing, or writes without end")
+                    if not chunk:
+                        raise OSError(problem)
                     reply += chunk
             answer: Json = json.loads(reply)
-        except (OSError, ValueError, RecursionError):  # a TimeoutError is an OSError
-            self.end()
-            return None
+        except TimeoutError:
+            problem = f"it takes longer than {time.total_seconds():g} s"
+        except (OSError, ValueError, RecursionError):
+            pass
         except asyncio.CancelledError:  # its answer would be taken for the next one's
             self.end()
             raise
-        return answer
+        else:
+            return answer
+        self.end()
+        return {"exceeded": problem}
 
 
 def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 Json = dict[str, Any]
 
 TOO_DEEP = "it is nested too deeply"
+TOO_LARGE = "it needs more than {} MiB of memory"
 
 
 def main(setup: Json) -> None:
@@ -22,9 +23,10 @@ def main(setup: Json) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, setup["start_seconds"])
     module = importlib.import_module(setup["module"])
-    _say(_answer(module, setup["first"]) if setup["first"] else {"result": None})
+    _say(_answer(module, setup["first"], setup["memory"]) if setup["first"] else {"result": None})
     bounds = {
-        resource.RLIMIT_AS: setup["address"],
+        # What may be written to: libraries reserve addresses, and map files, that cost no memory.
+        resource.RLIMIT_DATA: _data_bytes() + setup["memory"],
         resource.RLIMIT_FSIZE: setup["file_bytes"],
         resource.RLIMIT_CORE: 0,
     }
@@ -34,18 +36,26 @@ def main(setup: Json) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
     for line in sys.stdin:
         signal.setitimer(signal.ITIMER_REAL, setup["seconds"])
-        _say(_answer(module, line))
+        _say(_answer(module, line, setup["memory"]))
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _answer(module: Any, question: str) -> Json:
+def _data_bytes() -> int:
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[5]) * resource.getpagesize()
+    except OSError:  # systems without that file
+        return 0
+
+
+def _answer(module: Any, question: str, memory: int) -> Json:
     try:
         name, arguments = json.loads(question)
         return {"result": getattr(module, name)(*arguments)}
     except RecursionError:
         return {"exceeded": TOO_DEEP}
     except MemoryError:
-        return {"exceeded": "it takes too much memory"}
+        return {"exceeded": TOO_LARGE.format(memory >> 20)}
     except Exception as error:
         return {"error": str(error), "type": type(error).__name__}
 

@@ -7,6 +7,7 @@ from activities.contracts.run_contracts import AttachmentRef, CallTerms, RunRef,
 from supervision.base import limits
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef
+from supervision.contract.plan import Estimate
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import TeamCard
 
@@ -27,7 +28,7 @@ class PlanInput(SupervisorCall):
     what a review misses in it. `own_plan_ref` is the plan of the run's caller, `own_plan` one that a person edited: it
     is checked, and no model is asked. `comment` says what a person wants to be different in the plan at `head`.
     `nesting_left` is how many levels of nested supervisors may still begin: with 0, no role that is a team is usable.
-    `max_turns` is how many turns one worker agent has.
+    `max_turns` is how many turns one worker agent has. With `estimates` the reply says what the plan will take.
     """
 
     team_ref: str
@@ -42,6 +43,7 @@ class PlanInput(SupervisorCall):
     own_plan_ref: str | None = None
     own_plan: PackedPlan = None
     comment: str = ""
+    estimates: bool = False
     revision: int = 1
     attempt: int = 1
     head: str | None = None
@@ -81,6 +83,7 @@ class PlanReply(SupervisorReply):
     finished: bool = False
     incapable: bool = False
     unknown_roles: dict[str, str] = {}
+    estimate: Estimate | None = None
     problems: list[str] = []
 
 

@@ -12,6 +12,7 @@ from supervision.base.queues import MODEL_QUEUE
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import Effort
+from supervision.contract.plan import Shares
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Gap, RunResult
 from supervision.contract.team import TeamCard
@@ -151,7 +152,8 @@ class PublishInput(Model):
 
     Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input that `is_page`. The
     answer is read by `answer_ref`, a long table of it by `answer_json_ref`, descriptions by `plan_ref`. The artifacts
-    of findings are added.
+    of findings are added. What the finished run of a root took is kept for `team`: its first plan had `planned`
+    subtasks, of which `estimate` was shown.
     """
 
     run: RunRef
@@ -161,6 +163,9 @@ class PublishInput(Model):
     plan_ref: str | None = None
     answer_ref: str | None = None
     answer_json_ref: str | None = None
+    team: str | None = None
+    planned: int = 0
+    estimate: Shares | None = None
 
 
 class Published(Model):

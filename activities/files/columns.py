@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from activities.files.values import literal, quoted
+
 Scalar = Callable[[str], tuple[int, ...]]
 """Returns the row of one SELECT list over the table."""
 
@@ -35,10 +37,10 @@ def typed(name: str, scalars: Scalar, *, semicolons: bool) -> Column:
     All values that are not blank must fit, else it stays text. Identifiers with leading zeros and dates that may be
     read in two ways stay text. `semicolons` separate the file's fields: then a lone comma is a decimal one.
     """
-    raw = '"' + name.replace('"', '""') + '"'
-    blanks = ", ".join(f"'{blank}'" for blank in BLANKS)
+    raw = quoted(name)
+    blanks = ", ".join(map(literal, BLANKS))
     value = f"(CASE WHEN lower(trim({raw})) IN ({blanks}) THEN NULL ELSE trim({raw}) END)"
-    bare = f"regexp_replace({value}, '{_SIGNS.replace(chr(39), chr(39) * 2)}', '', 'g')"
+    bare = f"regexp_replace({value}, {literal(_SIGNS)}, '', 'g')"
     filled, zeros, plain, point, comma, groups, signed = scalars(
         f"count({value}), "
         f"count(*) FILTER (regexp_matches({value}, '^0\\d+$')), "

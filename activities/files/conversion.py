@@ -1,6 +1,7 @@
 """One file made into tables (Parquet) and a document (JSON), in a child process that may be ended at any time."""
 
 import json
+import re
 import shutil
 import tempfile
 import zipfile
@@ -11,6 +12,7 @@ from typing import Any
 import duckdb
 
 from activities.files import document_files, table_files
+from activities.files.document_files import Passages
 from activities.files.kinds import DOCUMENTS, TABLES, is_data
 from activities.files.table_files import Unreadable
 from activities.files.values import shown
@@ -19,6 +21,8 @@ Json = dict[str, Any]
 
 _MEMBERS = 2000
 _UNPACKED_BYTES = 1 << 30
+_JSON_TEXT_BYTES = 20_000_000
+_TITLE_CHARS = 200
 _ROW_CHARS = 4096  # of a row as JSON: more than anyone shows
 
 
@@ -49,9 +53,8 @@ def convert(path: str, name: str, out: str) -> Json:
             raise Unreadable(f"files of the kind '{suffix or name}' are not read")
     except Unreadable as problem:
         report["problem"] = str(problem)
-    except (MemoryError, RecursionError) as error:
-        report["problem"] = "it can't be read: it takes too much memory or is nested too deeply"
-        del error  # and with it what the frames hold
+    except (MemoryError, RecursionError):
+        raise
     except Exception as error:  # of any library, for a file that may be anything
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         report["problem"] = f"it can't be read: {reason.replace(str(folder), '')[:300]}"
@@ -69,16 +72,20 @@ def _json(path: Path, folder: Path) -> Json:
             found = table_files.json_tables(path, folder)
             if start.startswith(b"[") or found[0]["rows"] > 1:
                 return {"tables": found}
-        except Unreadable:
-            pass
+        except Unreadable as problem:
+            if path.stat().st_size > _JSON_TEXT_BYTES:  # as a text it would be too long, which is not the reason
+                raise problem from None
     return {"document": _stored(document_files.plain_document(path, folder), folder)}
 
 
-def _stored(document: Json, folder: Path) -> Json:
-    file = folder / "document.json"
-    file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
-    chars = sum(len(text) for _place, text in document["passages"])
-    return {"title": document["title"], "pages": document["pages"], "chars": chars, "file": str(file)}
+def _stored(document: Passages, folder: Path) -> Json:
+    file, chars = folder / "document.jsonl", 0
+    with file.open("w", encoding="utf-8", errors="replace") as lines:
+        for passage in document.passages:
+            lines.write(json.dumps(passage, ensure_ascii=False) + "\n")
+            chars += len(passage[1])
+    title = re.sub(r"\s+", " ", document.title).strip()[:_TITLE_CHARS]
+    return {"title": title, "pages": document.pages, "chars": chars, "file": str(file)}
 
 
 def unpack(path: str, name: str, out: str) -> list[list[str]]:
@@ -124,7 +131,7 @@ def read_rows(file: str, count: int) -> list[str]:
 
 
 def index_documents(files: list[list[str]], index: str) -> int:
-    """Writes the full-text index over documents, [name, file] each. Returns the number of passages."""
+    """Writes the full-text index over documents, [name, title, file] each. Returns the number of passages."""
     import sqlite3
 
     folder = tempfile.mkdtemp(dir=Path(index).parent)  # others may write the same index
@@ -135,10 +142,10 @@ def index_documents(files: list[list[str]], index: str) -> int:
             "CREATE VIRTUAL TABLE passages USING fts5"
             "(name UNINDEXED, place UNINDEXED, title, heading, text, tokenize='porter unicode61')"
         )
-        for name, file in files:
-            document = json.loads(Path(file).read_bytes())
-            rows = [(name, place, document["title"], place, text) for place, text in document["passages"]]
-            database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
+        for name, title, file in files:
+            with Path(file).open(encoding="utf-8") as lines:
+                rows = ((name, place, title, place, text) for place, text in map(json.loads, lines))
+                database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
         (count,) = database.execute("SELECT count(*) FROM passages").fetchone()
     database.close()
     part.replace(index)

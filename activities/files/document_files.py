@@ -1,29 +1,42 @@
 """The text of a document with the places in it: pages of a PDF, headings of anything else.
 
-Runs in a child process. Imports a library only for the kind of file that needs it: each process pays for it.
+Runs in a child process. Imports a library only for the kind of file that needs it: each process pays for it. What is
+read takes time in proportion to the file, and memory for one copy of the text.
 """
 
 import re
 import zipfile
-from html.parser import HTMLParser
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from html import unescape
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from xml.parsers import expat
 
+from activities.files.kinds import TEXT_FILE
 from activities.files.table_files import Unreadable, as_utf8
 
-Json = dict[str, Any]
-
 PASSAGE_CHARS = 1500
-_WORD_BYTES = 16 << 20  # of XML: its reader takes some thirty times as much memory
+_WORD_BYTES = 64 << 20  # of XML: up to 50 s
 _PAGES = 5000
 _TEXT_CHARS = 20_000_000
-_TEXT_BYTES = 40_000_000  # what is read at once
+_CHUNK = 1 << 20
 _HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
-_BLOCKS = {"p", "div", "li", "tr", "br", "table", "section", "article", "blockquote", "pre", "dt", "dd"}
-_HIDDEN = {"script", "style", "head", "template", "noscript"}
+_TITLE = re.compile(r"(?:\A|\n)[ \t]*\n?#{1,6}[ \t]+(\S.*)")
 
 
-def pdf_document(path: Path, out: Path) -> Json:
+@dataclass
+class Passages:
+    """The parts of a document, each with its place, a title if it has one, and the number of pages if it has any."""
+
+    passages: Iterable[tuple[str, str]]
+    title: str = ""
+    pages: int = 0
+
+
+def pdf_document(path: Path, out: Path) -> Passages:
     """Returns the document of a PDF: a passage for each page, or several for a long one."""
     import pypdfium2
 
@@ -50,117 +63,229 @@ def pdf_document(path: Path, out: Path) -> Json:
     if not passages:
         raise Unreadable(f"its {pages} pages hold no text: it may be a scan")
     first = next((line.strip() for line in passages[0][1].splitlines() if line.strip()), "")
-    return _document(title or first, passages, pages)
+    return Passages(passages, title or first, pages)
 
 
-def docx_document(path: Path, out: Path) -> Json:
+def docx_document(path: Path, out: Path) -> Passages:
     """Returns the document of a Word file, its headings as places."""
-    import mammoth
-
+    with path.open("rb") as file:
+        if file.read(4) == b"\xd0\xcf\x11\xe0":
+            raise Unreadable("it is encrypted, or of a Word before 2007")
     try:
         with zipfile.ZipFile(path) as archive:
-            unpacked = sum(info.file_size for info in archive.infolist() if info.filename.endswith(".xml"))
-        if unpacked > _WORD_BYTES:
-            raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {_WORD_BYTES >> 20} are read")
-        with path.open("rb") as file:
-            html = mammoth.convert_to_html(file, convert_image=mammoth.images.img_element(lambda image: {})).value
-    except Unreadable:
-        raise
-    except Exception as error:  # the library and what it stands on raise whatever they like for a broken file
-        raise Unreadable(f"it is no Word document that can be read: {type(error).__name__}") from None
-    return text_document(_plain(html))
+            infos = {kind: info for info in archive.infolist() if (kind := _word_part(info.filename))}
+            if (unpacked := sum(info.file_size for info in infos.values())) > _WORD_BYTES:
+                raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {_WORD_BYTES >> 20} are read")
+            if "document" not in infos:
+                raise Unreadable("it is no Word document that can be read: it has no text")
+            return _written(_word_text(archive, infos), out)
+    except (OSError, RuntimeError, ValueError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        raise Unreadable(f"it is no Word document that can be read: {error}") from None
+    except expat.ExpatError as error:
+        raise Unreadable(f"it is no Word document that can be read: {error}") from None
 
 
-def html_document(path: Path, out: Path) -> Json:
+def html_document(path: Path, out: Path) -> Passages:
     """Returns the document of a web page."""
-    return text_document(_plain(_read(path, out)))
+    return _written(_html_text(_read(path, out)), out)
 
 
-def plain_document(path: Path, out: Path) -> Json:
+def plain_document(path: Path, out: Path) -> Passages:
     """Returns the document of a text or Markdown file."""
-    return text_document(_read(path, out))
+    text = _read(path, out)
+    (out / TEXT_FILE).write_text(text, encoding="utf-8", errors="replace")
+    title = _TITLE.search(text)
+    return Passages(text_passages(text), title[1] if title else "")
 
 
-def text_document(text: str) -> Json:
-    """Returns the document of a text with Markdown headings. Raises Unreadable if it is empty or too long."""
-    if not text.strip():
-        raise Unreadable("it is empty")
-    if len(text) > _TEXT_CHARS:
-        raise Unreadable(f"it has {len(text):,} characters, at most {_TEXT_CHARS:,} are read")
-    passages: list[tuple[str, str]] = []
-    heading, title, room = "", "", 0
-    for block in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")):
+def text_passages(text: str) -> Iterator[tuple[str, str]]:
+    """Yields the passages of a text with Markdown headings, each with the heading above it."""
+    heading, place, room = "", "", 0
+    held: list[str] = []
+    for block in _blocks(text):
         mark = _HEADING.match(block)
         if mark:
             heading, room = mark[1].strip(), 0
-            title = title or heading
-            block = block[mark.end() :].strip()
+            block = block[mark.end() :]
         for part in _parts(block):
-            if len(part) < room:
-                passages[-1] = (heading, f"{passages[-1][1]}\n\n{part}")
-            else:
-                passages.append((heading, part))
-            room = PASSAGE_CHARS - len(passages[-1][1])
-    return _document(title, passages or [("", text)], 0) | {"text": text}
+            if held and len(part) >= room:
+                yield place, "\n\n".join(held)
+                held = []
+            if not held:
+                place, room = heading, PASSAGE_CHARS
+            held.append(part)
+            room -= len(part) + 2
+    yield from [(place, "\n\n".join(held))] if held else [("", part) for part in _parts(text)]
 
 
-def _document(title: str, passages: list[tuple[str, str]], pages: int) -> Json:
-    return {"title": re.sub(r"\s+", " ", title).strip()[:200], "passages": passages, "pages": pages}
+def _blocks(text: str) -> Iterator[str]:
+    """Yields what stands between blank lines: one at a time, as there may be millions."""
+    start = 0
+    for blank in re.finditer(r"\n[ \t]*\n", text):
+        yield text[start : blank.start()]
+        start = blank.end()
+    yield text[start:]
 
 
-def _parts(text: str) -> list[str]:
-    """Returns a text in parts of at most about a passage's length, cut between paragraphs, lines or words."""
-    parts, start = [], 0
+def _parts(text: str) -> Iterator[str]:
+    """Yields a text in parts of at most about a passage's length, cut between paragraphs, lines or words."""
+    start = 0
     while start < len(text):
         end = start + PASSAGE_CHARS
         if end < len(text):
             cut = max(text.rfind(sign, start + PASSAGE_CHARS // 2, end) for sign in ("\n\n", "\n", " "))
             end = cut if cut > 0 else end
         if part := text[start:end].strip():
-            parts.append(part)
+            yield part
         start = end
-    return parts
 
 
 def _read(path: Path, out: Path) -> str:
-    if (size := path.stat().st_size) > _TEXT_BYTES:
-        raise Unreadable(f"it has {size / 1e6:,.0f} MB of text, at most {_TEXT_BYTES / 1e6:,.0f} are read")
     plain = as_utf8(path, out)
-    text = plain.read_text(encoding="utf-8", errors="replace")
+    with plain.open(encoding="utf-8", errors="replace") as file:
+        text = file.read(_TEXT_CHARS + 1)
     if plain != path:
         plain.unlink()
+    if len(text) > _TEXT_CHARS:
+        raise Unreadable(f"it has more than {_TEXT_CHARS:,} characters: pass a part of it")
+    if not text.strip():
+        raise Unreadable("it holds no text")
     return text
 
 
-def _plain(html: str) -> str:
-    parser = _Plain()
-    parser.feed(html)
-    parser.close()
-    return re.sub(r"\n{3,}", "\n\n", "".join(parser.parts)).strip()
+def _written(pieces: Iterator[str], out: Path) -> Passages:
+    """Returns the document of a text that is written first, so that it is in memory once."""
+    plain = out / "plain.md"
+    with plain.open("w", encoding="utf-8", errors="replace") as file:
+        file.writelines(pieces)
+    document = plain_document(plain, out)
+    plain.unlink()
+    return document
 
 
-class _Plain(HTMLParser):
-    """The text of a page, headings as Markdown and cells of a table divided by bars."""
+# --- web pages ----------------------------------------------------------------------------------------
+
+# Each branch takes what it has looked at, to the end of the text where nothing closes it, as browsers do. So the time
+# is linear, which that of the standard library's parser is not.
+_TOKEN = re.compile(
+    r"""(?isx)
+    <(?: !--.*?(?:-->|\Z)
+       | (?P<raw>script|style|template|noscript|title)(?=[\s/>])[^>]*+>.*?(?:</(?P=raw)\s*+>|\Z)
+       | (?P<tag>/?[a-z][^\s/>]*+)(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+>?
+       | [!?/][^>]*+>?)
+    | (?P<blank>\s++)
+    | (?P<word>[^<\s]{1,4096}+|<)"""
+)
+_BLOCKS = {"p", "div", "table", "section", "article", "blockquote", "pre", "dt", "ul", "ol"}
+_LINES = {"br", "tr", "li", "dd"}
+
+
+def _html_text(markup: str) -> Iterator[str]:
+    """Yields the text of a page, headings as Markdown and cells of a table divided by bars."""
+    gap = mark = ""
+    for token in _TOKEN.finditer(markup):
+        if word := token["word"]:
+            yield gap + mark + (unescape(word) if "&" in word else word)
+            gap = mark = ""
+        elif token["blank"]:
+            gap = gap or " "
+        elif tag := (token["tag"] or "").lower():
+            name = tag.removeprefix("/")
+            if re.fullmatch("h[1-6]", name):
+                gap, mark = "\n\n", "" if tag != name else f"{'#' * int(name[1])} "
+            elif name in _BLOCKS:
+                gap = "\n\n"
+            elif tag in _LINES:
+                gap = gap if "\n" in gap else "\n"
+            elif tag in ("td", "th"):
+                mark += " | " if len(mark) < 100 else ""
+
+
+# --- Word ---------------------------------------------------------------------------------------------
+
+
+_WORD_PARTS = ("styles", "document", "footnotes", "endnotes")
+_SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+_TWICE = {"Fallback", "moveFrom"}  # their text stands elsewhere, too
+
+
+def _word_part(name: str) -> str:
+    part = re.fullmatch(r"word/([a-z]+)\d*\.xml", name)
+    return part[1] if part and part[1] in _WORD_PARTS else ""
+
+
+def _word_text(archive: zipfile.ZipFile, infos: dict[str, zipfile.ZipInfo]) -> Iterator[str]:
+    text = _WordText()
+    for part in _WORD_PARTS:
+        if part in infos:
+            with archive.open(infos[part]) as file:
+                yield from text.read(file)
+
+
+class _WordText:
+    """The paragraphs, items of lists and rows of tables of a Word file as Markdown. It holds one of them at a time."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-        self._hidden = 0
+        self._levels: dict[str, int] = {}  # of headings, by their style, whose id is in the language of the program
+        self._style = ""
+        self._lines: list[str] = []
+        self._parts: list[str] = []
+        self._mark = ""
+        self._within = dict.fromkeys(("t", "r", "tbl", *_TWICE), 0)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._hidden += tag in _HIDDEN
-        if re.fullmatch("h[1-6]", tag):
-            self.parts.append(f"\n\n{'#' * int(tag[1])} ")
-        elif tag in _BLOCKS:
-            self.parts.append("\n" if tag in ("br", "tr", "li", "dd") else "\n\n")
-        elif tag in ("td", "th"):
-            self.parts.append(" | ")
+    def read(self, file: IO[bytes]) -> Iterator[str]:
+        """Yields the text of one part of the file."""
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.StartDoctypeDeclHandler = _no_doctype
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        for chunk in chain(iter(lambda: file.read(_CHUNK), b""), [b""]):
+            parser.Parse(chunk, not chunk)
+            yield from self._lines
+            self._lines.clear()
 
-    def handle_endtag(self, tag: str) -> None:
-        self._hidden -= tag in _HIDDEN and self._hidden > 0
-        if re.fullmatch("h[1-6]", tag) or tag in ("p", "table", "ul", "ol"):
-            self.parts.append("\n\n")
+    def _start(self, name: str, found: dict[str, str]) -> None:
+        name = name.rpartition(" ")[2]
+        if name in self._within:
+            self._within[name] += 1
+        elif name == "p":
+            self._mark = ""
+        elif name == "style":
+            self._style = _value(found, "styleId")
+        elif name == "name" and (level := re.fullmatch(r"heading ([1-9])|title", _value(found, "val").lower())):
+            self._levels[self._style] = min(6, int(level[1] or 1))
+        elif name == "pStyle":
+            self._mark = "#" * self._levels.get(_value(found, "val"), 0)
+        elif name == "numPr":
+            self._mark = self._mark or "-"
+        elif name == "tc":
+            self._parts.append(" | ")
+        elif name in _SIGNS and self._within["r"]:  # elsewhere it is a setting
+            self._parts.append(_SIGNS[name])
 
-    def handle_data(self, data: str) -> None:
-        if not self._hidden:
-            self.parts.append(re.sub(r"\s+", " ", data))
+    def _end(self, name: str) -> None:
+        name = name.rpartition(" ")[2]
+        if name in self._within:
+            self._within[name] -= 1
+        if name == "p" and self._within["tbl"]:
+            self._parts.append(" ")
+        elif name == "p" or (name == "tr" and self._within["tbl"] == 1):
+            if line := "".join(self._parts).strip(" \n"):
+                self._lines.append(f"{line}\n" if name == "tr" else f"{self._mark} {line}\n\n".lstrip(" "))
+            self._parts.clear()
+        elif name == "tbl":
+            self._lines.append("\n")
+
+    def _text(self, data: str) -> None:
+        if self._within["t"] and not any(self._within[name] for name in _TWICE):
+            self._parts.append(data)
+
+
+def _value(found: dict[str, str], name: str) -> str:
+    """Returns an attribute by its name without the namespace."""
+    return next((value for key, value in found.items() if key.rpartition(" ")[2] == name), "")
+
+
+def _no_doctype(*_: Any) -> None:
+    raise Unreadable("it is no Word document that can be read: it declares entities")

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from typing import Any
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.files.kinds import VERSION, is_data
+from activities.files.values import numbered
 from supervision.base import limits
 from supervision.base.text import clean, one_line
 
@@ -24,7 +26,8 @@ Json = dict[str, Any]
 FILE_BYTES = 1 << 30  # of one file, and of what it is converted to
 _CONVERSION_TIME = timedelta(seconds=120)  # 200 MB of CSV take some 20 s
 _CHILDREN = 2
-_ADDRESS_BYTES = 3 << 30  # what a converting process may map, its libraries and files too
+_ZIP_TIME = timedelta(minutes=10)  # of all files in one zipped folder
+_MEMORY_BYTES = 288 << 20  # what a converting process may reserve beside its libraries; it uses two thirds of that
 _CACHE_BYTES = 8 << 30  # the oldest go first
 _NAME_BYTES = 300
 _MODULE = "activities.files.conversion"
@@ -38,6 +41,17 @@ class SourceFile:
     sha256: str
     bytes: int
     fetch: Callable[[Path], Awaitable[None]]
+
+
+def local_file(name: str, path: Path) -> SourceFile:
+    """Returns a file of this machine. Raises OSError if it can't be read."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+
+    async def fetch(target: Path) -> None:
+        await asyncio.to_thread(shutil.copyfile, path, target)
+
+    return SourceFile(name, digest, path.stat().st_size, fetch)
 
 
 @dataclass(frozen=True)
@@ -72,8 +86,8 @@ class FileCache:
         self._delete_own = weakref.finalize(self, shutil.rmtree, whole, ignore_errors=True) if folder is None else None
         self._folder = whole / f"files-{VERSION}"
         self._kept = 0  # what this process has added
-        seconds = _CONVERSION_TIME.total_seconds()
-        self._children = ChildProcesses(_MODULE, _CHILDREN, _ADDRESS_BYTES, seconds=seconds, file_bytes=FILE_BYTES)
+        seconds = 2 * _CONVERSION_TIME.total_seconds()
+        self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY_BYTES, seconds=seconds, file_bytes=FILE_BYTES)
 
     async def reports(self, sources: Iterable[SourceFile], owner: str) -> list[FileReport]:
         """Returns a report on each file, or on each member of a zipped folder. Table names are unique among them."""
@@ -91,7 +105,7 @@ class FileCache:
 
     async def index(self, reports: Sequence[FileReport]) -> Path:
         """Returns the full-text index over the documents of some files, made once for the same ones."""
-        files = [[report.name, report.document["file"]] for report in reports if report.document]
+        files = [[report.name, found["title"], found["file"]] for report in reports if (found := report.document)]
         key = hashlib.sha256(json.dumps(files).encode()).hexdigest()
         index = self._folder / "indexes" / f"{key}.sqlite"
         if not await asyncio.to_thread(index.exists):
@@ -125,45 +139,47 @@ class FileCache:
         fetched = made / "fetched"
         try:
             await source.fetch(fetched)
-            if await asyncio.to_thread(_digest, fetched) != source.sha256:
+            if (await asyncio.to_thread(local_file, "", fetched)).sha256 != source.sha256:
                 # Kept under that name, it would be what other runs read for the file that really has this content.
                 return [{"name": source.name, "problem": "its content is not what its list says"}]
             reports = await self._converted(source.name, fetched, owner)
-            if reports == [_exceeded(source.name)]:
-                return reports  # perhaps of a machine that is busy: the next run may have more luck
             kept = await asyncio.to_thread(_keep, reports, made, folder)
+        except BoundExceeded as exceeded:  # perhaps of a busy machine: the next run may have more luck
+            return [{"name": source.name, "problem": f"it can't be read: {exceeded}"}]
         finally:
             await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
         self._kept += 1
         return kept
 
     async def _converted(self, name: str, fetched: Path, owner: str) -> list[Json]:
-        """Returns a report on a file or on each member of a zipped folder, one conversion after the other."""
+        """Returns a report on a file or on each member of a zipped folder. Raises BoundExceeded."""
+        if not name.lower().endswith(".zip"):
+            return [await self._one(name, fetched, owner)]
         try:
-            if not name.lower().endswith(".zip"):
-                return [await self._one(name, fetched, fetched.parent, owner)]
             asked = (str(fetched), name, str(fetched.parent))
             members = await self._children.call(owner, _CONVERSION_TIME, "unpack", *asked)
-        except (BoundExceeded, Failed) as error:
-            return [{"name": name, "problem": f"it can't be unpacked: {error}"}]
+        except Failed as error:
+            return [{"name": name, "problem": f"it can't be unpacked: {error.text}"}]
         finally:
             fetched.unlink(missing_ok=True)
-        return [
-            {"name": inner, "problem": problem}
-            if problem
-            else await self._one(inner, Path(path), Path(path).parent, owner)
-            for inner, path, problem in members
-        ]
+        until, reports = time.monotonic() + _ZIP_TIME.total_seconds(), list[Json]()
+        for inner, path, problem in members:
+            try:
+                if not problem and time.monotonic() > until:
+                    raise BoundExceeded("the files before it took too long")
+                reports.append({"name": inner, "problem": problem} if problem else await self._one(inner, path, owner))
+            except BoundExceeded as exceeded:
+                reports.append({"name": inner, "problem": f"it can't be read: {exceeded}"})
+        return reports
 
-    async def _one(self, name: str, file: Path, out: Path, owner: str) -> Json:
+    async def _one(self, name: str, file: str | Path, owner: str) -> Json:
+        asked = (str(file), name, os.path.dirname(file))
         try:
-            report: Json = await self._children.call(owner, _CONVERSION_TIME, "convert", str(file), name, str(out))
-        except BoundExceeded:
-            return _exceeded(name)
+            report: Json = await self._children.call(owner, _CONVERSION_TIME, "convert", *asked)
         except Failed as error:
-            return {"name": name, "problem": f"it can't be read: {error}"}
+            return {"name": name, "problem": f"it can't be read: {error.text}"}
         finally:
-            file.unlink(missing_ok=True)
+            Path(file).unlink(missing_ok=True)
         return report
 
     def _make_room(self) -> None:
@@ -180,11 +196,6 @@ class FileCache:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _exceeded(name: str) -> Json:
-    seconds = _CONVERSION_TIME.total_seconds()
-    return {"name": name, "problem": f"it can't be read: it takes longer than {seconds:g} s or too much memory"}
-
-
 def are_there(reports: Sequence[FileReport]) -> bool:
     """True if everything that was made of the files is still in its place."""
     documents = [report.document for report in reports if report.document]
@@ -196,11 +207,6 @@ def _clean(report: FileReport) -> FileReport:
     """Returns the report with the file's name and problem as they can be shown: a name may hold anything."""
     problem = report.problem and one_line(clean(report.problem), limits.SENTENCE_BYTES)
     return replace(report, name=one_line(clean(report.name), _NAME_BYTES), problem=problem)
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _read(folder: Path) -> list[Json] | None:
@@ -228,18 +234,9 @@ def _keep(reports: list[Json], made: Path, folder: Path) -> list[Json]:
 
 
 def with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
-    """Returns the reports, tables of the same name numbered from the second on."""
-    taken = {table["name"] for report in reports for table in report.tables}
-    seen = set[str]()
-    unique = []
-    for report in reports:
-        tables = []
-        for table in report.tables:
-            name, count = table["name"], 1
-            while name in seen or (count > 1 and name in taken):
-                count += 1
-                name = f"{table['name']}_{count}"
-            seen.add(name)
-            tables.append({**table, "name": name, "source": report.name})
-        unique.append(replace(report, tables=tables))
-    return unique
+    """Returns the reports, tables of the same name numbered from the second on, each with its file as `source`."""
+    names = iter(numbered([table["name"] for report in reports for table in report.tables]))
+    return [
+        replace(report, tables=[{**table, "name": next(names), "source": report.name} for table in report.tables])
+        for report in reports
+    ]

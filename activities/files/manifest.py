@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -162,14 +161,3 @@ def is_text(data: bytes) -> bool:
         return "\0" not in data.decode("utf-8")
     except UnicodeDecodeError:
         return False
-
-
-def local_file(name: str, path: Path) -> SourceFile:
-    """Returns a file of this machine. Raises OSError if it can't be read."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-
-    async def fetch(target: Path) -> None:
-        await asyncio.to_thread(shutil.copyfile, path, target)
-
-    return SourceFile(name, digest, path.stat().st_size, fetch)

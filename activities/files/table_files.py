@@ -16,13 +16,13 @@ from typing import Any
 import duckdb
 
 from activities.files.columns import Column, typed
-from activities.files.values import shown
+from activities.files.values import literal, numbered, quoted, shown
 
 Json = dict[str, Any]
 
 ROWS = 10_000_000
 _COLUMNS = 2000  # each is looked at by itself, and listed
-_MEMORY = "160MB"
+_MEMORY = "128MB"
 _SAMPLE_LINES = 200
 _CHUNK = 1 << 20
 _DELIMITERS = (",", ";", "\t", "|")
@@ -56,9 +56,9 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
     if len(names) > _COLUMNS:
         raise Unreadable(f"it has {len(names):,} columns, at most {_COLUMNS:,} are read")
     with _Engine(out) as database, _memory_named():
-        fields = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
+        fields = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
         options = {
-            "delim": _literal(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false", "skip": str(skip),
+            "delim": literal(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false", "skip": str(skip),
             "auto_detect": "false", "null_padding": "true", "strict_mode": "true", "parallel": "false",
             "ignore_errors": "true", "store_rejects": "true", "columns": f"{{{fields}}}",
             "max_line_size": str(_LINE_BYTES),
@@ -100,6 +100,8 @@ def row_tables(sheets: Iterable[tuple[str, Rows]], path: Path, out: Path) -> lis
                 name = table_name(f"{path.stem}_{sheet}" if own else path.stem)
                 tables.append(table | {"name": name, "file": str(target)})
         except Exception as error:  # of the library that reads the sheet
+            if isinstance(error, MemoryError):
+                error = Unreadable("it needs too much memory")
             problems.append(f"'{sheet}' can't be read: {(str(error).splitlines() or [type(error).__name__])[0][:100]}")
         finally:
             plain.unlink()
@@ -151,8 +153,7 @@ def sqlite_tables(path: Path, out: Path) -> list[Json]:
 
 
 def _sqlite_rows(database: Any, table: str) -> Iterator[list[str]]:
-    quoted = '"' + table.replace('"', '""') + '"'
-    cursor = database.execute(f"SELECT * FROM {quoted}")
+    cursor = database.execute(f"SELECT * FROM {quoted(table)}")
     yield [column[0] for column in cursor.description]
     for row in cursor:
         yield ["" if value is None else "(binary)" if isinstance(value, bytes) else str(value) for value in row]
@@ -178,10 +179,10 @@ def _engine_table(reader: str, path: Path, out: Path) -> list[Json]:
         if len(described) > _COLUMNS:
             raise Unreadable(f"it has {len(described):,} columns, at most {_COLUMNS:,} are read")
         nested = ("STRUCT", "MAP", "UNION", "JSON", "BLOB")
-        names = _unique([_column_name(name, number) for number, (name, *_) in enumerate(described)])
+        names = numbered([_column_name(name, number) for number, (name, *_) in enumerate(described)])
         columns = {
             new: Column(
-                f"CAST({_quoted(name)} AS VARCHAR)" if kind.startswith(nested) or kind.endswith("]") else _quoted(name)
+                f"CAST({quoted(name)} AS VARCHAR)" if kind.startswith(nested) or kind.endswith("]") else quoted(name)
             )
             for new, (name, kind, *_) in zip(names, described, strict=True)
         }
@@ -195,9 +196,7 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
         return database.execute(f"SELECT {select} FROM texts").fetchone() or ()
 
     columns = {name: typed(name, scalars, semicolons=semicolons) for name in names}
-    unnamed = [
-        name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({_quoted(name)})")[0]
-    ]
+    unnamed = [name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({quoted(name)})")[0]]
     return _write(database, stem, out, {name: columns[name] for name in names if name not in unnamed} or columns)
 
 
@@ -207,9 +206,9 @@ def _write(database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: d
     if rows > ROWS:
         raise Unreadable(f"it has {rows:,} rows, at most {ROWS:,} are read")
     file = out / "table.parquet"
-    listed = ", ".join(f"{column.sql} AS {_quoted(name)}" for name, column in columns.items())
-    database.execute(f"COPY (SELECT {listed} FROM texts) TO {_literal(str(file))} (FORMAT parquet)")
-    database.execute(f"CREATE VIEW typed AS SELECT * FROM read_parquet({_literal(str(file))})")
+    listed = ", ".join(f"{column.sql} AS {quoted(name)}" for name, column in columns.items())
+    database.execute(f"COPY (SELECT {listed} FROM texts) TO {literal(str(file))} (FORMAT parquet)")
+    database.execute(f"CREATE VIEW typed AS SELECT * FROM read_parquet({literal(str(file))})")
     kinds = database.execute("DESCRIBE typed").fetchall()
     described = [_described(database, name, kind, len(kinds)) for name, kind, *_ in kinds]
     notes = [note for column in columns.values() for note in column.notes]
@@ -218,7 +217,7 @@ def _write(database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: d
 
 def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str, columns: int) -> Json:
     """Returns name and type of one of many columns, with its distinct texts (the first ones of many) or its range."""
-    column = _quoted(name)
+    column = quoted(name)
     if kind != "VARCHAR":
         found = database.execute(f"SELECT min({column}), max({column}) FROM typed").fetchone() or ()
         return {"name": name, "sql": sql_name(name), "type": kind, "range": [shown(value) for value in found]}
@@ -248,6 +247,7 @@ class _Engine:
         config: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": _MEMORY,
             "threads": "1",
+            "async_threads": "1",  # each has a stack
             "preserve_insertion_order": "true",
             "temp_directory": str(out / "spill"),
             "autoload_known_extensions": "false",
@@ -319,7 +319,7 @@ def _shape(sample: list[str]) -> tuple[str, int]:
 
     def score(delimiter: str) -> tuple[float, int]:
         widths = Counter(len(row) for row in csv.reader(sample, delimiter=delimiter) if any(row))
-        width, count = max(widths.items(), key=lambda item: (item[1] * (item[0] > 1), item[0]))
+        width, count = max(widths.items(), key=lambda item: (item[1] * (item[0] > 1), item[0]), default=(1, 0))
         return (count / widths.total() if width > 1 else 0.0, width)
 
     best = max(_DELIMITERS, key=score)
@@ -335,29 +335,15 @@ def _header(sample: list[str], delimiter: str, width: int) -> tuple[int, list[st
         filled = [cell.strip() for cell in row if cell.strip()]
         if len(row) >= width - (width > 1) and len(filled) >= max(1, (width + 1) // 2):
             if any(_NUMBERLIKE.fullmatch(cell) and not re.fullmatch(r"(19|20)\d\d", cell) for cell in filled):
-                return before, _unique([f"column_{number + 1}" for number in range(width)])
+                return before, numbered([f"column_{number + 1}" for number in range(width)])
             cells = [*row, ""][: max(width, len(row))]  # lines may end with a delimiter that the header lacks
-            return reader.line_num, _unique([_column_name(cell, number) for number, cell in enumerate(cells)])
+            return reader.line_num, numbered([_column_name(cell, number) for number, cell in enumerate(cells)])
         before = reader.line_num
-    return 0, _unique([f"column_{number + 1}" for number in range(width)])
+    return 0, numbered([f"column_{number + 1}" for number in range(width)])
 
 
 def _column_name(cell: str, number: int) -> str:
     return re.sub(r"\s+", " ", cell).strip()[:_NAME_CHARS] or f"column_{number + 1}"
-
-
-def _unique(names: list[str]) -> list[str]:
-    given = {name.lower() for name in names}
-    seen = set[str]()
-    unique = []
-    for name in names:
-        new, count = name, 1
-        while new.lower() in seen or (count > 1 and new.lower() in given):
-            count += 1
-            new = f"{name}_{count}"
-        seen.add(new.lower())
-        unique.append(new)
-    return unique
 
 
 def table_name(stem: str) -> str:
@@ -368,12 +354,4 @@ def table_name(stem: str) -> str:
 
 def sql_name(name: str) -> str:
     """Returns the name of a column as a query has to write it."""
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.lower() not in _RESERVED else _quoted(name)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.lower() not in _RESERVED else quoted(name)

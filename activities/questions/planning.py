@@ -5,6 +5,8 @@ import asyncio
 from activities.contracts.planning_contracts import PlanInput, PlanReply
 from activities.contracts.run_contracts import AttachmentRef
 from activities.model.journalled_call import Answered, CallName, CallOptions
+from activities.model.port import ModelUsage
+from activities.model.pricing import price
 from activities.questions.items import named_data
 from activities.questions.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
 from activities.questions.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
@@ -19,11 +21,14 @@ from activities.questions.planning_prompts import (
 )
 from activities.questions.question import Desk, Question, opening_of, refusal_of, steered
 from activities.store.reading import list_bytes, read_plan, read_text
+from activities.store.stats import newest_samples
 from supervision.base import limits
-from supervision.contract.plan import Plan
+from supervision.contract.plan import Estimate, Plan
 from supervision.contract.strategy import STRATEGIES
+from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
 from supervision.grounding.support import Source, unsupported_texts
+from supervision.planning.estimate import estimate_of
 from supervision.planning.expansion import NO_DATA
 
 _ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough for the columns of a table, or a title
@@ -53,6 +58,8 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
         data = await named_data(desk.store, desk.teams, call) if any(s.for_each for s in planned) else NO_DATA
         checked = check_plan(reading.plan, previous, team, call, data, routed=reading.routed)
         await _accept(desk, call, reply, checked, context.goal)
+        if call.estimates and reply.plan:
+            reply.estimate = await _estimate(desk, call, reply.plan, reply.team or card)
     return reply
 
 
@@ -135,6 +142,15 @@ async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, checked: Checke
         answer = plan.direct_answer.encode("utf-8", "replace")
         reply.answer_ref = await desk.store.put_output(run_id, answer)
         reply.unsupported = await asyncio.to_thread(unsupported_texts, plan.direct_answer, [Source(goal)])
+
+
+async def _estimate(desk: Desk, call: PlanInput, plan: Plan, team: TeamCard) -> Estimate:
+    samples = await newest_samples(desk.store, team.name)
+    return await asyncio.to_thread(estimate_of, plan, team, samples, call.max_turns, call.max_subtasks, _input_price)
+
+
+def _input_price(model: str, tokens: float) -> float | None:
+    return price(model, ModelUsage(input_tokens=round(tokens)))
 
 
 PLAN = Question("plan", PlanInput, PlanReply, make_plan)

@@ -7,14 +7,17 @@ from temporalio import activity
 from activities.contracts.run_contracts import AdoptInput, AdoptReply, Published, PublishInput, WordsInput
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories
-from activities.store.artifacts import ArtifactStore
+from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_plan, read_text
+from activities.store.stats import keep_sample
 from supervision.base import limits
 from supervision.base.store_keys import ended_key
 from supervision.base.text import cut
 from supervision.contract.finding import Finding, FindingRecord
+from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
+from supervision.planning.estimate import sample_of
 from supervision.results.answer import with_gaps
 
 _STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
@@ -49,7 +52,8 @@ class PublishingActivities:
         if publication.answer_json_ref:
             value = json.loads(await self._store.get(publication.answer_json_ref))
             result = result.model_copy(update={"answer_json": value})
-        result = await self._whole(result, publication.pages, publication.plan_ref)
+        plan = await read_plan(self._store, publication.plan_ref) if publication.plan_ref else Plan()
+        result = await self._whole(result, publication.pages, plan)
         trace = await AgentStories(self._store, self._conversations).whole(trace, _STORIES)
         lines = "[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"
         refs = Published(
@@ -62,6 +66,7 @@ class PublishingActivities:
             await self._store.create(
                 ended_key(run.run_id, info.workflow_run_id or ""), _encoded(refs.model_dump_json())
             )
+        await self._keep_sample(publication, result, plan)
         return refs
 
     @activity.defn
@@ -89,13 +94,22 @@ class PublishingActivities:
             record_ref=await self._store.put_output(run.run_id, _encoded(record.model_dump_json())),
         )
 
-    async def _whole(self, result: RunResult, pages: list[str], plan_ref: str | None) -> RunResult:
+    async def _keep_sample(self, publication: PublishInput, result: RunResult, plan: Plan) -> None:
+        """Keeps what the run took for estimates of later plans; a run is complete without it."""
+        if publication.team is None:
+            return
+        sample = sample_of(result, plan, publication.planned, publication.estimate)
+        try:
+            run_id, ended_at = publication.run.run_id, activity.info().scheduled_time
+            await keep_sample(self._store, publication.team, run_id, ended_at, sample)
+        except ArtifactError as error:
+            activity.logger.warning("what the run took is not kept for estimates: %s", error)
+
+    async def _whole(self, result: RunResult, pages: list[str], plan: Plan) -> RunResult:
         """Returns the result with all subtasks, their descriptions as planned, and the artifacts of their findings."""
         stored = [RunResult.model_validate_json(await self._store.get(page)) for page in pages]
         reports = [report for part in (*stored, result) for report in part.subtasks]
-        if plan_ref:
-            plan = await read_plan(self._store, plan_ref)
-            planned = {subtask.id: subtask.whole for subtask in plan.subtasks}
-            reports = [r.model_copy(update={"description": planned.get(r.id, r.description)}) for r in reports]
+        planned = {subtask.id: subtask.whole for subtask in plan.subtasks}
+        reports = [r.model_copy(update={"description": planned.get(r.id, r.description)}) for r in reports]
         artifacts = [artifact for report in reports if report.finding for artifact in report.finding.artifacts]
         return result.model_copy(update={"subtasks": reports, "artifacts": [*result.artifacts, *artifacts]})

@@ -26,8 +26,8 @@ from obstore.store import LocalStore, from_url
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.store_keys import (
+    OF_NO_RUN,
     STORE_ID,
-    UPLOADS,
     digest_of,
     encode,
     grant_key,
@@ -224,7 +224,7 @@ class ArtifactStore:
         Raises ValueError if `run_prefix` is not one of `store_keys.run_prefix`.
         """
         segment, slash, rest = run_prefix.partition("/")
-        if not is_key(segment) or segment in (STORE_ID, UPLOADS) or slash + rest != "/":
+        if not is_key(segment) or segment in (STORE_ID, *OF_NO_RUN) or slash + rest != "/":
             raise ValueError(f"'{run_prefix}' is not the prefix of one run")
         keys = await self.list_keys(run_prefix)
         # Another process may have deleted it meanwhile.

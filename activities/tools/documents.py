@@ -14,13 +14,15 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from activities.files.file_cache import FileCache, FileReport, document_id
+from activities.files.kinds import TEXT_FILE
 from activities.tools.files import FileData, Files, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
-from supervision.base.text import clean, one_line
+from supervision.base.text import clean, one_line, quoted
 from supervision.contract.base import StrictModel
 
 _SEARCH_HITS = 10
+_READ_CHARS = 2_000_000  # of a document at a time: far more than is shown of a result at a time
 _SEARCH_TERMS = 32  # words of a query that count
 
 
@@ -75,25 +77,36 @@ class ReadDocument(Arguments):
 
 @dataclass(frozen=True)
 class Document:
-    """A document: `text` is the file of its passages, as `activities.files.document_files` makes it."""
+    """A document: `file` holds its passages, as `activities.files.conversion` writes them."""
 
     id: str
     title: str
-    text: Path
+    file: Path
 
     def read(self, place: str) -> str | None:
-        """Returns the text from a place on, or all of it; None if there is no such place."""
-        stored = json.loads(self.text.read_bytes())
-        if not place and "text" in stored:
-            return str(stored["text"])
-        passages: list[tuple[str, str]] = stored["passages"]
-        parts, before, begun = [], "", not place
-        for where, text in passages:
-            begun = begun or where.casefold() == place.casefold()
-            if begun:
-                parts.append(f"## {where}\n\n{text}" if where and where != before else text)
-            before = where
-        return "\n\n".join(parts) if begun else None
+        """Returns the text from a place on, or from its beginning; None if there is no such place."""
+        whole = self.file.with_name(TEXT_FILE)
+        if not place and whole.exists():
+            with whole.open(encoding="utf-8") as lines:
+                return _cut(lines.read(_READ_CHARS + 1), "")
+        parts, chars, before = list[str](), 0, ""
+        with self.file.open(encoding="utf-8") as lines:
+            for where, text in map(json.loads, lines):
+                if parts or not place or where.casefold() == place.casefold():
+                    parts.append(f"## {where}\n\n{text}" if where and where != before else text)
+                    chars += len(text)
+                if chars > _READ_CHARS:
+                    return _cut("\n\n".join(parts), where)
+                before = where
+        return "\n\n".join(parts) or None
+
+
+def _cut(text: str, place: str) -> str:
+    """Returns the text, or so much of it as is read at a time, with a last line that says so."""
+    if len(text) <= _READ_CHARS:
+        return clean(text)
+    where = f"from {quoted(place)}" if place else "from one of its headings"
+    return f"{clean(text[:_READ_CHARS])}\n[The document is longer: read on {where}.]"
 
 
 @dataclass(frozen=True)
@@ -175,7 +188,7 @@ class DocumentTools:
         return [made[kind](name) for name, kind in self._tools.items()]
 
     async def close(self) -> None:
-        """Frees the index."""
+        """Forgets what was read. The index is a file of the cache, which stays."""
         self._library.close()
 
     async def problems(self) -> list[str]:
@@ -222,7 +235,7 @@ class DocumentTools:
         text = await asyncio.to_thread(document.read, arguments.place)
         if text is None:
             raise ToolMisuse("This document has no such place. Leave out the place to read it from its beginning.")
-        return ToolOutput(clean(text), sources=[document.id])
+        return ToolOutput(text, sources=[document.id])
 
 
 def _source(hit: Hit) -> str:

@@ -5,8 +5,14 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from activities.files.file_cache import FileCache, FileReport, are_there, with_unique_tables
-from activities.files.manifest import local_file
+from activities.files.file_cache import (
+    FileCache,
+    FileReport,
+    SourceFile,
+    are_there,
+    local_file,
+    with_unique_tables,
+)
 from supervision.base import limits
 
 _TEAM_DATA_FILES = 1000  # a wider pattern is a mistake
@@ -46,12 +52,18 @@ class FolderFiles:
         """Returns what each of them holds, read again after a change. Raises ValueError as `files_inside` does."""
         if not self._pattern:
             return []
-        paths = await asyncio.to_thread(files_inside, self._folder, self._pattern)
         async with self._reading:
-            if self._known[0] != (current := fingerprint(paths)) or not are_there(self._known[1]):
-                sources = [await asyncio.to_thread(local_file, path.name, path) for path in paths]
+            current, sources = await asyncio.to_thread(self._changed)
+            if sources:
                 self._known = (current, await self.cache.reports(sources, str(self._folder)))
             return self._known[1]
+
+    def _changed(self) -> tuple[Fingerprint, list[SourceFile]]:
+        """Returns the files as they are now; none if they are as they were read."""
+        paths = files_inside(self._folder, self._pattern)
+        current = fingerprint(paths)
+        known = self._known[0] == current and are_there(self._known[1])
+        return current, [] if known else [local_file(path.name, path) for path in paths]
 
 
 class FileData(Generic[T]):

@@ -6,10 +6,9 @@ from typing import Any
 
 from rich.console import Console
 
-from activities.files.file_cache import FileCache, FileReport
-from activities.files.manifest import local_file
+from activities.files.file_cache import FileCache, FileReport, local_file
 from console.command import BAD_INPUT, CommandFailed
-from console.run.request_options import data_files
+from console.run.request_options import NamedFiles, data_files
 from console.terminal import Report, counted, safe_line
 from runtime.paths import cache_dir
 
@@ -19,14 +18,19 @@ _SHOWN_VALUES = 5
 
 async def inspect_files(paths: list[Path]) -> Report:
     """Returns the tables and documents in the files, and for each that cannot be read the reason."""
+    reports = await reports_on(data_files(paths))
+    return Report(reports, lambda screen: _rows(reports, screen))
+
+
+async def reports_on(files: NamedFiles) -> list[FileReport]:
+    """Returns what each file holds. Raises CommandFailed if one cannot be opened."""
     cache = FileCache(cache_dir())
     try:
-        reports = await cache.reports([local_file(name, path) for name, path in data_files(paths)], _OWNER)
+        return await cache.reports([local_file(name, path) for name, path in files], _OWNER)
     except OSError as error:
         raise CommandFailed(BAD_INPUT, f"{error.filename} can't be read: {error.strerror}") from None
     finally:
         cache.close()
-    return Report(reports, lambda screen: _rows(reports, screen))
 
 
 def _rows(reports: list[FileReport], screen: Console) -> Iterable[str]:

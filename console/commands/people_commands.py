@@ -1,6 +1,7 @@
 """The commands with which people decide: `inbox`, `show`, `approve`, `deny` and `reply`."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -26,6 +27,7 @@ from supervision.run.waits import AWAITED
 from temporal_supervisor.people import Item, UpdateRefused, asked, decide, inbox, waiting
 
 _WHAT_CHARS = 600
+_LINE_END = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")  # as JSON writes it
 _HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
 
 
@@ -166,9 +168,10 @@ async def _past(run: RunHandle, wait_id: str) -> str:
 
 
 def _pretty(text: str) -> str:
-    """Returns a text that is to be decided about: JSON on lines of its own, and nothing hidden."""
+    """Returns a text that is to be decided about: JSON and its texts on lines of their own, and nothing hidden."""
     try:
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        text = _LINE_END.sub("\\g<0>\n      ", text)
     except ValueError:
         pass
     return revealed(text)

@@ -14,13 +14,13 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.files.kinds import is_data
-from activities.files.manifest import MANIFEST_TYPE, Manifest, is_text, put_files
+from activities.files.manifest import MANIFEST_TYPE, Manifest, put_files
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from activities.store.contents import Contents, StoredRun, StoredUpload, read_contents
 from activities.store.grants import RunGrant
 from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
 from console.hints import hint
-from console.run.request_options import data_files, read_text_file
+from console.run.request_options import data_files, is_small_text, read_text_file
 from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, RunHandle, is_open
 from console.terminal import print_err, print_out
 from supervision.base.store_keys import digest_of, run_of, run_prefix, upload_key
@@ -33,7 +33,7 @@ _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 async def put_path(access: Access, path: Path) -> int:
     """Stores a text file, or a folder or a file of data, and prints its reference, alone on standard output."""
     store = await access.store()
-    if path.is_dir() or (is_data(path.name) and path.is_file() and not is_text(path.read_bytes())):
+    if path.is_dir() or (is_data(path.name) and not is_small_text(path)):
         print_out(await put_files(store, data_files([path])))
         print_err(f'as an attachment it needs "media_type": "{MANIFEST_TYPE}"')
     else:

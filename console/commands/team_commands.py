@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
-from activities.files.manifest import local_file
 from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
+from console.commands.inspect_command import reports_on
 from console.hints import hint
 from console.run.request_options import data_files
 from console.terminal import Report, counted, indented, print_err, safe_line
@@ -98,7 +98,6 @@ def _data_rows(lines: list[str], *, whole: bool) -> Iterator[RenderableType]:
 
 async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     """Writes a team over a copy of some files into the first folder of teams, or into `./teams`."""
-    from activities.files.file_cache import FileCache
     from activities.teams.team_files import TeamFiles
 
     if not is_name(name):
@@ -108,11 +107,7 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     if folder.exists():
         raise CommandFailed(FAILED, f"{folder} exists already: edit it, or choose another name")
     files = data_files(data)
-    cache = FileCache(cache_dir())
-    try:
-        reports = await cache.reports([local_file(file, path) for file, path in files], name)
-    finally:
-        cache.close()
+    reports = await reports_on(files)
     kinds = {"tables": any(report.tables for report in reports), "documents": any(r.document for r in reports)}
     if not any(kinds.values()):
         raise CommandFailed(BAD_INPUT, f"nothing in {data[0]} can be read: {hint('inspect', str(data[0]))} says why")

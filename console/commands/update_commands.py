@@ -111,8 +111,8 @@ async def _level(run: RunHandle, path: str) -> tuple[RunHandle, str]:
     report = next((report for report in subtasks if report.id == first), None)
     known = [report.id for report in subtasks]
     if report is None:
-        guess = did_you_mean(first, known)
-        raise CommandFailed(BAD_INPUT, f"run '{run.id}' has no subtask '{first}'{guess}: {', '.join(known[:_NAMED])}")
+        there = f"{did_you_mean(first, known)}: {', '.join(known[:_NAMED])}" if known else ", nor any other yet"
+        raise CommandFailed(BAD_INPUT, f"run '{run.id}' has no subtask '{first}'{there}")
     if not rest:
         return run, first
     if report.nested is None or report.workflow_id is None:

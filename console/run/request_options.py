@@ -74,7 +74,7 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
             before = fields.get(name)
             fields[name] = {**(before if isinstance(before, dict) else {}), **named}
     data: list[Path] = given.get("data", [])
-    binary = [path for path in given.get("attach", []) if is_data(path.name) and not _is_small_text(path)]
+    binary = [path for path in given.get("attach", []) if is_data(path.name) and not is_small_text(path)]
     files = [path for path in given.get("attach", []) if path not in binary]
     uploads = [read_text_file(path) for path in files]
     found = data_files([*data, *binary])
@@ -125,7 +125,8 @@ def data_files(paths: list[Path]) -> NamedFiles:
         raise CommandFailed(BAD_INPUT, str(refused)) from None
 
 
-def _is_small_text(path: Path) -> bool:
+def is_small_text(path: Path) -> bool:
+    """True for a text that fits one object of the store, and for what is no file."""
     return not path.is_file() or (path.stat().st_size <= limits.ARTIFACT_BYTES and is_text(path.read_bytes()))
 
 

@@ -12,8 +12,7 @@ from console.terminal import counted, indented, look_alikes, revealed, safe_line
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.base.text import money
-from supervision.contract.estimate import Estimate, Range, Shares
-from supervision.contract.plan import Plan
+from supervision.contract.plan import Estimate, Plan, Range, Shares
 from supervision.contract.request import RunRequest, parse_request
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Asked, Status

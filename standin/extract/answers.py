@@ -16,6 +16,7 @@ _NOTHING = "The tools returned nothing about: "
 _COUNTED = "holds the most figures; they were counted, not understood."
 _ROOM = 12_000  # characters of all findings in one text: a third of what a digest may be made of
 _LEAST_ROOM = 80  # of one finding among very many
+_REPLY_CHARS = 1000  # of a person's, who seldom writes more
 _SHOWN_ROWS = 15  # longer tables are told in sentences
 
 
@@ -127,6 +128,8 @@ def _parts(calls: list[PastCall], question: str) -> list[str]:
     grids = [grid for call in calls for grid in parse_grids(call.output)]
     parts = ["\n".join(f"- {line}" for line in statements(grids, calculated))]
     parts += [grid.markdown() for grid in grids if len(grid.rows) <= _SHOWN_ROWS]
+    parts += [f"- A person said: {clip(call.output, _REPLY_CHARS)}" for call in calls if call.name == marks.ASK_TOOL]
+    calls = [call for call in calls if call.name != marks.ASK_TOOL]
     for at, call in enumerate(calls):
         table = parse_grids(call.output) or parse_tables(call.output) or call.output in calculated.values()
         opened = [str(value) for later in calls[at + 1 :] for value in later.arguments.values()]

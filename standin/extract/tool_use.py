@@ -54,13 +54,24 @@ def next_calls(request: ApiRequest) -> list[NewCall]:
         return []
     calls = list(request.calls())
     answered = {*marks.OWN_TOOLS, *(call.name for call in calls if not call.is_error)}
-    early, composing = list[NewCall](), list[NewCall]()
+    early, composing = _question(request), list[NewCall]()
     for tool in request.tools:
         if tool["name"] not in answered:
             tries = sum(call.name == tool["name"] for call in calls)
             sets = _names(tool, request)[tries:][:1] or (_argument_sets(tool, request) if not tries else [])
             (composing if composes(tool) else early).extend((tool["name"], chosen) for chosen in sets)
     return (early or composing)[:_MOST_CALLS]
+
+
+def _question(request: ApiRequest) -> list[NewCall]:
+    """The call that asks a person, once in a conversation, if the role may."""
+    names = {*(tool["name"] for tool in request.tools)} - {call.name for call in request.calls()}
+    if marks.ASK_TOOL not in names:
+        return []
+    subtask = prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or request.user_text)
+    return [
+        (marks.ASK_TOOL, {"question": f"What do you know of this that no tool tells: {clip(subtask, _NAME_CHARS)}"})
+    ]
 
 
 def _names(tool: Json, request: ApiRequest) -> list[Json]:

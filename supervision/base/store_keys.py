@@ -8,6 +8,7 @@
     <run>/outputs/<sha256>                          goal, plans, tool outputs, findings, answers, result, trace
     <run>/started/<a call's id>.*                   the beginning and the result of a tool call with effects
     uploads/<sha256>                                texts that users stored before any run, see `starter.py put`
+    stats/<team>/<time and run>                     what a finished run took: the newest 200 of each team
 
 All of it lies below a segment of its own for each namespace (`activities.store.artifacts.open_store`). Every segment is
 an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested supervisor's names begin with its scope.
@@ -15,6 +16,7 @@ an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested su
 
 import hashlib
 import re
+from datetime import datetime
 from urllib.parse import quote, unquote
 
 KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
@@ -24,8 +26,10 @@ _TEAM = "team."
 _GRANT = "grant."
 _ENDED = "ended."
 UPLOADS = "uploads"
+STATS = "stats"
+OF_NO_RUN = (UPLOADS, STATS)
 _STARTED = "started"
-_OWN = (STORE_ID, UPLOADS, _OUTPUTS, _STARTED)
+_OWN = (STORE_ID, *OF_NO_RUN, _OUTPUTS, _STARTED)
 _DIGEST_CHARS = 64
 _LONELY_DOT = re.compile(r"^\.|\.(?=\.|$)")  # leading, trailing or doubled: "." and ".." mean folders
 _CUT_ESCAPE = re.compile(r"%.?$")
@@ -113,6 +117,16 @@ def is_grant(ref: str, run_id: str | None = None) -> bool:
     return is_key(ref) and name.startswith(_GRANT) and (run_id is None or segment == encode(run_id))
 
 
+def stats_prefix(team: str) -> str:
+    """Returns the beginning of the keys of what a team's finished runs took."""
+    return f"{STATS}/{encode(team)}/"
+
+
+def stats_key(team: str, run_id: str, ended_at: datetime) -> str:
+    """Returns the key of what a run took; keys of a team are in the order of time."""
+    return f"{stats_prefix(team)}{encode(f'{ended_at:%Y%m%dT%H%M%S.%f}-{run_id}')}"
+
+
 def upload_key(sha256: str) -> str:
     """Returns the key of content that belongs to no run; `sha256` in hex."""
     return f"{UPLOADS}/{encode(sha256)}"
@@ -145,7 +159,7 @@ def run_of(key: str) -> str:
     Raises ValueError if the key belongs to no run. To find a given run's keys, use `run_prefix` instead.
     """
     segment, slash, _ = key.partition("/")
-    if not segment or not slash or segment == UPLOADS:
+    if not segment or not slash or segment in OF_NO_RUN:
         raise ValueError(f"'{key}' belongs to no run")
     return segment if "~" in segment else unquote(segment, errors="surrogatepass")
 

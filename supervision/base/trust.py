@@ -1,9 +1,10 @@
 """Trust: files that only their owner can change, endpoints that may get a key, credentials kept out of texts."""
 
+import base64
 import json
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -62,11 +63,10 @@ def host_and_port(url: str) -> str:
 
 
 class Credentials:
-    """The credentials of model calls."""
+    """The credentials of model calls, as they are and in base64."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = [secret for secret in secrets if len(secret) >= _LEAST_CHARS]
-        self._forms = {form for secret in known for form in (secret, json.dumps(secret)[1:-1])}
+        self._forms = {form for secret in secrets if len(secret) >= _LEAST_CHARS for form in _forms(secret)}
 
     def withheld(self, text: str) -> str:
         """Returns a text, or JSON, with "[secret]" in place of each credential."""
@@ -76,3 +76,12 @@ class Credentials:
 
 
 NO_CREDENTIALS = Credentials()
+
+
+def _forms(secret: str) -> Iterator[str]:
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    for before in range(3):  # base64 of a longer text, in which the secret begins at any of three places
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            whole = encode(bytes(before) + secret.encode()).decode()
+            yield whole[-(-before * 4 // 3) : (before + len(secret)) * 4 // 3]  # others depend on the neighbours

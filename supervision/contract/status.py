@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from supervision.contract.base import Model
-from supervision.contract.estimate import Estimate
+from supervision.contract.plan import Estimate
 from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.usage import Spend, Usage

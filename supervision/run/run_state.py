@@ -13,7 +13,7 @@ from supervision.budget.ledger import Spending
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef
-from supervision.contract.plan import Plan, template_of
+from supervision.contract.plan import Estimate, Plan, template_of
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction, Gap, Problem, RunResult, SubtaskReport, Timing
@@ -41,7 +41,7 @@ class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
 
     The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
-    ones.
+    ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
     `rejected_subtasks` are those whose model calls the provider refuses for all alike;
     `child_has_finding` is True once a worker agent returned a finding.
     """
@@ -64,6 +64,8 @@ class RunState:
         self.steering = Steering(self.board)
         self.proposed: Plan | None = None
         self.approved_roles: set[str] = set()
+        self.planned = 0
+        self.estimate: Estimate | None = None
         self.answer = Answer()
         self.tables: list[ArtifactRef] = []  # of templates, a row for each item
         self.phase: Phase = "planning"
@@ -211,6 +213,7 @@ class RunState:
 
     def adopt(self, plan: Plan) -> None:
         """Takes over a plan, the first or a later revision."""
+        self.planned = self.planned or len(plan.named)
         self.plan = plan
         self.board.extend(plan)
 

@@ -116,3 +116,9 @@ async def test_the_suppliers_stand_beside_the_policy(cli: Cli) -> None:
     for line in told:
         supplier, value = re.findall(r"(\w+ Ltd\.).* (\d+)", line)[0]
         assert any(supplier in row and value in row.split(";") for row in table.splitlines()), line
+
+
+async def test_the_team_that_asks_people_loads(alone: Cli) -> None:
+    done = await alone.with_environ(SUPERVISOR_TEAMS_DIR=str(EXAMPLES / "teams"))("teams", "purchasing")
+    assert done.code == 0, done.err
+    assert "write_order" in done.out

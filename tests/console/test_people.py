@@ -16,8 +16,7 @@ from console.command import Access
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.terminal import console
 from console.view.plan_view import PlanPage, failures
-from supervision.contract.estimate import Estimate, Range, Shares
-from supervision.contract.plan import Plan, Subtask
+from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from supervision.contract.request import RunRequest
 from supervision.contract.status import Asked, RunLimits, Status, Wait
 from temporal_supervisor import waiting
@@ -154,7 +153,7 @@ async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> No
     assert json.loads((await cli("inbox", "--owner", "bob", "--json")).out) == []
     lines = (await cli("inbox")).out.splitlines()
     assert lines[0].split() == ["since", "run", "id", "what", "is", "asked", "until"]
-    assert any("people-owned plan.1 plan: 3 subtasks: " in line for line in lines)
+    assert any("people-owned plan.1 plan: 3 subtasks, " in line for line in lines)
     listed = json.loads((await cli("list", "--waiting", "--owner", "ann", "--json")).out)
     assert [row["run_id"] for row in listed] == ["people-owned"]
     whole = await cli("show", "people-owned", "plan.1")

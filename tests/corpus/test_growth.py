@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 import sqlglot
 
-from activities.files.document_files import text_document
+from activities.files.document_files import _html_text, text_passages
 from activities.model.structured import first_json
 from activities.prompts.agent_prompts import plain
 from activities.questions.plan_drafts import PlanDraft, plan_of
@@ -91,6 +91,23 @@ BLANKS = [" ", "\n", "\t \n", "\u2028"]
 ESCAPES = ["\x1b", "\x1b[", "\x1b]", "\x1b]a", "\x1bP", "\x9d", "\x9b", "\u202e", "\ud800", "\x00", "\x1b]8;;"]
 MARKDOWN = ["#", "# ", "# a\n", "\n\n", "\n \n", "> ", "- a\n", "*", "| a ", "`", "[a](", "\n\n\n \t"]
 FIGURES = ["1 ", "1,", "12,345 ", "1.5 kg ", "about 5 million dollars, ", "1 000 ", "9e9 ", "5 m and 5 kg, ", "[t1] "]
+MARKUP = [
+    "<!",
+    "<!--",
+    "<?",
+    "</",
+    "<![CDATA[",
+    "<",
+    "<p>",
+    "<td>a",
+    '<a b="',
+    "<a b='",
+    "<a =",
+    "<script>",
+    "</scrip",
+    "&a;",
+    "&",
+]
 QUOTES = ['"', '"a b c d e" ', "“", "> a b c d\n", "www.a.de ", "a@b.c ", "https://", "10.1234/", "a.", "`1", "```\n"]
 
 PARSERS = {
@@ -125,7 +142,8 @@ PARSERS = {
         ],
     ),
     "texts": Parser(texts, [*units(*ESCAPES, *BLANKS), Family("\x1b[", "0"), Family("<", " ", "y")]),
-    "passages": Parser(lambda text: text.strip() and text_document(text), units(*MARKDOWN, *BLANKS)),
+    "passages": Parser(lambda text: list(text_passages(text)), units(*MARKDOWN, *BLANKS)),
+    "markup": Parser(lambda text: list(_html_text(text)), units(*MARKUP, *BLANKS)),
     "conclude": Parser(
         conclude, [*units("confidence: ", "- ", "; ", "_*", *BLANKS), Family("Limitations:\n", "* - > ")]
     ),

@@ -69,7 +69,7 @@ def sample(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
             return 1
         case "boolean":
             return False
-    return TIMES[0] if schema.get("format") == "date-time" else "x"
+    return {"date-time": TIMES[0], "duration": "PT1H"}.get(schema.get("format", ""), "x")
 
 
 def leaves(value: Any, where: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -100,6 +100,7 @@ def scenarios() -> dict[str, Scenario]:
         **_answered(),
         **_interrupted(),
         **_nested(),
+        **_people(),
     }
 
 
@@ -283,6 +284,60 @@ def _nested() -> dict[str, Scenario]:
         "nested_extended": Scenario(late, deep, extended, team="house"),
         "slots_of_a_tree": Scenario(tree(shapes), {**deep, "max_parallel": 2}, team="house"),
         "nested_cancelled": Scenario(tree(PLANS, **{"l1/1/turn.1": hang()}), deep, _cancel, team="house"),
+    }
+
+
+async def _decide(client: Client, handle: Handle, model: ScriptedModel) -> None:
+    """Decides about all that waits, until the run has ended."""
+    while not await runs.closed(handle):
+        await asyncio.sleep(0.05)
+        for wait in (await runs.status_of(handle)).waiting:
+            if wait.kind == "plan":
+                choice = {"decision": "change", "comment": "more"} if wait.id == "plan.1" else {"decision": "approve"}
+                await handle.execute_update("decide_plan", {"revision": int(wait.id[5:]), **choice})
+            elif wait.kind == "tool":
+                call = {"id": wait.id, "decision": "approve", "arguments_sha256": wait.arguments_sha256}
+                await handle.execute_update("decide_tool_call", call)
+            elif wait.for_decision:
+                await handle.execute_update("reply", {"id": wait.id, "text": "the second"})
+
+
+def _people() -> dict[str, Scenario]:
+    """What people decide, and what they say to a run at work."""
+
+    def asks(step: Step) -> Reply:
+        calls = tools(("ask_person", {"question": "Which one?"}), ("send", {"to": "all", "words": "Sell"}))
+        return calls if step.number == 1 else text("done")
+
+    held = asyncio.Event()
+
+    async def steered(client: Client, handle: Handle, model: ScriptedModel) -> None:
+        await until(lambda: "t1/1/turn.1" in model.steps(handle.id))
+        await handle.execute_update("steer", {"text": "only the ripe ones"})
+        await handle.execute_update("pause", {"now": False})
+        held.set()
+        await until(functools.partial(runs.is_answered, client, f"{handle.id}"))
+        await handle.execute_update("resume", {})
+        await until(functools.partial(is_in, handle, "completed", "t1"))
+        await handle.execute_update("retry_subtask", {"subtask_id": "t1", "instruction": "once more"})
+        await handle.execute_update("skip_subtask", {"subtask_id": "t2"})
+
+    asked = {"id": "t1", "role": "both"}
+    team = "people"
+    nested = tree({"": subtasks(item("t1", "group")), "t1/1": subtasks(item("n1", "both"))})
+
+    def nested_asks(step: Step) -> Reply:
+        return asks(step) if step.kind == "turn" else nested(step)
+
+    def slow(step: Step) -> Reply:
+        return when(held, text("ripe")) if step.subtask_id == "t1" else hang()
+
+    return {
+        "approved_and_asked": Scenario(
+            script(plan(asked, {"id": "t2", "role": "counsel"}), {"t1": asks}), {"approve_plan": True}, _decide, team
+        ),
+        "nested_asked": Scenario(nested_asks, {"max_depth": 2}, _decide, team),
+        "steered": Scenario(script(PAIR, {"t1": slow, "t2": slow}), meanwhile=steered),
     }
 
 

@@ -217,3 +217,19 @@ def test_five_turns_are_the_most() -> None:
     )
     agent.run()
     assert agent.turns <= 5
+
+
+def test_a_role_that_may_ask_asks_once_beside_its_tools_and_quotes_the_reply() -> None:
+    ask = tool("ask_person", "Asks a person.", question=TEXT)
+    functions: dict[str, Tool] = {
+        "ask_person": lambda question: "Only Hill Farm counts",
+        "find_notes": lambda query, limit=3: "[a] Pears of the valley",
+        "open_note": lambda note_id: "Pears grew well.",
+    }
+    prompt = "<goal>Which pears grew?</goal>\n<subtask>Question: Which pears grew?</subtask>"
+    agent = Agent(prompt, [*NOTES, ask], functions)
+    answer = agent.run()
+    assert agent.named()[:2] == ["ask_person", "find_notes"]
+    assert agent.named().count("ask_person") == 1
+    assert agent.calls[0][1] == {"question": "What do you know of this that no tool tells: Which pears grew?"}
+    assert "A person said: Only Hill Farm counts" in answer

@@ -9,6 +9,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.base.text import cut
+    from supervision.contract.plan import Estimate, Plan
     from supervision.contract.status import Wait
     from supervision.run.decisions import Decision
     from workflows.run_context import RunContext
@@ -59,12 +60,12 @@ async def _decision(context: RunContext, reply: PlanReply, number: int, choices:
         id=f"plan.{number}",
         kind="plan",
         workflow_id=workflow.info().workflow_id,
-        prompt_preview=problem or _preview([subtask.description for subtask in plan.subtasks]),
+        prompt_preview=problem or _preview(plan, reply.estimate),
         choices=choices,
         content_ref=reply.plan_ref or "",
         since=workflow.now().isoformat(),
     )
-    state.proposed = plan
+    state.proposed, state.estimate = plan, reply.estimate
     if is_first:
         context.enter("approval")
         state.time_and_budget.hold("approval")
@@ -80,9 +81,14 @@ async def _decision(context: RunContext, reply: PlanReply, number: int, choices:
     return decision or Decision(id=wait.id, choice="approve")
 
 
-def _preview(descriptions: list[str]) -> str:
-    count = f"{len(descriptions)} subtask{'' if len(descriptions) == 1 else 's'}"
-    return cut(f"{count}: {'; '.join(descriptions)}", limits.PARAGRAPH_BYTES)
+def _preview(plan: Plan, estimate: Estimate | None) -> str:
+    """Returns what is asked in one sentence: `4 subtasks, 8-14 calls, $0.17-0.32: ...`."""
+    facts = [f"{len(plan.subtasks)} subtask{'' if len(plan.subtasks) == 1 else 's'}"]
+    if estimate is not None:
+        calls, usd = estimate.total.calls, estimate.total.usd
+        facts += [f"{calls.low:.0f}-{calls.high:.0f} calls", *([f"${usd.low:.2f}-{usd.high:.2f}"] if usd else [])]
+    described = "; ".join(subtask.description for subtask in plan.subtasks)
+    return cut(f"{', '.join(facts)}: {described}", limits.PARAGRAPH_BYTES)
 
 
 def _because(what: str, why: str) -> str:

@@ -166,6 +166,7 @@ def _plan_input(
         attachments=setup.attachments,
         max_subtasks=state.request.max_subtasks,
         max_turns=state.request.max_turns,
+        estimates=state.request.approve_plan and context.nested is None,
         strategy=strategy,
         nesting_left=max(0, state.request.max_depth - context.depth),
         in_flight=state.board.in_flight(),

@@ -129,6 +129,7 @@ class _Attempt:
         account, models = f"{self.subtask_id}.{candidate}", self.assignment.models
         progress = (None if candidate else self.assignment.resume_from) or LoopProgress()
         booked = result = WorkerAgentResult()
+        stood: dict[str, LoopProgress] = {}  # where the conversations with other models stand
         model = "" if self.assignment.role.team else state.models.choose(models)
         while True:
             provider = model or account  # a nested supervisor waits for its models itself, each for its own
@@ -147,7 +148,9 @@ class _Attempt:
             if (other := self._following(result)) is not None:
                 # Thinking is bound to the model that thought it: the other one begins a conversation of its own.
                 context.leave(slot)
-                model, progress = other, LoopProgress()
+                if result.progress is not None:
+                    stood[model] = result.progress.booked()
+                model, progress = other, stood.get(other) or LoopProgress()
                 continue
             step = self._next_step(result, funding)
             if step is AfterAgent.END:

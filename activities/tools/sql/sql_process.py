@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from activities.files.values import shown
+from activities.files.values import literal, quoted, shown
 from activities.tools.sql.sql_check import Refused, check, tables_read
 
 Json = dict[str, Any]
@@ -27,12 +27,11 @@ def load(tables: dict[str, str], memory: int) -> duckdb.DuckDBPyConnection:
     """Returns a connection to views of Parquet files; the engine can read these files and no others."""
     database = duckdb.connect(config=CLOSED)
     database.execute("SET enable_progress_bar = false")  # it would stand in the reply of a query of two seconds
-    paths = ", ".join("'" + path.replace("'", "''") + "'" for path in tables.values())
+    paths = ", ".join(map(literal, tables.values()))
     database.execute(f"SET allowed_paths = [{paths}]")
     database.execute("SET enable_external_access = false")
     for name, path in tables.items():
-        quoted = path.replace("'", "''")
-        database.execute(f"CREATE VIEW \"{name}\" AS SELECT * FROM read_parquet('{quoted}')")
+        database.execute(f"CREATE VIEW {quoted(name)} AS SELECT * FROM read_parquet({literal(path)})")
     database.execute(f"SET memory_limit = '{memory}B'")
     database.execute("SET lock_configuration = true")
     return database

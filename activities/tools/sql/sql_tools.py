@@ -16,7 +16,7 @@ from supervision.base.text import clean, one_line, quoted
 from supervision.contract.base import StrictModel
 
 SQL_CHARS = 5000  # more is a program, not a question
-SQL_ADDRESS_BYTES = 1536 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
+SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
 SQL_CELL_CHARS = 300
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
 _LAST_LINE_CHARS = 100  # room for the number of rows
@@ -78,7 +78,7 @@ class TableStore:
             "cell": SQL_CELL_CHARS,
             "joins": limits.SQL_JOINS,
         }
-        self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_ADDRESS_BYTES, ("start", setup))
+        self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_CHILD_BYTES, ("start", setup))
 
     async def query(self, sql: str, run_id: str = "") -> Json:
         """Returns `columns`, `rows` of texts, `more` and the tables `read`, as `sql_process.reply` does.

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from activities.files.file_cache import FileCache
-from activities.files.manifest import local_file
+from activities.files.file_cache import FileCache, local_file
 from activities.tools.sql.sql_tools import TableStore
 
 CACHE = FileCache()

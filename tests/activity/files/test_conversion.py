@@ -2,19 +2,20 @@
 
 import io
 import json
+import re
 import sqlite3
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.files.conversion import convert, index_documents
-from activities.files.file_cache import FileCache, FileReport
-from activities.files.manifest import local_file
+from activities.files.file_cache import FileCache, FileReport, local_file
 from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 Json = dict[str, Any]
@@ -139,7 +140,7 @@ def test_spreadsheets_sqlite_json_and_parquet_are_tables(tmp_path: Path) -> None
 
 
 def places(report: Json) -> dict[str, str]:
-    return dict(json.loads(Path(report["document"]["file"]).read_bytes())["passages"])
+    return dict(json.loads(line) for line in Path(report["document"]["file"]).read_text().splitlines())
 
 
 def test_documents_keep_pages_and_headings(tmp_path: Path) -> None:
@@ -216,8 +217,59 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
 def test_the_index_finds_passages_with_their_places(tmp_path: Path) -> None:
     pdf = converted(tmp_path, "lease.pdf", pdf_bytes(["Rent is 900 EUR", "Notice: six months"]))
     index = tmp_path / "index.sqlite"
-    assert index_documents([["lease.pdf", pdf["document"]["file"]]], str(index)) == 2
+    assert index_documents([["lease.pdf", "Lease", pdf["document"]["file"]]], str(index)) == 2
     with sqlite3.connect(index) as database:
         found = database.execute("SELECT name, place FROM passages WHERE passages MATCH 'months'").fetchall()
     database.close()
     assert found == [("lease.pdf", "p. 2")]
+
+
+async def test_children_bound_what_hostile_markup_takes(tmp_path: Path) -> None:
+    body = b"<w:p><w:r><w:t>a</w:t></w:r></w:p>" * 100_000
+    hostile = {
+        "open.html": b"<!" * 2_000_000,
+        "bare.html": b"word <b>x</b> &amp; " * 400_000,
+        "runs.docx": replaced(docx_bytes([("a", "b")]), b"<w:body>", b"<w:body>" + body),
+        "entities.docx": replaced(
+            docx_bytes([("a", "b")]), b"<w:document ", b'<!DOCTYPE x [<!ENTITY a "b">]><w:document '
+        ),
+    }
+    (tmp_path / "given").mkdir()
+    peaks, problems = {}, {}
+    for name, content in hostile.items():
+        (tmp_path / "given" / name).write_bytes(content)
+        cache = FileCache(tmp_path / "cache")
+        before = {child.pid for child in psutil.Process().children()}
+        (report,) = await cache.reports([local_file(name, tmp_path / "given" / name)], "test")
+        (child,) = [child for child in psutil.Process().children() if child.pid not in before]
+        status = Path(f"/proc/{child.pid}/status").read_text()
+        peaks[name] = int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) >> 10
+        problems[name] = report.problem
+        cache.close()
+    assert max(peaks.values()) < 200, peaks
+    assert problems == {
+        "open.html": "it holds no text",
+        "bare.html": None,
+        "runs.docx": None,
+        "entities.docx": "it is no Word document that can be read: it declares entities",
+    }
+
+
+def replaced(package: bytes, old: bytes, new: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(package)) as source:
+        return zipped({name: source.read(name).replace(old, new) for name in source.namelist()})
+
+
+def test_a_word_file_keeps_headings_lists_and_rows(tmp_path: Path) -> None:
+    item = b"<w:p><w:pPr><w:numPr/></w:pPr><w:r><w:t>tea</w:t><w:tab/><w:t>4 EUR</w:t></w:r></w:p>"
+    cell = b"<w:tc><w:p><w:r><w:t>%d</w:t></w:r></w:p></w:tc>"
+    rows = b"<w:tbl>" + b"".join(b"<w:tr>" + cell % n + cell % (n + 1) + b"</w:tr>" for n in (1, 3)) + b"</w:tbl>"
+    moved = b"<w:moveFrom><w:r><w:t>twice</w:t></w:r></w:moveFrom>"
+    content = replaced(docx_bytes([("Prices", "Below:")]), b"</w:body>", item + rows + moved + b"</w:body>")
+    (passage,) = places(converted(tmp_path, "prices.docx", content)).values()
+    assert passage.split("\n\n")[:2] == ["Below:", "- tea 4 EUR"]
+    assert [line.split() for line in passage.split("\n\n")[2].splitlines()] == [
+        ["|", "1", "|", "2"],
+        ["|", "3", "|", "4"],
+    ]
+    assert converted(tmp_path, "old.docx", b"\xd0\xcf\x11\xe0old")["problem"].startswith("it is encrypted")

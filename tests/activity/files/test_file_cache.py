@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from activities.files.file_cache import FileCache, FileReport, SourceFile, with_unique_tables
+from activities.files.file_cache import FileCache, FileReport, SourceFile, local_file, with_unique_tables
 from activities.files.manifest import (
     FileEntry,
     FilesRefused,
     Manifest,
     RunFiles,
     found_files,
-    local_file,
     read_manifest,
 )
 from activities.store.artifacts import ArtifactStore, open_store
@@ -181,7 +180,7 @@ def hostile_files(folder: Path) -> dict[str, bytes]:
         "wide.csv": ",".join(map(str, range(10_000))).encode(),
         "deep.json": b"[" * 10_000 + b"]" * 10_000,
         "pages.pdf": pdf_bytes(["x"] * 5001),
-        "bomb.docx": repacked(docx_bytes([("a", "b")]), b"<w:body>", b"<w:body>" + b" " * (17 << 20)),
+        "bomb.docx": repacked(docx_bytes([("a", "b")]), b"<w:body>", b"<w:body>" + b" " * (65 << 20)),
         "corner.xlsx": repacked(sparse, b"</sheetData>", corner + b"</sheetData>"),
         "odd.db": (folder / "odd.db").read_bytes(),
         "line\nbreak' OR 1=1.csv": b"a\n1\n",
@@ -210,8 +209,9 @@ async def test_hostile_files_are_named_and_leave_the_others(store: ArtifactStore
     assert problems == {
         "wide.csv": "it has 10,000 columns, at most 2,000 are read",
         "pages.pdf": "it has 5001 pages, at most 5000 are read",
-        "bomb.docx": "its text takes 17 MiB, at most 16 are read",
-        "corner.xlsx": "it can't be read: it takes longer than 120 s or too much memory",
+        "bomb.docx": "its text takes 65 MiB, at most 64 are read",
+        "corner.xlsx": "it can't be read: it needs more than 288 MiB of memory, "
+        "or its process ended for another reason",
     }
     assert reports["deep.json"].document
     assert [(table["name"], table["rows"]) for table in reports["odd.db"].tables] == [

@@ -1,5 +1,6 @@
 """An endpoint that means harm: what it sends is bounded, never followed elsewhere, and never stored with the key."""
 
+import base64
 import ipaddress
 import json
 import ssl
@@ -227,6 +228,9 @@ async def test_final_usage_that_cannot_be_is_refused(value: Any) -> None:
 ECHOES = {
     "plain": KEY,
     "in a sentence": f"the key is{KEY}and that is that",
+    "base64": base64.b64encode(KEY.encode()).decode(),
+    "base64 of more": base64.b64encode(f"xy{KEY}z".encode()).decode(),
+    "base64 for URLs": base64.urlsafe_b64encode(f"?{KEY}".encode()).decode(),
 }
 
 

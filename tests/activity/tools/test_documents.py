@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from activities.files.document_files import PASSAGE_CHARS, text_document
+from activities.files.document_files import PASSAGE_CHARS, text_passages
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles, files_inside
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
@@ -124,7 +124,7 @@ def test_a_file_beyond_the_size_limit_is_refused(folder: Path, monkeypatch: pyte
 
 def test_long_sections_are_split_at_paragraphs() -> None:
     text = "# T\n\n" + "\n\n".join(f"{n} " + "word " * 100 for n in range(9))
-    passages = text_document(text)["passages"]
+    passages = list(text_passages(text))
     assert len(passages) > 2
     assert all(len(passage) <= PASSAGE_CHARS + 2 for _, passage in passages)
     assert {heading for heading, _ in passages} == {"T"}

@@ -13,7 +13,7 @@ import pytest
 from activities.tools.files import FolderFiles
 from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
-from activities.tools.sql.sql_tools import SQL_ADDRESS_BYTES, TableOptions, TableTools
+from activities.tools.sql.sql_tools import SQL_CHILD_BYTES, TableOptions, TableTools
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
 from standin.extract.example_queries import write_queries
 from standin.extract.tables import parse_tables
@@ -333,7 +333,7 @@ async def test_the_process_that_runs_queries_has_no_environment_and_bounded_memo
     await store.query("SELECT 1")
     (process,) = [child for child in psutil.Process().children() if child.pid not in before]
     assert CANARY not in str(process.environ())
-    assert process.rlimit(psutil.RLIMIT_AS) == (SQL_ADDRESS_BYTES, SQL_ADDRESS_BYTES)
+    assert SQL_CHILD_BYTES <= process.rlimit(psutil.RLIMIT_DATA)[1] < 2 * SQL_CHILD_BYTES
     assert process.rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
     assert os.getpgid(process.pid) != os.getpgid(0)
     store.close()

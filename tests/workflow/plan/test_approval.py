@@ -1,6 +1,7 @@
 """A person's approval of a plan, before anything of it begins."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
@@ -159,3 +160,21 @@ async def test_what_is_refused_is_said_and_changes_nothing(lab: Lab, update: Any
 async def test_a_direct_answer_needs_no_approval(lab: Lab) -> None:
     lab.play(lambda step: as_json({"direct_answer": "Forty.", "subtasks": [], "final_instruction": ""}))
     assert (await lab.run(approve_plan=True)).answer == "Forty."
+
+
+async def test_the_estimate_comes_from_the_run_before(lab: Lab) -> None:
+    lab.play(script(plan(ONE)))
+    hand = {"name": "finder", "description": "finds", "system_prompt": "You find."}
+    team = {"name": "estimated", "generalist": "finder", "roles": [hand]}  # of no other run
+    first = lab.named(f"{lab.run_id}-first")
+    first.play(script(plan(ONE)))
+    await first.run(team=team)
+    handle = await lab.start(team=team, approve_plan=True)
+    wait = await asked(handle)
+    estimate = (await handle.query("waiting", "plan.1"))["estimate"]
+    assert estimate["samples"] == 1
+    assert [part["id"] for part in estimate["parts"]] == ["t1", "supervisor"]
+    assert estimate["total"]["calls"]["low"] <= 3 <= estimate["total"]["calls"]["high"]
+    assert re.match(r"1 subtask, \d+-\d+ calls", wait.prompt_preview)
+    await decide(handle, 1, "approve")
+    await handle.result()

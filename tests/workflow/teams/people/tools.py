@@ -21,6 +21,6 @@ async def send(arguments: Message, context: ToolContext) -> ToolOutput:
 
 
 TOOLS = [
-    Tool("lookup", "Looks a thing up.", Query, lookup),
+    Tool("seek", "Looks a thing up.", Query, lookup),
     Tool("send", "Sends a message.", Message, send, effects="write", approve="always"),
 ]

@@ -1,0 +1,70 @@
+"""What waits for people through restarts of Workers and of the server: no event is added, and each answer arrives."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from runtime.connection import connect
+from runtime.server.embedded_server import EmbeddedServer
+from tests.scripted_model import Reply, Step, plan, script
+from tests.serving import settings_for
+from tests.workflow.plan.test_approval import asked, decide
+from tests.workflow.runs import Handle, Lab
+from tests.workflow.subtasks.test_people import asking, reply
+from worker_main import serving
+from workflows.supervisor import SupervisorWorkflow
+
+QUESTIONS = ("t1/n1/1:1.0", "t2/n1/1:1.0")
+
+
+def _play(step: Step) -> Reply:
+    if step.kind == "plan":
+        if step.call == f"{step.run_id}/plan.1.1":
+            return plan({"id": "t1", "role": "group"}, {"id": "t2", "role": "group"})
+        return plan({"id": "n1", "role": "asker"})
+    return asking(step) if step.kind == "turn" else script(plan())(step)
+
+
+@contextlib.asynccontextmanager
+async def _processes(lab: Lab, folder: Path) -> AsyncIterator[Handle]:
+    """A server on the same database and a Worker, for the time of a block."""
+    settings = settings_for(lab.model.url, folder / "artifacts")
+    async with EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True) as info:
+        client = await connect(address=info.address)
+        async with serving(client, settings):
+            if not lab.calls:
+                await lab.on(client).start(team="people", max_depth=2, approve_plan=True)
+            yield client.get_workflow_handle_for(SupervisorWorkflow.run, lab.run_id)
+
+
+async def _settled(handle: Handle) -> int:
+    """Returns the length of a history to which nothing is added any more: its children may still report."""
+    length = -1
+    while length != (length := (await handle.describe()).history_length):
+        await asyncio.sleep(1.5)
+    return length
+
+
+async def test_an_approval_and_nested_questions_outlive_workers_and_server(lone: Lab, tmp_path: Path) -> None:
+    lone.play(_play)
+    async with _processes(lone, tmp_path) as handle:
+        await asked(handle)
+        at_the_plan = await _settled(handle)
+    async with _processes(lone, tmp_path) as handle:
+        assert (await handle.describe()).history_length == at_the_plan
+        await asked(handle)
+        await decide(handle, 1, "approve")
+        for wait_id in QUESTIONS:
+            await asked(handle, wait_id)
+        at_the_questions = await _settled(handle)
+    async with _processes(lone, tmp_path) as handle:
+        for wait_id in QUESTIONS:
+            await asked(handle, wait_id)
+        assert (await handle.describe()).history_length == at_the_questions
+        for wait_id in reversed(QUESTIONS):
+            await reply(handle, wait_id, f"answer to {wait_id}")
+        assert (await handle.result()).status == "completed"
+    said = {call.step.call.split("/")[1]: call.step.prompt for call in lone.calls if call.step.call.endswith("turn.2")}
+    assert said == {"t1": "answer to t1/n1/1:1.0", "t2": "answer to t2/n1/1:1.0"}
+    assert len(set(lone.steps)) == len(lone.steps)
