@@ -41,7 +41,7 @@ def clerk_reads_each(count: int) -> Script:
 
 def _turn(step: Step) -> Reply:
     if step.number == 1:
-        document = re.findall(r", document ([^\n]+)\n</item>", step.prompt)[0]
+        document = re.findall(r"<item>\n(.+)\n</item>", step.prompt)[0]
         words = text_block("I read the contract first.")
         return message([words, tool_block("read_document", {"document_id": document, "place": ""})], "tool_use")
     row = row_of(step.prompt, re.findall(r"document_id': '([^']+)'", str(step.body["messages"][1]))[0])
@@ -56,7 +56,7 @@ def row_of(text: str, name: str) -> dict[str, Any]:
     row: dict[str, Any] = {"file": name, "supplier": supplier}
     for term, sentence in _TERMS.items():
         (found,) = re.finditer(sentence, text)
-        place = re.findall(r"^## (.+)$", text[: found.start()], re.MULTILINE)[-1]
+        place = re.findall(r"^#+ (.+)$", text[: found.start()], re.MULTILINE)[-1]
         value = _MONTHS.get(found[1]) if term == "notice" else found[1] and int(found[1].replace(",", ""))
         row |= {_VALUES[term]: value, f"{term}_place": place, f"{term}_quotation": found[0]}
     return row

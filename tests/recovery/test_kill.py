@@ -127,7 +127,7 @@ async def test_kills_amid_many_documents_repeat_no_stored_answer_and_lose_no_row
     assert lone.steps.count("plan.1.1") == 1
     (table,) = result.artifacts
     rows = list(csv.DictReader(io.StringIO((await store.get(table.ref)).decode(), newline="")))
-    assert [row["source"] for row in rows] == [f"{name}, document {name}" for name, _ in files]
+    assert [row["source"] for row in rows] == [name for name, _ in files]
     whole = RunResult.model_validate_json(await store.get(result.result_ref or ""))
     records = {report.id: report.finding.record_ref for report in whole.subtasks if report.finding}
     for row in rows:
