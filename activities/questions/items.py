@@ -12,6 +12,7 @@ from activities.contracts.packed import DependencyRef
 from activities.contracts.planning_contracts import ExpandInput, ExpandReply, PlanInput, TableInput, TableReply
 from activities.contracts.run_contracts import AttachmentRef, RunRef
 from activities.files.file_cache import FileReport
+from activities.files.kinds import TEXT_FILE
 from activities.questions.plan_checks import shortened
 from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore
@@ -73,8 +74,11 @@ class _RunData:
 
 
 def _passages(file: str) -> list[str]:
-    stored = json.loads(Path(file).read_bytes())
-    return [stored["text"]] if "text" in stored else [text for _place, text in stored["passages"]]
+    """Returns the text of a document as it stands in its file, else its passages."""
+    if (whole := Path(file).with_name(TEXT_FILE)).is_file():
+        return [whole.read_text(encoding="utf-8")]
+    with Path(file).open(encoding="utf-8") as passages:
+        return [json.loads(passage)[1] for passage in passages]
 
 
 async def named_data(store: ArtifactStore, teams: StoredTeams, call: PlanInput) -> Data:
