@@ -106,7 +106,7 @@ def test_rows_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
 _PRINTED = st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from('\t\n",;|')
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(st.text(_PRINTED, max_size=20), st.integers(-(10**12), 10**12)), min_size=1, max_size=20))
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, int]]) -> None:
     import csv

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
@@ -220,7 +220,6 @@ refs = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(refs, max_size=30), st.text(st.characters(codec="utf-8")), st.none() | st.text("é数🦜"))
 def test_an_input_read_from_history_asks_the_same(deps: list[DependencyRef], role: str, note: str | None) -> None:
     brief = BRIEF.model_copy(update={"dependencies": deps})

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.model.call_errors import classify, retry_after_seconds
@@ -66,14 +66,12 @@ def test_a_date_is_a_wish_to_wait_until_then() -> None:
     assert 100 < wish <= 120
 
 
-@settings(deadline=None)
 @given(st.text(), st.text())
 def test_no_header_can_break_the_reading_or_ask_for_too_long(seconds: str, milliseconds: str) -> None:
     wish = retry_after_seconds({"retry-after": seconds, "retry-after-ms": milliseconds})
     assert wish is None or 0 < wish <= LONGEST
 
 
-@settings(deadline=None)
 @given(
     st.integers(100, 599),
     st.none() | st.text() | st.integers(),
@@ -112,7 +110,7 @@ def test_an_error_that_nobody_knows_shows_its_class_but_not_its_text() -> None:
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
+    max_leaves=8,
 )
 
 
@@ -143,13 +141,11 @@ def test_text_without_a_whole_object_is_refused(text: str) -> None:
         first_json(text)
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.characters(exclude_characters="{[")), st.dictionaries(st.text(), JSON), st.text())
 def test_any_object_is_found_between_any_words(before: str, value: dict[str, Any], after: str) -> None:
     assert first_json(before + json.dumps(value) + after) == value
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(), JSON, min_size=1), st.data())
 def test_a_cut_object_never_yields_a_part_of_itself(value: dict[str, Any], data: st.DataObject) -> None:
     whole = json.dumps(value)

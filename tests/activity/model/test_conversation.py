@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.contracts.turn_contracts import ToolResultRef
@@ -215,7 +215,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(value=st.dictionaries(st.text(max_size=8), json_values, max_size=4))
 async def test_the_providers_json_passes_through_unchanged(
     tmp_path_factory: pytest.TempPathFactory, value: dict[str, Any]

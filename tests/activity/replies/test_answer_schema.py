@@ -9,7 +9,7 @@ import anthropic
 import jsonschema
 import pytest
 import referencing.exceptions
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.questions.plan_modes import fits, matching_route
@@ -143,7 +143,6 @@ VALUES: Any = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(SCHEMAS, VALUES)
 def test_what_fits_the_schema_sent_fits_the_users(schema: dict[str, Any], value: Any) -> None:
     assert schema_rules.complaint(schema) is None

@@ -137,7 +137,7 @@ FTS_SYNTAX = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(FTS_SYNTAX, st.text(max_size=200)))
 async def test_no_query_breaks_the_search(query: str) -> None:
     tool, _ = await tools(BUNDLED)
