@@ -162,19 +162,6 @@ def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
     assert max(cell_len(line.rstrip()) for line in out.getvalue().splitlines()) <= columns
 
 
-@pytest.mark.parametrize("lines", [14, 24, 50])
-def test_a_plan_of_hundreds_fits_the_height(lines: int) -> None:
-    assert len(printed(100, lines, picture(300)).splitlines()) <= lines
-    assert len(printed(100, lines, held(picture(300))).splitlines()) <= max(lines, 17)
-
-
-def test_the_clock_of_an_ended_run_stands_still() -> None:
-    shown = picture(1)
-    shown.started = datetime(2026, 1, 1, 10, 0, 0, tzinfo=UTC)
-    shown.closed = datetime(2026, 1, 1, 10, 2, 5, tzinfo=UTC)
-    assert " · 2:05" in Text.from_ansi(printed(200, 30, shown)).plain
-
-
 def test_foreign_text_is_shown_as_it_is_and_never_obeyed() -> None:
     shown = printed(200, 60, picture())
     assert "[bold]markup[/bold]" in shown

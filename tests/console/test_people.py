@@ -190,14 +190,6 @@ async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp
     assert all(subtask.description.endswith("in Japan alone") for subtask in plan.subtasks)
 
 
-async def test_at_a_terminal_one_sees_that_it_was_decided_elsewhere(cli: Cli) -> None:
-    async with cli.terminal("run", "--approve-plan", "--id", "people-elsewhere", GOAL) as terminal:
-        await terminal.until("leave it q: ")
-        assert (await cli("approve", "people-elsewhere", "plan.1")).code == 0
-        await terminal.until("the plan no longer waits")
-        assert "completed: 3/3 subtasks" in await terminal.whole()
-
-
 async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli) -> None:
     async with cli.terminal("run", "--approve-plan", "--id", "people-left", GOAL) as terminal:
         await terminal.until("leave it q: ")
@@ -221,14 +213,9 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
         (["approve", "t3/1:4.0"], 1, "nothing with the id 't3/1:4.0' waits for a person; `"),
         (["approve", "nobody", "plan.1"], 1, "there is no run 'nobody'"),
         (["approve", "a", "b", "c"], 2, "as ID or RUN ID"),
-        (["reply", "plan.1"], 2, "no reply: give the text"),
         (["reply", "RUN", "plan.1", "x" * 100_000], 2, "comment: has 100000 bytes, at most 4096 are allowed"),
-        (["reply", "RUN", "plan.1", "--file", "long.txt"], 2, "at most 4096 are allowed"),
-        (["reply", "RUN", "plan.1", "\x07\x1b"], 2, "comment: is empty"),
-        (["deny", "RUN", "plan.1", "--by", "x" * 300], 2, "by: "),
         (["approve", "RUN", "plan.1", "--plan", "ring.json"], 2, "in a circle: a -> b -> a"),
         (["approve", "RUN", "plan.1", "--plan", "field.json"], 2, "colour"),
-        (["approve", "RUN", "plan.1", "--plan", "wide.json"], 2, "wide.json has "),
         (["approve", "RUN", "plan.1", "--plan", "huge.json"], 2, "huge.json is larger than"),
         (["approve", "RUN", "plan.1", "--plan", "deep.json"], 2, "deep.json is not JSON"),
         (["retry", "RUN", "t9"], 2, "has no subtask 't9'"),

@@ -26,13 +26,6 @@ async def test_an_answered_call_has_two_lines_with_the_same_number(served: Serve
     assert received["at"] <= answered["at"]
 
 
-async def test_a_failure_is_a_failure(served: Served) -> None:
-    await served.fault({"cut_after": 4})
-    with pytest.raises(Exception, match="."):
-        await served.ask()
-    assert events(await served.ended_calls()) == ["received", "failed"]
-
-
 @pytest.mark.parametrize("fault", [{"delay_ms": 60_000}, {"stall_after": 3}, {"chunk_delay_ms": 5000}])
 async def test_a_client_that_leaves_is_noticed_at_once(served: Served, fault: dict[str, Any]) -> None:
     await served.fault(fault)

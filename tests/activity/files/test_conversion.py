@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.files.conversion import convert, index_documents
+from activities.files.conversion import convert
 from activities.files.file_cache import FileCache, FileReport, local_file
 from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
@@ -95,12 +95,6 @@ def test_fields_may_hold_anything(tmp_path: Path, delimiter: str) -> None:
     (table,) = converted(tmp_path, "t.csv", f"{header}\n{body}\n{body}\n".encode())["tables"]
     assert list(types(table)) == ["Order ID", 'He said "yes"', "column_3", "order id_2"]
     assert rows(table)[0] == (1, f"a{delimiter} b\nline", "x", 2)
-
-
-def test_rows_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
-    (table,) = converted(tmp_path, "t.csv", b'a,b\n1,2\n3,"x" y",4\n5,6\n7\n8,9,10\n')["tables"]
-    assert rows(table) == [(1, 2), (5, 6), (7, None)]
-    assert table["notes"] == ['2 rows cannot be read, the first is \'3,"x" y",4\'']
 
 
 _PRINTED = st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from('\t\n",;|')
@@ -212,16 +206,6 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     report = converted(tmp_path, name, content)
     assert (report["tables"], report["document"]) == ([], None)
     assert report["problem"].startswith(problem)
-
-
-def test_the_index_finds_passages_with_their_places(tmp_path: Path) -> None:
-    pdf = converted(tmp_path, "lease.pdf", pdf_bytes(["Rent is 900 EUR", "Notice: six months"]))
-    index = tmp_path / "index.sqlite"
-    assert index_documents([["lease.pdf", "Lease", pdf["document"]["file"]]], str(index)) == 2
-    with sqlite3.connect(index) as database:
-        found = database.execute("SELECT name, place FROM passages WHERE passages MATCH 'months'").fetchall()
-    database.close()
-    assert found == [("lease.pdf", "p. 2")]
 
 
 async def test_children_bound_what_hostile_markup_takes(tmp_path: Path) -> None:

@@ -62,18 +62,6 @@ async def test_what_is_there_is_not_sent_again(store: ArtifactStore, folder: Pat
     assert first != second
 
 
-async def test_a_file_of_several_parts_is_whole(
-    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("activities.files.manifest._PART_BYTES", 1000)
-    (tmp_path / "long.csv").write_text("n\n" + "".join(f"{number}\n" for number in range(1000)))
-    ref = await adopted(store, tmp_path / "long.csv")
-    cache = FileCache(tmp_path / "cache")
-    (report,) = await RunFiles(store, cache, "run-1", ref).reports()
-    cache.close()
-    assert report.tables[0]["rows"] == 1000
-
-
 async def test_an_upload_that_is_gone_is_named(store: ArtifactStore, folder: Path) -> None:
     manifest = Manifest.model_validate_json(await store.get(await put_files(store, found_files([folder]))))
     await store.delete(manifest.files[0].parts[0])

@@ -139,14 +139,6 @@ async def test_a_refused_conversation_is_cleared_and_sent_again_in_the_same_atte
     assert (entry.view.cleared, entry.view.thinking_removed_before) == (1, 2)
 
 
-async def test_outputs_that_are_all_new_give_way_after_a_refusal_where_no_older_one_can(desk: Desk) -> None:
-    desk.say(looks(1, calls=2), REFUSAL, text("done"))
-    talk = Talk(desk, window=100_000)
-    await talk.begin()
-    assert (await talk.go_on(LONG, LONG)).view.cleared == 2
-    assert [len(block["content"]) > 1000 for block in talk.of("tool_result")] == [False, False]
-
-
 async def test_a_conversation_refused_again_or_without_anything_to_leave_out_fails_for_good(desk: Desk) -> None:
     desk.say(looks(1), REFUSAL)
     talk = Talk(desk)
@@ -221,21 +213,6 @@ async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(de
     assert caught.value.details[0]["spent"]["output_tokens"] == 70, "what it cost counts"
 
 
-async def test_a_reply_has_no_more_tokens_than_a_small_window_leaves(desk: Desk) -> None:
-    desk.say(text("done"))
-    desk.windows["*"] = 8_000
-    many = CallOptions(max_tokens=64_000)
-
-    async def ask(_: object) -> Answered:
-        return await desk.calls.begin(await desk.new_call("turn.1"), OPENING, LONG, many)
-
-    await desk.do(ask, None)
-    assert 2_000 < desk.asked[-1].step.body["max_tokens"] < 8_000 - 5_700
-    desk.windows["*"] = 200_000
-    await desk.do(ask, None)
-    assert desk.asked[-1].step.body["max_tokens"] == 16_000
-
-
 async def test_what_the_provider_counted_decides(desk: Desk) -> None:
     def counted(turn: int, tokens: int) -> Reply:
         async def reply() -> ApiReply:
@@ -250,31 +227,6 @@ async def test_what_the_provider_counted_decides(desk: Desk) -> None:
         await talk.begin()
         await talk.go_on(LONG)
         assert (await talk.go_on(LONG)).view.cleared == cleared
-
-
-async def test_without_a_count_the_whole_prompt_is_estimated(desk: Desk) -> None:
-    uncounted = message([{"type": "tool_use", "id": "c1", "name": "look", "input": {}}], "tool_use", tokens=0)
-    desk.say(uncounted)
-    talk = Talk(desk)
-    await talk.begin()
-    for cleared in (0, 0, 2):
-        assert (await talk.go_on(LONG)).view.cleared == cleared
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "prompt is too long: 213462 tokens > 200000 maximum",
-        "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease",
-        "This model's maximum context length is 8192 tokens. However, you requested 9000",
-        "the request exceeds the available context size (4096 tokens), try increasing it",
-    ],
-)
-async def test_the_words_of_providers_for_a_prompt_that_is_too_long(desk: Desk, words: str) -> None:
-    desk.say(status(400, "invalid_request_error", words))
-    with pytest.raises(ApplicationError, match="SUPERVISOR_MODEL_WINDOW") as caught:
-        await Talk(desk, window=None).begin()
-    assert caught.value.type == "ContextOverflow"
 
 
 def test_settings_go_before_the_list() -> None:

@@ -88,15 +88,6 @@ async def test_a_third_correction_begins_a_conversation_of_its_own(lab: Lab) -> 
     assert "the unit is missing (2)" in cold
 
 
-async def test_a_wrong_approach_begins_a_conversation_of_its_own(lab: Lab) -> None:
-    wrong = {"subtask_id": "t1", "ok": False, "feedback": "count trees, not pears", "wrong_approach": True}
-    review = as_json({"verdicts": [wrong], "conflicts": []})
-    lab.play(reviewed(subtasks(item("t1")), review, verdicts(), turns={"t1": said}))
-    await lab.run(max_reviews=1)
-    assert spoken(lab, "t1/2/turn.1") == ["user"]
-    assert "<feedback>\ncount trees, not pears" in lab.prompt("t1/2/turn.1")
-
-
 async def test_what_rests_on_a_corrected_finding_is_done_again(lab: Lab) -> None:
     chain = subtasks(item("t1"), item("t2", depends_on=["t1"]), item("t3"))
     turns: Turns = {subtask_id: said for subtask_id in ("t1", "t2", "t3")}
@@ -121,15 +112,6 @@ async def test_no_worker_agent_is_sent_the_goal(lab: Lab) -> None:
     bodies = {call.step.call: str(call.step.body) for call in lab.calls}
     sent = {step for step, body in bodies.items() if runs.GOAL in body}
     assert {step.rpartition("/")[2].partition(".")[0] for step in sent} == {"plan", "refine", "review", "synthesis"}
-
-
-async def test_a_review_that_can_not_be_read_is_a_warning(lab: Lab) -> None:
-    lab.play(reviewed(PAIR, text("I like it."), as_json({"verdicts": "all fine"})))
-    handle = await lab.start(max_reviews=1)
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])
-    assert "review" in result.warnings[0]
-    assert (await handle.query(SupervisorWorkflow.status)).warnings == result.warnings
 
 
 async def test_conflicting_findings_go_to_a_judge_and_stay_in_the_result(lab: Lab) -> None:
@@ -199,15 +181,3 @@ async def test_candidates_differ_in_role_model_and_effort(lab: Lab) -> None:
     chosen = lab.prompt("judge.1").split('number="2"')[1].split("found by ")[1].split()[0]
     assert (first.finding.summary, first.role) == (f"found by {chosen}", "deep" if chosen == OPUS else "quick")
     assert {row.role for row in result.spend} == {"supervisor", "quick", "deep"}
-
-
-async def test_candidates_that_fail_leave_the_choice_to_the_others(lab: Lab) -> None:
-    def turns(step: Step) -> Reply:
-        return text("the only one") if step.call.split("/")[2] == "1.2" else tools(("nothing", {}))
-
-    lab.play(script(subtasks(item("t1", candidates=2)), {"t1": turns}))
-    result = await lab.run(max_turns=1)
-    assert result.subtasks[0].finding is not None
-    assert result.subtasks[0].finding.summary == "the only one"
-    assert not [step for step in lab.steps if step.startswith("judge")]
-    assert result.usage.model_calls == 5

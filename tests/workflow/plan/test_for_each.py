@@ -100,16 +100,6 @@ async def test_files_rows_and_lines_of_the_data_are_items(
     assert [report.description.startswith(words[:20]) for words, report in zip(items, result.subtasks[1:], strict=True)]
 
 
-async def test_lines_of_an_attached_text(lab: Lab) -> None:
-    lab.play(plans(subtasks(item("t1", for_each="lines:trees", max_items=2))))
-    attached = [{"name": "trees", "text": "elm\noak\nash"}]
-    result = await lab.run(attachments=attached)
-    assert [report.id for report in result.subtasks] == ["t1", "t1.1", "t1.2"]
-    (gap,) = result.gaps
-    assert (gap.subtask_id, gap.reason) == ("t1", "1 of 3 items; 1 of them were left out, because max_items is 2")
-    assert result.status == "partial"
-
-
 async def test_items_that_fail_are_one_gap_and_no_reason_to_replan(lab: Lab) -> None:
     first = subtasks(item("t1"), EACH, item("t3", depends_on=["t2"]))
     lab.play(plans(first, turns=naming(4, "t2.2", "t2.4")))
@@ -163,15 +153,6 @@ async def test_a_producer_that_never_names_items_fails_and_its_finding_stays(lab
     assert "t1/1/turn.3" not in lab.steps
 
 
-async def test_a_producer_without_turns_left_may_name_its_items_as_json(lab: Lab) -> None:
-    told = text('The trees.\n```json\n{"items": ["elm", "oak"]}\n```\nConfidence: 0.8\nLimitations: none')
-    lab.play(plans(subtasks(item("t1"), EACH), turns={"t1": lambda step: told}))
-    result = await lab.run()
-    assert 'as JSON: {"items": [...]}' in lab.prompt("t1/1/turn.1")
-    assert [report.id for report in result.subtasks] == ["t1", "t2", "t2.1", "t2.2"]
-    assert result.status == "completed"
-
-
 async def test_items_that_the_budget_has_no_room_for_are_left_out(lab: Lab) -> None:
     lab.play(plans(subtasks(item("t1"), {**EACH, "estimated_tokens": 20_000}), turns=naming(12)))
     result = await lab.run(budget={"tokens": 200_000})
@@ -182,14 +163,6 @@ async def test_items_that_the_budget_has_no_room_for_are_left_out(lab: Lab) -> N
     left = 12 - counts.completed
     assert gap.reason == f"{left} of 12 items; {left} of them were left out, because the budget has no room for them"
     assert len(await lab.started_children()) == 1 + counts.completed
-
-
-async def test_a_reviewer_sees_some_of_the_items(lab: Lab) -> None:
-    lab.play(plans(subtasks(item("t1"), EACH), turns=naming(6)))
-    await lab.run(max_reviews=1)
-    asked = lab.prompt("review.1")
-    assert [f'subtask_id="t2.{number}"' in asked for number in (1, 3, 4, 6)] == [True, True, False, False]
-    assert "for each of items:t1" in asked
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from standin.server.api_reply import text_block, tool_block
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, Step, answer, message, text
 from tests.serving import store_of
-from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Lab, details
 from tests.workflow.scripts import GIVES_UP, in_order, item, plans, subtasks
 
@@ -102,23 +100,6 @@ async def test_code_makes_the_answers_rows_of_what_the_items_handed_in(lab: Lab,
     stored = json.loads(await store.get(next(r.finding.output_ref for r in result.subtasks if r.finding)))
     assert stored == {"tree": "elm", "height_m": 31.5}
     assert json.loads(await store.get(result.result_ref or ""))["answer_json"] == result.answer_json
-
-
-async def test_a_table_is_there_without_an_answer_schema_too(lab: Lab, store: ArtifactStore) -> None:
-    nested = {"tree": "=elm", "height_m": None, "where": {"page": 14, "quotation": "elm"}}
-    lab.play(grove(t1_1=lambda step: measured(nested)))
-    result = await lab.run()
-    assert (result.status, result.answer_json) == ("completed", None)
-    first, *_ = await table(store, result)
-    assert first == {
-        "tree": "'=elm",
-        "height_m": "",
-        "where": '{"page": 14, "quotation": "elm"}',
-        "note": "",
-        "item": "t1.1",
-        "source": "elm: 31.5 m, p. 14",
-    }
-    assert "It was measured" in lab.prompt("synthesis.1")
 
 
 @pytest.mark.parametrize(
@@ -272,14 +253,3 @@ async def test_a_table_of_many_items_is_named_in_the_result_and_asked_for_once(l
     whole = json.loads(await store.get(result.result_ref or ""))
     assert whole["answer_json"] == {"trees": [*trees.values()]}
     assert (len(lab.steps), len(lab.prompt("synthesis.1")) < 12_000) == (122, True)
-
-
-async def test_a_reset_to_any_task_makes_the_same_table(lab: Lab, store: ArtifactStore) -> None:
-    lab.play(grove(t1_2=in_order(measured(MISFIT), measured({"tree": "oak", "height_m": 28.25}))))
-    base = await lab.start(answer_schema=ROWS)
-    before = await base.result()
-    for task in (await workflow_tasks(base))[1:]:
-        after = await (await reset(lab.client, base, task)).result()
-        assert (after.answer_json, after.gaps) == (before.answer_json, before.gaps)
-        assert await table(store, after) == await table(store, before)
-    assert [step for step, times in Counter(lab.steps).items() if times > 1] == []

@@ -17,7 +17,7 @@ from tests.scripted_model import Reply, Step, plan, script, status, text, tools,
 from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow.resets import reset, task_of_update, workflow_tasks
-from tests.workflow.runs import Handle, Lab, closed, end_soon, events, failure, status_of, waits_for_provider
+from tests.workflow.runs import Handle, Lab, end_soon, events, failure, status_of, waits_for_provider
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
@@ -102,31 +102,6 @@ async def test_a_reset_repeats_no_effect_of_a_write_tool(lab: Lab, tmp_path: Pat
         assert (result.status, result.warnings) == ("completed", [])
     assert len(log.read_text().splitlines()) == 1
     assert repeated(lab) == []
-
-
-async def test_a_reset_awaits_the_worker_agents_that_had_started_before_it(lab: Lab) -> None:
-    released = asyncio.Event()
-    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found"))}))
-    base = await lab.start()
-    await until(lab.sent("t1/1/turn.1"))
-    handle = await reset(lab.client, base, (await workflow_tasks(base))[-1])
-    released.set()
-    result = await handle.result()
-    assert (result.status, result.subtasks[0].attempts) == ("completed", 1)
-    assert repeated(lab) == []
-    await replays(lab.client, handle)
-
-
-async def test_a_cancel_after_a_reset_reaches_the_worker_agents(lab: Lab) -> None:
-    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(asyncio.Event(), text("never"))}))
-    base = await lab.start()
-    await until(lab.sent("t1/1/turn.1"))
-    handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
-    await until(lambda: lab.steps.count("t1/1/turn.1") == 2)
-    await handle.cancel()
-    await until(functools.partial(closed, handle))
-    calls = [call for call in lab.calls if call.step.subtask_id]
-    await until(lambda: all(call.aborted_at is not None for call in calls))
 
 
 async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) -> None:

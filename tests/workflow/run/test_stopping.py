@@ -5,20 +5,17 @@ import functools
 import threading
 import time
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from temporalio import activity, workflow
+from temporalio import activity
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowExecutionStatus
 
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore
 from supervision.base import limits
-from supervision.contract.usage import Usage
 from supervision.run.board import Board
-from supervision.run.serving_models import ServingModels
 from tests.scripted_model import Reply, Step, as_json, plan, script, status, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
@@ -222,81 +219,6 @@ async def test_what_a_child_returns_while_the_run_gives_up_on_it_is_kept(
     await until(functools.partial(closed, handle))
     assert given_up.is_set()
     await assert_finding_is_kept(handle)
-
-
-async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_it_is_kept(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its result, its cost from the journal and the end of the wait for both come in one workflow task."""
-    monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
-    monkeypatch.setattr(limits, "CHILD_GIVE_UP_WAIT", timedelta(milliseconds=300))
-    may_end, is_busy, whole, list_keys = asyncio.Event(), threading.Event(), AgentStories.whole, ArtifactStore.list_keys
-    retry_all, updates = ServingModels.retry_all, list[asyncio.Task[Any]]()
-
-    def retry_all_slowly(models: ServingModels) -> None:
-        if workflow.info().workflow_id == lab.run_id and not is_busy.is_set():
-            is_busy.set()
-            time.sleep(1.5)  # below the SDK's two seconds for a workflow task without an await
-        retry_all(models)
-
-    async def whole_once_it_may(stories: AgentStories, *story: Any) -> Any:
-        if activity.info().workflow_id != lab.run_id:
-            await may_end.wait()
-        return await whole(stories, *story)
-
-    async def list_keys_while_the_run_is_busy(store: ArtifactStore, prefix: str) -> list[str]:
-        if activity.info().workflow_id == lab.run_id and not is_busy.is_set():
-            updates.append(asyncio.create_task(lab.client.get_workflow_handle(lab.run_id).execute_update("resume")))
-            await asyncio.to_thread(is_busy.wait, 5)
-            may_end.set()
-            await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").result()
-            await asyncio.sleep(0.4)  # the wait ends; the server shows that when the workflow task is done
-        return await list_keys(store, prefix)
-
-    monkeypatch.setattr(ServingModels, "retry_all", retry_all_slowly)
-    monkeypatch.setattr(AgentStories, "whole", whole_once_it_may)
-    monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_while_the_run_is_busy)
-    handle = await start_half_done(lab)
-    await handle.cancel()
-    await until(functools.partial(closed, handle))
-    await asyncio.gather(*updates)
-    assert is_busy.is_set()
-    await assert_finding_is_kept(handle)
-
-
-async def test_the_finding_of_one_candidate_is_kept_if_the_other_one_can_not_be_reached(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The run gives up on the other one, and its cost does not come from the journal in time either."""
-    for name in ("LEAST_CALL_TIME", "CHILD_CLOSE_WAIT", "CHILD_GIVE_UP_WAIT"):
-        monkeypatch.setattr(limits, name, timedelta(milliseconds=10))
-    stopping, over, add, list_keys = threading.Event(), asyncio.Event(), Usage.__add__, ArtifactStore.list_keys
-
-    def add_late(usage: Usage, other: Usage) -> Usage:
-        if stopping.is_set() and workflow.in_workflow() and workflow.info().workflow_id.endswith("/1.2"):
-            stopping.clear()
-            time.sleep(1.5)  # below the SDK's two seconds for a workflow task without an await
-        return add(usage, other)
-
-    async def list_keys_when_it_is_over(store: ArtifactStore, prefix: str) -> list[str]:
-        await over.wait()
-        return await list_keys(store, prefix)
-
-    monkeypatch.setattr(Usage, "__add__", add_late)
-    monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_when_it_is_over)
-    turns = {"t1": lambda step: NEVER if "/1.2/" in step.call else text("found")}
-    lab.play(script(subtasks(item("t1", "finder", candidates=2)), turns))
-    handle = await lab.start()
-    for candidate in (1, 2):
-        await until(lab.sent(f"t1/1.{candidate}/turn.1"))
-    await until(functools.partial(closed, lab.client.get_workflow_handle(f"{lab.run_id}/t1/1.1")))
-    stopping.set()
-    await handle.cancel()
-    await until(functools.partial(closed, handle))
-    over.set()
-    report = (await handle.query(SupervisorWorkflow.result)).subtasks[0]
-    assert report.finding is not None
-    assert (report.state, report.finding.summary) == ("completed", "found")
 
 
 async def test_what_a_child_returns_at_the_deadline_is_kept_if_the_run_is_cancelled_meanwhile(

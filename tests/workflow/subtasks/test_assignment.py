@@ -18,7 +18,7 @@ from supervision.base.queues import pool_queue
 from tests.scripted_model import Reply, Step, as_json, text, tools, when
 from tests.serving import WorkerProcesses, store_of, worker_processes
 from tests.waiting import until
-from tests.workflow.runs import Lab, details, failure, queues, roles, states
+from tests.workflow.runs import Lab, failure, queues, roles, states
 from tests.workflow.scripts import item, plans, subtasks
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
@@ -33,16 +33,6 @@ def auto(subtask_id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
 def held(*events: asyncio.Event) -> dict[str, Callable[[Step], Reply]]:
     """The first subtasks' findings, each once its event is set."""
     return {f"t{n}": lambda step, event=event: when(event, text("done")) for n, event in enumerate(events, 1)}  # type: ignore[misc]
-
-
-async def test_the_only_role_with_the_capabilities_gets_the_subtask(lab: Lab) -> None:
-    lab.play(plans(subtasks(auto("t1", "sums"), auto("t2", "reading", "maps"), auto("t3"))))
-    handle = await lab.start()
-    result = await handle.result()
-    assert [(s.id, s.role) for s in result.subtasks] == [("t1", "reckoner"), ("t2", "reader"), ("t3", "hand")]
-    assert "You are the reckoner." in lab.system("t1/1/turn.1")
-    assert [s.role for s in (await handle.query(SupervisorWorkflow.plan)).subtasks] == ["reckoner", "reader", "hand"]
-    assert "| t1 | reckoner |" in await details(handle)
 
 
 async def test_of_several_able_roles_the_least_loaded_one_works(lab: Lab) -> None:
@@ -130,12 +120,7 @@ async def test_a_role_runs_no_more_subtasks_at_a_time_than_it_may(lab: Lab) -> N
     assert (await handle.result()).status == "completed"
 
 
-COOK = {
-    "name": "cook",
-    "description": "Cooks pears.",
-    "system_prompt": "You are the cook.",
-    "tools": ["weigh"],
-}
+COOK = {"name": "cook", "description": "Cooks pears.", "system_prompt": "You are the cook.", "tools": ["weigh"]}
 
 
 async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(lab: Lab) -> None:
@@ -160,18 +145,6 @@ async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(lab: Lab) 
     assert "'fetch' is not available to this role" in told
     shown = await handle.query(SupervisorWorkflow.plan)
     assert [(role.name, role.tools) for role in shown.new_roles] == [("cook", ["weigh"])]
-
-
-async def test_a_revision_may_define_a_role_too(lab: Lab) -> None:
-    turns = {"t1": lambda step: tools(("weigh", {"thing": "pear"}))}
-    second = subtasks(item("t2", new_role="cook", replaces=["t1"]), new_roles=[COOK])
-    lab.play(plans(subtasks(item("t1", "reckoner")), second, turns=turns))
-    result = await lab.run(success="all", max_replans=2, max_turns=1)
-    assert [(s.id, s.role, s.state) for s in result.subtasks] == [
-        ("t1", "reckoner", "failed"),
-        ("t2", "cook", "completed"),
-    ]
-    assert "You are the cook." in lab.system("t2/1/turn.1")
 
 
 def fetches(step: Step) -> Reply:

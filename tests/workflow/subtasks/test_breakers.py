@@ -253,16 +253,3 @@ async def test_the_answer_too_waits_for_a_refused_account(lab: Lab) -> None:
     mended.set()
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     assert (await handle.result()).status == "completed"
-
-
-@pytest.mark.usefixtures("time_to_answer")
-async def test_a_wait_for_a_person_ends_with_the_deadline(lab: Lab) -> None:
-    shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone", "after": ["t1"]})
-    lab.play(script(shape, {"t2": lambda step: NO_KEY}))
-    handle = await lab.start()
-    await until(lambda: waits_for_provider(handle))
-    await end_soon(handle)
-    result = await handle.result()
-    assert result.status == "partial"
-    assert {s.id: s.state for s in result.subtasks} == {"t1": "completed", "t2": "cancelled"}
-    assert "DeadlineExceeded" in result.gaps[0].reason

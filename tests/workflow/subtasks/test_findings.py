@@ -44,24 +44,9 @@ async def record(store: ArtifactStore, finding: Finding) -> FindingRecord:
     return FindingRecord.model_validate_json(await store.get(finding.record_ref))
 
 
-async def whole_text(store: ArtifactStore, finding: Finding) -> str:
-    return (await store.get(finding.text_ref)).decode()
-
-
 @pytest.fixture
 async def store(client: Client, settings: Settings) -> ArtifactStore:
     return await store_of(client, settings.artifacts_url)
-
-
-async def test_a_finding_written_beside_its_call_is_kept(lab: Lab, store: ArtifactStore) -> None:
-    finding, kept = "The short one.", f"{LONG}\n\nThe short one."
-    turns = in_order(BOOK, finish(f"{LONG}\n\nConfidence: 0.9", finding=finding, limitations=["None."]))
-    lab.play(script(ONE, {"t1": turns}, answer(LONG, cites=["t1"])))
-    result = await lab.run()
-    handed_in = found(result)
-    assert await whole_text(store, handed_in) == kept
-    assert (handed_in.summary, handed_in.outcome, handed_in.limitations) == ("4,412 kg of pears", "done", [])
-    assert LONG in lab.calls[-1].step.prompt
 
 
 @pytest.mark.parametrize(("words", "outcome"), [(LONG, "partial"), (f"{LONG}\n\nConfidence: 0.8", "done")])
@@ -85,14 +70,6 @@ async def test_a_text_that_reads_as_if_nothing_was_found_is_asked_once_what_it_i
     asked = lab.call("t1/1/turn.3").step.prompt
     assert "done (everything that was asked is answered), partial" in asked
     assert (found(result).outcome, result.subtasks[0].turns, result.status) == ("partial", 3, "partial")
-
-
-async def test_what_is_then_called_impossible_fails_with_its_reason(lab: Lab) -> None:
-    then = finish(finding="", outcome="impossible", summary="no source has swans")
-    lab.play(script(ONE, {"t1": in_order(text(NOT_DONE), then)}))
-    error = await lab.failure(max_turns=3)
-    assert "CannotDo" in str(error.details)
-    assert "swans" in str(error.details)
 
 
 async def test_a_role_may_answer_from_knowledge_which_is_marked_and_not_sent_back(

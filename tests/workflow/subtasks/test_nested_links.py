@@ -1,15 +1,12 @@
 """What passes between supervisors while they work: findings, waits, limits and budget on every level of a tree."""
 
 import asyncio
-import json
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
 
 from supervision.contract.finding import Finding
-from supervision.contract.progress import Counts
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume
 from tests.scripted_model import Reply, Step, status, text, when
 from tests.waiting import until
@@ -47,28 +44,6 @@ async def test_the_findings_of_a_nested_run_without_an_answer_go_upward(lab: Lab
     assert "finding of t1/1/f1/1/l1/1" in shown
     assert "finding of t1/1/f2/1" in shown
     assert result.subtasks[0].attempts == 1
-
-
-async def test_a_late_report_of_an_ended_nested_run_changes_nothing(lab: Lab) -> None:
-    hold = asyncio.Event()
-    bad = {f"f1/{attempt}/turn.{turn}": text("") for attempt in (1, 2, 3) for turn in (1, 2)}
-    plans = {**PLANS, "t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))}
-    lab.play(tree(plans, **bad, **{f"{lab.run_id}/t2/1/turn.1": when(hold, text("late pears"))}))
-    handle = await lab.start(max_turns=1)
-
-    async def nested_done() -> bool:
-        return (await runs.states(handle)).get("t1") == "completed"
-
-    await until(nested_done)
-    begun = (await lab.scheduled("child"))[0].start_child_workflow_execution_initiated_event_attributes
-    key = json.loads(begun.input.payloads[1].data)["terms"]["report_key"]
-    run: dict[str, Any] = {"phase": "executing", "counts": {"total": 7, "running": 7}}
-    await handle.signal("nested_report", {"subtask_id": "t1", "report_key": key, "run": run})
-    hold.set()
-    result = await handle.result()
-    assert [gap.subtask_id for gap in result.gaps] == ["t1/f1", "t2"]  # t2's one turn was cut short: a part
-    assert result.subtasks[0].nested is not None
-    assert result.subtasks[0].nested.counts == Counts(total=2, completed=1, failed=1)
 
 
 # --- waits ----------------------------------------------------------------------------------------------
@@ -153,17 +128,6 @@ async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resu
     assert result.usage.model_calls == len(answered) - 2
 
 
-async def test_a_nested_run_hears_its_root_after_a_reset_to_an_event_after_its_start(lab: Lab) -> None:
-    base, mended = await waiting_below(lab)
-    handle = await reset(lab.client, base, (await workflow_tasks(base))[-1])
-    mended.set()
-    reply_to = await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    assert reply_to.accepted
-    result = await asyncio.wait_for(handle.result(), 30)
-    assert (result.status, result.gaps) == ("completed", [])
-    assert lab.steps.count("plan.1.1") == 1
-
-
 async def test_a_cancel_after_a_reset_brings_what_nested_runs_had_found(lab: Lab) -> None:
     lab.play(tree(PLANS, **{"l1/1/turn.1": when(asyncio.Event(), text(""))}))
     base = await lab.start()
@@ -231,20 +195,6 @@ async def test_a_nested_run_without_room_for_a_plan_gets_more_from_the_root(lab:
     assert (result.status, result.gaps) == ("completed", [])
     deepest = (await nested_status(lab.client, f"{lab.run_id}/t1/1/f1/1")).limits.budget_tokens or 0
     assert deepest > 9_000
-
-
-async def test_a_nested_run_gets_what_others_give_back(lab: Lab) -> None:
-    hold = asyncio.Event()
-    dear = text("dear pears", tokens=12_000)
-    plans = {**PLANS, "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(4)])}
-    special = {f"f{n}/1/turn.1": dear for n in range(4)} | {f"{lab.run_id}/t2/1/turn.1": when(hold, text("pears"))}
-    lab.play(tree(plans, **special))
-    handle = await lab.start(max_parallel=2, budget={"tokens": 170_000})
-    await until(lab.sent("t2/1/turn.1", "t1/1/f1/1/turn.1"))
-    hold.set()
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])
-    assert result.usage.input_tokens + result.usage.output_tokens <= 170_000
 
 
 # --- size -----------------------------------------------------------------------------------------------

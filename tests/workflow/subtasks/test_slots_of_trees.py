@@ -5,7 +5,7 @@ import asyncio
 from standin.server.api_reply import ApiReply
 from tests.scripted_model import Reply, Script
 from tests.waiting import until
-from tests.workflow.runs import Lab, waiting_status, waits_for_provider
+from tests.workflow.runs import Lab, waiting_status
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import STOREY_BESIDE_T2, Account, tree
 from workflows.supervisor import SupervisorWorkflow
@@ -72,33 +72,6 @@ async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(lab: 
     assert (result.status, turns.most) == ("completed", 4)
     steps = [step for step in lab.steps if "turn" in step]
     assert {"t3/1/turn.1", "t4/1/turn.1"} <= set(steps[:14]), steps
-
-
-async def test_five_nested_runs_with_one_each_below_share_two_slots(lab: Lab) -> None:
-    storeys = {"": subtasks(*[item(f"t{n}", "storey") for n in range(5)])}
-    for n in range(5):
-        storeys[f"t{n}/1"] = subtasks(item("f1", "bench"))
-        storeys[f"t{n}/1/f1/1"] = subtasks(item("l1", "finder"))
-    turns = Turns(together=2, held=4)
-    lab.play(turns.within(tree(storeys)))
-    result = await lab.run(max_depth=3, max_parallel=2)
-    assert (result.status, result.gaps) == ("completed", [])
-    assert turns.most == 2
-    assert sum(call.step.kind == "turn" for call in lab.calls) == 5
-
-
-async def test_nested_runs_whose_worker_agents_wait_give_their_slots_to_others(lab: Lab) -> None:
-    """One slot in all: two levels down a worker agent waits for its account, then t2 works, then it goes on."""
-    below = {"t1/1": subtasks(item("f1", "bench")), "t1/1/f1/1": subtasks(item("l1", "finder"))}
-    account = Account("/l1/1/turn.1", tree({"": STOREY_BESIDE_T2, **below}))
-    lab.play(account.reply)
-    handle = await lab.start(max_depth=3, max_parallel=1)
-    await until(lab.sent("t2/1/turn.1"))
-    await until(lambda: waits_for_provider(handle))
-    account.paid = True
-    await handle.execute_update(SupervisorWorkflow.resume)
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])
 
 
 async def test_a_nested_run_that_waits_with_its_plan_gives_its_slot_to_others(lab: Lab) -> None:
