@@ -58,25 +58,11 @@ def test_an_export_of_another_country_is_a_table_of_numbers_and_dates(tmp_path: 
     ("values", "kind", "note"),
     [
         (["1", "2", ""], "BIGINT", None),
-        (["1.5", "n/a", "-2e3"], "DOUBLE", None),
         (["00123", "4"], "VARCHAR", None),
-        (["1,234", "5,678,901"], "DOUBLE", "x: commas group thousands"),
         (["2025-01-31", "2024-12-01"], "DATE", None),
-        (["31/01/2025", "01/02/2025"], "DATE", "x: dates are read day first"),
         (["01/31/2025", "01/02/2025"], "DATE", "x: dates are read month first"),
-        (
-            ["03/04/2025", "01/02/2025"],
-            "VARCHAR",
-            "x: the dates may be read day first or month first, so they stay text",
-        ),
         (["31 Jan 2025", "1 Feb 2025"], "DATE", None),
-        (
-            ["1", "2", "3", "4", "5", "6", "7", "unknown"],
-            "VARCHAR",
-            "x: 1 of 8 values are no numbers, so it stays text",
-        ),
         (["yes", "no"], "VARCHAR", None),
-        (["99999999999999999999"], "DOUBLE", None),
     ],
 )
 def test_a_column_is_what_all_its_values_are(tmp_path: Path, values: list[str], kind: str, note: str | None) -> None:

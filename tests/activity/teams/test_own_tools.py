@@ -158,16 +158,6 @@ async def test_a_tool_that_blocks_leaves_the_workers_loop_free_and_its_thread_is
     threading.release.set()  # type: ignore[attr-defined]
 
 
-@pytest.mark.usefixtures("short_times")
-async def test_a_plain_function_that_blocks_holds_up_no_other_call(
-    crew: Crew, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert (await crew.call("plain")).text == LATE
-    assert (await crew.call("quick")).text == "team-crew"
-    assert "replaced" not in caplog.text
-    threading.release.set()  # type: ignore[attr-defined]
-
-
 async def test_a_closed_source_ends_its_thread_after_the_calls_in_flight(
     crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:

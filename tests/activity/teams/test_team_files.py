@@ -241,22 +241,21 @@ async def test_a_broken_tools_file_names_its_line(tmp_path: Path, code: str, pro
     assert error.value.message.startswith(f"{folder / 'tools.py'}: ")
 
 
-@pytest.mark.parametrize(
-    ("text", "tools", "problem"),
-    [
-        (TEAM + "x = " + "[" * 5000 + "]" * 5000, None, "team.toml: it is nested too deeply"),
-        ("\udcff", None, "team.toml: "),
-        (TEAM, "import sys\nsys.exit(3)", "tools.py: line 2: SystemExit: 3"),
-        (TEAM + "#" * TEAM_FILE_BYTES, None, "the file is larger than"),
-    ],
-)
-async def test_one_broken_team_names_itself_and_the_others_work(
-    tmp_path: Path, text: str, tools: str | None, problem: str
-) -> None:
-    write(tmp_path, text=text, tools=tools)
+BROKEN: list[tuple[str, str | None, str]] = [
+    (TEAM + "x = " + "[" * 5000 + "]" * 5000, None, "team.toml: it is nested too deeply"),
+    ("\udcff", None, "team.toml: "),
+    (TEAM, "import sys\nsys.exit(3)", "tools.py: line 2: SystemExit: 3"),
+    (TEAM + "#" * TEAM_FILE_BYTES, None, "the file is larger than"),
+]
+
+
+async def test_broken_teams_name_themselves_and_the_others_work(tmp_path: Path) -> None:
+    for number, (text, tools, _) in enumerate(BROKEN):
+        write(tmp_path, f"crew{number}", text=text, tools=tools)
     files = TeamFiles([tmp_path, BUNDLED])
-    with pytest.raises(TeamError, match=re.escape(problem)):
-        await files.load("crew")
+    for number, (_, _, problem) in enumerate(BROKEN):
+        with pytest.raises(TeamError, match=re.escape(problem)):
+            await files.load(f"crew{number}")
     assert (await files.load("default")).toolbox.names()
     assert (await files.load_inline(inline(("counter", ["calculate"])))).toolbox.names() == ["calculate"]
 
@@ -315,25 +314,23 @@ async def test_an_ambiguous_tool_is_named_with_its_team(tmp_path: Path) -> None:
     assert loaded.toolbox.get("calculate") is (await files.load("crew")).toolbox.get("calculate")
 
 
-@pytest.mark.parametrize(
-    ("team", "problem"),
-    [
-        (
-            inline(("a", ["shell"])),
-            "team.roles.a.tools: no team file has a tool 'shell'; registered are: crew/calculate",
-        ),
-        (inline(("a", ["default/shell"])), "no team file has a tool 'default/shell'"),
-        (inline(("a", ["crew/calculate", "default/calculate"])), "two different tools are named 'calculate'"),
-        (inline(("a", ["crew/calculate"]), ("b", ["default/calculate"])), "two different tools are named 'calculate'"),
-        (inline(("a", ["list_tables"]), ("b", ["default/list_tables"])), "roles share the tools list_tables"),
-        (inline(("a", []), tools=[ToolEntry(name="x", uses="calculator")]), "team.tools: an inline team has no tools"),
-    ],
-)
-async def test_a_wrong_inline_team_is_an_invalid_request(tmp_path: Path, team: Team, problem: str) -> None:
+WRONG_INLINE: list[tuple[Team, str]] = [
+    (inline(("a", ["shell"])), "team.roles.a.tools: no team file has a tool 'shell'; registered are: crew/calculate"),
+    (inline(("a", ["default/shell"])), "no team file has a tool 'default/shell'"),
+    (inline(("a", ["crew/calculate", "default/calculate"])), "two different tools are named 'calculate'"),
+    (inline(("a", ["crew/calculate"]), ("b", ["default/calculate"])), "two different tools are named 'calculate'"),
+    (inline(("a", ["list_tables"]), ("b", ["default/list_tables"])), "roles share the tools list_tables"),
+    (inline(("a", []), tools=[ToolEntry(name="x", uses="calculator")]), "team.tools: an inline team has no tools"),
+]
+
+
+async def test_a_wrong_inline_team_is_an_invalid_request(tmp_path: Path) -> None:
     write(tmp_path)
-    with pytest.raises(TeamError, match=re.escape(problem)) as error:
-        await TeamFiles([tmp_path, BUNDLED]).load_inline(team)
-    assert error.value.kind == "InvalidRequest"
+    files = TeamFiles([tmp_path, BUNDLED])
+    for team, problem in WRONG_INLINE:
+        with pytest.raises(TeamError, match=re.escape(problem)) as error:
+            await files.load_inline(team)
+        assert error.value.kind == "InvalidRequest"
 
 
 @pytest.mark.parametrize(("wanted", "own"), [("calculate", False), ("crew/greet", True)])

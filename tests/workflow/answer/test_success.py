@@ -167,21 +167,6 @@ async def test_a_subtask_runs_from_what_succeeded_and_is_skipped_where_nothing_d
     assert not any(label.startswith("T3") for label in children)
 
 
-async def test_when_nothing_succeeds_the_run_fails_with_every_reason(lab: Lab) -> None:
-    shape = plan(
-        {"id": "t1", "role": "lone"}, {"id": "t2", "role": "scribe"}, {"id": "t3", "role": "scribe", "after": ["t1"]}
-    )
-    lab.play(script(shape, failing("t1", "t2")))
-    error = await lab.failure()
-    partial = partial_result(error)
-    assert error.type == "AllSubtasksFailed"
-    assert "Refused" in error.message
-    assert [s.state for s in partial.subtasks] == ["failed", "failed", "skipped"]
-    assert [gap.subtask_id for gap in partial.gaps] == ["t1", "t2", "t3"]
-    assert not any(step.startswith("synthesis") for step in lab.steps)
-    assert partial.result_ref is not None
-
-
 # --- Cancelled runs -------------------------------------------------------------------------------
 
 

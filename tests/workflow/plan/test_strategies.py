@@ -1,7 +1,6 @@
 """How a run works: a plan up front, one step at a time, one role for the whole goal, or an answer at once."""
 
-from supervision.contract.result import RunResult
-from tests.scripted_model import answer, as_json, stop, text
+from tests.scripted_model import answer, as_json, text
 from tests.workflow.runs import Lab
 from tests.workflow.scripts import item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
@@ -100,11 +99,3 @@ async def test_steps_that_can_not_be_planned_leave_the_answer_to_what_was_found(
     assert (result.answer, result.plan_revisions) == ("one thing [t1]", 1)
     assert lab.steps[2:5] == ["plan.2.1", "plan.2.2", "plan.2.3"]
     assert any("no next step" in warning and "no plan that can run" in warning for warning in result.warnings)
-
-
-async def test_steps_of_which_none_succeeds_fail_the_run(lab: Lab) -> None:
-    refused = {"t1": lambda step: stop("refusal", details={"category": "cyber"})}
-    lab.play(plans(subtasks(item("t1")), FINISHED, turns=refused))
-    error = await lab.failure(strategy="step")
-    assert error.type == "AllSubtasksFailed"
-    assert RunResult.model_validate(error.details[0]).subtasks[0].state == "failed"

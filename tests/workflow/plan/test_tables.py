@@ -105,16 +105,11 @@ async def test_code_makes_the_answers_rows_of_what_the_items_handed_in(lab: Lab,
 @pytest.mark.parametrize(
     "handed_in",
     [
-        measured(json.dumps({"tree": "elm", "height_m": 31.5})),
         measured('```json\n{"tree": "elm", "height_m": 31.5}\n```'),
         measured({"tree": "elm", "height_m": 31.5, "where": None, "note": None}),
-        measured(
-            {"tree": "elm", "height_m": 31.5}, beside="The elm stands at the gate, and it was measured in spring."
-        ),
-        text('It is 31.5 m.\n{"output": {"tree": "elm", "height_m": 31.5}}\nConfidence: 0.9\nLimitations: none'),
         text('It is 31.5 m.\n```json\n{"tree": "elm", "height_m": 31.5}\n```\nConfidence: 0.9\nLimitations: none'),
     ],
-    ids=["text", "fenced", "all filled", "words beside", "no call", "no call, fenced"],
+    ids=["fenced", "all filled", "no call, fenced"],
 )
 async def test_an_output_is_taken_as_models_write_it(lab: Lab, store: ArtifactStore, handed_in: Reply) -> None:
     lab.play(grove(t1_1=lambda step: handed_in))
@@ -180,18 +175,6 @@ async def test_rows_of_failed_items_are_missing_and_counted_once(lab: Lab, store
     assert [(gap.subtask_id, gap.reason) for gap in result.gaps] == [("t1", "1 of 3 items: t1.2")]
     assert [r["item"] for r in await table(store, result)] == ["t1.1", "t1.3"]
     assert result.answer_json == {"trees": [{"tree": t, "height_m": h} for t, h in HEIGHTS.values() if t != "oak"]}
-
-
-async def test_rows_that_fit_the_role_and_not_the_answer_are_named(lab: Lab, store: ArtifactStore) -> None:
-    strict = {"type": "array", "items": {**ROW, "properties": {"tree": {}, "height_m": {"maximum": 35}}}, "minItems": 2}
-    lab.play(grove())
-    result = await lab.run(answer_schema=strict)
-    assert result.answer_json == [{"tree": "elm", "height_m": 31.5}, {"tree": "oak", "height_m": 28.25}]
-    (gap,) = result.gaps
-    assert (
-        gap.reason == "1 of 3 rows do not fit: t1.3 (answer_json[2].height_m: 40.75 is greater than the maximum of 35)"
-    )
-    assert (result.status, len(await table(store, result))) == ("partial", 3)
 
 
 @pytest.mark.parametrize(

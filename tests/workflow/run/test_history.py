@@ -13,7 +13,6 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from runtime.settings import Settings
 from supervision.base import limits
 from supervision.contract.request import Attachment
-from supervision.run import run_state, web_details
 from tests.scripted_model import Reply, Step, as_json, plan, script, text, tools, when
 from tests.serving import own_server
 from tests.waiting import until
@@ -161,20 +160,3 @@ async def test_the_stacks_that_the_web_ui_asks_for_are_shown(lab: Lab) -> None:
         assert files
         assert all(shown.sources[file].content for file in files)
     assert max(shown.ByteSize() for shown in stacks) > limits.PAYLOAD_HARD_BYTES
-
-
-async def test_the_details_are_rendered_only_when_somebody_looks(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    rendered: list[str] = []
-    markdown = web_details.markdown
-
-    def counted(*parts: object) -> str:
-        rendered.append(lab.run_id)
-        return markdown(*parts)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(run_state, "markdown", counted)
-    lab.play(script(plan({"id": "t1"}, {"id": "t2"})))
-    handle = await lab.start()
-    await handle.result()
-    assert rendered == []
-    assert "2 of 2 subtasks" in await runs.details(handle)
-    assert rendered == [lab.run_id]

@@ -3,22 +3,19 @@
 import asyncio
 import functools
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 
-from runtime.settings import Settings
 from runtime.workers import workflow_runner
 from supervision.contract.result import RunResult
 from supervision.contract.updates import ExtendLimits, Resume
 from tests.scripted_model import Reply, Step, plan, script, status, text, tools, when
-from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow.resets import reset, task_of_update, workflow_tasks
-from tests.workflow.runs import Handle, Lab, end_soon, events, failure, status_of, waits_for_provider
-from worker_main import serving
+from tests.workflow.runs import Handle, Lab, end_soon, events, failure, waits_for_provider
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -128,22 +125,6 @@ async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) ->
     assert (calls["t1/1/turn.1"], calls["t1/1/turn.2"]) == (1, 2)  # the finished turn is not made again
     assert result.subtasks[0].attempts == 1
     await replays(lab.client, handle)
-
-
-async def test_nothing_begins_after_the_deadline(lab: Lab, settings: Settings) -> None:
-    planned = asyncio.Event()
-    lab.play(script(when(planned, plan({"id": "t1"}))))
-    async with own_server() as client, serving(client, settings, ["model"]):
-        async with serving(client, settings, ["workflows", "tools"]):
-            handle = await lab.on(client).start(deadline="PT5S")
-            await until(lab.sent("plan.1.1"))
-            deadline = datetime.fromisoformat((await status_of(handle)).deadline_at)
-        planned.set()  # the plan comes in time, but there is nobody to begin with it
-        await until(lambda: datetime.now(UTC) > deadline)
-        async with serving(client, settings, ["workflows", "tools"]):
-            assert (await failure(handle)).type == "DeadlineExceeded"
-            assert await lab.on(client).started_children() == []
-    assert lab.steps == ["plan.1.1"]
 
 
 async def test_a_reset_to_the_task_of_an_update_that_let_a_subtask_go_on_does_not_repeat_it(lab: Lab) -> None:

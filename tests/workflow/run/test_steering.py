@@ -164,22 +164,6 @@ async def test_the_supervisors_own_calls_wait_for_resume(lab: Lab) -> None:
     assert (await handle.result()).status == "completed"
 
 
-async def test_a_plan_that_is_approved_in_a_pause_begins_when_the_run_is_resumed(lab: Lab) -> None:
-    lab.play(script(plan({"id": "t1"})))
-    handle = await lab.start(approve_plan=True)
-    await until(partial(_waits, handle, "plan.1"))
-    await say(handle, "pause")
-    await say(handle, "decide_plan", revision=1, decision="approve")
-    await until(partial(is_in, handle, "waiting", "t1"))
-    assert lab.steps == ["plan.1.1"]
-    await say(handle, "resume")
-    assert (await handle.result()).status == "completed"
-
-
-async def _waits(handle: Handle, wait_id: str) -> bool:
-    return wait_id in [wait.id for wait in (await status_of(handle)).waiting]
-
-
 async def test_a_paused_run_that_is_cancelled_ends_at_once(lab: Lab) -> None:
     lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": lambda step: LOOK}))
     handle = await lab.start(max_parallel=1)
@@ -255,34 +239,6 @@ async def test_a_word_to_one_subtask_reaches_no_other(lab: Lab) -> None:
     assert (await handle.result()).status == "completed"
     assert heard(lab) == {"t1/1/turn.2": 1}
     assert heard(lab, "medlars") == {"t3/1/turn.1": 1}
-
-
-async def test_a_word_comes_after_the_last_turn(lab: Lab) -> None:
-    hold = asyncio.Event()
-    lab.play(script(plan({"id": "t1"}), {"t1": first_turn(hold, DONE)}))
-    handle = await lab.start(max_turns=1)
-    await until(lab.sent("t1/1/turn.1"))
-    await say(handle, "steer", text=WORD, to="t1")
-    await until(partial(_told, lab, "t1/1"))
-    hold.set()
-    assert (await handle.result()).status == "completed"
-    assert heard(lab) == {}
-
-
-async def test_a_word_said_in_a_pause_is_heard_after_it(lab: Lab) -> None:
-    hold = asyncio.Event()
-    lab.play(script(plan({"id": "t1"}), {"t1": first_turn(hold, DONE)}))
-    handle = await lab.start()
-    await until(lab.sent("t1/1/turn.1"))
-    await say(handle, "steer", text=WORD)
-    await say(handle, "pause")
-    await until(partial(_told, lab, "t1/1", paused=True))
-    hold.set()
-    await until(partial(agent_closed, lab, "t1/1"))
-    await say(handle, "steer", text="Mind the medlars")
-    await say(handle, "resume")
-    assert (await handle.result()).status == "completed"
-    assert heard(lab) == heard(lab, "medlars") == {"t1/1/turn.2": 1, "synthesis.1": 1}
 
 
 # --- retry_subtask ------------------------------------------------------------------------------------------
@@ -375,19 +331,6 @@ async def test_a_subtask_is_skipped_with_what_it_has(lab: Lab) -> None:
     await until(lambda: lab.call("t1/1/turn.2").aborted_at is not None)
     assert "plan.2.1" not in lab.steps  # nobody asked for a replacement
     assert not [step for step in lab.steps if step.startswith("t3/")]
-
-
-async def test_a_skipped_subtask_can_be_done_after_all(lab: Lab) -> None:
-    hold = asyncio.Event()
-    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": first_turn(hold)}))
-    handle = await lab.start(max_parallel=1)
-    await until(lab.sent("t1/1/turn.1"))
-    await say(handle, "skip_subtask", subtask_id="t2")
-    await until(partial(is_in, handle, "skipped", "t2"))
-    await say(handle, "retry_subtask", subtask_id="t2")
-    hold.set()
-    assert (await handle.result()).status == "completed"
-    assert (await states(handle))["t2"] == "completed"
 
 
 # --- nested runs, resets, refusals --------------------------------------------------------------------------

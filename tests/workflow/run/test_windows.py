@@ -146,18 +146,6 @@ def narrowed(windows: dict[str, int], play: Script) -> Script:
     return reply
 
 
-async def test_a_plan_too_long_for_a_window_is_the_next_models_or_an_error_that_names_the_way_out(lab: Lab) -> None:
-    lab.play(narrowed({"small": 1000}, script(plan({"id": "t1"}))))
-    chain = [f"small-of-{lab.run_id}", f"large-of-{lab.run_id}"]
-    assert (await lab.run(models={"supervisor": chain})).status == "completed"
-    alone = lab.named(f"{lab.run_id}-alone")
-    alone.play(narrowed({"small": 1000}, script(plan({"id": "t1"}))))
-    error = await alone.failure(models={"supervisor": [f"small-of-{lab.run_id}"]})
-    assert error.type == "InvalidRequest"
-    for words in (f"the window of 'small-of-{lab.run_id}'", "1000 maximum", "models.supervisor"):
-        assert words in error.message
-
-
 async def test_reviews_and_answers_by_a_schema_are_shortened_to_a_small_window(lab: Lab) -> None:
     wordy = [
         {"id": f"t{number}", "description": f"Weigh the pears of tree {number}. " + "Look at each pear. " * 180}

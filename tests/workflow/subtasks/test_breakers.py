@@ -18,7 +18,6 @@ from tests.workflow.runs import (
     details,
     end_soon,
     events,
-    failure,
     search_attribute,
     status_of,
     waiting_status,
@@ -184,22 +183,6 @@ async def test_an_outage_while_planning_is_waited_out_and_an_extended_deadline_c
     assert result.status == "completed"
     planned_at = datetime.fromtimestamp(lab.calls[1].at, UTC)
     assert planned_at > datetime.fromisoformat(shown.deadline_at)  # as the first deadline was
-
-
-@pytest.mark.usefixtures("short_deadlines")
-async def test_a_run_that_the_provider_never_planned_fails_at_its_deadline(
-    lab: Lab, own_models: dict[str, str]
-) -> None:
-    lab.play(lambda step: http_error(529, "overloaded_error", retry_after="90"))
-    handle = await lab.start(models=own_models, deadline="PT2S")
-    await until(lambda: waits_for_provider(handle))
-    error = await failure(handle)
-    assert error.type == "DeadlineExceeded"
-    waits = [event.timer_started_event_attributes for event in await lab.scheduled("timer")]
-    deadline = limits.MIN_DEADLINE.total_seconds()
-    kept = limits.SYNTHESIS_RESERVE_SHARE * deadline  # for an answer
-    assert max(wait.start_to_fire_timeout.ToTimedelta().total_seconds() for wait in waits) <= deadline - kept
-    assert len(lab.calls) == 1
 
 
 # --- Accounts -------------------------------------------------------------------------------------

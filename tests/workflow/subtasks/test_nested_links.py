@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 import pytest
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import WorkflowUpdateFailedError
 
 from supervision.contract.finding import Finding
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume
@@ -12,7 +12,7 @@ from tests.scripted_model import Reply, Step, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Handle, Lab, started_children, status_of, waits_for_provider
+from tests.workflow.runs import Handle, Lab, status_of, waits_for_provider
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
 from workflows.supervisor import SupervisorWorkflow
@@ -60,52 +60,6 @@ async def waiting_below(lab: Lab) -> tuple[Handle, asyncio.Event]:
     handle = await lab.start()
     await until(lambda: waits_for_provider(handle))
     return handle, mended
-
-
-async def knows_of_a_finding(client: Client, workflow_id: str) -> bool:
-    """True if a nested run was told, at its start or later, that the root has a finding, and has dealt with that."""
-    told = False
-    history = await client.get_workflow_handle(workflow_id).fetch_history()
-    for event in history.events:
-        started, signal = (
-            event.workflow_execution_started_event_attributes,
-            event.workflow_execution_signaled_event_attributes,
-        )
-        for payload in (*started.input.payloads, *signal.input.payloads):
-            told = told or b'"root_has_finding":true' in payload.data
-        if told and event.HasField("workflow_task_completed_event_attributes"):
-            return True
-    return False
-
-
-async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_account(lab: Lab) -> None:
-    found, mended = asyncio.Event(), asyncio.Event()
-    good = tree(PLANS)
-
-    def reply(step: Step) -> Reply:
-        if step.call.endswith("t1/1/f1/1/plan.1.1"):
-            return good(step) if mended.is_set() else when(found, NO_KEY)
-        return when(mended, good(step)) if "/f2/" in step.call else good(step)
-
-    lab.play(reply)
-    handle = await lab.start()
-
-    async def root_has_finding() -> bool:
-        return (await runs.states(handle)).get("t2") == "completed"
-
-    await until(lab.sent("t1/1/f1/1/plan.1.1"))
-    await until(root_has_finding)
-    await until(lambda: knows_of_a_finding(lab.client, f"{lab.run_id}/t1/1/f1/1"))
-    found.set()
-    await until(lambda: waits_for_provider(handle))
-    assert [wait.workflow_id for wait in (await status_of(handle)).waiting] == [f"{lab.run_id}/t1/1/f1/1"]
-    mended.set()
-    await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    assert (await handle.result()).status == "completed"
-    assert await started_children(lab.client, f"{lab.run_id}/t1/1") == [
-        f"{lab.run_id}/t1/1/f1/1",
-        f"{lab.run_id}/t1/1/f2/1",
-    ]
 
 
 async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resumed(lab: Lab) -> None:
@@ -198,14 +152,3 @@ async def test_a_nested_run_without_room_for_a_plan_gets_more_from_the_root(lab:
 
 
 # --- size -----------------------------------------------------------------------------------------------
-
-
-async def test_what_a_nested_run_reports_does_not_grow_with_its_size(lab: Lab) -> None:
-    plans = {"": subtasks(item("t1", "storey")), "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(40)])}
-    lab.play(tree(plans))
-    handle = await lab.start(max_subtasks=40, max_parallel=4)
-    result = await handle.result()
-    assert result.status == "completed"
-    described = (await handle.describe()).raw_description.workflow_execution_info
-    assert described.history_length < 160
-    assert described.history_size_bytes < 90_000
