@@ -80,8 +80,6 @@ def test_the_stand_in_comes_only_when_asked_for() -> None:
     assert environment["ANTHROPIC_BASE_URL"] == f"http://standin:{SERVICES['standin']['command'][-1]}"
 
 
-
-
 @pytest.mark.parametrize("service", SERVICES)
 def test_every_service_is_confined(service: str) -> None:
     settings = SERVICES[service]
@@ -128,8 +126,6 @@ def test_workers_get_the_time_to_drain(service: str) -> None:
     assert grace > limits.GRACEFUL_SHUTDOWN
 
 
-
-
 def test_mounted_files_exist() -> None:
     mounts = [mount.split(":") for settings in SERVICES.values() for mount in settings.get("volumes", [])]
     files = [(source, options) for source, _, *options in mounts if source.startswith("./")]
@@ -171,8 +167,6 @@ def test_one_command_pins_every_image_to_its_digest(tmp_path: Path) -> None:
     asked = (tmp_path / "asked").read_text().split()
     assert len(asked) == 2 * len(set(asked))
     assert not any("@" in image for image in asked)
-
-
 
 
 def test_the_image_gets_every_package_and_main_of_the_wheel() -> None:

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from rich.console import Console
 
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.list_commands import run_table
-from console.commands.team_commands import teams_report
 from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
 from console.terminal import put
@@ -111,18 +109,3 @@ def test_without_its_packages_a_program_says_what_to_do(program: str) -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "run `make setup` once, then .venv/bin/temporal-supervisor" in done.stderr
-
-
-async def test_the_problems_of_a_team_stand_each_on_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "crew").mkdir()
-    file = tmp_path / "crew" / "team.toml"
-    roles = "".join(f'[[roles]]\nname = "{name}"\ndescription = "d"\n' for name in ("one", "two"))
-    file.write_text(f'name = "crew"\ngeneralist = "one"\n{roles}')
-    assert (await teams_report([tmp_path])).show(terminal(80)) == 1
-    assert capsys.readouterr().err.splitlines() == [
-        f"team 'crew' can't be used: {file}:",
-        "  roles.one: a role needs a system_prompt",
-        "  roles.two: a role needs a system_prompt",
-    ]

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from activities.files.document_files import PASSAGE_CHARS, text_passages
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles, files_inside
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
@@ -87,14 +86,6 @@ def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_not(
     (folder / "documents" / "link.md").symlink_to(outside / "x.md")
     with pytest.raises(ValueError, match="leads out"):
         files_inside(folder, "documents/*.md")
-
-
-def test_long_sections_are_split_at_paragraphs() -> None:
-    text = "# T\n\n" + "\n\n".join(f"{n} " + "word " * 100 for n in range(9))
-    passages = list(text_passages(text))
-    assert len(passages) > 2
-    assert all(len(passage) <= PASSAGE_CHARS + 2 for _, passage in passages)
-    assert {heading for heading, _ in passages} == {"T"}
 
 
 FTS_SYNTAX = st.lists(

@@ -58,6 +58,32 @@ def test_each_failed_probe_doubles_the_cooldown_up_to_its_cap(breaker: RoleBreak
     assert waits == [10, 20, 40, 80, 160, 300, 300]
 
 
+def test_a_late_failure_neither_prolongs_nor_reopens_it(breaker: RoleBreaker, clock: Clock) -> None:
+    early = [_admit(breaker) for _ in range(4)]
+    _fail(breaker, 3)
+    breaker.failed(early[0])
+    assert breaker.retry_at == START + COOLDOWN
+    clock.at += COOLDOWN
+    breaker.succeeded(_admit(breaker))
+    for ticket in early[1:]:
+        breaker.failed(ticket)
+    assert (_state(breaker), breaker.failures) == ("closed", 0)
+
+
+def test_a_cancelled_probe_gives_its_lease_back(breaker: RoleBreaker, clock: Clock) -> None:
+    _fail(breaker, 3)
+    clock.at += COOLDOWN
+    first = _admit(breaker)
+    breaker.released(first)
+    second = _admit(breaker)
+    assert second.probe
+    breaker.succeeded(first)
+    breaker.failed(first)
+    assert _state(breaker) == "half_open"
+    breaker.succeeded(second)
+    assert _state(breaker) == "closed"
+
+
 class AnyCourse(RuleBasedStateMachine):
     """Whatever the order of attempts, outcomes and time."""
 

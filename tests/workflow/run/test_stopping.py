@@ -221,43 +221,6 @@ async def test_what_a_child_returns_while_the_run_gives_up_on_it_is_kept(
     await assert_finding_is_kept(handle)
 
 
-async def test_what_a_child_returns_at_the_deadline_is_kept_if_the_run_is_cancelled_meanwhile(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 10.0)  # the run waits for stopped children as long as it ever does
-    stopping, cancelled, whole = asyncio.Event(), asyncio.Event(), AgentStories.whole
-
-    async def whole_once_cancelled(stories: AgentStories, *story: Any) -> Any:
-        if activity.info().workflow_id != lab.run_id:
-            stopping.set()
-            await cancelled.wait()
-        return await whole(stories, *story)
-
-    monkeypatch.setattr(AgentStories, "whole", whole_once_cancelled)
-    handle = await start_half_done(lab)
-    await runs.end_soon(handle)
-    await stopping.wait()
-    await handle.cancel()
-    await until(functools.partial(has_taken_its_cancel, handle))
-    cancelled.set()
-    await until(functools.partial(closed, handle))
-    assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
-    report = (await handle.query(SupervisorWorkflow.result)).subtasks[0]
-    assert report.finding is not None
-    assert "finding of t1" in report.finding.summary
-    assert report.usage.model_calls == 2
-    assert "synthesis.1" not in lab.steps
-
-
-async def has_taken_its_cancel(handle: Handle) -> bool:
-    """True once a workflow task that brought the cancellation is done."""
-    types = [event.event_type async for event in handle.fetch_history_events()]
-    if EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED not in types:
-        return False
-    after = types[types.index(EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED) :]
-    return EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED in after
-
-
 async def test_a_call_that_is_answered_after_the_cancel_is_booked(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge answers while the run, which was cancelled, still waits for its nested supervisor."""
     asked, judged, whole = asyncio.Event(), asyncio.Event(), AgentStories.whole
