@@ -114,26 +114,10 @@ def test_only_the_service_with_the_key_reaches_the_outside() -> None:
     }
 
 
-def test_the_two_workers_serve_every_role_once() -> None:
-    roles = {name: SERVICES[name]["command"][-1] for name in WORKERS}
-    assert roles == {"model": "model", "worker": "workflows,tools"}
-    assert all(SERVICES[name]["command"][:3] == ["python", "worker_main.py", "--roles"] for name in WORKERS)
-
-
 @pytest.mark.parametrize("service", WORKERS)
 def test_workers_get_the_time_to_drain(service: str) -> None:
     grace = timedelta(seconds=int(SERVICES[service]["stop_grace_period"].removesuffix("s")))
     assert grace > limits.GRACEFUL_SHUTDOWN
-
-
-def test_mounted_files_exist() -> None:
-    mounts = [mount.split(":") for settings in SERVICES.values() for mount in settings.get("volumes", [])]
-    files = [(source, options) for source, _, *options in mounts if source.startswith("./")]
-    assert len(files) == 3
-    for source, options in files:
-        assert (ROOT / source).is_file(), source
-        assert options == ["ro"]
-    assert SERVICES["server"]["environment"]["DYNAMIC_CONFIG_FILE_PATH"] in SERVICES["server"]["volumes"][0]
 
 
 def test_the_image_runs_as_nobody_special_from_pinned_bases_with_the_locked_versions() -> None:

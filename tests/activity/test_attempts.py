@@ -202,17 +202,3 @@ async def test_details_that_nobody_understands_are_one_death(details: Any) -> No
     call = Call()
     call.left, call.number = [details], 1
     assert not await refused(call)
-
-
-async def test_what_is_worked_on_has_witnesses_but_what_waits(call: Call) -> None:
-    seen = []
-
-    async def looks() -> None:
-        seen.append([pair for pair in call.witnessed if pair[1]])
-        async with waiting():
-            seen.append([pair for pair in call.witnessed if pair[1]])
-        seen.append([pair for pair in call.witnessed if pair[1]])
-
-    await call.attempt(looks)
-    assert seen == [[("unknown", "run/t1/1")], [], [("unknown", "run/t1/1")]]
-    assert not any(pair[1] for pair in call.witnessed)

@@ -10,10 +10,9 @@ from temporalio import activity
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import AdoptInput, AttachmentRef, PoolQuestion, RunRef, SetupInput, SubtaskBrief
+from activities.contracts.run_contracts import AdoptInput, PoolQuestion, RunRef, SetupInput, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
-from activities.guard import Guard, NotGranted, excess, references
+from activities.guard import Guard, NotGranted, excess
 from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits
@@ -49,28 +48,6 @@ def nested(team: str | Team = "crew", run: RunRef = RUN, brief: SubtaskBrief | N
 
 
 # --- references ---------------------------------------------------------------------------------------
-
-
-def test_references_are_found_by_their_names_wherever_they_are() -> None:
-    brief = SubtaskBrief(
-        goal_ref="1",
-        plan_ref="2",
-        subtask_id="no",
-        dependencies=[DependencyRef(subtask_id="no", role="no", text_ref="3", record_ref="4")],
-        attachments=[AttachmentRef(name="no", ref="5")],
-        description_ref="6",
-        feedback="no",
-        previous_ref="7",
-    )
-    results = [ToolResultRef(call_id="no", ref="8"), ToolResultRef(call_id="no", text="no")]
-    run = RunRef(run_id="no", store_id="no", first_run_id="no", grant_ref="9")
-    found = dict[str, str]()
-    for name, ref in references(turn(run, brief=brief, results=results, head="10", team_ref="11", note="no")):
-        found[ref] = name
-    assert found == {
-        **{"1": "goal_ref", "2": "plan_ref", "3": "text_ref", "4": "record_ref", "5": "ref", "6": "description_ref"},
-        **{"7": "previous_ref", "8": "ref", "9": "grant_ref", "10": "head", "11": "team_ref"},
-    }
 
 
 # --- what goes beyond a grant -------------------------------------------------------------------------

@@ -168,14 +168,6 @@ async def test_a_fixed_route_is_taken_before_the_model_is_asked(desk: Desk, stra
     assert desk.asked == []
 
 
-async def test_a_callers_plan_is_checked_like_the_planners(desk: Desk) -> None:
-    ref = await desk.plan(Subtask(**T1))
-    reply = await plan(desk, None, a_team(), own_plan_ref=ref)
-    assert (planned(reply).goal, planned(reply).revision, desk.asked) == ("How large is the pear crop?", 1, [])
-    vague = await desk.plan(Subtask(id="t1", description="Do the research"))
-    assert (await plan(desk, None, a_team(), own_plan_ref=vague)).problems[0].startswith("subtask 't1' is vague")
-
-
 # --- Attachments -------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import pytest
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
 from supervision.base import limits
 from supervision.contract.plan import Subtask
-from supervision.contract.result import Contradiction, Gap
+from supervision.contract.result import Gap
 from tests.activity.supervising import MODEL, Desk
 from tests.scripted_model import Reply, answer, stop, text
 
@@ -53,13 +53,6 @@ async def test_a_citation_that_its_finding_does_not_say_is_dropped_and_a_figure_
     assert reply.unsupported == ["44"]
 
 
-async def test_settled_conflicts_are_shown_with_their_resolution(desk: Desk) -> None:
-    settled = Contradiction(subtask_ids=["t1", "t2"], description="44 or 45", resolution="45 is newer")
-    await synthesize(desk, answer(), contradictions=[settled])
-    shown = '<contradiction subtask_ids="t1, t2">\n44 or 45\nSettled: 45 is newer\n</contradiction>'
-    assert shown in desk.prompt
-
-
 async def test_a_digest_is_plain_text_known_by_reference(desk: Desk) -> None:
     words = "In 1991 it was 44 t [t1]. " * 400
     reply = await synthesize(desk, text(words), mode="digest", missing=[Gap(subtask_id="t3", reason="failed")])
@@ -90,15 +83,6 @@ async def test_without_a_whole_reply_there_is_no_answer(desk: Desk, reply: Reply
 
 
 # --- structured answers ----------------------------------------------------------------------------------
-
-
-async def test_a_structured_answer_is_checked_and_returned(desk: Desk) -> None:
-    reply = await synthesize(desk, answer(answer_json={"crop": 45, "unit": "t"}), schema=SCHEMA)
-    assert (reply.answer_json, reply.problems) == ({"crop": 45, "unit": "t"}, [])
-    sent = desk.schema["properties"]["answer_json"]
-    assert sent["properties"]["crop"]["type"] == "integer"
-    assert sent["additionalProperties"] is False
-    assert "answer_json" in desk.schema["required"]
 
 
 async def test_a_structured_answer_that_does_not_fit_goes_back_once_and_fits_then(desk: Desk) -> None:

@@ -136,17 +136,6 @@ async def test_a_run_whose_files_take_long_holds_no_other_run(store: ArtifactSto
     assert "South" in output.text
 
 
-async def test_the_oldest_conversions_make_room(
-    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cache = FileCache(tmp_path / "cache")
-    (first,) = await (await run_files(store, cache, {"a.csv": b"a\n1\n"})).reports()
-    monkeypatch.setattr("activities.files.file_cache._CACHE_BYTES", Path(first.tables[0]["file"]).stat().st_size + 500)
-    (second,) = await (await run_files(store, cache, {"b.csv": b"b\n1\n"})).reports()
-    cache.close()
-    assert [Path(report.tables[0]["file"]).exists() for report in (first, second)] == [False, True]
-
-
 def hostile_files(folder: Path) -> dict[str, bytes]:
     with sqlite3.connect(folder / "odd.db") as database:
         database.executescript(

@@ -155,17 +155,6 @@ async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monk
         assert (await call(gate)).text() == "fine"
 
 
-@pytest.mark.parametrize(("seconds", "retried"), [(0.2, True), (29.9, True), (30.0, False), (300.0, False)])
-def test_a_short_outage_is_retried_later_and_a_long_one_is_left_to_the_workflow(seconds: float, retried: bool) -> None:
-    error = to_application_error(model_gate._circuit_open("m", seconds, "not sent"), 7, {"output_tokens": 9})
-    assert (error.type, error.non_retryable, error.category.name) == ("CircuitOpen", not retried, "BENIGN")
-    assert error.details == ({"remaining": seconds, "spent": {"output_tokens": 9}},)
-    delay = error.next_retry_delay
-    assert (delay is not None) == retried
-    if delay:
-        assert seconds <= delay.total_seconds() <= seconds * (1 + limits.RETRY_JITTER)
-
-
 @pytest.mark.parametrize(("failures", "least"), [(1, 1), (4, 8), (5000, 60)])
 def test_without_a_wish_of_the_provider_the_wait_grows(failures: int, least: float) -> None:
     delay = to_application_error(ModelFailure(ErrorKind.PROVIDER_ERROR, "", retryable=True), failures).next_retry_delay

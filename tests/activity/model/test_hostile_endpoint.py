@@ -2,7 +2,6 @@
 
 import base64
 import ipaddress
-import json
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -137,18 +136,6 @@ async def test_an_endless_stream_of_nothing_is_cut_off(reply: Reply, monkeypatch
     await refused(reply)
 
 
-async def test_endless_arguments_of_a_tool_are_cut_off() -> None:
-    async def reply(exchange: Exchange) -> None:
-        await exchange.head(content_type="text/event-stream", transfer_encoding="chunked", request_id="req_1")
-        await exchange.chunk(http.sse(http.start()))
-        await exchange.chunk(http.sse(http.block(0, http.tool_use("c1", "t", {}))[0]))
-        await exchange.chunk(http.sse(http.delta(0, {"type": "input_json_delta", "partial_json": '{"a": "'})))
-        while True:
-            await exchange.chunk(http.sse(http.delta(0, {"type": "input_json_delta", "partial_json": "x" * 65_536})))
-
-    await refused(reply)
-
-
 # --- what cannot be stored and read again -----------------------------------------------------------
 
 
@@ -177,13 +164,6 @@ def test_an_answer_that_is_no_json_is_never_stored(value: Any) -> None:
     )
     with pytest.raises(ModelFailure):
         checked(message, "host:443", Credentials())
-
-
-async def test_an_answer_of_the_allowed_depth_passes() -> None:
-    deep = json.loads(nested(MODEL_REPLY_DEPTH - 10))
-    arguments = {"a": deep, "n": 10**30, "f": 0.1, "none": None}
-    message = await call(http.message(http.tool_use("c1", "t", arguments), stop_reason="tool_use"))
-    assert message.tool_uses()[0]["input"] == arguments
 
 
 # --- usage ----------------------------------------------------------------------------------------

@@ -286,12 +286,6 @@ async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
     assert (await files.load("crew")).toolbox.names() == ["calculate", "greet"]
 
 
-async def test_an_own_tool_may_not_take_the_name_of_another(tmp_path: Path) -> None:
-    write(tmp_path, tools=OWN_TOOLS.replace('"greet"', '"calculate"'))
-    with pytest.raises(TeamError, match=r"tools\.calculate: two tools have this name"):
-        await TeamFiles([tmp_path]).load("crew")
-
-
 async def test_an_inline_team_uses_registered_tools(tmp_path: Path) -> None:
     loaded = await TeamFiles([BUNDLED]).load_inline(inline(("counter", ["calculate"]), ("reader", ["read_document"])))
     assert loaded.folder is None
@@ -350,15 +344,6 @@ async def test_a_tool_for_its_own_team_is_not_given_to_inline_teams(tmp_path: Pa
     with pytest.raises(TeamError, match=f"registered are: {'crew/calculate' if own else 'crew/greet'}$"):
         await files.load_inline(inline(("a", ["shell"])))
     assert (await files.load("crew")).toolbox.names() == ["calculate", "greet"]
-
-
-async def test_a_role_may_be_another_team_if_there_is_one(tmp_path: Path) -> None:
-    write(tmp_path, text=f'{TEAM}\n[[roles]]\nname = "crew2"\ndescription = "d"\nteam = "inner"\n')
-    with pytest.raises(TeamError, match=r"roles\.crew2\.team: there is no team 'inner'"):
-        await TeamFiles([tmp_path]).load("crew")
-    write(tmp_path, "inner")
-    write(tmp_path, text=f'{TEAM}\n[[roles]]\nname = "crew2"\ndescription = "d"\nteam = "inner"\n')
-    assert (await TeamFiles([tmp_path]).load("crew")).team.role("crew2").team == "inner"
 
 
 @pytest.mark.parametrize("opened", ["tools.py", ".."])

@@ -298,18 +298,6 @@ async def test_a_bomb_ends_soon_and_the_next_query_works(
     assert (await ask(folder, "SELECT sum(people) AS s FROM cities")).text.splitlines()[2] == "| 350 |"
 
 
-@pytest.mark.parametrize(
-    ("sql", "advice"),
-    [
-        ("SELECT * FROM cities" + " JOIN cities" * 40, "The query has 40 joins, and at most 20 are possible"),
-        ("SELECT * FROM cities" + " JOIN cities" * 3, "Each JOIN needs a condition"),
-    ],
-)
-async def test_joins_that_nobody_can_answer_are_explained(cities: Path, sql: str, advice: str) -> None:
-    with pytest.raises(ToolMisuse, match=advice):
-        await ask(cities, sql)
-
-
 async def test_the_process_that_runs_queries_has_no_environment_and_bounded_memory(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,16 +330,6 @@ async def test_a_changed_file_is_seen_by_the_next_query(folder: Path) -> None:
 async def test_bad_options_are_named(folder: Path, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         await tools(folder, **options)
-
-
-async def test_a_file_that_leads_out_of_the_folder_is_refused(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    outside = tmp_path_factory.mktemp("outside") / "secret.csv"
-    outside.write_text("a\n1\n")
-    (folder / "data" / "secret.csv").symlink_to(outside)
-    with pytest.raises(ValueError, match="leads out of the team's folder"):
-        await tools(folder)
 
 
 async def test_a_file_that_is_no_table_is_named_and_the_others_are_read(folder: Path) -> None:

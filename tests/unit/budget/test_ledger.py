@@ -157,6 +157,13 @@ def test_what_an_attempt_leaves_is_free_for_the_next() -> None:
     assert second.model_dump() == {"tokens": 25_000, "usd": pytest.approx(0.25)}
 
 
+def test_a_subtask_holds_one_grant_at_a_time() -> None:
+    ledger = Ledger(None, None)
+    assert ledger.grant("t1", 3) == Amount()
+    with pytest.raises(ValueError, match="not settled"):
+        ledger.grant("t1", 1)
+
+
 def test_dollars_run_out_like_tokens() -> None:
     ledger = Ledger(None, 1.0)
     assert ledger.reserve_call(1_000_000)
@@ -253,6 +260,14 @@ def test_an_own_call_is_reserved_until_it_is_settled() -> None:
     ledger.settle_call(50_000, call(0))  # more than is reserved
     assert ledger.has_room(80_000)
     assert not ledger.has_room(80_001)
+
+
+def test_totals_are_raised_and_never_lowered() -> None:
+    ledger = Ledger(100, 1.0)
+    assert ledger.raise_to(Amount(tokens=50, usd=2.0)) == Amount(tokens=100, usd=2.0)
+    assert ledger.raise_to(Amount(tokens=150, usd=0.5)) == Amount(tokens=150, usd=2.0)
+    assert ledger.raise_to(Amount(tokens=None, usd=3.0)) == Amount(tokens=None, usd=3.0)
+    assert Ledger(0, 0.0).raise_to(Amount(tokens=0, usd=0.0)) == Amount(tokens=0, usd=0.0)
 
 
 def test_with_dollars_for_less_than_the_smallest_grant_no_agent_can_be_paid() -> None:

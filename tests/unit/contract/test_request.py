@@ -107,7 +107,10 @@ for _ in range(600):
     ("inputs", "message"),
     [
         ((None,), "no input"),
+        (([],), "not a list"),
+        (("Sum the sales",), "not a string"),
         (({"goal": "x"}, 1, 2), "3 were given"),
+        (({},), "goal: Field required"),
         (({"goal": "x", "answer_schema": DEEP},), "nested too deeply: at most 100 levels"),
         ((Undecodable("no JSON"),), "can't be decoded (no JSON)"),
     ],
@@ -120,22 +123,34 @@ def test_an_input_that_is_no_request_says_why(inputs: tuple[object, ...], messag
     ("field", "value", "complaint"),
     [
         ("goal", " \n", "goal: the goal is empty"),
+        ("goal", "é" * limits.GOAL_BYTES, "goal: the goal has 98304 bytes, at most 49152 are allowed"),
         ("goal", "a \ud83e", "request: it contains an unpaired surrogate"),
         ("gaol", "x", "gaol: unknown field"),
         ("team", 3, "team: must be a name or a team object"),
+        ("team", [TEAM], "team: must be a name or a team object"),
         ("team", {"name": "shop"}, "team.roles: Field required; team.generalist: Field required"),
         ("team", {**TEAM, "generalist": "x"}, "team.generalist: 'x' is not one of the roles: analyst"),
+        ("team", {**TEAM, "roles": [ROLE, ROLE]}, "team.roles: role names must differ: analyst"),
+        ("team", {**TEAM, "roles": [{**ROLE, "name": "A"}]}, "team.roles.0.name: must be 1 to 48 lower-case"),
         ("deadline", "30x", 'deadline: must be a duration such as "30m" or "PT30M", or a number of seconds'),
         ("approval_timeout", "P31D", "approval_timeout: must be from PT5S (5 seconds) to P30D (30 days)"),
         ("success", "most", 'success: must be "any", "all", or a fraction'),
         ("budget", {"usd": float("inf")}, "budget.usd: Input should be a finite number"),
+        ("metadata", {"owner": 7}, "metadata.owner: Input should be a valid string"),
+        ("metadata", {"owner": "x" * 201}, "metadata.owner: String should have at most 200 characters"),
         ("metadata", {str(n): "" for n in range(17)}, "metadata: Dictionary should have at most 16 items"),
         ("max_subtasks", 1001, "max_subtasks: Input should be less than or equal to 1000"),
+        ("max_subtasks", 0, "max_subtasks: Input should be greater than or equal to 1"),
+        ("max_parallel", 201, "max_parallel: Input should be less than or equal to 200"),
         ("max_depth", 0, "max_depth: Input should be greater than or equal to 1"),
+        ("max_reviews", -1, "max_reviews: Input should be greater than or equal to 0"),
+        ("effort", "huge", "effort: Input should be 'low', 'medium' or 'high'"),
+        ("budget", {"usd": -1}, "budget.usd: Input should be greater than 0"),
         ("models", {"workers": []}, "models.workers: an empty list names no model"),
         ("team", {**TEAM, "roles": [{**ROLE, "max_parallel": 0}]}, "team.roles.analyst.max_parallel: Input should be"),
         ("attachments", [{"name": "a"}], "attachments.a: attachment 'a' needs exactly one of text and ref"),
         ("attachments", [{"name": "a", "text": "é" * 9000}], "attachments.a: attachment 'a' has 18000 bytes of text"),
+        ("attachments", [{"name": "a", "text": ""}] * 2, "request: attachment names must differ"),
     ],
 )
 def test_a_bad_field_is_told_what_is_wrong(field: str, value: object, complaint: str) -> None:
@@ -209,6 +224,12 @@ def test_a_team_is_known_by_its_name_and_stored_content_is_left_out() -> None:
     assert (size(shown.goal), shown.team, shown.attachments) == (limits.SUMMARY_BYTES, "shop", [])
 
 
+def test_complaints_beyond_the_first_are_counted() -> None:
+    unknown = {f"field{number}": 1 for number in range(limits.FIELD_COMPLAINTS)}
+    assert "more" not in refusal({"goal": "g", **unknown})
+    assert refusal({"goal": "g", **unknown, "another": 1}).endswith("and 1 more")
+
+
 @pytest.mark.parametrize(
     ("wishes", "place", "meant"),
     [
@@ -223,6 +244,10 @@ def test_a_misspelt_field_is_named_with_the_one_that_was_meant(
 ) -> None:
     message = refusal({"goal": "g", **wishes})
     assert f"{place}: unknown field, did you mean '{meant}'?" in message
+
+
+def test_a_field_like_no_other_is_unknown_without_a_guess() -> None:
+    assert refusal({"goal": "g", "budget": {"zzzzzz": 5}}) == "budget.zzzzzz: unknown field"
 
 
 def test_a_plan_of_ones_own_has_only_the_fields_of_a_plan() -> None:

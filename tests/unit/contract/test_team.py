@@ -24,13 +24,16 @@ def role(name: str, *tools: str) -> dict[str, Any]:
     ("changes", "complaint"),
     [
         ({"name": "My Shop"}, f"name: {NAMES}"),
+        ({"roles": []}, "roles: List should have at least 1 item after validation, not 0"),
         ({"roles": [ROLE, ROLE]}, "roles: role names must differ: analyst"),
         ({"generalist": "analist"}, "generalist: 'analist' is not one of the roles: analyst; did you mean"),
+        ({"tools": [{"name": "a b", "uses": "sql"}]}, "tools.0.name: must be 1 to 64 letters, digits, hyphens or "),
         ({"tools": [{"name": "q", "uses": "sql"}] * 2}, "tools: tool names must differ: q"),
         (
             {"roles": [role("analyst", "sql", "web"), role("writer", "sql", "web")]},
             "roles: roles share the tools sql, web: give each tool to one role, or set share_tools = true",
         ),
+        ({"roles": [{**ROLE, "fallback": "analyst"}]}, "roles: role 'analyst' is its own fallback: name another role"),
         ({"roles": [{**ROLE, "backup": "boss"}]}, "roles: role 'analyst': backup 'boss' is not one of the roles"),
     ],
 )
@@ -98,3 +101,10 @@ def test_a_role_reads_attachments_by_a_tool_or_by_its_own_team(card: RoleCard, r
 
 def test_a_roles_models_are_its_own_and_then_those_that_take_over() -> None:
     assert RoleCard(name="a", model="m", fallback_models=["n", "o"]).models == ["m", "n", "o"]
+
+
+def test_a_route_leads_to_a_role_of_the_team() -> None:
+    route = {"pattern": "refund", "role": "analyst"}
+    assert Team.model_validate(team(routes=[route])).routes[0].role == "analyst"
+    with pytest.raises(ValidationError, match="'clerk' is not one of the roles"):
+        Team.model_validate(team(routes=[{**route, "role": "clerk"}]))

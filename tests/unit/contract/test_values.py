@@ -14,9 +14,10 @@ from supervision.contract.model_choice import MODEL_CHAIN, Efforts, ModelChain, 
 from supervision.contract.progress import Counts
 from supervision.contract.request import Budget
 from supervision.contract.result import RunResult, SubtaskReport
-from supervision.contract.status import Wait
+from supervision.contract.status import Flags, Wait
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume, read_update
 from supervision.contract.usage import ToolTally, Usage
+from tests.unit.shapes import plan, subtask
 
 DURATIONS: TypeAdapter[timedelta] = TypeAdapter(Duration)
 CHAINS: TypeAdapter[list[str]] = TypeAdapter(ModelChain)
@@ -119,6 +120,13 @@ def test_an_effort_is_that_of_every_attempt_or_of_the_first_and_the_later_ones(
 # --- plans, results, updates -------------------------------------------------------------------------
 
 
+def test_a_subtask_is_known_by_its_id() -> None:
+    shape = plan(subtask("t1"), subtask("t2"))
+    assert shape.subtask("t2") is shape.subtasks[1]
+    with pytest.raises(KeyError, match="t3"):
+        shape.subtask("t3")
+
+
 def test_counts_add_up_and_ended_are_those_in_a_final_state() -> None:
     counts = Counts(total=77_777, waiting=70_000, running=7_000, completed=1, failed=20, skipped=300, cancelled=4_000)
     assert counts.ended == 4321
@@ -142,6 +150,19 @@ def test_a_wait_is_shown_by_its_path_from_the_run_above() -> None:
         ("t3/synthesis", "t3"),
     ]
     assert [(w.subject, w.for_person) for w in (below, own)] == [("t2", True), ("synthesis", False)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown"),
+    [
+        (Flags(), None),
+        (Flags(paused=True), "paused"),
+        (Flags(paused=True, waiting_provider=True), "provider"),
+        (Flags(waiting_provider=True, waiting_person=True), "person"),
+    ],
+)
+def test_of_several_conditions_the_most_urgent_is_shown(flags: Flags, shown: str | None) -> None:
+    assert flags.most_urgent == shown
 
 
 def test_an_update_has_the_fields_of_its_kind_or_says_what_is_wrong() -> None:

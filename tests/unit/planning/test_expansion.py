@@ -188,6 +188,11 @@ def test_a_template_needs_a_source_that_is_there(source: str, problem: str) -> N
     assert problem in found
 
 
+@pytest.mark.parametrize("source", SOURCES[1:])
+def test_data_that_is_there_is_a_source(source: str) -> None:
+    assert for_each_problems(subtask("t2", for_each=source, max_items=limits.ITEMS), DATA) == []
+
+
 @pytest.mark.parametrize("most", [0, -1, limits.ITEMS + 1])
 def test_the_number_of_items_is_bounded(most: int) -> None:
     (problem,) = for_each_problems(subtask("t2", for_each="rows:orders", max_items=most), DATA)

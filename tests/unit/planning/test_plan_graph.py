@@ -106,6 +106,11 @@ def test_closing_any_path_makes_a_circle_that_is_found(candidate: Plan, data: st
     assert any("in a circle" in found or "depends on itself" in found for found in plan_problems(candidate, 99))
 
 
+def test_a_long_chain_is_no_circle_and_no_recursion() -> None:
+    chain = [subtask("t0"), *[subtask(f"t{n}", f"t{n - 1}") for n in range(1, limits.MAX_SUBTASKS)]]
+    assert plan_problems(plan(*reversed(chain)), limits.MAX_SUBTASKS) == []
+
+
 LONGEST = limits.MAX_DEADLINE.total_seconds()
 
 
@@ -168,6 +173,12 @@ def test_a_plan_answers_directly_or_delegates() -> None:
     assert "not both" in plan_problems(direct.model_copy(update={"subtasks": [subtask("t1")]}), 5)[0]
     assert "no subtasks" in plan_problems(Plan(direct_answer=" \n"), 5)[0]
     assert "no subtasks" in plan_problems(Plan(), 5)[0]
+
+
+def test_a_plan_above_the_limit_is_refused() -> None:
+    candidate = plan(subtask("t1"), subtask("t2"))
+    assert plan_problems(candidate, 2) == []
+    assert plan_problems(candidate, 1) == ["the plan has 2 subtasks, at most 1 are allowed"]
 
 
 # --- vague and concrete descriptions -------------------------------------------------------------------

@@ -59,6 +59,14 @@ def test_findings_in_place_of_an_answer_stand_under_their_subtasks_with_the_reas
     assert rest == ["**t1**", "Four.", "**t3**", "Five."]
 
 
+@pytest.mark.parametrize("others", [0, 1, 4])
+def test_findings_in_place_of_an_answer_share_its_room_evenly(others: int) -> None:
+    share = limits.ANSWER_INLINE_BYTES // (1 + others)
+    told = findings_as_answer([found("t1", "a" * (share + 1)), *[found("t2", "b" * share)] * others], "why")
+    assert f"\n{'a' * (share - len('…'.encode()))}…" in told
+    assert told.count("b" * share) == others
+
+
 def tried(number: int, attempts: int = 1) -> SubtaskReport:
     return SubtaskReport(
         id=f"t{number}", role="digger", description=f"Dig hole {number}", state="failed", attempts=attempts
@@ -75,6 +83,12 @@ def test_a_failed_run_gives_the_advice_and_what_was_tried() -> None:
     first, second = lines_of(told)
     assert "Dig hole 1" in first
     assert "Dig hole 3" in second
+
+
+@pytest.mark.parametrize(("attempts", "words"), [(1, "1 attempt by digger"), (3, "3 attempts by digger")])
+def test_what_was_tried_says_how_often_and_by_whom(attempts: int, words: str) -> None:
+    (line,) = lines_of(failure_text("Ask again.", [tried(1, attempts)]))
+    assert words in line
 
 
 @pytest.mark.parametrize(("count", "more"), [(0, False), (1, True), (7, True)])

@@ -41,6 +41,22 @@ def test_no_answer_with_a_known_fault_reads_as_sure(fault: dict[str, Any]) -> No
     assert ceiling(replace(WHOLE, **fault)) < SURE
 
 
+def test_what_is_missing_lowers_it_in_proportion() -> None:
+    assert ceiling(replace(WHOLE, missing_required=1)) == 0.75
+    assert ceiling(replace(WHOLE, partial_required=1)) == 0.88
+    assert ceiling(replace(WHOLE, optional=4, missing_optional=2)) == 0.83
+    assert ceiling(replace(WHOLE, missing_required=4)) == 0.0
+
+
+def test_each_further_figure_from_nowhere_lowers_it() -> None:
+    assert [ceiling(replace(WHOLE, unsupported_in_answer=n)) for n in (1, 2, 3, 40)] == [0.5, 0.45, 0.4, 0.1]
+    assert [ceiling(replace(WHOLE, unsupported_in_findings=n)) for n in (1, 2)] == [0.65, 0.6]
+
+
+def test_the_findings_own_doubts_bound_it() -> None:
+    assert ceiling(replace(WHOLE, own=(0.9, 0.7))) == 0.8
+
+
 def test_each_further_kind_of_fault_lowers_it() -> None:
     made_up = replace(WHOLE, unsupported_in_findings=2)
     assert [ceiling(made_up), ceiling(replace(made_up, citations=0))] == [0.6, 0.51]

@@ -101,6 +101,18 @@ def test_stopping_closes_what_waits_and_what_runs() -> None:
     assert [gap.subtask_id for gap in board.gaps()] == ["a", "b", "c"]
 
 
+def test_closing_keeps_the_finding_of_what_was_reopened() -> None:
+    board = Board(plan(subtask("a"), subtask("b")), Clock())
+    for subtask_id in ("a", "b"):
+        board.start(subtask_id, "w")
+        board.complete(subtask_id, FINDING)
+        board.reopen(subtask_id)
+    board.start("b", "w")
+    board.close(ERROR)
+    assert in_state(board, "completed") == {"a", "b"}
+    assert board.gaps() == []
+
+
 # --- findings -----------------------------------------------------------------------------------------
 
 
@@ -187,6 +199,12 @@ def test_every_subtask_that_did_not_complete_is_a_gap(state: SubtaskState) -> No
 
 
 # --- replacements ---------------------------------------------------------------------------------
+
+
+def test_a_chain_of_replacements_counts_by_its_end() -> None:
+    first, second = report("t1", "failed", replaced_by="t2"), report("t2", "skipped", replaced_by="t3")
+    assert missing(first, second, report("t3")) == []
+    assert missing(first, second, report("t3", "failed")) == ["t1", "t2", "t3"]
 
 
 # --- nested runs ----------------------------------------------------------------------------------

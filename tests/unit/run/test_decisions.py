@@ -57,6 +57,9 @@ def test_a_decision_holds_for_the_arguments_that_were_seen() -> None:
         (reply(id="t9/1:1.0"), ["question"], WAITS, "'t9/1:1.0' waits for a person; what does: t1/1:1.0, t2/1:1.0$"),
         (reply(id="x"), ["question"], [OUTAGE], "nothing does now"),
         (reply(id="x"), ["question"], [QUESTION] * 8, "and 2 more"),
+        (reply(id="x"), ["question"], [QUESTION] * 6, r"t1/1:1.0$"),
+        (reply(), ["tool"], WAITS, "of the kind 'question'"),
+        (approval(OTHER), ["tool"], WAITS, f"their SHA-256 is {HASH}"),
     ],
 )
 def test_what_cannot_be_decided_says_what_can(decision: Decision, kinds: Any, waits: list[Wait], why: str) -> None:
@@ -122,6 +125,11 @@ def at_work() -> tuple[Board, Steering]:
         ("waiting", "is yet to be worked on"),
         ("running", "is being worked on: steer it"),
         ("replaced", "was replaced: retry 'r1'"),
+        ("blocked", "lacks its dependencies: retry failed"),
+        ("fail", "did you mean 'failed'"),
+        ("running/t2", "send this to the workflow 'run/running/1', with the id 't2'"),
+        ("done/t2", "the plan has no subtask 'done/t2'"),
+        ("running/", "the plan has no subtask"),
     ],
 )
 def test_what_cannot_be_done_again_says_why(subtask_id: str, why: str) -> None:

@@ -12,7 +12,7 @@ from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Citation, Contradiction
 from supervision.contract.team import RoleCard
-from supervision.contract.usage import ToolTally
+from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import Answer
 from supervision.run.nested_runs import WaitChanges
 from supervision.run.run_state import RunState, timing
@@ -38,6 +38,12 @@ def test_pages_of_the_status_show_every_subtask_once(count: int) -> None:
         seen += [report.id for report in page.subtasks]
         cursor = page.next_cursor
     assert seen == [f"t{n}" for n in range(count)]
+
+
+def test_a_full_status_page_stays_below_the_hard_cap() -> None:
+    long = [subtask(f"t{n}", description="漢字 " * 1000) for n in range(250)]
+    page = state(plan(*long)).status()
+    assert len(page.model_dump_json().encode()) <= limits.PAYLOAD_HARD_BYTES
 
 
 @pytest.mark.parametrize(
@@ -158,6 +164,14 @@ def test_a_finding_may_come_only_from_work_that_is_not_refused() -> None:
     assert run.finding_may_come
     run.rejected_subtasks.add("b")
     assert not run.finding_may_come
+
+
+def test_unknown_dollars_are_warned_of_where_a_budget_has_some() -> None:
+    run = state(budget={"usd": 1.0})
+    run.note_spending("hand", "m", Usage(usd=0.1))
+    assert run.warnings == []
+    run.note_spending("hand", "m", Usage(usd=None))
+    assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
 
 
 def test_a_worker_agent_with_a_slot_may_bring_a_finding_before_its_subtask_runs() -> None:

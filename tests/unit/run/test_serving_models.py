@@ -69,6 +69,17 @@ def _waits(models: ServingModels, model: str, work: _Work) -> bool:
     return True
 
 
+def test_a_late_answer_to_other_work_ends_nothing() -> None:
+    models, first, late = ServingModels(Clock()), _Work(), _Work()
+    outage = models.went_away("large", first, "busy")
+    assert not models.answered("large", late), "before any goes first, too"
+    outage.first = first
+    assert not models.answered("large", late)
+    assert not models.answered("small", first)
+    assert models.outage("large") is outage
+    assert outage.first is first
+
+
 def test_rounds_count_the_failures_of_what_went_first_and_its_words_are_the_last() -> None:
     models, first, other = ServingModels(Clock()), _Work(), _Work()
     models.went_away("large", first, "busy")

@@ -55,6 +55,33 @@ def test_limits_hold_and_nobody_waits_who_could_work(total: int, steps: list[tup
         assert not any(some.has_room(slot.role) for slot in known if not slot.held)
 
 
+def lending(total: int, *loans: SlotLease, starved: int = 0) -> Slots:
+    """A supervisor with nothing but nested ones at work, after it has shared its slots; each took one to begin."""
+    some = slots(total)
+    for number, loan in enumerate(loans):
+        assert some.take(WIDE)
+        some.leases[f"t{number}"] = loan
+    some.starved = starved
+    some.lend()
+    return some
+
+
+def test_own_work_that_waits_has_its_slots_before_nested_runs_get_more() -> None:
+    large, small = SlotLease(granted=2, wanted=8), SlotLease(wanted=8)
+    lending(3, large, small, starved=1)
+    assert (large.cap, small.cap) == (1, None)
+    assert (large.held, small.held) == (2, 1)
+
+
+def test_who_wants_none_leaves_its_slot_to_others_and_gets_no_cap() -> None:
+    resting, eager = SlotLease(wanted=0), SlotLease(wanted=8)
+    some = lending(4, resting, eager)
+    assert (resting.cap, eager.held) == (None, 3)
+    resting.returned += 1
+    some.lend()
+    assert eager.held == 4
+
+
 def test_the_supervisor_above_is_told_what_all_below_could_use() -> None:
     some = Slots(lambda: 20, SlotLease(granted=3))
     assert some.take(WIDE)

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from supervision.base import limits
 from supervision.run.events import ROWS, TABLE, EventRow, plan_accepted, reviewed
-from supervision.run.trace import Trace
+from supervision.run.trace import TRACE_PAGE_BYTES, Trace
 from tests.unit.shapes import Clock, plan, subtask
 
 
@@ -49,6 +49,14 @@ def test_a_page_fits_into_a_payload_and_its_cursor_leads_to_the_rest() -> None:
         cursor = page.next_cursor
     assert seen == list(range(limits.TRACE_EVENTS))
     assert cursor == trace.last_seq
+
+
+def test_an_event_larger_than_a_page_is_a_page() -> None:
+    trace = Trace(Clock())
+    for _ in range(2):
+        trace.note("tool", "t1", text="x" * 2 * TRACE_PAGE_BYTES)
+    page = trace.page()
+    assert ([event.seq for event in page.events], page.next_cursor) == ([1], 1)
 
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -117,6 +125,10 @@ def test_counts_and_lists_are_written_out() -> None:
     assert ROWS["subtask_completed"].line({"turns": 2_000})[0] == "completed after 2,000 turns"
     assert ROWS["subtask_completed"].line({"turns": None})[0] == "completed after None turns"
     assert ROWS["plan_rejected"].line({"problems": ["no role", "a cycle"]})[0] == "the plan can't run: no role; a cycle"
+
+
+def test_braces_in_foreign_text_are_only_text() -> None:
+    assert ROWS["note"].line({"text": "{why} {0} {"})[0] == "is told: {why} {0} {"
 
 
 def test_what_a_program_makes_of_a_plan_and_a_review_are_the_fields_of_their_rows() -> None:

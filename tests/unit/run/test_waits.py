@@ -133,13 +133,24 @@ PROVIDER: dict[str, JsonValue] = {"provider": "m", "state": "open", "waiting": "
 
 
 @pytest.mark.parametrize(
-    ("card", "words"), [(ROLE, ("digger", "3 failed attempts", "10:00")), (PROVIDER, ("t1", "provider of m", "10:00"))]
+    ("card", "words"),
+    [(ROLE, ("digger", "3 failed attempts", "10:00")), (PROVIDER, ("t1", "provider of m", "10:00"))],
 )
 def test_a_note_says_who_rests_or_waits_why_and_until_when(card: dict[str, JsonValue], words: tuple[str, ...]) -> None:
     assert all(word in breaker_note(card) for word in words)
 
 
-MARKUP = ["<img src=x>", "[here](http://evil)", "**done**", "a | b", "![x](y)"]
+MARKUP = [
+    "<img src=x>",
+    "[here](http://evil)",
+    "**done**",
+    "`x`",
+    "# all is well",
+    "a | b",
+    "![x](y)",
+    "&lt;b&gt;",
+    "_x_",
+]
 
 
 @pytest.mark.parametrize("text", MARKUP)

@@ -43,18 +43,6 @@ async def test_only_what_a_review_flags_runs_again_with_the_feedback_and_its_old
     assert [e.data["flagged"] for e in trace if e.type == "reviewed"] == [["t2"], []]
 
 
-async def test_what_is_still_open_after_the_last_round_is_a_gap_of_a_completed_run(lab: Lab) -> None:
-    lab.play(reviewed(PAIR, verdicts(t1="name the source")))
-    result = await lab.run(max_reviews=2)
-    assert [s for s in lab.steps if s.startswith("review")] == ["review.1", "review.2", "review.3"]
-    assert result.subtasks[0].attempts == 3
-    assert result.status == "completed"
-    assert [gap.subtask_id for gap in result.gaps] == ["t1"]
-    assert "name the source" in result.gaps[0].reason
-    assert "name the source" in result.answer
-    assert "name the source" in lab.calls[-1].step.prompt
-
-
 async def test_a_finding_that_could_not_be_mended_is_kept(lab: Lab) -> None:
     def turns(step: Step) -> Reply:
         return text("the old finding\n\nConfidence: 0.8") if step.attempt == 1 else tools(("nothing", {}))

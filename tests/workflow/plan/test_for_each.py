@@ -14,7 +14,7 @@ from tests.scripted_model import Reply, as_json, text, tools
 from tests.serving import store_of
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Lab, details, events, status_of
-from tests.workflow.scripts import GIVES_UP, in_order, item, plans, subtasks
+from tests.workflow.scripts import GIVES_UP, item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "crew", "max_turns": 1}
@@ -121,23 +121,6 @@ async def test_a_template_without_items_or_success_is_replanned_as_one(lab: Lab)
     told = lab.prompt("plan.3.1")
     assert "0 of 2 items completed" in told
     assert "t2.1" not in told
-
-
-async def test_no_items_at_all_fail_the_template(lab: Lab) -> None:
-    lab.play(plans(subtasks(item("t1"), EACH), turns=naming(0)))
-    result = await lab.run()
-    assert [(gap.subtask_id, gap.reason) for gap in result.gaps] == [
-        ("t2", "failed: CannotDo: there are no items in items:t1")
-    ]
-
-
-async def test_a_producer_that_names_no_items_is_asked_again_once(lab: Lab) -> None:
-    told = in_order(text("elm and oak\n\nConfidence: 0.8"), names("elm", "oak"))
-    lab.play(plans(subtasks(item("t1"), EACH), turns={"t1": told}))
-    result = await lab.run(max_turns=3)
-    assert "the field items of finish is missing" in lab.prompt("t1/1/turn.2")
-    assert [report.id for report in result.subtasks] == ["t1", "t2", "t2.1", "t2.2"]
-    assert result.status == "completed"
 
 
 async def test_a_producer_that_never_names_items_fails_and_its_finding_stays(lab: Lab) -> None:

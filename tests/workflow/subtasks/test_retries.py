@@ -57,20 +57,6 @@ async def test_a_failed_attempt_is_repeated_with_a_description_rewritten_from_it
     assert result.usage.model_calls == 6
 
 
-async def test_after_three_attempts_the_fallback_role_has_one(lab: Lab) -> None:
-    lab.play(script(JUNIOR, {"t1": attempts(GIVES_UP, GIVES_UP, GIVES_UP, FOUND)}))
-    result = await lab.run(max_turns=1)
-    first = result.subtasks[0]
-    assert (first.state, first.attempts, first.role) == ("completed", 4, "senior")
-    assert [step for step in lab.steps if "refine" in step] == ["refine.t1.2", "refine.t1.3"]
-    assert "another way (attempt 2)" in lab.prompt("refine.t1.3")  # each starts from the last description
-    assert "another way (attempt 3)" in lab.prompt("t1/3/turn.1")
-    systems = {c.step.attempt: str(c.step.body["system"]) for c in lab.calls if c.step.subtask_id == "t1"}
-    assert [n for n, said in systems.items() if "You are the junior." in said] == [1, 2, 3]
-    assert "You are the senior." in systems[4]
-    assert any("t1 · senior" in label for label in await lab.labels("child"))
-
-
 @pytest.mark.parametrize("refine", [as_json({"description": ""}), REFUSAL, status(400, "invalid_request_error")])
 async def test_a_refused_subtask_without_other_words_fails_at_once(lab: Lab, refine: Reply) -> None:
     lab.play(with_refine(script(JUNIOR, {"t1": attempts(REFUSAL)}), refine))
@@ -109,14 +95,3 @@ async def test_a_run_stands_still_for_a_failing_role_only_so_long(lab: Lab, monk
     assert error.type == "AllSubtasksFailed"
     reasons = {report.id: report.error and report.error.type for report in partial_result(error).subtasks}
     assert "NoCapableWorker" in reasons.values()
-
-
-async def test_a_refinement_that_fails_is_a_warning_and_the_old_description_is_used(lab: Lab) -> None:
-    played = with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP, FOUND)}), status(400, "invalid_request_error"))
-    lab.play(played)
-    handle = await lab.start(max_turns=1)
-    result = await handle.result()
-    assert result.status == "completed"
-    assert "Find out about part t1" in lab.prompt("t1/2/turn.1")
-    assert any("t1 could not be described better" in warning for warning in result.warnings)
-    assert (await status_of(handle)).warnings == result.warnings
