@@ -403,6 +403,22 @@ def doctor(
     do(lambda access: examine(access, quiet=quiet, as_json=as_json), as_json)
 
 
+@app.command()
+def mcp(
+    http: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="serve HTTP there, for clients with a token")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="a host by which clients may call an address beyond loopback; may be repeated"),
+    ] = None,
+) -> None:
+    """Serve runs as MCP tools, over standard input and output or over HTTP, until the client or Ctrl-C ends it."""
+    from console.mcp_server.mcp_serving import serve_mcp  # with `mcp` it takes half a second
+
+    do(lambda access: serve_mcp(access, http, allow_host or []))
+
+
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 

@@ -62,8 +62,12 @@ def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableTy
 
 
 async def show_report(access: Access, words: Sequence[str]) -> Report:
-    """Returns all of what is asked under an id: whole, with hidden and look-alike characters made visible."""
-    item = await _named(access, words)
+    """Returns all of what is asked under an id."""
+    return await item_report(access, await _named(access, words))
+
+
+async def item_report(access: Access, item: Item) -> Report:
+    """Returns all of what is asked: whole, with hidden and look-alike characters made visible."""
     run = RunHandle(await access.client(), item.run_id)
     try:
         whole = await asked(run.client, run.id, item.wait.id)
