@@ -66,8 +66,8 @@ async def show_report(access: Access, words: Sequence[str]) -> Report:
     return await item_report(access, await _named(access, words))
 
 
-async def item_report(access: Access, item: Item) -> Report:
-    """Returns all of what is asked: whole, with hidden and look-alike characters made visible."""
+async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
+    """Returns all of what is asked: whole, with hidden and look-alike characters made visible, and how to decide."""
     run = RunHandle(await access.client(), item.run_id)
     try:
         whole = await asked(run.client, run.id, item.wait.id)
@@ -99,7 +99,7 @@ async def item_report(access: Access, item: Item) -> Report:
         yield ""
         if wait.choices and wait.kind == "question":
             yield "choices: " + " | ".join(wait.choices)
-        yield from way_rows(run.id, wait)
+        yield from way_rows(run.id, wait) if commands else ()
 
     data = {"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), "content": content}
     return Report(data, rows)

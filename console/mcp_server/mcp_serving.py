@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import os
 import secrets
+import signal
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from importlib import metadata
@@ -38,6 +39,7 @@ _LEAST_TOKEN_CHARS = 16
 async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str]) -> int:
     """Serves until standard input ends, or over HTTP at `http` until Ctrl-C; `hosts` are names beyond loopback."""
     if http is None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread waits for input, and holds up any other end
         await _server(access).run_stdio_async()
         return DONE
     host, colon, port = http.rpartition(":")
@@ -78,21 +80,18 @@ class _OneToken:
 
 def _secret(access: Access) -> str:
     """Returns the token of clients, which also seals forms that are out: they outlive this process."""
-    if given := access.settings.secret("mcp_token"):
-        if len(given) < _LEAST_TOKEN_CHARS:
-            raise CommandFailed(BAD_INPUT, f"SUPERVISOR_MCP_TOKEN needs {_LEAST_TOKEN_CHARS} characters or more")
-        return given
-    file = cache_dir() / "mcp-token"
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
+    token, source = access.settings.secret("mcp_token"), "SUPERVISOR_MCP_TOKEN"
+    if not token:
+        file = cache_dir() / "mcp-token"
+        if not file.exists():
+            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
+                new.write(secrets.token_urlsafe(32))
+            print_err(f"made a token, kept in {file}: {file.read_text()}")
         if is_readable_by_others(file.stat()):
-            raise CommandFailed(BAD_INPUT, f"others can read {file}: remove it, another token is made then") from None
-        return file.read_text(encoding="utf-8")
-    token = secrets.token_urlsafe(32)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as new:
-        new.write(token)
-    print_err(f"a token was made, kept in {file}: {token}")
+            raise CommandFailed(BAD_INPUT, f"others can read {file}: remove it, another token is made then")
+        token, source = file.read_text(), str(file)
+    if len(token) < _LEAST_TOKEN_CHARS:
+        raise CommandFailed(BAD_INPUT, f"the token in {source} has less than {_LEAST_TOKEN_CHARS} characters")
     return token
 
 

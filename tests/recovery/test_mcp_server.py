@@ -44,6 +44,7 @@ async def test_a_run_goes_on_with_its_id_whatever_is_killed(
         worker = await workers.start()
         assert (await waiting)["asked"][0]["id"] == "plan.1"
         await mcp("decide", run_id=run_id, id="plan.1", decision="approve")
+        assert "plan.1" in await mcp.refused("decide", run_id=run_id, id="plan.1", decision="deny")
         items = {item["id"]: item for item in (await mcp.until(run_id, QUESTION, CALL))["asked"]}
         assert "Which year is meant?" in items[QUESTION]["shown"]
         assert '"words": "Sell"' in items[CALL]["shown"]
