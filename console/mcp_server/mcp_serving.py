@@ -95,7 +95,7 @@ def _secret(access: Access) -> str:
     return token
 
 
-class _Server(MCPServer[Access]):
+class _PlainServer(MCPServer[Access]):
     """Says in one sentence why a call or a read failed, as commands do."""
 
     async def call_tool(
@@ -132,7 +132,7 @@ def _server(access: Access, **http: Any) -> MCPServer[Access]:
     async def lifespan(_: MCPServer[Access]) -> AsyncIterator[Access]:
         yield access
 
-    server = _Server(
+    server = _PlainServer(
         _PROGRAM,
         title="Temporal Supervisor",
         instructions=_INSTRUCTIONS,
