@@ -101,7 +101,9 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     try:
         store = await access.store()
         store_id = await store.identity()
-        yield CheckRow("ok", "artifact store", f"{store.url}, id {store_id}")
+        keys = access.settings.keys
+        sealed = f", encrypted with key {keys.names[0]}" if keys else ""
+        yield CheckRow("ok", "artifact store", f"{store.url}, id {store_id}{sealed}")
     except (ArtifactUnavailable, ValueError) as error:
         url = access.settings.artifacts_url
         fix = "create that bucket, check its credentials," if "://" in url else f"make {url} a folder of yours,"
