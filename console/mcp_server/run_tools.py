@@ -2,37 +2,21 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, MCPServer, Resolve
 from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
-from pydantic import Field
+from pydantic import BaseModel, Field, JsonValue
 
 from console.command import BAD_INPUT, Access, CommandFailed, web_address
 from console.commands.people_commands import item_report
 from console.commands.report_commands import unread, whole
 from console.commands.run_commands import require_likely_team, require_workers
 from console.commands.update_commands import require_open, tell, told
-from console.mcp_server.run_forms import (
-    ARTIFACT_URI,
-    REPORT_TYPE,
-    REPORT_URI,
-    ArtifactLink,
-    AskedItem,
-    AskedItems,
-    CallForm,
-    Form,
-    PlanForm,
-    ReplyForm,
-    RunAnswer,
-    RunStanding,
-    StartedRun,
-    Taken,
-    uri,
-)
 from console.run.find_run import find_run
 from console.run.request_options import seconds as as_duration
 from console.run.run_handle import NoAnswer, RunHandle, facts, is_open, state_word
@@ -41,8 +25,9 @@ from console.run.standstill import grouped, observed, stated
 from console.terminal import safe_line
 from console.view.answer_text import answer_report
 from supervision.base.store_keys import digest_of, output_key
+from supervision.contract.progress import Counts
 from supervision.contract.request import parse_request
-from supervision.contract.result import RunResult
+from supervision.contract.result import Citation, Contradiction, Gap, RunResult, Unsupported
 from supervision.contract.status import WaitKind
 from supervision.contract.updates import Steer, UpdateReply
 from temporal_supervisor import people, runs
@@ -52,13 +37,112 @@ _MOST_SECONDS = 50  # clients give up at 60
 _SHOWN_CHARS = 20_000  # of all that is asked: a model reads it
 _NAME_CHARS = 100
 _PLAN = re.compile(r"plan\.(\d+)", re.ASCII)
-_FORMS: dict[WaitKind, type[Form]] = {"plan": PlanForm, "tool": CallForm}
-_ON_PLAN: dict[str, Literal["approve", "change", "reject"]]
+_ON_PLAN: Mapping[str, Literal["approve", "change", "reject"]]
 _ON_PLAN = {"approve": "approve", "change": "change", "deny": "reject"}
+_REPORT_URI = "supervisor://run/{run_id}/report"
+_REPORT_TYPE = "text/markdown"
+_ARTIFACT_URI = "supervisor://run/{run_id}/artifact/{sha256}"
 
 Ctx = Context[Access, Any]
 RunId = Annotated[str, Field(description="as `research` returned it, or its last word")]
 AskedId = Annotated[str, Field(description="the `id` in `asked` of `wait`, or in `inbox`")]
+
+
+class StartedRun(BaseModel):
+    """A run that has been started; `web` is its page in Temporal's Web UI."""
+
+    run_id: str
+    web: str | None = None
+
+
+class AskedItem(BaseModel):
+    """What a run asks a person; `shown` is all of it, `preview` its beginning."""
+
+    run_id: str
+    goal: str
+    id: str
+    kind: WaitKind
+    preview: str
+    shown: str | None = None
+    choices: list[str] = []
+    arguments_sha256: str | None = None
+    since: str
+    expires_at: str | None = None
+
+
+class AskedItems(BaseModel):
+    """What all open runs ask, the oldest first; no Worker says what the `unanswered` ones ask."""
+
+    items: list[AskedItem]
+    unanswered: list[str]
+
+
+class RunStanding(BaseModel):
+    """Where a run stands: `state` is `running` until it has ended; `notes` say what it stands still for."""
+
+    run_id: str
+    state: str
+    phase: str
+    subtasks: Counts | None = None
+    usd: float | None = None
+    asked: list[AskedItem] = []
+    notes: list[str] = []
+
+
+class Linked(BaseModel):
+    """A resource: the report of a run, or a file that it made."""
+
+    name: str
+    media_type: str
+    uri: str
+
+
+class RunAnswer(BaseModel):
+    """The answer of a run, or what there is of it; `problem` says why there is none."""
+
+    run_id: str
+    state: str
+    status: str | None = None
+    problem: str = ""
+    answer: str = ""
+    answer_json: JsonValue = None
+    confidence: float | None = None
+    gaps: list[Gap] = []
+    contradictions: list[Contradiction] = []
+    citations: list[Citation] = []
+    unsupported: list[Unsupported] = []
+    usd: float | None = None
+    truncated: bool = False
+    links: list[Linked] = []
+
+
+class Taken(BaseModel):
+    """What a run says to a decision or a word."""
+
+    message: str
+
+
+class PlanForm(BaseModel):
+    """A person's decision about a plan."""
+
+    decision: Literal["approve", "change", "deny"]
+    comment: str = Field("", description="what should be different, or why not")
+
+
+class CallForm(BaseModel):
+    """A person's decision about a tool call."""
+
+    decision: Literal["approve", "deny"]
+    comment: str = Field("", description="a word to the model")
+
+
+class ReplyForm(BaseModel):
+    """A person's reply to a question, or finding."""
+
+    reply: str
+
+
+Form = PlanForm | CallForm | ReplyForm
 
 
 def add_to(server: MCPServer[Access]) -> None:
@@ -75,8 +159,8 @@ def add_to(server: MCPServer[Access]) -> None:
     server.add_tool(reply, annotations=once)
     server.add_tool(steer, annotations=adds)
     server.add_tool(cancel, annotations=acts)
-    server.resource(REPORT_URI, mime_type=REPORT_TYPE)(report)
-    server.resource(ARTIFACT_URI, mime_type="application/octet-stream")(artifact)
+    server.resource(_REPORT_URI, mime_type=_REPORT_TYPE)(report)
+    server.resource(_ARTIFACT_URI, mime_type="application/octet-stream")(artifact)
 
 
 async def research(
@@ -91,7 +175,7 @@ async def research(
     """Starts a run on a goal and returns its id at once. A run takes minutes and costs money.
 
     A supervisor plans, delegates to worker agents and writes one answer with sources and gaps. Call `wait` until the
-    run has ended, then `result`. The run goes on in Temporal, whatever happens to this server or its client.
+    run has ended, then `result`. The run continues in Temporal, whatever happens to this server or its client.
     """
     access = _access(ctx)
     given = {
@@ -137,7 +221,8 @@ async def _form(item: Annotated[people.Item | None, Resolve(_first_asked)], ask:
     if not ask or not item or not able or (able.form is None and able.url is not None):
         return None
     shown = await _whole(_access(ctx), item)
-    return Elicit(shown, _FORMS.get(item.wait.kind, ReplyForm)) if len(shown) <= _SHOWN_CHARS else None
+    forms: dict[WaitKind, type[Form]] = {"plan": PlanForm, "tool": CallForm}
+    return Elicit(shown, forms.get(item.wait.kind, ReplyForm)) if len(shown) <= _SHOWN_CHARS else None
 
 
 async def wait(
@@ -156,7 +241,8 @@ async def wait(
     run, notes = await _run(ctx, run_id), []
     form = filled.data if isinstance(filled, AcceptedElicitation) else None
     if item and form:
-        word, text = form.said
+        word, text = ("reply", form.reply) if isinstance(form, ReplyForm) else (form.decision, form.comment or None)
+        word = "reply" if word == "change" else word
         await told(run, partial(people.decide, run.client, item, word, text, by=_by(ctx, " form")))
     elif item and filled.action != "accept":
         notes.append(f"the person left '{item.wait.id}' open")
@@ -189,8 +275,7 @@ async def result(run_id: RunId, ctx: Ctx) -> Annotated[CallToolResult, RunAnswer
     run = await _run(ctx, run_id)
     outcome = await _outcome(_access(ctx), run)
     answer = _answer(run.id, outcome)
-    links = [ResourceLink(name=made.name, uri=made.uri, mime_type=made.media_type) for made in answer.artifacts]
-    links.append(ResourceLink(name="report", uri=answer.report, mime_type=REPORT_TYPE))
+    links = [ResourceLink(name=link.name, uri=link.uri, mime_type=link.media_type) for link in answer.links]
     text = "\n".join(filter(None, [outcome.said, answer_report(run.id, outcome).text().strip()]))
     return CallToolResult(content=[TextContent(text=text), *links], structured_content=answer.model_dump(mode="json"))
 
@@ -319,23 +404,15 @@ async def _outcome(access: Access, run: RunHandle) -> RunOutcome:
 
 
 def _answer(run_id: str, outcome: RunOutcome) -> RunAnswer:
-    found, own = outcome.result or RunResult(), set(RunAnswer.model_fields) - {"artifacts"}
-    links = [
-        ArtifactLink(
-            name=made.name,
-            media_type=made.media_type,
-            bytes=made.bytes,
-            uri=uri(ARTIFACT_URI, run_id=run_id, sha256=digest),
-        )
-        for made in found.artifacts
-        if (digest := digest_of(made.ref))
-    ]
-    return RunAnswer(
-        run_id=run_id,
-        state=outcome.state,
-        problem=outcome.said,
-        usd=found.usage.usd,
-        artifacts=links,
-        report=uri(REPORT_URI, run_id=run_id),
-        **(found.model_dump(include=own) if outcome.result else {}),
-    )
+    found = outcome.result or RunResult()
+    links = [Linked(name="report", media_type=_REPORT_TYPE, uri=_uri(_REPORT_URI, run_id))]
+    for made in found.artifacts:
+        address = _uri(_ARTIFACT_URI, run_id, sha256=digest_of(made.ref) or "")
+        links.append(Linked(name=made.name, media_type=made.media_type, uri=address))
+    own = found.model_dump(include=set(RunAnswer.model_fields)) if outcome.result else {}
+    facts = {"run_id": run_id, "state": outcome.state, "problem": outcome.said, "usd": found.usage.usd}
+    return RunAnswer(**facts, links=links, **own)
+
+
+def _uri(template: str, run_id: str, **parts: str) -> str:
+    return template.format(run_id=quote(run_id, safe=""), **parts)

@@ -157,7 +157,7 @@ async def test_files_of_a_run_are_read_and_no_others(lab: Lab, environ: dict[str
     (made,) = result.artifacts
     async with over_stdio(environ, tmp_path) as mcp:
         found = await mcp("result", run_id=lab.run_id)
-        (link,) = found["artifacts"]
+        (_report, link) = found["links"]
         assert (link["name"], link["media_type"]) == (made.name, made.media_type)
         assert await mcp.read(link["uri"]) == "# Quinces"
         with pytest.raises(MCPError):

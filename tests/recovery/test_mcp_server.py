@@ -22,7 +22,7 @@ def _sending(step: Step) -> Reply:
     return text("It was sent.\n\nConfidence: 0.8\nLimitations: none")
 
 
-async def test_a_run_goes_on_with_its_id_whatever_is_killed(
+async def test_a_run_continues_with_its_id_whatever_is_killed(
     lone: Lab, workers: WorkerProcesses, tmp_path: Path
 ) -> None:
     lone.model.play("*", script(PLAN, {"t1": asking, "t2": _sending}, answer(cites=["t1", "t2"])))
@@ -64,7 +64,7 @@ async def test_a_run_goes_on_with_its_id_whatever_is_killed(
         found = await mcp("result", run_id=run_id)
         assert (found["status"], found["problem"]) == ("completed", "")
         assert [citation["subtask_ids"] for citation in found["citations"]] == [["t1"], ["t2"]]
-        assert "About t1" in await mcp.read(found["report"])
+        assert "About t1" in await mcp.read(found["links"][0]["uri"])
     ran = lone.named(run_id)
     assert "Count the quinces" in ran.prompt("t1/1/turn.2")
     assert sorted(set(ran.steps)) == sorted(ran.steps), "a call was sent twice"
