@@ -40,9 +40,8 @@ async def test_a_run_continues_with_its_id_whatever_is_killed(
     worker.kill()
     async with over_stdio(environ, tmp_path) as mcp:
         assert "a Worker" in await mcp.refused("wait", run_id=run_id, seconds=1)
-        waiting = asyncio.create_task(mcp("wait", run_id=run_id, seconds=50))  # longer than a Worker takes to start
-        worker = await workers.start()
-        assert (await waiting)["asked"][0]["id"] == "plan.1"
+        worker = workers.launch()  # it takes some seconds, which the call outlasts
+        assert (await mcp("wait", run_id=run_id, seconds=50))["asked"][0]["id"] == "plan.1"
         await mcp("decide", run_id=run_id, id="plan.1", decision="approve")
         assert "plan.1" in await mcp.refused("decide", run_id=run_id, id="plan.1", decision="deny")
         items = {item["id"]: item for item in (await mcp.until(run_id, QUESTION, CALL))["asked"]}
