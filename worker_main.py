@@ -137,6 +137,7 @@ def compose(
         model_slots=settings.model_calls,
         pool=pool,
         strict_sandbox=strict_sandbox,
+        build_id=settings.build_id,
     )
 
 

@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     """Where content lives: a folder, or an s3://, gs:// or az:// URL. All Workers and clients need the same."""
     keys_file: Path | None = None
     """Keys, a line `name base64` for each: histories and artifacts are encrypted with the first one."""
+    build_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]{1,64}$")
+    """The build of this Worker: runs stay with the build that began them. None: any Worker serves any run."""
     teams_dir: Path | None = None
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
     model: Literal["", "standin"] = ""

@@ -53,7 +53,8 @@ PACKAGES = {
     ),
     "runtime": Package(
         "supervision",
-        "paths process sdk_patches telemetry encryption settings payloads search_attributes watchdog workers server connection",
+        "paths process sdk_patches telemetry encryption settings payloads search_attributes watchdog workers server "
+        "connection",
         lines=2035,
         arrows=13,
     ),
