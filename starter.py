@@ -403,6 +403,17 @@ def doctor(
     do(lambda access: examine(access, quiet=quiet, as_json=as_json), as_json)
 
 
+@app.command()
+def mcp(
+    http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="over HTTP, with a token")] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(help="a name of this host, beyond loopback")] = None,
+) -> None:
+    """Serve runs as MCP tools, on standard input and output or over HTTP, until the client or Ctrl-C ends it."""
+    from console.mcp_server.mcp_serving import serve_mcp
+
+    do(lambda access: serve_mcp(access, http, allow_host or []))
+
+
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
@@ -412,6 +423,17 @@ def serve(context: typer.Context) -> None:
     from runtime.server.__main__ import main as serve_temporal
 
     serve_temporal(context.args)
+
+
+@app.command()
+def codec(
+    port: Annotated[int, typer.Option(help="on 127.0.0.1")] = 8081,
+    ui: Annotated[str, typer.Option(help="the Web UI whose pages may ask")] = "http://localhost:8233",
+) -> None:
+    """Decrypt histories for the Web UI and the `temporal` CLI until Ctrl-C, with the keys of SUPERVISOR_KEYS_FILE."""
+    from console.codec import serve_codec
+
+    do(lambda access: serve_codec(access.settings.keys, port, ui))
 
 
 @app.command(context_settings=_PASSED_ON)

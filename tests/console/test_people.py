@@ -261,9 +261,9 @@ async def test_an_id_in_several_runs_is_asked_back(cli: Cli, refusing: str, left
 
 
 async def test_without_a_worker_nothing_is_decided_and_that_is_said(alone: Cli) -> None:
-    assert (await alone("run", GOAL, "--approve-plan", "--id", "waits-1", "--detach", "--queue-anyway")).code == 0
-    decisions = (["approve", "waits-1", "plan.1"], ["steer", "waits-1", "Hurry"], ["resume", "waits-1"])
-    extends = ["extend", "waits-1", "--budget-tokens", "5000000"]
+    assert (await alone("run", GOAL, "--approve-plan", "--id", "waits-people", "--detach", "--queue-anyway")).code == 0
+    decisions = (["approve", "waits-people", "plan.1"], ["steer", "waits-people", "Hurry"], ["resume", "waits-people"])
+    extends = ["extend", "waits-people", "--budget-tokens", "5000000"]
     for done in await asyncio.gather(*(alone(*words) for words in (*decisions, extends))):
         assert (done.code, "the run waits for a Worker" in done.sentence) == (3, True), done.err
     listed = await alone("inbox")
