@@ -70,29 +70,6 @@ def test_the_subtasks_of_a_nested_supervisor_stand_under_the_one_it_works_on() -
     ]
 
 
-def test_a_template_is_one_row_with_the_counts_of_its_items() -> None:
-    template = SubtaskReport(
-        id="t2", depends_on=["t1"], counts=Counts(total=600, completed=312, running=8, waiting=280)
-    )
-    items = [SubtaskReport(id=f"t2.{number}", state="running") for number in range(1, 9)]
-    last = SubtaskReport(id="t3", depends_on=[item.id for item in items])
-    tree = tree_rows([SubtaskReport(id="t1"), template, last, *items])
-    rows: list[tuple[str, int, list[str]]] = [
-        ("t1", 0, []),
-        ("t2", 1, []),
-        ("t3", 2, []),
-        *((item.id, 2, []) for item in items),
-    ]
-    assert [(row.path, row.depth, row.after) for row in tree] == rows
-    shown = Console(width=100, record=True, file=io.StringIO())
-    crowded = picture()
-    crowded.reports = {report.id: report for report in (SubtaskReport(id="t1"), template, last, *items)}
-    shown.print(draw(crowded, 100, 30))
-    drawn = shown.export_text()
-    assert "312/600" in drawn
-    assert "t2.1" not in drawn
-
-
 def picture(subtasks: int = 6) -> Picture:
     """A run in the middle of things, with foreign text everywhere."""
     began = datetime.now(UTC).isoformat()

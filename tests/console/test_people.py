@@ -134,17 +134,6 @@ async def test_without_a_terminal_a_plan_is_left_waiting_with_the_commands_that_
     assert (await cli("result", "people-commands", "--wait")).code == 0
 
 
-async def test_json_says_what_waits(cli: Cli) -> None:
-    done = await cli("run", "--approve-plan", "--id", "people-json", "--json", GOAL)
-    shown = json.loads(done.out)
-    assert (done.code, shown["run_id"], shown["waiting"][0]["id"]) == (5, "people-json", "plan.1")
-    rejected = await cli("deny", "people-json", "plan.1", "--why", "too dear", "--by", "ann")
-    assert rejected.out == "run 'people-json': plan.1: reject\n"
-    ended = await cli("result", "people-json", "--wait")
-    assert (ended.code, "the plan was rejected: too dear" in ended.err) == (1, True)
-    assert "plan.1: reject by ann: too dear" in (await cli("trace", "people-json")).out
-
-
 async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> None:
     (cli.folder / "owned.json").write_text(json.dumps({"goal": GOAL, "metadata": {"owner": "ann"}}))
     assert (await cli("run", "--approve-plan", "--request", "owned.json", "--id", "people-owned")).code == 5

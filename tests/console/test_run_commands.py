@@ -58,17 +58,6 @@ async def test_a_detached_run_prints_its_id_alone_and_can_be_followed(cli: Cli) 
     assert "Japan" in followed.out
 
 
-async def test_attached_files_reach_the_run_by_reference(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "notes.md").write_text("# Notes\n\nThe office moved to Lisbon in 2019.\n")
-    goal = "What do the attached notes say about the office? Write a short report."
-    done = await cli("run", goal, "--attach", str(tmp_path / "notes.md"), "--id", "attached-1")
-    assert done.code == 0
-    assert "Lisbon" in done.out
-    stored = await cli("put", str(tmp_path / "notes.md"))
-    assert stored.out.strip().startswith("uploads/")
-    assert len(stored.out.splitlines()) == 1
-
-
 async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) -> None:
     await standin.holds("taken-1")
     assert (await cli("run", GOAL, "--id", "taken-1", "--detach")).code == 0

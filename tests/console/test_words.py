@@ -16,8 +16,8 @@ from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
 from console.terminal import put
 from console.view.answer_text import answer_report
-from supervision.contract.finding import ArtifactRef, Finding
-from supervision.contract.result import Citation, RunResult, SubtaskReport
+from supervision.contract.finding import ArtifactRef
+from supervision.contract.result import RunResult
 from tests.console.conftest import ROOT
 
 LONG = "supervise-how-did-life-expectancy-in-rwanda-and-botswana-change-131ca7"
@@ -57,25 +57,6 @@ def test_a_command_of_the_doctor_is_never_broken(width: int) -> None:
         assert len(line) <= width or line.strip() == command  # bare: in backticks a shell would run its output
     assert shown.split()[:3] == ["problem", "open", "run"]
     assert all(line == line.rstrip() for line in shown.splitlines())
-
-
-def test_sources_of_cited_findings_are_listed_by_their_marks() -> None:
-    screen = terminal(80)
-    findings = {
-        "t1": Finding(summary="", text_ref="", sources=["harvest book", "https://example.org/a"]),
-        "t2": Finding(summary="", text_ref="", grounding="knowledge"),
-        "t3": Finding(summary="", text_ref="", sources=["not cited"]),
-    }
-    reports = [
-        SubtaskReport(id=name, role="r", description="d", state="completed", finding=one)
-        for name, one in findings.items()
-    ]
-    result = RunResult(answer="-", citations=[Citation(claim="It grew.", subtask_ids=["t1", "t2"])], subtasks=reports)
-    answer_report("r", RunOutcome(0, "completed", result)).show(screen)
-    shown = written(screen)
-    assert "[t1] harvest book; https://example.org/a" in shown
-    assert "[t2] the model's own knowledge" in shown
-    assert "not cited" not in shown
 
 
 def test_a_worker_of_this_machine_that_has_ended_serves_nothing() -> None:

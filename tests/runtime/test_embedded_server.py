@@ -14,7 +14,7 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
-from runtime.server.server_record import ServerInfo, record_path, running, stop_running, write_record
+from runtime.server.server_record import record_path
 
 
 def private(cache: Path, db: Path | None = None, headless: bool = True) -> EmbeddedServer:
@@ -74,15 +74,6 @@ async def test_starters_at_the_same_moment_share_one_server(cache: Path) -> None
     finally:
         for server in servers:
             await server.stop()
-
-
-async def test_a_record_of_a_process_that_is_something_else_is_stale(cache: Path) -> None:
-    write_record(cache, ServerInfo(pid=os.getpid(), address="127.0.0.1:7233", ui=None, db=None, log="-"))
-    assert await running(cache) is None
-    assert await stop_running(cache) is None
-    async with EmbeddedServer(headless=True) as info:
-        assert info.pid != os.getpid()
-        assert await running(cache) == info
 
 
 async def test_a_port_taken_in_between_is_tried_again_with_another(

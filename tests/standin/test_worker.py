@@ -152,17 +152,6 @@ def test_a_document_is_composed_of_the_findings() -> None:
     assert answer.count(FOOTER) == 1
 
 
-def test_attachments_are_read_by_name() -> None:
-    reader = [tool("read_attachment", "Reads an attachment.", name=TEXT)]
-    agent = Agent(
-        "<subtask>What do the notes say about pears?</subtask><attachments>\n- notes.txt\n</attachments>",
-        reader,
-        {"read_attachment": lambda name: "Notes: the pears of 1999 were small."},
-    )
-    assert "the pears of 1999 were small" in agent.run()
-    assert agent.calls == [("read_attachment", {"name": "notes.txt"})]
-
-
 def test_the_last_turn_calls_nothing() -> None:
     agent = analyst(orchards(), "How large was the pear crop of Hill Farm in 1990?")
     agent.messages[0]["content"] += "\nThis is your last turn: no more tool calls are possible."

@@ -228,18 +228,3 @@ async def test_children_bound_what_hostile_markup_takes(tmp_path: Path) -> None:
 def replaced(package: bytes, old: bytes, new: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(package)) as source:
         return zipped({name: source.read(name).replace(old, new) for name in source.namelist()})
-
-
-def test_a_word_file_keeps_headings_lists_and_rows(tmp_path: Path) -> None:
-    item = b"<w:p><w:pPr><w:numPr/></w:pPr><w:r><w:t>tea</w:t><w:tab/><w:t>4 EUR</w:t></w:r></w:p>"
-    cell = b"<w:tc><w:p><w:r><w:t>%d</w:t></w:r></w:p></w:tc>"
-    rows = b"<w:tbl>" + b"".join(b"<w:tr>" + cell % n + cell % (n + 1) + b"</w:tr>" for n in (1, 3)) + b"</w:tbl>"
-    moved = b"<w:moveFrom><w:r><w:t>twice</w:t></w:r></w:moveFrom>"
-    content = replaced(docx_bytes([("Prices", "Below:")]), b"</w:body>", item + rows + moved + b"</w:body>")
-    (passage,) = places(converted(tmp_path, "prices.docx", content)).values()
-    assert passage.split("\n\n")[:2] == ["Below:", "- tea 4 EUR"]
-    assert [line.split() for line in passage.split("\n\n")[2].splitlines()] == [
-        ["|", "1", "|", "2"],
-        ["|", "3", "|", "4"],
-    ]
-    assert converted(tmp_path, "old.docx", b"\xd0\xcf\x11\xe0old")["problem"].startswith("it is encrypted")

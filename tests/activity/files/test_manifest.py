@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.files.file_cache import FileCache, FileReport
+from activities.files.file_cache import FileCache
 from activities.files.manifest import FilesRefused, Manifest, RunFiles, adopt_files, found_files, put_files
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, open_store
 from examples.office_files import pdf_bytes
@@ -79,16 +79,3 @@ def test_files_beyond_a_ceiling_are_refused(folder: Path, monkeypatch: pytest.Mo
         found_files([folder])
     with pytest.raises(FilesRefused, match="there is no file in"):
         found_files([tmp_path / "none"])
-
-
-async def test_tables_of_one_name_get_a_number(tmp_path: Path, store: ArtifactStore) -> None:
-    for part in ("a", "b"):
-        (tmp_path / "mine" / part).mkdir(parents=True)
-        (tmp_path / "mine" / part / "orders.csv").write_text("x\n1\n")
-    cache = FileCache(tmp_path / "cache")
-    reports: list[FileReport] = await RunFiles(store, cache, "run-1", await adopted(store, tmp_path / "mine")).reports()
-    cache.close()
-    assert [(table["name"], table["source"]) for report in reports for table in report.tables] == [
-        ("orders", "a/orders.csv"),
-        ("orders_2", "b/orders.csv"),
-    ]

@@ -252,56 +252,6 @@ async def test_no_trace_id_is_sent_to_the_provider() -> None:
 # --- the answer -----------------------------------------------------------------------------------
 
 
-ODD_BLOCKS: list[Json] = [
-    {"type": "thinking", "thinking": "hm", "signature": "c2ln/+=="},
-    {"type": "redacted_thinking", "data": "b3BhcXVl"},
-    {"type": "oracle_block_of_tomorrow", "omen": {"x": None, "y": [1.0, 2.5], "z": "ü\u2028"}},
-    {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"q": "x"}, "caller": {"type": "direct"}},
-    {"type": "text", "text": "seen", "citations": None},
-    {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": None, "b": 0.1}},
-]
-
-
-def canonical(value: Any) -> str:
-    """JSON with the fields of objects in one order: nulls, numbers and strings must be the same bytes."""
-    return json.dumps(value, sort_keys=True)
-
-
-async def test_blocks_come_back_byte_equal_and_are_sent_again_byte_equal() -> None:
-    async with http.model_server(http.message(*ODD_BLOCKS, stop_reason="tool_use")) as server, adapter(server) as model:
-        message = await model.complete(ask(), StreamProgress())
-        # through storage, as a conversation goes
-        stored = ModelMessage.model_validate_json(message.model_dump_json())
-        assert canonical(stored.content) == canonical(ODD_BLOCKS)
-        await model.complete(
-            ask(messages=[*ask().messages, {"role": "assistant", "content": stored.content}]), StreamProgress()
-        )
-    assert json.dumps(server.requests[1].body["messages"][1]["content"]) == json.dumps(stored.content)
-
-
-async def test_progress_is_estimated_while_streaming_and_exact_at_the_end() -> None:
-    words = "word " * 100 + "end."
-    seen: list[int] = []
-
-    class Watched(StreamProgress):
-        """Notes every estimate, as a heartbeat would see it."""
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            super().__setattr__(name, value)
-            if name == "usage":
-                seen.append(value.output_tokens)
-
-    progress = Watched()
-    reply = http.message(http.text(words))
-    async with http.model_server(reply) as server, adapter(server) as model:
-        await model.complete(ask(), progress)
-    _, _, *estimates, exact = seen  # at the beginning nothing, then what the provider says of its start
-    assert estimates == sorted(estimates)
-    assert estimates[-1] == round(len(words) / limits.CHARS_PER_TOKEN)
-    assert exact == progress.output_tokens == 42
-    assert progress.tail == words[-limits.HEARTBEAT_TAIL_CHARS :]
-
-
 async def test_halves_of_a_character_do_not_break_progress_or_storage() -> None:
     message = http.stream(
         http.start(),

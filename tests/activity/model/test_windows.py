@@ -108,16 +108,6 @@ async def test_old_outputs_and_the_thinking_after_them_give_way_and_the_store_ke
     assert [block["content"] for m in whole for block in m["content"] if block["type"] == "tool_result"] == [LONG] * 3
 
 
-async def test_an_output_longer_than_a_prompt_takes_is_shown_cut_and_kept_whole(desk: Desk) -> None:
-    desk.say(looks(1), text("done"))
-    talk = Talk(desk, window=None)
-    await talk.begin()
-    await talk.go_on("x" * 300_000)
-    [block] = talk.of("tool_result")
-    assert len(block["content"]) <= 20_000
-    assert block["content"].endswith('read_output with output "1-1" and offset 19850 shows more.]')
-
-
 @pytest.mark.parametrize(
     "refusal",
     [
@@ -178,26 +168,6 @@ async def test_a_first_prompt_is_written_again_with_less_room_once(desk: Desk) -
             await talk.begin(prompt)
         assert caught.value.type == "ContextOverflow"
         assert len(desk.asked) == requests
-
-
-async def test_a_reply_that_cannot_be_sent_back_in_its_conversation_is_asked_for_anew(desk: Desk) -> None:
-    async def write(tokens: int) -> str:
-        return "Look and plan."
-
-    desk.say(text("a wrong reply"), REFUSAL, text("a right one"))
-    talk = Talk(desk)
-    first = await talk.begin(write)
-    name = await desk.new_call("plan.1.2")
-
-    async def correct(_: object) -> Answered:
-        return await desk.calls.correct(name, first.head, "It has no ids.", OPENING, write, OPTIONS)
-
-    answered = await desk.do(correct, None)
-    assert answered.message.text() == "a right one"
-    assert [len(call.step.body["messages"]) for call in desk.asked] == [1, 3, 1]
-    assert "Look and plan." in talk.sent[0]["content"][0]["text"]
-    assert "It has no ids." in talk.sent[0]["content"][0]["text"]
-    assert (await desk.calls.conversations.load(answered.head)).messages[0] == talk.sent[0]
 
 
 async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(desk: Desk) -> None:

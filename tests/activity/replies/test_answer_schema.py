@@ -1,6 +1,5 @@
 """The user's schema and a team's fixed routes: what is refused, and what is bounded in time."""
 
-import json
 import socket
 from datetime import timedelta
 from typing import Any
@@ -14,12 +13,10 @@ from hypothesis import strategies as st
 
 from activities.questions.plan_modes import fits, matching_route
 from activities.replies import schema_rules
-from activities.replies.answer_schema import check_schema, problems, sendable, value_of
+from activities.replies.answer_schema import check_schema, problems, sendable
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.contract.team import Route
-
-NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "required": ["next"]}
 
 
 @pytest.mark.parametrize(
@@ -71,28 +68,6 @@ def test_references_are_resolved_in_what_is_sent() -> None:
         "required": ["a"],
         "additionalProperties": False,
     }
-
-
-BEYOND: list[dict[str, Any]] = [
-    {},
-    {"type": "object", "patternProperties": {"^a": {}}},
-    {"type": "object", "properties": {"a": {}}, "required": ["b"]},
-    {"type": "object", "properties": {"a": {"type": "string"}}, "if": {"required": ["a"]}},
-    {"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "string"}},
-    {"allOf": [{"type": "string"}]},
-    {"enum": [[1]]},
-    {"$ref": "#/$defs/node", "$defs": {"node": {**NODE, "required": []}}},
-]
-
-
-@pytest.mark.parametrize("schema", BEYOND)
-def test_what_providers_do_not_take_is_sent_as_text(schema: dict[str, Any]) -> None:
-    sent = sendable(schema)
-    assert sent["type"] == "string"
-    assert json.dumps(schema) in sent["description"]
-    assert value_of(schema, '{"a": 1}') == {"a": 1}
-    assert value_of(schema, "no JSON") == "no JSON"
-    assert value_of(schema, {"a": 1}) == {"a": 1}
 
 
 SCALARS: Any = st.sampled_from(

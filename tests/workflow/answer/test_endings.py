@@ -9,9 +9,8 @@ from activities.store.artifacts import ArtifactStore
 from supervision.base.store_keys import is_ended, run_prefix
 from tests.scripted_model import Reply, Step, answer, script, text, when
 from tests.scripted_model import status as http_error
-from tests.waiting import until
-from tests.workflow.runs import Lab, events
-from tests.workflow.scripts import FOUND, in_order, item, reviewed, subtasks, verdicts, with_replies
+from tests.workflow.runs import Lab
+from tests.workflow.scripts import FOUND, in_order, item, subtasks, verdicts, with_replies
 
 USUAL = {"team": "house"}
 
@@ -79,43 +78,6 @@ async def test_json_without_words_keeps_the_json_and_shows_the_findings(lab: Lab
     lab.play(script(PAIR, PEARS, answer("", answer_json={"pears": 44})))
     result = await lab.run(answer_schema=schema)
     assert (result.status, result.answer_json, "44 pears" in result.answer) == ("partial", {"pears": 44}, True)
-
-
-async def test_a_finding_mended_while_a_draft_is_written_reaches_the_answer(lab: Lab) -> None:
-    drafted, ended, slow = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-    def synthesis(step: Step) -> Reply:
-        if "short draft" not in step.prompt:
-            return answer("all")
-        slow.set()
-        return when(drafted, answer("a draft of old pears"))
-
-    turns = {
-        "t1": lambda step: text("old pears" if step.attempt == 1 else "mended pears"),
-        "t2": lambda step: when(slow, FOUND),
-        "t3": lambda step: FOUND,
-    }
-    again = reviewed(PAIR, verdicts(t1="count again"), verdicts(), turns=turns)
-
-    def play(step: Step) -> Reply:
-        if step.kind == "review" and step.number == 2:
-            drafted.set()
-            return when(ended, again(step))
-        return synthesis(step) if step.kind == "synthesis" else again(step)
-
-    async def draft_ended() -> bool:
-        return any(event in ("draft_written", "draft_outdated") for event in await events(handle))
-
-    lab.play(play)
-    handle = await lab.start(max_reviews=2, incremental_synthesis=1)
-    await until(draft_ended)
-    ended.set()
-    result = await handle.result()
-    assert (result.status, result.answer) == ("completed", "all")
-    final = lab.calls[-1].step.prompt
-    assert "mended pears" in final
-    assert "old pears" not in final
-    assert "draft_written" not in await events(handle)
 
 
 # --- the store --------------------------------------------------------------------------------------

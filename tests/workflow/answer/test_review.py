@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from supervision.base import limits
 from tests.scripted_model import Reply, Step, as_json, script, text, tools
 from tests.workflow import runs
 from tests.workflow.runs import Lab
@@ -41,21 +40,6 @@ async def test_only_what_a_review_flags_runs_again_with_the_feedback_and_its_old
     assert await lab.started_children() == [f"{lab.run_id}/t1/1", f"{lab.run_id}/t2/1", f"{lab.run_id}/t2/2"]
     trace = (await handle.query(SupervisorWorkflow.trace)).events
     assert [e.data["flagged"] for e in trace if e.type == "reviewed"] == [["t2"], []]
-
-
-async def test_a_finding_that_could_not_be_mended_is_kept(lab: Lab) -> None:
-    def turns(step: Step) -> Reply:
-        return text("the old finding\n\nConfidence: 0.8") if step.attempt == 1 else tools(("nothing", {}))
-
-    lab.play(reviewed(PAIR, verdicts(t1="name the source"), verdicts(), turns={"t1": turns}))
-    result = await lab.run(max_reviews=1, max_turns=1)
-    first = result.subtasks[0]
-    assert (first.state, first.finding and first.finding.summary) == ("completed", "the old finding")
-    assert first.attempts == 1 + limits.SUBTASK_ATTEMPTS
-    assert result.status == "completed"
-    assert [gap.subtask_id for gap in result.gaps] == ["t1"]
-    assert "name the source" in result.gaps[0].reason
-    assert "the old finding" in lab.calls[-1].step.prompt
 
 
 def spoken(lab: Lab, step: str) -> list[str]:

@@ -171,25 +171,6 @@ async def test_a_written_answer_survives_its_json_that_never_fits(lab: Lab) -> N
     assert kinds(lab) == ["plan.1.1", "synthesis.1", "synthesis.2"]
 
 
-async def test_a_field_that_no_finding_has_goes_back_once_and_is_named_then(lab: Lab) -> None:
-    """Findings of two sites: the answer gives the days of one as the wind and the days of the other."""
-    wind = "- Esbjerg: mean wind 7.9 m/s\n- Hirtshals: mean wind 8.4 m/s"
-    permits = "- Esbjerg: 90 days\n- Hirtshals: 180 days"
-    turns: Turns = {
-        "t1": lambda step: text(f"{wind}\n\nConfidence: 0.9\nLimitations: none"),
-        "t2": lambda step: text(f"{permits}\n\nConfidence: 0.9\nLimitations: none"),
-    }
-    value = {"site": "Esbjerg: 7.9 m/s mean wind [t1]", "mean_wind_ms": 180, "permit_days": 180}
-    lab.play(script(PAIR, turns, answer("Esbjerg.", ["t1", "t2"], answer_json=value)))
-    result = await (await lab.start(goal="How windy is Esbjerg?", answer_schema={"type": "object"})).result()
-    assert "180 (answer_json.mean_wind_ms)" in lab.prompt("synthesis.2")
-    assert result.answer_json == value
-    fields = [(item.where, item.text) for item in result.unsupported if item.where.startswith("answer_json")]
-    assert fields == [("answer_json.mean_wind_ms", "180"), ("answer_json.permit_days", "180")]
-    assert result.confidence is not None
-    assert result.confidence < 0.5
-
-
 async def test_a_direct_answer_is_given_its_structure(lab: Lab) -> None:
     lab.play(script(plan(answer="44 pears"), None, answer("44 pears", answer_json={"pears": 44})))
     result = await lab.run(answer_schema=SCHEMA)

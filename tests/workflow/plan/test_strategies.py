@@ -1,6 +1,6 @@
 """How a run works: a plan up front, one step at a time, one role for the whole goal, or an answer at once."""
 
-from tests.scripted_model import answer, as_json, text
+from tests.scripted_model import as_json, text
 from tests.workflow.runs import Lab
 from tests.workflow.scripts import item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
@@ -91,11 +91,3 @@ async def test_steps_end_at_the_cap(lab: Lab) -> None:
     assert [s.id for s in result.subtasks] == ["t1", "t2"]
     assert result.status == "completed"
     assert lab.steps == ["plan.1.1", "t1/1/turn.1", "plan.2.1", "t2/1/turn.1", "synthesis.1"]
-
-
-async def test_steps_that_can_not_be_planned_leave_the_answer_to_what_was_found(lab: Lab) -> None:
-    lab.play(plans(subtasks(item("t1")), text("I am lost"), answer_reply=answer("one thing [t1]")))
-    result = await lab.run(strategy="step")
-    assert (result.answer, result.plan_revisions) == ("one thing [t1]", 1)
-    assert lab.steps[2:5] == ["plan.2.1", "plan.2.2", "plan.2.3"]
-    assert any("no next step" in warning and "no plan that can run" in warning for warning in result.warnings)

@@ -157,18 +157,6 @@ async def test_an_output_that_never_fits_is_a_partial_finding_and_nothing_is_los
     assert "3/3, 1 in part" in await details(handle)
 
 
-async def test_cells_that_nothing_supports_are_named(lab: Lab) -> None:
-    where = {"page": 14, "quotation": "the tallest elm of the whole park"}
-    made_up = measured({"tree": "elm", "height_m": 77.5, "where": where})
-    lab.play(grove(t1_1=lambda step: made_up))
-    result = await lab.run(answer_schema=ROWS)
-    assert "- height_m: 77.5" in lab.prompt("t1.1/1/turn.2")
-    assert [(item.where, item.text) for item in result.unsupported] == [
-        ("t1.1", "where.quotation: the tallest elm of the whole park"),
-        ("t1.1", "height_m: 77.5"),
-    ]
-
-
 async def test_rows_of_failed_items_are_missing_and_counted_once(lab: Lab, store: ArtifactStore) -> None:
     lab.play(grove(t1_2=lambda step: GIVES_UP))
     result = await lab.run(answer_schema=ROWS, max_turns=1)
@@ -210,21 +198,6 @@ async def test_a_table_that_is_too_long_for_the_result_is_whole_in_the_store(lab
     whole = json.loads(await store.get(result.result_ref or ""))["answer_json"]
     assert [line["note"] for line in whole] == [*notes.values()]
     assert len(lab.prompt("synthesis.1")) < 10_000
-
-
-@pytest.mark.parametrize(
-    ("schema", "complaint"),
-    [
-        ({"type": "object", "properties": {"a": {"type": "nonsense"}}}, "team.roles.ranger.output_schema: it is not a"),
-        ({"type": "object", "properties": {"a": {"$ref": "https://x.org/s"}}}, "only references inside the schema"),
-    ],
-)
-async def test_a_form_that_cannot_be_kept_is_refused(lab: Lab, schema: dict[str, Any], complaint: str) -> None:
-    roles = [TEAM["roles"][0], {**TEAM["roles"][1], "output_schema": schema}]
-    error = await lab.failure(team={**TEAM, "roles": roles})
-    assert error.type == "InvalidRequest"
-    assert complaint in error.message
-    assert lab.steps == []
 
 
 async def test_a_table_of_many_items_is_named_in_the_result_and_asked_for_once(lab: Lab, store: ArtifactStore) -> None:

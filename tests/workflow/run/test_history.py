@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from temporalio.api.sdk.v1 import EnhancedStackTrace
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.settings import Settings
@@ -136,21 +135,3 @@ async def test_many_subtasks_that_are_ready_together_start_in_portions_and_leave
     assert info.history_length < 600
     assert info.history_size_bytes < 600_000
     assert len(await lab.scheduled("timer")) == 1
-
-
-async def test_the_stacks_that_the_web_ui_asks_for_are_shown(lab: Lab) -> None:
-    """With the source files in it such an answer is larger than any payload of ours."""
-    released = asyncio.Event()
-    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found"))}))
-    handle = await lab.start(team="lab")
-    await until(lab.sent("t1/1/turn.1"))
-    ids = (lab.run_id, f"{lab.run_id}/t1/1")
-    asked = [lab.client.get_workflow_handle(workflow_id) for workflow_id in ids]
-    stacks = [await one.query("__enhanced_stack_trace", result_type=EnhancedStackTrace) for one in asked]
-    released.set()
-    assert (await handle.result()).status == "completed"
-    for shown in stacks:
-        files = {place.file_path for stack in shown.stacks for place in stack.locations}
-        assert files
-        assert all(shown.sources[file].content for file in files)
-    assert max(shown.ByteSize() for shown in stacks) > limits.PAYLOAD_HARD_BYTES

@@ -1,7 +1,6 @@
 """`temporal workflow reset` to any point: nothing finished or under way is done twice, and the clock begins anew."""
 
 import asyncio
-import functools
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
@@ -11,11 +10,11 @@ from temporalio.worker import Replayer
 
 from runtime.workers import workflow_runner
 from supervision.contract.result import RunResult
-from supervision.contract.updates import ExtendLimits, Resume
-from tests.scripted_model import Reply, Step, plan, script, status, text, tools, when
+from supervision.contract.updates import ExtendLimits
+from tests.scripted_model import Reply, Step, plan, script, text, tools, when
 from tests.waiting import until
-from tests.workflow.resets import reset, task_of_update, workflow_tasks
-from tests.workflow.runs import Handle, Lab, end_soon, events, failure, waits_for_provider
+from tests.workflow.resets import reset, workflow_tasks
+from tests.workflow.runs import Handle, Lab, end_soon, events, failure
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -124,25 +123,4 @@ async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) ->
     calls = agents_calls(lab)
     assert (calls["t1/1/turn.1"], calls["t1/1/turn.2"]) == (1, 2)  # the finished turn is not made again
     assert result.subtasks[0].attempts == 1
-    await replays(lab.client, handle)
-
-
-async def test_a_reset_to_the_task_of_an_update_that_let_a_subtask_go_on_does_not_repeat_it(lab: Lab) -> None:
-    """The server gives the update again, together with the word of the reset."""
-    refused = {"on": True}
-
-    def turns(step: Step) -> Reply:
-        return status(401, "authentication_error") if refused["on"] else text("found")
-
-    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
-    base = await lab.start()
-    await until(functools.partial(waits_for_provider, base))
-    refused["on"] = False
-    await base.execute_update(SupervisorWorkflow.resume, Resume())
-    await base.result()
-    handle = await reset(lab.client, base, await task_of_update(base))
-    result = await handle.result()
-    assert result.status == "completed"
-    assert {report.attempts for report in result.subtasks} == {1}
-    assert agents_calls(lab) == {"t1/1/turn.1": 2, "t2/1/turn.1": 1}
     await replays(lab.client, handle)

@@ -16,8 +16,8 @@ from tests.scripted_model import Reply, Step, answer, plan, script, text, tools,
 from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Handle, Lab, events, is_in, search_attribute, states, status_of
-from tests.workflow.scripts import item, subtasks, verdicts, with_replies
+from tests.workflow.runs import Handle, Lab, events, is_in, search_attribute, status_of
+from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import nested_handle, tree
 from worker_main import serving
 
@@ -251,45 +251,6 @@ async def test_a_completed_subtask_is_done_again_in_its_conversation(lab: Lab) -
     assert len(again.body["messages"]) == 3
     assert "<feedback>\nin kilograms\n</feedback>" in again.prompt
     assert repeated(lab) == []
-
-
-async def test_a_failed_subtask_is_done_again_and_what_lacked_it_follows(lab: Lab) -> None:
-    hold, locked = asyncio.Event(), tools(("finish", {"outcome": "impossible", "summary": "locked", "finding": ""}))
-    tries = {"left": 99}
-
-    def turns(step: Step) -> Reply:
-        tries["left"] -= 1
-        return locked if tries["left"] > 0 else text("found at last")
-
-    shape = plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}, {"id": "t3"})
-    lab.play(script(shape, {"t1": turns, "t3": first_turn(hold)}))
-    handle = await lab.start()
-    await until(partial(is_in, handle, "skipped", "t2"))
-    assert "retry t1" in await refusal(say(handle, "retry_subtask", subtask_id="t2"))
-    tries["left"] = 1
-    await say(handle, "retry_subtask", subtask_id="t1", instruction="the key is under the mat")
-    await until(partial(is_in, handle, "completed", "t2"))
-    hold.set()
-    result = await handle.result()
-    assert (result.status, await states(handle)) == ("completed", dict.fromkeys(("t1", "t2", "t3"), "completed"))
-    again = next(step for step in reversed(lab.steps) if step.startswith("t1/"))
-    assert "under the mat" in lab.prompt(again)
-    assert "reviewer" not in lab.prompt(again)
-
-
-async def test_a_retry_during_the_review_is_done_before_the_answer(lab: Lab) -> None:
-    reviewing = asyncio.Event()
-    usual = script(plan({"id": "t1"}), {"t1": lambda step: text(f"finding {step.attempt}")})
-    lab.play(with_replies(usual, review=lambda step: when(reviewing, verdicts())))
-    handle = await lab.start(max_reviews=1)
-    await until(lab.sent("review.1"))
-    await say(handle, "retry_subtask", subtask_id="t1", request_id="r")
-    assert "yet to be worked on" in await refusal(say(handle, "retry_subtask", subtask_id="t1"))
-    assert (await say(handle, "retry_subtask", subtask_id="t1", request_id="r"))["accepted"]
-    reviewing.set()
-    assert (await handle.result()).status == "completed"
-    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "review.1", "t1/2/turn.1", "synthesis.1"]
-    assert "finding 2" in lab.prompt("synthesis.1")
 
 
 # --- skip_subtask -------------------------------------------------------------------------------------------

@@ -30,11 +30,6 @@ def auto(subtask_id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
     return item(subtask_id, "auto", capabilities=list(capabilities), **more)
 
 
-def held(*events: asyncio.Event) -> dict[str, Callable[[Step], Reply]]:
-    """The first subtasks' findings, each once its event is set."""
-    return {f"t{n}": lambda step, event=event: when(event, text("done")) for n, event in enumerate(events, 1)}  # type: ignore[misc]
-
-
 async def test_a_capability_that_nobody_has_ends_the_run_before_any_child(lab: Lab) -> None:
     lab.play(plans(subtasks(auto("t1", "levitation"), item("t2"))))
     handle = await lab.start()
@@ -73,18 +68,6 @@ async def test_the_planner_of_a_revision_sees_who_is_at_work(lab: Lab) -> None:
         "t3": ("completed", None, ["t4", "t2"]),
         "t4": ("completed", None, []),
     }
-
-
-async def test_a_role_runs_no_more_subtasks_at_a_time_than_it_may(lab: Lab) -> None:
-    first, second = asyncio.Event(), asyncio.Event()
-    lab.play(plans(subtasks(item("t1", "solo"), item("t2", "solo"), item("t3")), turns=held(first, second)))
-    handle = await lab.start()
-    await until(lambda: {"t1/1/turn.1", "t3/1/turn.1"} <= set(lab.steps))
-    assert await states(handle) | {"t3": ""} == {"t1": "running", "t2": "waiting", "t3": ""}
-    first.set()
-    await until(lab.sent("t2/1/turn.1"))
-    second.set()
-    assert (await handle.result()).status == "completed"
 
 
 COOK = {"name": "cook", "description": "Cooks pears.", "system_prompt": "You are the cook.", "tools": ["weigh"]}

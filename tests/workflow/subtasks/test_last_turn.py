@@ -66,15 +66,3 @@ async def test_an_attempt_that_never_said_a_word_is_at_its_turn_limit(lab: Lab) 
     result = await lab.run(max_turns=2)
     assert (result.status, result.subtasks[0].attempts) == ("completed", 2)
     assert "TurnLimit" in str(lab.call("refine.t1.2").step.body)
-
-
-@pytest.mark.parametrize(
-    ("first", "asks"),
-    [(text("The garden yields 4711 pears."), "4711"), (text(""), "had no text")],
-    ids=["unsupported", "silent"],
-)
-async def test_what_a_turn_was_sent_back_for_is_said_in_the_last_one_too(lab: Lab, first: Reply, asks: str) -> None:
-    await outcome(lab, [first, FOUND], 2)
-    note = str(lab.call("t1/1/turn.2").step.body["messages"][-1])
-    assert asks in note
-    assert "last turn" in note

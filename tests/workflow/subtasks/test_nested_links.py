@@ -7,18 +7,17 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
 from supervision.contract.finding import Finding
-from supervision.contract.updates import ExtendLimits, NewBudget, Resume
-from tests.scripted_model import Reply, Step, status, text, when
+from supervision.contract.updates import ExtendLimits, NewBudget
+from tests.scripted_model import status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Handle, Lab, status_of, waits_for_provider
+from tests.workflow.runs import Lab
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house", "max_depth": 3}
-NO_KEY = status(401, "authentication_error")
 
 
 def partial_finding(finding: Finding | None) -> Finding:
@@ -47,39 +46,6 @@ async def test_the_findings_of_a_nested_run_without_an_answer_go_upward(lab: Lab
 
 
 # --- waits ----------------------------------------------------------------------------------------------
-
-
-async def waiting_below(lab: Lab) -> tuple[Handle, asyncio.Event]:
-    """Starts a run of which a worker agent three levels down waits for its account, until the event mends that."""
-    mended, good = asyncio.Event(), tree(PLANS)
-
-    def reply(step: Step) -> Reply:
-        return NO_KEY if step.call.endswith("/l1/1/turn.1") and not mended.is_set() else good(step)
-
-    lab.play(reply)
-    handle = await lab.start()
-    await until(lambda: waits_for_provider(handle))
-    return handle, mended
-
-
-async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resumed(lab: Lab) -> None:
-    base, mended = await waiting_below(lab)
-    handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
-    refused = "t1/1/f1/1/l1/1/turn.1"
-    await until(lambda: lab.steps.count(refused) == 2)
-    await until(lambda: waits_for_provider(handle))
-    shown = (await status_of(handle)).waiting
-    assert [(wait.id, wait.kind, wait.workflow_id) for wait in shown] == [
-        ("t1/f1/l1/1", "resume", f"{lab.run_id}/t1/1/f1/1")
-    ]
-    mended.set()
-    await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])
-    answered = [call.step.call.removeprefix(f"{lab.run_id}/") for call in lab.calls]
-    twice = {step for step in answered if answered.count(step) > 1}
-    assert twice == {refused}
-    assert result.usage.model_calls == len(answered) - 2
 
 
 async def test_a_cancel_after_a_reset_brings_what_nested_runs_had_found(lab: Lab) -> None:
