@@ -19,7 +19,6 @@ from tests.workflow.runs import Lab
 from workflows.supervisor import SupervisorWorkflow
 
 TEAMS = Path(__file__).parent / "teams"
-IMPATIENT = Path(__file__).parent / "impatient_worker.py"
 
 
 async def start(lone: Lab, tool: str, path: Path, calls: int = 2) -> None:
@@ -54,7 +53,6 @@ async def test_a_frozen_worker_dies_and_another_finishes_the_run(
     lone: Lab, workers: WorkerProcesses, tmp_path: Path
 ) -> None:
     workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(TEAMS), "SUPERVISOR_CACHE_DIR": str(tmp_path / "cache")}
-    workers.program = IMPATIENT
     both = list(await asyncio.gather(workers.start(), workers.start()))
     await start(lone, "freeze_once", tmp_path / "begun")
     frozen = await dead(both)
@@ -89,7 +87,7 @@ async def test_a_model_call_whose_prompt_ends_its_process_is_not_made_a_fourth_t
     lone: Lab, workers: WorkerProcesses, tmp_path: Path
 ) -> None:
     workers.environ["SUPERVISOR_CACHE_DIR"] = str(tmp_path / "cache")
-    workers.program = IMPATIENT
+    workers.program = Path(__file__).parent / "poisoned_worker.py"
     lone.play(script(plan({"id": "t1"})))
     running = await workers.start()
     await lone.start(goal="a cup of poison")

@@ -113,6 +113,64 @@ def test_only_the_beginning_of_many_sources_is_read() -> None:
     assert missing("77.7 kg", data(full + " 77.7 kg")) == ["77.7 kg"]
 
 
+SOURCE = Source("""year,source,gwh,share
+2001,coal,33812,0.8512
+2011,wind,10709,0.1901
+2017,wind,21333,0.3725
+revenue 4711.5 million USD; 1,234,567 employees; cost 25,000,000 EUR; 3500000 yuan; population 1412000000
+date 2017-03-15; temperature 36.6; length 1234.5 km; took 48 hours; weight 1.25 t
+""")
+HONEST = """
+Wind generated 21,333 GWh in 2017, about 37 % of the total.
+Revenue was $4.7 billion.
+Roughly 1.2 million employees.
+On 15 March 2017 it took 48 h.
+The cost was 25m euros.
+`x = 99` gives 36.6.
+| 2017 | 37.25 % |
+Wind lieferte 21.333 GWh im Jahr 2017, rund 37 Prozent.
+Der Umsatz lag bei 4,7 Milliarden Dollar.
+Zwischen 10.709 und 21.333 Gigawattstunden.
+Am 15.03.2017.
+Die Kosten: 25 Mio. Euro.
+1.234,5 km; 1,25 Tonnen; 36,6 Grad Celsius
+Der Umsatz lag bei 4.711,5 Mio. USD.
+L'éolien a produit 21 333 GWh en 2017, environ 37 %.
+Un chiffre d'affaires de 4,7 milliards de dollars.
+Près de 1,2 million d'employés.
+Le 15/03/2017.
+Le coût : 25 millions d’euros.
+1 234,5 kilomètres, 36,6 °C
+Environ 1 412 millions d'habitants.
+2017年风电发电量为21,333吉瓦时，约占37%。
+收入约为47亿美元。
+约120万名员工。
+10709至21333吉瓦时之间。
+２０１７年３月１５日。
+350万元
+温度为３６．６度
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_an_honest_finding_is_not_flagged(text: str) -> None:
+    assert [claim.text for claim in check(text, [SOURCE]) if not claim.source] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "flagged"),
+    [
+        ("Wind generated 29,333 GWh in 2017.", "29,333 GWh"),
+        ("Wind lieferte 29.333 GWh, rund 45 Prozent.", "29.333 GWh"),
+        ("Der Umsatz lag bei 9,9 Milliarden Dollar.", "9,9 Milliarden Dollar"),
+        ("Cela a duré 77 heures.", "77"),
+        ("1 299,5 kilomètres", "1 299,5"),
+    ],
+)
+def test_a_figure_from_nowhere_is(text: str, flagged: str) -> None:
+    assert flagged in [claim.text for claim in check(text, [SOURCE]) if not claim.source]
+
+
 # --- findings on two wind farms -------------------------------------------------------------------
 
 WIND_SOURCES = [

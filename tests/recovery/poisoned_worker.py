@@ -1,17 +1,14 @@
-"""A Worker that is soon called frozen, and for which a prompt with the word `poison` is deadly."""
+"""A Worker for which a text with the word `poison` is deadly, in whichever prompt of a model call it stands."""
 
 import os
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import worker_main
 from activities.prompts import agent_prompts
-from supervision.base import limits
 
-limits.LOOP_SILENCE = timedelta(seconds=5)
 _plain = agent_prompts.plain
 
 
