@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from supervision.contract.base import Model
-from supervision.contract.finding import Evidence, Grounding
+from supervision.contract.finding import CheckedClaim, Evidence, Grounding
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
@@ -41,6 +41,7 @@ class Grounded(Model):
 
     text: str = ""
     evidence: list[Evidence] = []
+    checked: list[CheckedClaim] = []
     outputs: Mapping[str, str] = {}
     problems: list[str] = []
     unsupported: list[str] = []
