@@ -48,12 +48,15 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
         )
     result = await read_result(store, Published.model_validate_json(ended).result_ref)
     found = await evidence_of(store, result)
+    missing = [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
+    problems = list(dict.fromkeys([*found.changed, *missing]))
+    doubted = sum(bool(link.problem) for link in found.links)
     confidence = "none" if result.confidence is None else f"{result.confidence:.0%}"
     rows = [*_link_rows(found.links, found.answer)]
-    rows += [f"✘ {safe_line(problem, limits.ERROR_BYTES)}" for problem in found.problems]
-    rows += [f"{len(found.links)} claims, {found.doubted} in doubt · confidence {confidence}"]
-    code = FAILED if found.problems or found.doubted else DONE
-    return Report({"claims": found.links, "problems": found.problems}, lambda _: rows, code=code)
+    rows += [f"✘ {safe_line(problem, limits.ERROR_BYTES)}" for problem in problems]
+    rows += [f"{len(found.links)} claims, {doubted} in doubt · confidence {confidence}"]
+    code = FAILED if problems or doubted else DONE
+    return Report({"claims": found.links, "problems": problems}, lambda _: rows, code=code)
 
 
 def _link_rows(links: list[Link], answer: str) -> Iterator[str]:

@@ -23,17 +23,12 @@ _CALL_SEGMENTS = 5  # of the key of a stored model call
 
 @dataclass(frozen=True)
 class Evidence:
-    """An answer as it was written, a link for each of its claims, and what was changed or has no support."""
+    """An answer as it was written, a link for each of its claims, its findings, what was changed in the store."""
 
     answer: str
     links: list[Link]
     findings: dict[str, Grounded]
-    problems: list[str]
-
-    @property
-    def doubted(self) -> int:
-        """How many claims have no evidence."""
-        return sum(bool(link.problem) for link in self.links)
+    changed: list[str]
 
 
 async def evidence_of(store: ArtifactStore, result: RunResult) -> Evidence:
@@ -49,7 +44,6 @@ async def evidence_of(store: ArtifactStore, result: RunResult) -> Evidence:
     links = answer_chain(answer, result.citations, findings, planned)
     links += field_links(result.answer_json, findings, planned)
     problems += [problem for finding in read for problem in finding.problems]
-    problems += [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
     return Evidence(answer, links, findings, list(dict.fromkeys(problems)))
 
 

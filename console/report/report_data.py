@@ -91,13 +91,21 @@ class Prompt:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """A claim of a finding, and the line, row or page in which code found it; `ref` is the tool output that has it."""
+
+    claim: CheckedClaim
+    ref: str
+
+
+@dataclass(frozen=True)
 class SubtaskPart:
-    """A subtask by its path, as `t1/t2` below a team, with its finding, and the lines in which code found claims."""
+    """A subtask by its path, as `t1/t2` below a team."""
 
     path: str
     report: SubtaskReport
     finding: Excerpt = Excerpt()
-    checked: list[CheckedClaim] = field(default_factory=list)
+    proofs: list[Proof] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     prompts: list[Prompt] = field(default_factory=list)
 
@@ -115,7 +123,10 @@ class AnswerTable:
 
 @dataclass(frozen=True)
 class ReportData:
-    """A run as its report shows it. `ending` says why there is no answer; `result` has all but whole texts."""
+    """A run as its report shows it; `result` has all but whole texts.
+
+    `ending` says why there is no answer, `changed` which objects in the store are not what was stored.
+    """
 
     run_id: str
     made_at: datetime
@@ -127,7 +138,7 @@ class ReportData:
     result: RunResult
     answer: Excerpt
     links: list[Link]
-    problems: list[str]
+    changed: list[str]
     tables: list[AnswerTable]
     subtasks: list[SubtaskPart]
     prompts: list[Prompt]
@@ -210,7 +221,7 @@ async def _report(run_id: str, store: ArtifactStore, basis: _Basis, *, prompts: 
         result=result,
         answer=Excerpt.of(found.answer, result.answer_ref or "", ANSWER_BYTES),
         links=found.links,
-        problems=found.problems,
+        changed=found.changed,
         tables=[table async for table in _tables(store, result)],
         subtasks=[part async for part in _subtasks(store, result.subtasks, found.findings, calls, said)],
         prompts=said.get("", []),
@@ -285,12 +296,18 @@ async def _subtasks(
             if item.output_ref in found.outputs and item.output_ref not in listed
         ]
         text = Excerpt.of(found.text, report.finding.text_ref, FINDING_BYTES) if report.finding else Excerpt()
-        yield SubtaskPart(path, report, text, found.checked, own, prompts.get(path, []))
+        yield SubtaskPart(path, report, text, _proofs(found), own, prompts.get(path, []))
         if report.nested and report.nested.result_ref:
             with contextlib.suppress(ArtifactError):
                 nested = await read_result(store, report.nested.result_ref)
                 async for part in _subtasks(store, nested.subtasks, {}, calls, prompts, f"{path}/"):
                     yield part
+
+
+def _proofs(found: Grounded) -> list[Proof]:
+    outputs = {ref: " ".join(text.split()) for ref, text in found.outputs.items()}
+    lines = [(claim, " ".join(claim.line.strip("…").split())) for claim in found.checked]
+    return [Proof(claim, next((ref for ref, text in outputs.items() if words in text), "")) for claim, words in lines]
 
 
 async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:

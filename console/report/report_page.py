@@ -1,0 +1,294 @@
+"""The report as one HTML page: no script, nothing loaded from elsewhere, all foreign text escaped."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from console.report.plan_picture import longest_chain, plan_picture, timeline
+from console.report.report_data import (
+    ANSWER_BYTES,
+    CALL_BYTES,
+    FINDING_BYTES,
+    Excerpt,
+    Prompt,
+    Proof,
+    ReportData,
+    SubtaskPart,
+    ToolCall,
+)
+from console.terminal import counted, look_alikes, revealed, safe_json, safe_line
+from console.view.event_lines import line
+from supervision.agent.finding_budget import level
+from supervision.base.text import cut, money, size
+from supervision.contract.usage import Spend, Usage
+from supervision.grounding.chain import Link
+from supervision.grounding.citations import MARK
+from supervision.results.success_rule import is_whole
+
+PAGE_BYTES = 5_000_000
+_TEXT_BYTES = 3_200_000  # of them for findings, calls and prompts, at first
+_LINKS = 1000  # claims in the table
+_OUTPUTS = 5  # of one claim
+_PROOFS = 6000  # lines behind the claims of all findings
+_CALLS = 5000  # of tools
+_PROMPTS = 1000  # model calls
+_COURSE = 300  # events
+_HEADING_LEVELS = 2  # of the page above those in texts
+# spaces and joiners of ordinary writing
+_KEPT = "\t\u00a0\u2009\u202f\u200c\u200d\ufe0f"
+_SCHEMES = ("http://", "https://", "mailto:")
+
+
+def report_page(data: ReportData) -> str:
+    """Returns the page. Its longest texts are cut until it has at most PAGE_BYTES, and each says so."""
+    room = _TEXT_BYTES
+    while size(page := _Page(data, room).html()) > PAGE_BYTES and room > 1000:
+        room //= 2
+    return page
+
+
+class _Page:
+    """One rendering, in which texts that can be cut have `room` bytes; long lists are shorter where that is less."""
+
+    def __init__(self, data: ReportData, room: int) -> None:
+        self.data = data
+        self._share = room / _TEXT_BYTES
+        self._markdown = _markdown()
+        self._places = {part.path: f"s{number}" for number, part in enumerate(data.subtasks, 1)}
+        # those in doubt first: a page has no room for thousands
+        self.links = sorted(data.links, key=lambda link: not link.problem)[:_LINKS]
+        proofs = [proof for part in reversed(data.subtasks) for proof in part.proofs]
+        self.lines = {proof.claim.text: proof.claim for proof in sorted(proofs, key=lambda proof: bool(proof.ref))}
+        self._marks = {link.text: (f"e{at}", link.problem) for at, link in enumerate(self.links, 1) if _is_claim(link)}
+        for item in data.result.unsupported:
+            self._marks[item.text] = (self._marks.get(item.text, ("unsupported", ""))[0], "nothing supports it")
+        self._choose()
+        said = [text for prompt in self._prompts for _, text in prompt.parts]
+        given = [text for call in self._calls.values() for text in (call.arguments, call.output)]
+        self._most = {
+            FINDING_BYTES: level([_weight(part.finding) for part in data.subtasks], room // 3),
+            CALL_BYTES: level([_weight(text) for text in [*given, *said]], room - room // 3),
+        }
+
+    def _choose(self) -> None:
+        """Chooses the calls and prompts that the page has room for: first the calls that claims lead to."""
+        calls = [call for part in self.data.subtasks for call in part.calls]
+        prompts = [*self.data.prompts, *(prompt for part in self.data.subtasks for prompt in part.prompts)]
+        cited = {item.output_ref for link in self.links for item in link.outputs[:_OUTPUTS]}
+        chosen = sorted(calls, key=lambda call: call.output.ref not in cited)[: int(_CALLS * self._share)]
+        self._calls = {id(call): call for call in chosen}
+        self._prompts = prompts[: int(_PROMPTS * self._share)]
+        self._own_places = {id(call): f"c{at}" for at, call in enumerate(chosen, 1)}
+        self._call_places = {call.output.ref: self._own_places[id(call)] for call in reversed(chosen)}
+        self._said = {id(prompt) for prompt in self._prompts}
+
+    @property
+    def doubted(self) -> int:
+        """How many claims have no evidence."""
+        return sum(bool(link.problem) for link in self.data.links)
+
+    def html(self) -> str:
+        """Returns the page."""
+        data, environment = self.data, _ENVIRONMENT
+        return environment.get_template("report.html.j2").render(
+            page=self,
+            data=data,
+            result=data.result,
+            picture=plan_picture(data.result.subtasks),
+            spans=timeline(data.subtasks, data.course, data.made_at),
+            course=[line(event) for event in data.course if event.type != "phase"][-_COURSE:],
+            decisions=[line(event) for event in data.decisions],
+            json=None if data.result.answer_json is None else safe_json(data.result.answer_json),
+            by_role=_sums(data.result.spend, "role"),
+            by_model=_sums(data.result.spend, "model"),
+            began=data.course[0].at if data.course else data.made_at,
+            critical=longest_chain(data.result.subtasks, data.made_at),
+            worked_on=[r for r in data.result.subtasks if r.replaced_by is None and r.counts is None],
+            missing=_missing,
+            money=money,
+            counted=counted,
+            safe_line=safe_line,
+            look_alikes=look_alikes,
+            outputs_shown=_OUTPUTS,
+        )
+
+    def calls_of(self, part: SubtaskPart) -> list[ToolCall]:
+        """Returns the calls of a subtask that the page has room for."""
+        return [call for call in part.calls if id(call) in self._calls]
+
+    def shown(self, prompts: list[Prompt]) -> list[Prompt]:
+        """Returns the prompts that the page has room for."""
+        return [prompt for prompt in prompts if id(prompt) in self._said]
+
+    def proofs_of(self, part: SubtaskPart) -> list[Proof]:
+        """Returns where the claims of a finding stand, as many as the page has room for."""
+        return part.proofs[: max(1, int(_PROOFS * self._share / max(1, len(self.data.subtasks))))]
+
+    def place(self, path: str) -> str:
+        """Returns the place of a subtask on the page; empty if it has none."""
+        return self._places.get(path, "")
+
+    def own_place(self, call: ToolCall) -> str:
+        """Returns the place of a call on the page."""
+        return self._own_places[id(call)]
+
+    def call_place(self, ref: str) -> str:
+        """Returns the place of a tool output on the page; empty if it has none."""
+        return self._call_places.get(ref, "")
+
+    def markdown(self, text: str, above: str = "") -> Markup:
+        """Returns a foreign text as HTML: its marks lead to subtasks of the run `above`, its claims to evidence."""
+        env = {"places": self._places, "above": above, "marks": self._marks}
+        return Markup(self._markdown.render(revealed(text, _KEPT), env))  # made by markdown-it with HTML off
+
+    def excerpt(self, excerpt: Excerpt, kind: int = CALL_BYTES) -> str:
+        """Returns as much of a text as the page has room for."""
+        weight, most = _weight(excerpt), self._most[kind]
+        return excerpt.text if weight <= most else cut(excerpt.text, most * size(excerpt.text) // weight)
+
+    def answer(self) -> str:
+        """Returns the answer, or as much of it as the page has room for."""
+        return cut(self.data.answer.text, int(ANSWER_BYTES * self._share))
+
+    def finding(self, part: SubtaskPart) -> tuple[str, str]:
+        """Returns the text of a finding, and the run that its marks are of: its team's own, below that subtask."""
+        above = part.path if part.report.nested else part.path.rpartition("/")[0]
+        summary = part.report.finding.summary if part.report.finding else ""
+        return self.excerpt(part.finding, FINDING_BYTES) or summary, f"{above}/" if above else ""
+
+
+def _missing(excerpt: Excerpt, shown: str) -> str:
+    """Returns how much of a text is shown; empty for one that is whole."""
+    bytes_shown = size(shown)
+    return f"The first {bytes_shown:,} of {excerpt.bytes:,} bytes" if bytes_shown < excerpt.bytes else ""
+
+
+def _is_claim(link: Link) -> bool:
+    return link.kind != "citation"
+
+
+def _weight(excerpt: Excerpt) -> int:
+    """Returns the bytes of an excerpt on the page."""
+    return size(escape(revealed(excerpt.text, _KEPT)))
+
+
+def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
+    """Returns the usage by role or by model, the dearest first."""
+    sums: dict[str, Usage] = {}
+    for row in spend:
+        key = getattr(row, name)
+        sums[key] = sums.get(key, Usage()) + row.usage
+    return sorted(sums.items(), key=lambda item: (-(item[1].usd or 0), -item[1].tokens))
+
+
+def _shown(value: object) -> object:
+    """Returns what the template prints: characters that can't be seen, made visible, in all that is not HTML yet."""
+    return value if isinstance(value, Markup) else revealed(str(value), _KEPT)
+
+
+def _moment(at: datetime | str | None) -> str:
+    if at is None:
+        return ""
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else at
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.{1 if seconds >= 1 else 2}f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    finalize=_shown,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters.update(moment=_moment, duration=_duration, whole=is_whole)
+
+
+def _markdown() -> MarkdownIt:
+    """Returns a reader of Markdown without HTML, images and names for links, of which a mark would be one."""
+    reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    reader.disable(["image", "reference"])
+    reader.validateLink = lambda url: url.lower().startswith(_SCHEMES)  # type: ignore[method-assign]
+    reader.core.ruler.push("report", _with_places)
+    return reader
+
+
+def _with_places(state: StateCore) -> None:
+    """Moves headings below those of the page, and adds links to subtasks and evidence."""
+    claims = sorted(map(re.escape, state.env["marks"]), key=len, reverse=True)
+    known = rf"|(?<!\w)(?:{'|'.join(claims)})(?!\w)" if claims else ""
+    pattern = re.compile(f"{MARK.pattern}{known}")
+    for token in state.tokens:
+        if token.type.startswith("heading"):
+            token.tag = f"h{min(6, int(token.tag[1]) + _HEADING_LEVELS)}"
+        if token.children:
+            token.children = list(_inline(token.children, state.env, pattern))
+
+
+def _inline(tokens: list[Token], env: Mapping[str, Any], pattern: re.Pattern[str]) -> Iterator[Token]:
+    href = ""
+    for token in tokens:
+        if token.type == "link_open":
+            href = str(token.attrs["href"])
+            token.attrs["rel"] = "noreferrer noopener"
+        if token.type == "text" and not href:
+            yield from _annotated(token.content, env, pattern)
+            continue
+        yield token
+        if token.type == "link_close":
+            yield from _tagged("span", {"class": "host"}, f" ({_host(href)})")
+            href = ""
+
+
+def _host(href: str) -> str:
+    try:
+        return urlsplit(href).hostname or href.partition("@")[2] or "?"
+    except ValueError:
+        return "?"
+
+
+def _annotated(text: str, env: Mapping[str, Any], pattern: re.Pattern[str]) -> Iterator[Token]:
+    """Yields a text with its marks as links to subtasks, and its claims as links to their evidence."""
+    start = 0
+    for found in pattern.finditer(text):
+        if (ids := found[1]) and not any(f"{env['above']}{name.strip()}" in env["places"] for name in ids.split(",")):
+            continue
+        yield _text(text[start : found.start()])
+        start = found.end()
+        if not ids:
+            place, problem = env["marks"][found[0]]
+            yield from _tagged("a", {"href": f"#{place}", "class": "doubt" if problem else "claim"}, found[0])
+            continue
+        yield _text(f"{' ' * found[0].startswith(' ')}[")
+        for number, name in enumerate(ids.split(",")):
+            place = env["places"].get(f"{env['above']}{name.strip()}")
+            yield _text(", " if number else "")
+            yield from _tagged("a", {"href": f"#{place}", "class": "cite"} if place else {}, name.strip())
+        yield _text("]")
+    yield _text(text[start:])
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
+def _tagged(tag: str, attributes: dict[str, str | int | float], content: str) -> Iterator[Token]:
+    yield Token(f"{tag}_open", tag, 1, attrs=attributes)
+    yield _text(content)
+    yield Token(f"{tag}_close", tag, -1)
