@@ -1,4 +1,4 @@
-"""The commands `status`, `plan`, `trace`, `result` and `report`: reports on one run, with or without a Worker to ask."""
+"""The commands `status`, `plan`, `trace`, `result`, `report`: one run, with or without a Worker to ask."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

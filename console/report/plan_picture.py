@@ -13,8 +13,8 @@ from supervision.contract.status import TraceEvent
 
 _MOST_LINES = 800  # more of them show nothing
 _MOST_BOXES = 40  # with words in them
-_LEGIBLE = (5, 172, 58, 20, 46)  # boxes in a row, their width and height, the gaps beside and below
-_SMALL = (14, 58, 22, 6, 30)
+_LEGIBLE = (5, 158, 58, 14, 46)  # boxes in a row, their width and height, the gaps beside and below
+_SMALL = (13, 58, 22, 8, 30)
 _ROW_GAP = 10  # between rows of one level
 _ENDS = ("done", "failed", "cancelled")  # phases without a length
 

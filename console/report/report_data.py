@@ -29,6 +29,7 @@ from console.run.find_run import find_run
 from console.run.full_trace import full_trace, stored_trace
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_end
+from console.run.standstill import stated
 from console.view.answer_text import rows_of, tables_of
 from runtime.connection import ConnectionFailed
 from supervision.base import limits
@@ -125,7 +126,7 @@ class AnswerTable:
 class ReportData:
     """A run as its report shows it; `result` has all but whole texts.
 
-    `ending` says why there is no answer, `changed` which objects in the store are not what was stored.
+    `ending` says why there is no answer, `waits` what an open run waits for, `changed` which objects in the store are not what was stored.
     """
 
     run_id: str
@@ -135,6 +136,7 @@ class ReportData:
     notice: str
     state: str
     ending: str
+    waits: list[str]
     result: RunResult
     answer: Excerpt
     links: list[Link]
@@ -155,6 +157,7 @@ class _Basis:
     goal: str = ""
     team: str = ""
     notice: str = ""
+    waits: list[str] = field(default_factory=list)
 
 
 async def report_data(access: Access, given: str | None, *, prompts: bool = False) -> ReportData:
@@ -187,9 +190,20 @@ async def _basis(run: RunHandle, store: ArtifactStore) -> _Basis:
         status, result = await run.status(), await run.result()
     except NoAnswer as error:
         raise CommandFailed(UNREACHABLE, f"'{run.id}' is running: {NO_WORKER}") from error
-    outcome = RunOutcome(DONE, state_word(described), result)
-    goal = await run.recorded_goal() or status.goal
-    return _Basis(outcome, await full_trace(run, store), goal, status.team, status.model_notice or "")
+    if not result.subtasks:  # the plan waits for approval
+        planned = (await run.plan()).subtasks
+        result.subtasks = [
+            SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
+            for each in planned
+        ]
+    return _Basis(
+        RunOutcome(DONE, state_word(described), result),
+        await full_trace(run, store),
+        await run.recorded_goal() or status.goal,
+        status.team,
+        status.model_notice or "",
+        [cause.cause for cause in stated(status, run.id)],
+    )
 
 
 async def _ended(run_id: str, store: ArtifactStore) -> _Basis | None:
@@ -218,6 +232,7 @@ async def _report(run_id: str, store: ArtifactStore, basis: _Basis, *, prompts: 
         notice=basis.notice,
         state=result.status if basis.outcome.error is None else basis.outcome.state,
         ending=basis.outcome.said,
+        waits=basis.waits,
         result=result,
         answer=Excerpt.of(found.answer, result.answer_ref or "", ANSWER_BYTES),
         links=found.links,

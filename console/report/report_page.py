@@ -25,7 +25,7 @@ from console.report.report_data import (
     SubtaskPart,
     ToolCall,
 )
-from console.terminal import counted, look_alikes, revealed, safe_json, safe_line
+from console.terminal import counted, look_alikes, revealed, safe_json
 from console.view.event_lines import line
 from supervision.agent.finding_budget import level
 from supervision.base.text import cut, money, size
@@ -68,9 +68,8 @@ class _Page:
         self.links = sorted(data.links, key=lambda link: not link.problem)[:_LINKS]
         proofs = [proof for part in reversed(data.subtasks) for proof in part.proofs]
         self.lines = {proof.claim.text: proof.claim for proof in sorted(proofs, key=lambda proof: bool(proof.ref))}
-        self._marks = {link.text: (f"e{at}", link.problem) for at, link in enumerate(self.links, 1) if _is_claim(link)}
-        for item in data.result.unsupported:
-            self._marks[item.text] = (self._marks.get(item.text, ("unsupported", ""))[0], "nothing supports it")
+        self._claims = {link.text: (f"e{at}", link.problem) for at, link in enumerate(self.links, 1) if _is_claim(link)}
+        self._marking = self._marks([item.text for item in data.result.unsupported if item.where not in self._places])
         self._choose()
         said = [text for prompt in self._prompts for _, text in prompt.parts]
         given = [text for call in self._calls.values() for text in (call.arguments, call.output)]
@@ -116,7 +115,7 @@ class _Page:
             missing=_missing,
             money=money,
             counted=counted,
-            safe_line=safe_line,
+            short=_short,
             look_alikes=look_alikes,
             outputs_shown=_OUTPUTS,
         )
@@ -145,10 +144,23 @@ class _Page:
         """Returns the place of a tool output on the page; empty if it has none."""
         return self._call_places.get(ref, "")
 
-    def markdown(self, text: str, above: str = "") -> Markup:
-        """Returns a foreign text as HTML: its marks lead to subtasks of the run `above`, its claims to evidence."""
-        env = {"places": self._places, "above": above, "marks": self._marks}
+    def markdown(self, text: str, above: str = "", unsupported: Sequence[str] = ()) -> Markup:
+        """Returns a foreign text as HTML: its marks lead to subtasks of the run `above`, its claims to evidence.
+
+        What is `unsupported` is marked; without it, the unsupported claims of the answer.
+        """
+        marks, pattern = self._marks(unsupported) if unsupported else self._marking
+        env = {"places": self._places, "above": above, "marks": marks, "pattern": pattern}
         return Markup(self._markdown.render(revealed(text, _KEPT), env))  # made by markdown-it with HTML off
+
+    def _marks(self, unsupported: Sequence[str]) -> tuple[dict[str, tuple[str, str]], re.Pattern[str]]:
+        """Returns what is marked in a text, each with its place and its problem, and the pattern that finds it."""
+        marks = dict(self._claims)
+        for text in unsupported:
+            marks[text] = (marks.get(text, ("unsupported", ""))[0], "nothing supports it")
+        claims = sorted(map(re.escape, marks), key=len, reverse=True)
+        known = rf"|(?<!\w)(?:{'|'.join(claims)})(?!\w)" if claims else ""
+        return marks, re.compile(f"{MARK.pattern}{known}")
 
     def excerpt(self, excerpt: Excerpt, kind: int = CALL_BYTES) -> str:
         """Returns as much of a text as the page has room for."""
@@ -195,6 +207,12 @@ def _shown(value: object) -> object:
     return value if isinstance(value, Markup) else revealed(str(value), _KEPT)
 
 
+def _short(text: str, limit: int) -> str:
+    """Returns a text on one line of at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
 def _moment(at: datetime | str | None) -> str:
     if at is None:
         return ""
@@ -231,24 +249,21 @@ def _markdown() -> MarkdownIt:
 
 def _with_places(state: StateCore) -> None:
     """Moves headings below those of the page, and adds links to subtasks and evidence."""
-    claims = sorted(map(re.escape, state.env["marks"]), key=len, reverse=True)
-    known = rf"|(?<!\w)(?:{'|'.join(claims)})(?!\w)" if claims else ""
-    pattern = re.compile(f"{MARK.pattern}{known}")
     for token in state.tokens:
         if token.type.startswith("heading"):
             token.tag = f"h{min(6, int(token.tag[1]) + _HEADING_LEVELS)}"
         if token.children:
-            token.children = list(_inline(token.children, state.env, pattern))
+            token.children = list(_inline(token.children, state.env))
 
 
-def _inline(tokens: list[Token], env: Mapping[str, Any], pattern: re.Pattern[str]) -> Iterator[Token]:
+def _inline(tokens: list[Token], env: Mapping[str, Any]) -> Iterator[Token]:
     href = ""
     for token in tokens:
         if token.type == "link_open":
             href = str(token.attrs["href"])
             token.attrs["rel"] = "noreferrer noopener"
         if token.type == "text" and not href:
-            yield from _annotated(token.content, env, pattern)
+            yield from _annotated(token.content, env)
             continue
         yield token
         if token.type == "link_close":
@@ -263,10 +278,10 @@ def _host(href: str) -> str:
         return "?"
 
 
-def _annotated(text: str, env: Mapping[str, Any], pattern: re.Pattern[str]) -> Iterator[Token]:
+def _annotated(text: str, env: Mapping[str, Any]) -> Iterator[Token]:
     """Yields a text with its marks as links to subtasks, and its claims as links to their evidence."""
     start = 0
-    for found in pattern.finditer(text):
+    for found in env["pattern"].finditer(text):
         if (ids := found[1]) and not any(f"{env['above']}{name.strip()}" in env["places"] for name in ids.split(",")):
             continue
         yield _text(text[start : found.start()])
