@@ -126,7 +126,8 @@ class AnswerTable:
 class ReportData:
     """A run as its report shows it; `result` has all but whole texts.
 
-    `ending` says why there is no answer, `waits` what an open run waits for, `changed` which objects in the store are not what was stored.
+    `ending` says why there is no answer, `waits` what an open run waits for, `changed` which objects in the store are
+    not what was stored.
     """
 
     run_id: str

@@ -42,7 +42,9 @@ class Browser:
 
     async def value(self, expression: str) -> Any:
         """Returns what JavaScript makes of the page: the protocol's own, which a page's policy does not stop."""
-        return (await self.call("Runtime.evaluate", expression=expression, returnByValue=True))["result"].get("value")
+        done = await self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in done, done
+        return done["result"].get("value")
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Returns the reply of the browser, and keeps the events that come before it."""

@@ -1,8 +1,7 @@
 """The command `report`: its page in a real browser, from a store alone, of large, hostile and open runs."""
 
-import hashlib
-import os
-import re
+import json
+import shutil
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +16,8 @@ from activities.store.artifacts import ArtifactStore, open_store
 from console.command import Access
 from console.report.report_data import report_data
 from console.report.report_page import PAGE_BYTES, report_page
+from runtime.connection import connect, namespace_id
+from runtime.settings import Settings
 from supervision.base.errors import ErrorKind
 from supervision.base.store_keys import call_key, ended_key
 from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
@@ -90,9 +91,10 @@ async def make_run(store: ArtifactStore, run_id: str, count: int, spice: str = "
 
 
 async def _end(store: ArtifactStore, run_id: str, reports: list[SubtaskReport], names: list[str], spice: str) -> None:
-    marks = " ".join(f"{1000 + n} kg [{name}]." for n, name in enumerate(names, 1))
+    told = [(f"{1000 + number} kg", name) for number, name in enumerate(names[:50], 1)]
+    marks = " ".join(f"{claim} [{name}]." for claim, name in told) + "".join(f" [{name}]" for name in names[50:])
     answer = f"# Wells\n\n{marks} Altogether 77,777 kg. {spice}"
-    shown = [Citation(claim=f"{1000 + n} kg", subtask_ids=[name]) for n, name in enumerate(names, 1)]
+    shown = [Citation(claim=claim, subtask_ids=[name]) for claim, name in told]
     usage = Usage(model_calls=2 * len(names), tool_calls=len(names), input_tokens=9000, output_tokens=800, usd=0.12)
     result = RunResult(
         status="partial",
@@ -153,37 +155,115 @@ async def browser() -> AsyncIterator[Browser]:
         yield page
 
 
-async def written(tmp_path: Path, run_id: str, *, prompts: bool = False) -> Path:
-    """The page of a stored run, made where there is no server."""
-    os.environ["SUPERVISOR_ARTIFACTS_URL"] = str(tmp_path / "store")
-    page = report_page(await report_data(Access(address="127.0.0.1:1"), run_id, prompts=prompts))
-    path = tmp_path / f"{run_id}.html"
+async def written(folder: Path, run_id: str) -> Path:
+    """The page of a stored run with its prompts, made where there is no server."""
+    access = Access(address="127.0.0.1:1")
+    access.settings = Settings(artifacts_url=str(folder / "store"))
+    page = report_page(await report_data(access, run_id, prompts=True))
+    path = folder / f"{run_id}.html"
     path.write_text(page, encoding="utf-8")
     return path
 
 
-async def opened(browser: Browser, path: Path, width: int = 1280) -> None:
-    """The page is open, and neither loads nor logs anything, nor is wider than the window."""
+async def open_page(browser: Browser, path: Path, width: int = 1280) -> None:
+    """Opens a page, which loads and logs nothing, is not wider than the window, and has no link to nowhere."""
     await browser.open(path, width)
     assert browser.requests == [path.as_uri()]
     assert browser.trouble == []
     assert await browser.value("document.documentElement.scrollWidth <= innerWidth")
-    assert await browser.value("document.scripts.length + document.images.length") == 0
+    links = "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.getAttribute('href').slice(1))"
+    assert await browser.value(f"{links}.filter(id => !document.getElementById(id))") == []
+    ids = "[...document.querySelectorAll('[id]')].map(e => e.id)"
+    assert await browser.value(f"new Set({ids}).size == {ids}.length")
 
 
-async def test_x(browser: Browser, tmp_path: Path) -> None:
+async def follow(browser: Browser, link: str) -> str:
+    """Follows the first such link as a person does, and returns the text there, which is visible then."""
+    await browser.value(f"document.querySelector('{link}').click()")
+    assert await browser.value("document.querySelector(':target').checkVisibility()")
+    return str(await browser.value("document.querySelector(':target').innerText"))
+
+
+@pytest.mark.parametrize("count", [100, 1000])
+async def test_a_large_report_leads_from_each_claim_to_the_output_behind_it(
+    browser: Browser, tmp_path: Path, count: int
+) -> None:
     store = open_store(tmp_path / "store", "a-namespace")
-    await make_run(store, "wells", 100)
-    await make_run(store, "hostile", 3, HOSTILE)
-    await make_run(store, "many", 1000, output='<&"' * 2500)
-    import shutil
+    await make_run(store, "wells", count, output='<a&"quote">' * 800)
+    path = await written(tmp_path, "wells")
+    assert path.stat().st_size < PAGE_BYTES
+    for width in (390, 1280):
+        await open_page(browser, path, width)
+    assert "In village t2 the well gave 1002 kg" in await follow(browser, '.answer a.cite[href="#s2"]')
+    assert "t2 | 1002 kg" in await follow(browser, "#s2 table a")
+    assert "verified" in await follow(browser, "#s2 a.claim")
+    assert "t2 | 1002 kg" in await follow(browser, ":target li a")
+    assert "no finding has it" in await follow(browser, ".answer a.doubt")
+    assert await browser.value("document.body.innerText.includes('temporal-supervisor artifact wells/outputs/')")
 
-    for name in ("wells", "hostile", "many"):
-        import time
 
-        t = time.time()
-        path = await written(tmp_path, name, prompts=True)
-        print(name, path.stat().st_size, time.time() - t)
-        shutil.copy(path, f"/tmp/rep/{name}.html")
-        for width in (390, 1280):
-            await opened(browser, path, width)
+async def test_whatever_a_run_says_is_only_text(browser: Browser, tmp_path: Path) -> None:
+    await make_run(open_store(tmp_path / "store", "a-namespace"), "hostile", 3, HOSTILE)
+    path = await written(tmp_path, "hostile")
+    await open_page(browser, path, 390)
+    assert await browser.value("window.pwned === undefined && document.scripts.length + document.images.length == 0")
+    elements = "[...document.querySelectorAll('*')]"
+    names = set(await browser.value(f"[...new Set({elements}.map(e => e.localName))]"))
+    assert names.isdisjoint({"script", "img", "iframe", "object", "embed", "form", "base", "input", "textarea", "b"})
+    attributes = set(await browser.value(f"[...new Set({elements}.flatMap(e => e.getAttributeNames()))]"))
+    assert {name for name in attributes if name.startswith("on")} == set()
+    assert await browser.value("document.querySelectorAll('meta[http-equiv]').length") == 1
+    links = await browser.value("[...document.links].map(a => [a.getAttribute('href'), a.rel, a.parentNode.innerText])")
+    outward = [link for link in links if not link[0].startswith("#")]
+    assert {href.partition(":")[0] for href, _, _ in outward} == {"http", "https"}
+    assert {rel for _, rel, _ in outward} == {"noreferrer noopener"}
+    bank = next(text for href, _, text in outward if "bank.example" in href)
+    assert "bank (evil.example)" in bank
+    written_text = path.read_text(encoding="utf-8")
+    assert not any(char in written_text for char in "\x1b\x07\u202e\u2066\u200b\U000e0041")
+    shown = await browser.value("document.body.innerText")
+    for words in ("<U+202E>", "<U+001B>", "{{ 7 * 7 }}", "CYRILLIC SMALL LETTER A", "<script>window.pwned"):
+        assert words in shown
+
+
+async def test_the_report_of_a_run_that_the_server_has_forgotten_is_the_same(
+    cli: Cli, alone: Cli, place: Path, browser: Browser
+) -> None:
+    assert (await cli("run", GOAL, "--id", "page-1")).code == 0
+    parts = [
+        place / "artifacts" / await namespace_id(await connect(address=each.environ["TEMPORAL_ADDRESS"]))
+        for each in (cli, alone)
+    ]
+    shutil.copytree(parts[0] / "page-1", parts[1] / "page-1")
+    pages = []
+    for number, each in enumerate((cli, alone)):
+        path = place / f"page-{number}.html"
+        assert (await each("report", "page-1", "-o", str(path))).code == 0
+        pages.append(path.read_text().partition("<footer>")[0])
+    assert pages[0] == pages[1]
+    await open_page(browser, place / "page-0.html")
+    shown = await browser.value("document.body.innerText")
+    claims = json.loads((await cli("verify", "page-1", "--json")).out)["claims"]
+    for words in (GOAL, f"{len(claims)} of {len(claims)} verified", "answers come from the stand-in model", "t3"):
+        assert words in shown
+    again = await cli("report", "page-1", "-o", str(place / "page-0.html"))
+    assert (again.code, "exists already" in again.err) == (1, True)
+
+
+async def test_the_report_of_an_open_run_has_what_there_is_so_far(
+    cli: Cli, standin: Model, place: Path, browser: Browser
+) -> None:
+    await standin.fails("page-2/t1*turn.2", stall_after=2)
+    assert (await cli("run", GOAL, "--id", "page-2", "--detach")).code == 0
+
+    async def has_begun() -> bool:
+        return "t1 turn 1: " in (await cli("trace", "page-2")).out
+
+    await until(has_begun, 60)
+    path = place / "page-2.html"
+    assert (await cli("report", "page-2", "-o", str(path), "--prompts")).code == 0
+    await cli("cancel", "page-2")
+    await open_page(browser, path)
+    shown = await browser.value("document.body.innerText")
+    for words in (GOAL, "This run has not ended", "There is no answer yet", "Prompts and replies"):
+        assert words in shown
