@@ -45,14 +45,8 @@ FINDING_BYTES = 32 * limits.KIB
 ANSWER_BYTES = 512 * limits.KIB
 _TABLE_ROWS = 100
 _DECISIONS = (
-    "decided",
-    "paused",
-    "resumed",
-    "steered",
-    "retry_asked",
-    "skip_asked",
-    "limits_extended",
-    "cancel_requested",
+    *("decided", "paused", "resumed", "steered", "retry_asked"),
+    *("skip_asked", "limits_extended", "cancel_requested"),
 )
 _IN_SUBTASKS = ("turn", "tool", "note", "subtask_started", "subtask_completed")
 
@@ -221,10 +215,10 @@ async def _ended(run_id: str, store: ArtifactStore) -> _Basis | None:
 async def _report(run_id: str, store: ArtifactStore, basis: _Basis, *, prompts: bool) -> ReportData:
     result = basis.outcome.result or RunResult(status="partial")
     found = await evidence_of(store, result)
-    conversations = ConversationStore(store)
+    conversations, unread = ConversationStore(store), list[str]()
     entries = await entries_of(conversations, await stored_calls(store, run_id))
-    said = await _prompts(conversations, entries) if prompts else {}
-    calls = await _tool_calls(conversations, entries)
+    said = await _prompts(conversations, entries, unread) if prompts else {}
+    calls = await _tool_calls(conversations, entries, unread)
     return ReportData(
         run_id=run_id,
         made_at=datetime.now(UTC),
@@ -237,7 +231,7 @@ async def _report(run_id: str, store: ArtifactStore, basis: _Basis, *, prompts: 
         result=result,
         answer=Excerpt.of(found.answer, result.answer_ref or "", ANSWER_BYTES),
         links=found.links,
-        changed=found.changed,
+        changed=list(dict.fromkeys([*found.changed, *unread])),
         tables=[table async for table in _tables(store, result)],
         subtasks=[part async for part in _subtasks(store, result.subtasks, found.findings, calls, said)],
         prompts=said.get("", []),
@@ -247,7 +241,7 @@ async def _report(run_id: str, store: ArtifactStore, basis: _Basis, *, prompts: 
 
 
 async def _tool_calls(
-    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]]
+    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str]
 ) -> dict[str, list[ToolCall]]:
     """Returns the tool calls by subtask. Those of a reply are answered in the entry after it."""
     calls: dict[str, list[ToolCall]] = defaultdict(list)
@@ -256,8 +250,12 @@ async def _tool_calls(
         if not entry.ancestors or (asked := entry.ancestors[-1]) in seen:
             continue
         seen.add(asked)
-        before = await conversations.entry(asked)
-        uses = await read_tool_uses(conversations, [before, entry])
+        try:
+            before = await conversations.entry(asked)
+            uses = await read_tool_uses(conversations, [before, entry])
+        except ArtifactError as error:
+            unread.append(str(error))
+            continue
         calls[stored.subtask] += [
             ToolCall(
                 use.name,
@@ -272,14 +270,18 @@ async def _tool_calls(
 
 
 async def _prompts(
-    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]]
+    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str]
 ) -> dict[str, list[Prompt]]:
     """Returns the model calls by subtask, those of the supervisor itself at ""."""
     prompts: dict[str, list[Prompt]] = defaultdict(list)
     for stored, entry in entries:
         said = [("system", entry.opening.system)] if entry.opening else []
-        messages = [*await conversations.resolve(entry.input), {"role": "reply", "content": entry.reply.content}]
-        for message in messages:
+        try:
+            messages = await conversations.resolve(entry.input)
+        except ArtifactError as error:
+            unread.append(str(error))
+            continue
+        for message in [*messages, {"role": "reply", "content": entry.reply.content}]:
             content = message["content"]
             for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
                 said.append((f"{message['role']}: {block.get('type')}", block_text(block)))

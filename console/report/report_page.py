@@ -19,18 +19,15 @@ from console.report.report_data import (
     CALL_BYTES,
     FINDING_BYTES,
     Excerpt,
-    Prompt,
     Proof,
     ReportData,
     SubtaskPart,
-    ToolCall,
 )
 from console.terminal import counted, look_alikes, revealed, safe_json
 from console.view.event_lines import line
 from supervision.agent.finding_budget import level
 from supervision.base.text import cut, money, size
 from supervision.contract.usage import Spend, Usage
-from supervision.grounding.chain import Link
 from supervision.grounding.citations import MARK
 from supervision.results.success_rule import is_whole
 
@@ -60,49 +57,47 @@ class _Page:
     """One rendering, in which texts that can be cut have `room` bytes; long lists are shorter where that is less."""
 
     def __init__(self, data: ReportData, room: int) -> None:
-        self.data = data
+        self._data = data
         self._share = room / _TEXT_BYTES
         self._markdown = _markdown()
-        self._places = {part.path: f"s{number}" for number, part in enumerate(data.subtasks, 1)}
+        self._places = {part.path: f"s{at}" for at, part in enumerate(data.subtasks, 1)}
         # those in doubt first: a page has no room for thousands
-        self.links = sorted(data.links, key=lambda link: not link.problem)[:_LINKS]
-        proofs = [proof for part in reversed(data.subtasks) for proof in part.proofs]
-        self.lines = {proof.claim.text: proof.claim for proof in sorted(proofs, key=lambda proof: bool(proof.ref))}
-        self._claims = {link.text: (f"e{at}", link.problem) for at, link in enumerate(self.links, 1) if _is_claim(link)}
-        self._marking = self._marks([item.text for item in data.result.unsupported if item.where not in self._places])
-        self._choose()
-        said = [text for prompt in self._prompts for _, text in prompt.parts]
-        given = [text for call in self._calls.values() for text in (call.arguments, call.output)]
+        self._links = sorted(data.links, key=lambda link: not link.problem)[:_LINKS]
+        claims = [(link, f"e{at}") for at, link in enumerate(self._links, 1) if link.kind != "citation"]
+        self._claims = {_visible(link.text): (place, bool(link.problem)) for link, place in claims}
+        self._of_answer = self._marks([item.text for item in data.result.unsupported if item.where not in self._places])
+        calls = [call for part in data.subtasks for call in part.calls]
+        cited = {item.output_ref for link in self._links for item in link.outputs[:_OUTPUTS]}
+        calls = sorted(calls, key=lambda call: call.output.ref not in cited)[: int(_CALLS * self._share)]
+        self._call_places = {id(call): f"c{at}" for at, call in enumerate(calls, 1)}
+        self._output_places = {call.output.ref: self._call_places[id(call)] for call in reversed(calls)}
+        prompts = [*data.prompts, *(prompt for part in data.subtasks for prompt in part.prompts)]
+        prompts = prompts[: int(_PROMPTS * self._share)]
+        self._prompts = {id(prompt) for prompt in prompts}
+        texts = [text for call in calls for text in (call.arguments, call.output)]
+        texts += [text for prompt in prompts for _, text in prompt.parts]
         self._most = {
             FINDING_BYTES: level([_weight(part.finding) for part in data.subtasks], room // 3),
-            CALL_BYTES: level([_weight(text) for text in [*given, *said]], room - room // 3),
+            CALL_BYTES: level([_weight(text) for text in texts], room - room // 3),
         }
-
-    def _choose(self) -> None:
-        """Chooses the calls and prompts that the page has room for: first the calls that claims lead to."""
-        calls = [call for part in self.data.subtasks for call in part.calls]
-        prompts = [*self.data.prompts, *(prompt for part in self.data.subtasks for prompt in part.prompts)]
-        cited = {item.output_ref for link in self.links for item in link.outputs[:_OUTPUTS]}
-        chosen = sorted(calls, key=lambda call: call.output.ref not in cited)[: int(_CALLS * self._share)]
-        self._calls = {id(call): call for call in chosen}
-        self._prompts = prompts[: int(_PROMPTS * self._share)]
-        self._own_places = {id(call): f"c{at}" for at, call in enumerate(chosen, 1)}
-        self._call_places = {call.output.ref: self._own_places[id(call)] for call in reversed(chosen)}
-        self._said = {id(prompt) for prompt in self._prompts}
-
-    @property
-    def doubted(self) -> int:
-        """How many claims have no evidence."""
-        return sum(bool(link.problem) for link in self.data.links)
 
     def html(self) -> str:
         """Returns the page."""
-        data, environment = self.data, _ENVIRONMENT
-        return environment.get_template("report.html.j2").render(
+        data, subtasks = self._data, self._data.result.subtasks
+        proofs = [proof for part in reversed(data.subtasks) for proof in part.proofs]
+        return _ENVIRONMENT.get_template("report.html.j2").render(
             page=self,
             data=data,
             result=data.result,
-            picture=plan_picture(data.result.subtasks),
+            links=self._links,
+            doubted=sum(bool(link.problem) for link in data.links),
+            lines={proof.claim.text: proof.claim for proof in sorted(proofs, key=lambda proof: bool(proof.ref))},
+            places=self._places,
+            call_places=self._call_places,
+            output_places=self._output_places,
+            prompts_shown=self._prompts,
+            id=id,
+            picture=plan_picture(subtasks),
             spans=timeline(data.subtasks, data.course, data.made_at),
             course=[line(event) for event in data.course if event.type != "phase"][-_COURSE:],
             decisions=[line(event) for event in data.decisions],
@@ -110,8 +105,8 @@ class _Page:
             by_role=_sums(data.result.spend, "role"),
             by_model=_sums(data.result.spend, "model"),
             began=data.course[0].at if data.course else data.made_at,
-            critical=longest_chain(data.result.subtasks, data.made_at),
-            worked_on=[r for r in data.result.subtasks if r.replaced_by is None and r.counts is None],
+            critical=longest_chain(subtasks, data.made_at),
+            worked_on=[r for r in subtasks if r.replaced_by is None and r.counts is None],
             missing=_missing,
             money=money,
             counted=counted,
@@ -120,44 +115,24 @@ class _Page:
             outputs_shown=_OUTPUTS,
         )
 
-    def calls_of(self, part: SubtaskPart) -> list[ToolCall]:
-        """Returns the calls of a subtask that the page has room for."""
-        return [call for call in part.calls if id(call) in self._calls]
-
-    def shown(self, prompts: list[Prompt]) -> list[Prompt]:
-        """Returns the prompts that the page has room for."""
-        return [prompt for prompt in prompts if id(prompt) in self._said]
-
     def proofs_of(self, part: SubtaskPart) -> list[Proof]:
         """Returns where the claims of a finding stand, as many as the page has room for."""
-        return part.proofs[: max(1, int(_PROOFS * self._share / max(1, len(self.data.subtasks))))]
-
-    def place(self, path: str) -> str:
-        """Returns the place of a subtask on the page; empty if it has none."""
-        return self._places.get(path, "")
-
-    def own_place(self, call: ToolCall) -> str:
-        """Returns the place of a call on the page."""
-        return self._own_places[id(call)]
-
-    def call_place(self, ref: str) -> str:
-        """Returns the place of a tool output on the page; empty if it has none."""
-        return self._call_places.get(ref, "")
+        return part.proofs[: max(1, int(_PROOFS * self._share / max(1, len(self._data.subtasks))))]
 
     def markdown(self, text: str, above: str = "", unsupported: Sequence[str] = ()) -> Markup:
         """Returns a foreign text as HTML: its marks lead to subtasks of the run `above`, its claims to evidence.
 
         What is `unsupported` is marked; without it, the unsupported claims of the answer.
         """
-        marks, pattern = self._marks(unsupported) if unsupported else self._marking
+        marks, pattern = self._marks(unsupported) if unsupported else self._of_answer
         env = {"places": self._places, "above": above, "marks": marks, "pattern": pattern}
-        return Markup(self._markdown.render(revealed(text, _KEPT), env))  # made by markdown-it with HTML off
+        return Markup(self._markdown.render(_visible(text), env))  # made by markdown-it with HTML off
 
-    def _marks(self, unsupported: Sequence[str]) -> tuple[dict[str, tuple[str, str]], re.Pattern[str]]:
-        """Returns what is marked in a text, each with its place and its problem, and the pattern that finds it."""
+    def _marks(self, unsupported: Sequence[str]) -> tuple[dict[str, tuple[str, bool]], re.Pattern[str]]:
+        """Returns what is marked in a text, each with its place and if it is in doubt, and their pattern."""
         marks = dict(self._claims)
-        for text in unsupported:
-            marks[text] = (marks.get(text, ("unsupported", ""))[0], "nothing supports it")
+        for text in filter(None, map(_visible, unsupported)):
+            marks[text] = (marks.get(text, ("unsupported", True))[0], True)
         claims = sorted(map(re.escape, marks), key=len, reverse=True)
         known = rf"|(?<!\w)(?:{'|'.join(claims)})(?!\w)" if claims else ""
         return marks, re.compile(f"{MARK.pattern}{known}")
@@ -169,7 +144,7 @@ class _Page:
 
     def answer(self) -> str:
         """Returns the answer, or as much of it as the page has room for."""
-        return cut(self.data.answer.text, int(ANSWER_BYTES * self._share))
+        return cut(self._data.answer.text, int(ANSWER_BYTES * self._share))
 
     def finding(self, part: SubtaskPart) -> tuple[str, str]:
         """Returns the text of a finding, and the run that its marks are of: its team's own, below that subtask."""
@@ -184,13 +159,9 @@ def _missing(excerpt: Excerpt, shown: str) -> str:
     return f"The first {bytes_shown:,} of {excerpt.bytes:,} bytes" if bytes_shown < excerpt.bytes else ""
 
 
-def _is_claim(link: Link) -> bool:
-    return link.kind != "citation"
-
-
 def _weight(excerpt: Excerpt) -> int:
     """Returns the bytes of an excerpt on the page."""
-    return size(escape(revealed(excerpt.text, _KEPT)))
+    return size(escape(_visible(excerpt.text)))
 
 
 def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
@@ -202,9 +173,13 @@ def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
     return sorted(sums.items(), key=lambda item: (-(item[1].usd or 0), -item[1].tokens))
 
 
-def _shown(value: object) -> object:
-    """Returns what the template prints: characters that can't be seen, made visible, in all that is not HTML yet."""
-    return value if isinstance(value, Markup) else revealed(str(value), _KEPT)
+def _visible(text: str) -> str:
+    return revealed(text, _KEPT)
+
+
+def _printed(value: object) -> object:
+    """Returns what the template prints: HTML of ours as it is, all else with what can't be seen made visible."""
+    return value if isinstance(value, Markup) else _visible(str(value))
 
 
 def _short(text: str, limit: int) -> str:
@@ -230,12 +205,13 @@ def _duration(seconds: float) -> str:
 _ENVIRONMENT = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=True,
-    finalize=_shown,
+    finalize=_printed,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters.update(moment=_moment, duration=_duration, whole=is_whole)
+_ENVIRONMENT.tests["placed"] = lambda value, places: id(value) in places
 
 
 def _markdown() -> MarkdownIt:
@@ -287,8 +263,8 @@ def _annotated(text: str, env: Mapping[str, Any]) -> Iterator[Token]:
         yield _text(text[start : found.start()])
         start = found.end()
         if not ids:
-            place, problem = env["marks"][found[0]]
-            yield from _tagged("a", {"href": f"#{place}", "class": "doubt" if problem else "claim"}, found[0])
+            place, in_doubt = env["marks"][found[0]]
+            yield from _tagged("a", {"href": f"#{place}", "class": "doubt" if in_doubt else "claim"}, found[0])
             continue
         yield _text(f"{' ' * found[0].startswith(' ')}[")
         for number, name in enumerate(ids.split(",")):

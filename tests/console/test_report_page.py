@@ -226,6 +226,16 @@ async def test_whatever_a_run_says_is_only_text(browser: Browser, tmp_path: Path
         assert words in shown
 
 
+async def test_an_output_that_was_changed_in_the_store_is_named(tmp_path: Path) -> None:
+    await make_run(open_store(tmp_path / "store", "a-namespace"), "wells", 3)
+    outputs = (tmp_path / "store" / "a-namespace" / "wells" / "outputs").iterdir()
+    changed = next(path for path in outputs if b"t2 | 1002 kg" in path.read_bytes()[:40])
+    changed.write_bytes(changed.read_bytes().replace(b"1002", b"1009"))
+    page = (await written(tmp_path, "wells")).read_text()
+    assert f"{changed.name}&#39; in artifact store" in page
+    assert "5 of 8 verified<small>3 in doubt" in page
+
+
 async def test_the_report_of_a_run_that_the_server_has_forgotten_is_the_same(
     cli: Cli, alone: Cli, place: Path, browser: Browser
 ) -> None:
