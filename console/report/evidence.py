@@ -22,7 +22,7 @@ _CALL_SEGMENTS = 5  # of the key of a stored model call
 
 
 @dataclass(frozen=True)
-class Evidence:
+class AnswerEvidence:
     """An answer as it was written, a link for each of its claims, its findings, what was changed in the store."""
 
     answer: str
@@ -31,7 +31,7 @@ class Evidence:
     changed: list[str]
 
 
-async def evidence_of(store: ArtifactStore, result: RunResult) -> Evidence:
+async def evidence_of(store: ArtifactStore, result: RunResult) -> AnswerEvidence:
     """Returns the evidence of a result's answer."""
     problems: list[str] = []
     answer = result.answer
@@ -44,7 +44,7 @@ async def evidence_of(store: ArtifactStore, result: RunResult) -> Evidence:
     links = answer_chain(answer, result.citations, findings, planned)
     links += field_links(result.answer_json, findings, planned)
     problems += [problem for finding in read for problem in finding.problems]
-    return Evidence(answer, links, findings, list(dict.fromkeys(problems)))
+    return AnswerEvidence(answer, links, findings, list(dict.fromkeys(problems)))
 
 
 async def grounded(store: ArtifactStore, finding: Finding) -> Grounded:

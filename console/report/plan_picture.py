@@ -29,7 +29,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Picture:
+class PlanPicture:
     """A plan as boxes in levels, each below all that it depends on; `lines` are the dependencies that are drawn."""
 
     width: int
@@ -42,7 +42,7 @@ class Picture:
     undrawn: int = 0
 
 
-def plan_picture(reports: Sequence[SubtaskReport]) -> Picture:
+def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
     """Returns the picture of a plan; the items of a template are drawn as one."""
     shown = {report.id: report for report in reports if template_of(report.id) is None}
     depends_on = {name: [d for d in folded(report.depends_on) if d in shown] for name, report in shown.items()}
@@ -69,7 +69,7 @@ def plan_picture(reports: Sequence[SubtaskReport]) -> Picture:
     ]
     undrawn = len(lines) if len(lines) > _MOST_LINES else 0
     total = max(y - below + beside, height)
-    return Picture(whole, total, width, height, is_small, [*boxes.values()], [] if undrawn else lines, undrawn)
+    return PlanPicture(whole, total, width, height, is_small, [*boxes.values()], [] if undrawn else lines, undrawn)
 
 
 @dataclass(frozen=True)
