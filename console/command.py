@@ -81,7 +81,7 @@ class Access:
 
     async def store(self) -> ArtifactStore:
         """Returns the namespace's part of the store. Raises ValueError, ArtifactUnavailable, ConnectionFailed."""
-        return open_store(self.settings.artifacts_url, await namespace_id(await self.client()))
+        return open_store(self.settings.artifacts_url, await namespace_id(await self.client()), self.settings.keys)
 
     async def store_or_none(self) -> ArtifactStore | None:
         """Returns the store if it can be opened: following a run needs none."""
@@ -92,8 +92,8 @@ class Access:
 
     async def stores_with_end(self, run_id: str) -> list[ArtifactStore]:
         """Returns the parts of the store that have the end of a run, without the server, which knows the namespace."""
-        url = self.settings.artifacts_url
-        parts = [open_store(url, unquote(folder)) for folder in await open_store(url).folders()]
+        url, keys = self.settings.artifacts_url, self.settings.keys
+        parts = [open_store(url, unquote(folder), keys) for folder in await open_store(url).folders()]
         return [part for part in parts if await part.latest_ended(run_id) is not None]
 
     @cached_property
@@ -104,7 +104,8 @@ class Access:
     async def client(self) -> Client:
         """Returns a connected client, the same each time. Raises ConnectionFailed if there is no usable server."""
         if self._client is None:
-            self._client = await connect(self.telemetry, address=self.address, namespace=self.namespace)
+            keys = self.settings.keys
+            self._client = await connect(self.telemetry, address=self.address, namespace=self.namespace, keys=keys)
         return self._client
 
     def close(self) -> None:
