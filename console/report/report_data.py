@@ -6,8 +6,9 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -39,6 +40,7 @@ from supervision.contract.finding import CheckedClaim
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import TraceEvent
 from supervision.grounding.chain import Grounded, Link
+from supervision.grounding.support import BRIEF
 
 CALL_BYTES = 4 * limits.KIB  # of the arguments, the output or a part of the prompt of one call
 FINDING_BYTES = 32 * limits.KIB
@@ -121,38 +123,26 @@ class ReportData:
     """A run as its report shows it; `result` has all but whole texts.
 
     `ending` says why there is no answer, `waits` what an open run waits for, `changed` which objects in the store are
-    not what was stored.
+    not what was stored, `prompts` are the supervisor's own.
     """
 
     run_id: str
-    made_at: datetime
-    goal: str
-    team: str
-    notice: str
     state: str
     ending: str
-    waits: list[str]
     result: RunResult
-    answer: Excerpt
-    links: list[Link]
-    changed: list[str]
-    tables: list[AnswerTable]
-    subtasks: list[SubtaskPart]
-    prompts: list[Prompt]
     decisions: list[TraceEvent]
     course: list[TraceEvent]
-
-
-@dataclass(frozen=True)
-class _Basis:
-    """What is known of a run beside its store's findings and calls."""
-
-    outcome: RunOutcome
-    events: list[TraceEvent]
     goal: str = ""
     team: str = ""
     notice: str = ""
     waits: list[str] = field(default_factory=list)
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    answer: Excerpt = Excerpt()
+    links: list[Link] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    tables: list[AnswerTable] = field(default_factory=list)
+    subtasks: list[SubtaskPart] = field(default_factory=list)
+    prompts: list[Prompt] = field(default_factory=list)
 
 
 async def report_data(access: Access, given: str | None, *, prompts: bool = False) -> ReportData:
@@ -161,82 +151,89 @@ async def report_data(access: Access, given: str | None, *, prompts: bool = Fals
         client = await access.client()
     except ConnectionFailed:
         stores = await access.stores_with_end(given) if given else []
-        if given is None or len(stores) != 1 or (basis := await _ended(given, stores[0])) is None:
+        if given is None or len(stores) != 1 or (ended := await _ended(given, stores[0])) is None:
             raise
-        return await _report(given, stores[0], basis, prompts=prompts)
+        return await _with_content(ended, stores[0], prompts=prompts)
     run, store = RunHandle(client, await find_run(client, given)), await access.store()
-    return await _report(run.id, store, await _basis(run, store), prompts=prompts)
+    return await _with_content(await _beginning(run, store), store, prompts=prompts)
 
 
-async def _basis(run: RunHandle, store: ArtifactStore) -> _Basis:
+async def _beginning(run: RunHandle, store: ArtifactStore) -> ReportData:
+    """Returns what is known of a run beside its findings and calls. Raises CommandFailed."""
     try:
         described = await run.require()
     except CommandFailed:
-        if stored := await _ended(run.id, store):
-            return stored
+        if ended := await _ended(run.id, store):
+            return ended
         raise
+    state = state_word(described)
     if not is_open(described):
-        if stored := await _ended(run.id, store):
-            return stored
+        cut_off = state in ("terminated", "timed out")  # what is stored may be of an earlier execution
+        if not cut_off and (ended := await _ended(run.id, store)):
+            return ended
         _, team, _ = await facts(described)
-        outcome = await run_outcome(run, store)
-        return _Basis(outcome, await full_trace(run, store), await run.recorded_goal(), team)
+        events = await full_trace(run, store)
+        return _told(run.id, await run_outcome(run, store), events, goal=await run.recorded_goal(), team=team)
     try:
         status, result = await run.status(), await run.result()
+        if not result.subtasks:  # the plan waits for approval
+            result.subtasks = [
+                SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
+                for each in (await run.plan()).subtasks
+            ]
     except NoAnswer as error:
         raise CommandFailed(UNREACHABLE, f"'{run.id}' is running: {NO_WORKER}") from error
-    if not result.subtasks:  # the plan waits for approval
-        planned = (await run.plan()).subtasks
-        result.subtasks = [
-            SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
-            for each in planned
-        ]
-    return _Basis(
-        RunOutcome(DONE, state_word(described), result),
+    return _told(
+        run.id,
+        RunOutcome(DONE, state, result),
         await full_trace(run, store),
-        await run.recorded_goal() or status.goal,
-        status.team,
-        status.model_notice or "",
-        [cause.cause for cause in stated(status, run.id)],
+        goal=await run.recorded_goal() or status.goal,
+        team=status.team,
+        notice=status.model_notice or "",
+        waits=[cause.cause for cause in stated(status, run.id)],
     )
 
 
-async def _ended(run_id: str, store: ArtifactStore) -> _Basis | None:
-    """Returns what a run stored at its end; None if it stored nothing."""
+async def _ended(run_id: str, store: ArtifactStore) -> ReportData | None:
+    """Returns the same from what a run stored at its end; None if it stored nothing."""
     if (stored := await stored_end(run_id, store)) is None:
         return None
     (published, outcome), events = stored, await stored_trace(run_id, store) or []
-    known = published.facts
-    if known is None:
-        return _Basis(outcome, events)
-    return _Basis(outcome, events, await read_text(store, known.goal_ref), known.team, known.notice or "")
+    if (known := published.facts) is None:
+        return _told(run_id, outcome, events)
+    goal = await read_text(store, known.goal_ref)
+    return _told(run_id, outcome, events, goal=goal, team=known.team, notice=known.notice or "")
 
 
-async def _report(run_id: str, store: ArtifactStore, basis: _Basis, *, prompts: bool) -> ReportData:
-    result = basis.outcome.result or RunResult(status="partial")
+def _told(run_id: str, outcome: RunOutcome, events: list[TraceEvent], **known: Any) -> ReportData:
+    result = outcome.result or RunResult(status="partial")
+    return ReportData(
+        run_id,
+        result.status if outcome.error is None else outcome.state,
+        outcome.said,
+        result,
+        [event for event in events if event.type in _DECISIONS],
+        [event for event in events if event.type not in (*_DECISIONS, *_IN_SUBTASKS)],
+        **known,
+    )
+
+
+async def _with_content(data: ReportData, store: ArtifactStore, *, prompts: bool) -> ReportData:
+    """Adds what is read from the store: the evidence of the answer, findings, calls."""
+    result = data.result
     found = await evidence_of(store, result)
     conversations, unread = ConversationStore(store), list[str]()
-    entries = await entries_of(conversations, await stored_calls(store, run_id))
+    entries = await entries_of(conversations, await stored_calls(store, data.run_id))
     said = await _prompts(conversations, entries, unread) if prompts else {}
     calls = await _tool_calls(conversations, entries, unread)
-    return ReportData(
-        run_id=run_id,
-        made_at=datetime.now(UTC),
-        goal=basis.goal,
-        team=basis.team,
-        notice=basis.notice,
-        state=result.status if basis.outcome.error is None else basis.outcome.state,
-        ending=basis.outcome.said,
-        waits=basis.waits,
-        result=result,
+    return replace(
+        data,
         answer=Excerpt.of(found.answer, result.answer_ref or "", ANSWER_BYTES),
         links=found.links,
         changed=list(dict.fromkeys([*found.changed, *unread])),
         tables=[table async for table in _tables(store, result)],
         subtasks=[part async for part in _subtasks(store, result.subtasks, found.findings, calls, said)],
         prompts=said.get("", []),
-        decisions=[event for event in basis.events if event.type in _DECISIONS],
-        course=[event for event in basis.events if event.type not in (*_DECISIONS, *_IN_SUBTASKS)],
     )
 
 
@@ -323,16 +320,21 @@ async def _subtasks(
 
 
 def _proofs(found: Grounded) -> list[Proof]:
+    """Returns where the claims of a finding stand; a line of its brief, or of nothing, is in no output."""
     outputs = {ref: " ".join(text.split()) for ref, text in found.outputs.items()}
-    lines = [(claim, " ".join(claim.line.strip("…").split())) for claim in found.checked]
-    return [Proof(claim, next((ref for ref, text in outputs.items() if words in text), "")) for claim, words in lines]
+
+    def ref_of(claim: CheckedClaim) -> str:
+        words = " ".join(claim.line.strip("…").split()) if claim.source != BRIEF else ""
+        return next((ref for ref, text in outputs.items() if words and words in text), "")
+
+    return [Proof(claim, ref_of(claim)) for claim in found.checked]
 
 
 async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:
     """Yields the tables of the answer: those that code made of items, else the list of objects in its JSON."""
     made = tables_of(result)
     for artifact in made:
-        with contextlib.suppress(ArtifactError):
+        with contextlib.suppress(ArtifactError, csv.Error):
             columns, *rows = csv.reader(io.StringIO(await read_text(store, artifact.ref)))
             yield AnswerTable(artifact.name, columns, rows[:_TABLE_ROWS], len(rows), artifact.ref)
     if not made and (objects := rows_of(result.answer_json)):
