@@ -48,8 +48,8 @@ _SCHEMES = ("http://", "https://", "mailto:")
 def report_page(data: ReportData) -> str:
     """Returns the page. Its longest texts are cut until it has at most PAGE_BYTES, and each says so."""
     room = _TEXT_BYTES
-    while size(page := _Page(data, room).html()) > PAGE_BYTES and room > 1000:
-        room //= 2
+    while size(page := _Page(data, room).html()) > PAGE_BYTES and room > 10_000:
+        room //= 3
     return page
 
 
@@ -62,7 +62,7 @@ class _Page:
         self._markdown = _markdown()
         self._places = {part.path: f"s{at}" for at, part in enumerate(data.subtasks, 1)}
         # those in doubt first: a page has no room for thousands
-        self._links = sorted(data.links, key=lambda link: not link.problem)[:_LINKS]
+        self._links = sorted(data.links, key=lambda link: not link.problem)[: int(_LINKS * self._share) + 1]
         claims = [(link, f"e{at}") for at, link in enumerate(self._links, 1) if link.kind != "citation"]
         self._claims = {_visible(link.text): (place, bool(link.problem)) for link, place in claims}
         self._of_answer = self._marks([item.text for item in data.result.unsupported if item.where not in self._places])
@@ -117,7 +117,7 @@ class _Page:
 
     def proofs_of(self, part: SubtaskPart) -> list[Proof]:
         """Returns where the claims of a finding stand, as many as the page has room for."""
-        return part.proofs[: max(1, int(_PROOFS * self._share / max(1, len(self._data.subtasks))))]
+        return part.proofs[: int(_PROOFS * self._share / len(self._data.subtasks)) + 1]
 
     def markdown(self, text: str, above: str = "", unsupported: Sequence[str] = ()) -> Markup:
         """Returns a foreign text as HTML: its marks lead to subtasks of the run `above`, its claims to evidence.
@@ -141,6 +141,10 @@ class _Page:
         """Returns as much of a text as the page has room for."""
         weight, most = _weight(excerpt), self._most[kind]
         return excerpt.text if weight <= most else cut(excerpt.text, most * size(excerpt.text) // weight)
+
+    def words(self, text: str, most: int) -> str:
+        """Returns a text of at most so many characters, fewer where the page has no room."""
+        return _short(text, max(40, int(most * self._share)))
 
     def answer(self) -> str:
         """Returns the answer, or as much of it as the page has room for."""
@@ -183,8 +187,8 @@ def _printed(value: object) -> object:
 
 
 def _short(text: str, limit: int) -> str:
-    """Returns a text on one line of at most so many characters."""
-    line = " ".join(text.split())
+    """Returns a text on one line of at most so many characters, those that can't be seen made visible."""
+    line = _visible(" ".join(text[: 4 * limit].split()))  # more would be cut anyway
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
