@@ -11,6 +11,7 @@ from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
+from supervision.contract.finding import Labels, Read
 from supervision.contract.model_choice import Effort
 from supervision.contract.plan import Shares
 from supervision.contract.request import RunRequest
@@ -89,6 +90,7 @@ class SubtaskBrief(Model):
 
     `description_ref` is a refined description in place of the plan's. In a round of review `feedback` says what to
     fix in the finding at `previous_ref`. `names_items` is True if the finding has to name items for a template.
+    `labels` are those of all texts in it.
     """
 
     goal_ref: str
@@ -101,6 +103,7 @@ class SubtaskBrief(Model):
     feedback: str | None = None
     previous_ref: str | None = None
     names_items: bool = False
+    labels: Read = Labels()
 
 
 class SetupInput(Model):

@@ -123,6 +123,11 @@ def _turn(data: _Data) -> str:
     return f"turn {data.get('turn')}: {data.get('preview') or data.get('stop_reason')}"
 
 
+def _tool(data: _Data) -> str:
+    after = f" ({data['after']})" if data.get("after") else ""
+    return f"{data.get('name')} {data.get('arguments')}{after} → {data.get('preview')}"
+
+
 _R = EventRow
 
 TABLE: tuple[EventRow, ...] = (
@@ -161,7 +166,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("candidate_chosen", "choice of reason", "candidate {choice} of {of} is the best"),
     # Worker agents.
     _R("turn", "turn stop_reason preview tokens model cleared?", _turn, "faint"),
-    _R("tool", "name arguments is_error preview", "{name} {arguments} → {preview}"),
+    _R("tool", "name arguments is_error preview after?", _tool),
     _R("note", "text", "is told: {text}"),
     _R("finding_returned", "unsupported", "its finding goes back: {unsupported}", "bad"),
     # The answer.
