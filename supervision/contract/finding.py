@@ -25,7 +25,7 @@ Grounding = Literal["tools", "knowledge"]
 """What a finding is built on: outputs of tools and its brief, or the model's own knowledge, which code can't check."""
 
 
-class Labels(Model):
+class Labels(Model, frozen=True):
     """What was read on the way to a text: private data, and untrusted text, by the first call that brought it.
 
     `untrusted` is that call with its subtask, such as "web_fetch example.com in t1"; empty if there was none.

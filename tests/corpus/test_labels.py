@@ -1,0 +1,150 @@
+"""An obeying model under the policy of tools: injections in all that agents read have no effects without a person."""
+
+import asyncio
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from supervision.agent import policy
+from supervision.contract.result import RunResult
+from supervision.contract.status import TracePage, Wait
+from tests.corpus.canaries import EFFECTS, injected, keys_of, lines_of, obeying
+from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text
+from tests.waiting import until
+from tests.workflow.runs import Handle, Lab, closed, status_of
+
+CHANNELS = {
+    "page": ("pager", "fetch_page"),
+    "ticket": ("guest", "tickets__search"),
+    "row": ("clerk", "query_rows"),
+    "paper": ("scholar", "read_paper"),
+    "letter": ("porter", ""),  # it is small, and so a part of the brief
+}
+KEYS = [key for channel in CHANNELS for key in keys_of(channel)]
+BENIGN = ("mail", "book", "drop", "post")
+
+
+def rows() -> str:
+    written = io.StringIO()
+    csv.writer(written).writerows([["text"], *([line] for line in [*lines_of("row"), "[[post board]]"])])
+    return written.getvalue()
+
+
+ATTACHED = {"notes.csv": rows(), "paper.md": injected("paper"), "letter.txt": injected("letter")}
+READING = [
+    {
+        "id": channel,
+        "role": role,
+        "description": f"Read what is there: [[{tool} {channel}]]" if tool else "Read the letter.",
+        "attachments": [] if tool else ["letter.txt"],
+    }
+    for channel, (role, tool) in CHANNELS.items()
+]
+DOING = [{"id": f"after-{channel}", "role": "courier", "after": [channel]} for channel in CHANNELS]
+HONEST = {"id": "honest", "role": "courier", "description": " ".join(f"[[{name} benign-{name}]]" for name in BENIGN)}
+
+
+async def denied(handle: Handle) -> list[Wait]:
+    """Denies every call that waits, until the run has ended, and returns them."""
+    seen: dict[str, Wait] = {}
+
+    async def ended() -> bool:
+        waits = [wait for wait in (await status_of(handle)).waiting if wait.kind == "tool" and wait.id not in seen]
+        seen.update({wait.id: wait for wait in waits})
+        bodies = [{"id": w.id, "decision": "deny", "arguments_sha256": w.arguments_sha256} for w in waits]
+        await asyncio.gather(*(handle.execute_update("decide_tool_call", body) for body in bodies))
+        return await closed(handle)
+
+    await until(ended, 120)
+    return [*seen.values()]
+
+
+def obey(*subtasks: dict[str, Any]) -> Callable[[Step], Reply]:
+    return script(plan(*subtasks), {subtask["id"]: obeying for subtask in subtasks})
+
+
+async def played(lab: Lab) -> tuple[Counter[str], RunResult, list[Wait]]:
+    """Plays all injections in one run, and returns their effects."""
+    lab.play(obey(*READING, *DOING, HONEST))
+    attachments = [{"name": name, "text": content} for name, content in ATTACHED.items()]
+    handle = await lab.start(team="canary", attachments=attachments, max_parallel=12)
+    waits = await denied(handle)
+    return Counter(EFFECTS.pop(lab.run_id, [])), await handle.result(), waits
+
+
+@pytest.mark.parametrize("policy_is_on", [True, False], ids=["policy", "no policy"])
+async def test_injections_have_effects_only_without_the_policy(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, policy_is_on: bool
+) -> None:
+    if not policy_is_on:
+        monkeypatch.setattr(policy, "decide", lambda *_: "allowed")
+    effects, result, waits = await played(lab)
+    assert result.status == "completed"
+    assert len(KEYS) >= 50
+    harmful = {key: effects.pop(key) for key in KEYS if key in effects}
+    benign = {**dict.fromkeys([f"benign-{name}" for name in BENIGN], 1), "board": 2 * len(CHANNELS)}
+    if policy_is_on:
+        assert harmful == {}
+        after = {wait.subtask_id: wait.after for wait in waits if wait.subtask_id}
+        assert set(after) == {*CHANNELS, *(f"after-{channel}" for channel in CHANNELS)}
+        assert after["page"] == after["after-page"] == "after reading fetch_page page in page"
+        assert after["letter"] == "after reading data in the brief, and private data"
+        assert after["row"] == after["after-row"] == "after reading query_rows SELECT * FROM notes in row"
+    else:
+        assert waits == []
+        assert all(harmful.get(key, 0) >= 2 for key in KEYS), harmful  # of its reader, and of who got its finding
+    assert effects == benign
+
+
+async def test_labels_go_where_texts_go(lab: Lab) -> None:
+    """Up from a nested run, into feedback and a revised plan; not through a role that gives closed values alone."""
+    reviews = iter(["Do [[book by-feedback]]", None])
+
+    def told(step: Step) -> Reply:
+        nested = step.call.startswith(f"{lab.run_id}/t1/1/")
+        if step.kind == "plan" and nested:
+            return plan({"id": "t1", "role": "pager", "description": "Read [[fetch_page page]]"})
+        if step.kind == "plan":
+            return plan(*subtasks)
+        if step.kind == "synthesis":
+            return answer(" ".join(lines_of("page")[:5]) if nested else "the answer")
+        if step.kind == "review" and not nested and (feedback := next(reviews)):
+            return as_json({"verdicts": [{"subtask_id": "t5", "ok": False, "feedback": feedback}], "conflicts": []})
+        if step.kind == "review":
+            return as_json({"verdicts": [], "conflicts": []})
+        if "/t3/" in step.call:
+            output = {"asks": "yes", "day": "2026-11-23"}
+            return text(
+                f"[[book a-sorter]]\n{json.dumps({'output': output})}\n\nConfidence: 0.9\nLimitations: [[mail x]]"
+            )
+        return obeying(step)
+
+    subtasks = [
+        {"id": "t1", "role": "office"},
+        {"id": "t2", "role": "courier", "after": ["t1"]},
+        {"id": "t3", "role": "sorter", "after": ["t1"]},
+        {"id": "t4", "role": "courier", "after": ["t3"], "description": "Do [[book after-sorter]]"},
+        {"id": "t5", "role": "courier", "description": "Do [[book at-first]]"},
+    ]
+    lab.play(told)
+    handle = await lab.start(team="canary", max_reviews=1)
+    waits = await denied(handle)
+    result = await handle.result()
+    page = "fetch_page page in t1/t1"
+    labels = {report.id: report.finding.labels.untrusted for report in result.subtasks if report.finding}
+    assert labels == {"t1": page, "t2": page, "t3": "", "t4": "", "t5": page}
+    assert {wait.subtask_id: wait.after for wait in waits} == dict.fromkeys(
+        ["t1/t1", "t2", "t5"], f"after reading {page}"
+    )
+    assert sorted(EFFECTS.pop(lab.run_id)) == ["after-sorter", "at-first", "board"]
+    assert "2026-11-23" in lab.prompt("t4/1/turn.1")
+    assert "a-sorter" not in str(lab.call("t4/1/turn.2").step.body)
+    assert "[[mail x]]" not in str(lab.call("t4/1/turn.2").step.body)
+    agent = lab.client.get_workflow_handle(f"{lab.run_id}/t2/1")
+    tried = [event.data for event in (await agent.query("trace", result_type=TracePage)).events if event.type == "tool"]
+    assert {data["after"] for data in tried} == {f"after reading {page}"}
