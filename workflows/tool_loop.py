@@ -327,7 +327,7 @@ class ToolLoop:
             arguments=call.preview,
             is_error=reply.result.is_error,
             preview=reply.preview[:200],
-            **call.model_dump(include={"after"}),
+            **({"after": self._progress.labels.path} if self._progress.labels.untrusted else {}),
         )
         return reply
 

@@ -234,13 +234,12 @@ class AgentTurnActivities:
         for call, block in zip(map(_tool_call, count(), blocks), blocks, strict=False):
             calls.append(call)
             tool = loaded.toolbox.get(call.name) if call.name in role.tools else None
-            if tool is not None and tool.effects != "read":
-                call.after = policy.path_of(labels)
             if call.name == ASK_TOOL and role.ask and (question := read_question(block.get("input"))):
                 call.waits_for, asked = "question", clean(question.question)
                 call.choices = [one_line(clean(item), limits.LINE_BYTES) for item in question.choices[:_CHOICES]]
             elif tool is not None and policy.decide(tool, labels, block.get("input")) == "ask":
                 call.waits_for, asked = "tool", json.dumps(block.get("input"), ensure_ascii=False, indent=1)
+                call.after = labels.path
             else:
                 continue
             call.preview = one_line(asked, limits.PARAGRAPH_BYTES) if call.waits_for == "question" else call.preview

@@ -57,8 +57,8 @@ class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation.
 
     `index` is its place among the calls of the reply: that is how it is found again, whatever ids a model gives. One
-    that `waits_for` a person has all that the person is `asked`, unless that is long, and where it is stored. With
-    effects it says which untrusted text it comes `after`.
+    that `waits_for` a person has all that the person is `asked`, unless that is long, and where it is stored; it
+    comes `after` some untrusted text was read.
     """
 
     index: int = 0

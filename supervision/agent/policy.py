@@ -72,13 +72,6 @@ def labels_of(tool: ToolWords, call: str, place: str) -> Labels:
     return Labels(private=tool.reads == "private", untrusted=untrusted)
 
 
-def path_of(labels: Labels) -> str:
-    """Returns what led to a call, for people; empty if that was nothing untrusted."""
-    if not labels.untrusted:
-        return ""
-    return f"after reading {labels.untrusted}" + (", and private data" if labels.private else "")
-
-
 def joined(tools: Mapping[str, ToolWords]) -> str | None:
     """Returns why no role may have these tools together, by their names; None if one may.
 

@@ -39,6 +39,11 @@ class Labels(Model, frozen=True):
         private, untrusted = self.private or other.private, self.untrusted or other.untrusted
         return self.model_copy(update={"private": private, "untrusted": untrusted})
 
+    @property
+    def path(self) -> str:
+        """What led to a call, for people; empty if that was nothing untrusted."""
+        return f"after reading {self.untrusted}{', and private data' * self.private}" if self.untrusted else ""
+
     @classmethod
     def of(cls, findings: "Iterable[Finding | None]") -> "Labels":
         """Returns the labels of what is made of all findings."""

@@ -105,7 +105,7 @@ def _written(data: _Data) -> str:
 def _decided(data: _Data) -> str:
     by, text = (f"{before}{data.get(name) or ''}" for before, name in ((" by ", "by"), (": ", "text")))
     said = f"{by if data.get('by') else ''}{text if data.get('text') else ''}"
-    return f"{data.get('id')}: {data.get('decision')}{said}"
+    return f"{data.get('id')}: {data.get('decision')}{said}{_after(data)}"
 
 
 def _by(words: str) -> Callable[[_Data], str]:
@@ -123,9 +123,12 @@ def _turn(data: _Data) -> str:
     return f"turn {data.get('turn')}: {data.get('preview') or data.get('stop_reason')}"
 
 
+def _after(data: _Data) -> str:
+    return f" ({data['after']})" if data.get("after") else ""
+
+
 def _tool(data: _Data) -> str:
-    after = f" ({data['after']})" if data.get("after") else ""
-    return f"{data.get('name')} {data.get('arguments')}{after} → {data.get('preview')}"
+    return f"{data.get('name')} {data.get('arguments')}{_after(data)} → {data.get('preview')}"
 
 
 _R = EventRow
@@ -138,7 +141,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("deadline_reached", "", "the deadline is reached: writing the answer from what exists", "bad"),
     _R("cancel_requested", "", "somebody cancels the run", "bad"),
     _R("waiting_provider", "why", "waits for `resume`: {why}", "bad"),
-    _R("decided", "id kind decision by? text?", _decided, "good"),
+    _R("decided", "id kind decision after? by? text?", _decided, "good"),
     _R("paused", "now? by? why?", _by("the run is paused"), "head"),
     _R("resumed", "by? why?", _by("the run is resumed"), "head"),
     _R("steered", "word by? why?", _by("a person says: {word}"), "good"),
@@ -219,7 +222,7 @@ def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
 
 def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
     """Returns the fields of `decided`; without a decision the time for it was over."""
-    shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind}
+    shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind, **({"after": wait.after} if wait.after else {})}
     if decision is None:
         return {**shown, "decision": "expired"}
     said = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from activities.replies.agent_story import stored_events
+from runtime.settings import Settings
 from supervision.agent import policy
 from supervision.contract.result import RunResult
-from supervision.contract.status import TracePage, Wait
+from supervision.contract.status import Wait
 from tests.corpus.canaries import EFFECTS, injected, keys_of, lines_of, obeying
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text
+from tests.serving import store_of
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab, closed, status_of
 
@@ -101,14 +104,16 @@ async def test_injections_have_effects_only_without_the_policy(
     assert effects == benign
 
 
-async def test_labels_go_where_texts_go(lab: Lab) -> None:
+async def test_labels_go_where_texts_go(lab: Lab, settings: Settings) -> None:
     """Up from a nested run, into feedback and a revised plan; not through a role that gives closed values alone."""
     reviews = iter(["Do [[book by-feedback]]", None])
 
     def told(step: Step) -> Reply:
         nested = step.call.startswith(f"{lab.run_id}/t1/1/")
         if step.kind == "plan" and nested:
-            return plan({"id": "t1", "role": "pager", "description": "Read [[fetch_page page]]"})
+            return plan(
+                {"id": "t1", "role": "pager", "description": "Read the page about garden 1: [[fetch_page page]]"}
+            )
         if step.kind == "plan":
             return plan(*subtasks)
         if step.kind == "synthesis":
@@ -128,8 +133,13 @@ async def test_labels_go_where_texts_go(lab: Lab) -> None:
         {"id": "t1", "role": "office"},
         {"id": "t2", "role": "courier", "after": ["t1"]},
         {"id": "t3", "role": "sorter", "after": ["t1"]},
-        {"id": "t4", "role": "courier", "after": ["t3"], "description": "Do [[book after-sorter]]"},
-        {"id": "t5", "role": "courier", "description": "Do [[book at-first]]"},
+        {
+            "id": "t4",
+            "role": "courier",
+            "after": ["t3"],
+            "description": "Book a table by the verdict of t3: [[book after-sorter]]",
+        },
+        {"id": "t5", "role": "courier", "description": "Book a table in garden 1: [[book at-first]]"},
     ]
     lab.play(told)
     handle = await lab.start(team="canary", max_reviews=1)
@@ -145,6 +155,16 @@ async def test_labels_go_where_texts_go(lab: Lab) -> None:
     assert "2026-11-23" in lab.prompt("t4/1/turn.1")
     assert "a-sorter" not in str(lab.call("t4/1/turn.2").step.body)
     assert "[[mail x]]" not in str(lab.call("t4/1/turn.2").step.body)
-    agent = lab.client.get_workflow_handle(f"{lab.run_id}/t2/1")
-    tried = [event.data for event in (await agent.query("trace", result_type=TracePage)).events if event.type == "tool"]
-    assert {data["after"] for data in tried} == {f"after reading {page}"}
+    store = await store_of(lab.client, settings.artifacts_url)
+    events = stored_events(await store.get(result.trace_ref or ""))
+    calls = [event for event in events if event.type in ("tool", "decided")]
+    after = {(event.subtask_id, event.type, event.data.get("after")) for event in calls}
+    assert after == {
+        *((subtask, kind, f"after reading {page}") for subtask in ("t2",) for kind in ("tool", "decided")),
+        ("t1/t1", "decided", f"after reading {page}"),
+        ("t1/t1", "tool", f"after reading {page}"),
+        ("t1/t1", "tool", None),
+        ("t4", "tool", None),
+        *(("t5", kind, f"after reading {page}") for kind in ("tool", "decided")),
+        ("t5", "tool", None),
+    }

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.agent.policy import ToolWords, decide, is_quarantined, joined, labels_of, path_of
+from supervision.agent.policy import ToolWords, decide, is_quarantined, joined, labels_of
 from supervision.contract.finding import Labels
 from supervision.contract.team import Approval, Effects, Reads, Returns, Role
 
@@ -119,9 +119,9 @@ def test_labels_say_where_they_come_from() -> None:
     assert page.untrusted.endswith("… in t3/t1")
     assert "\n" not in page.untrusted
     rows = labels_of(ToolWords(), "query", "t2")
-    assert path_of(rows) == ""
-    assert path_of(page) == f"after reading {page.untrusted}"
-    assert path_of(rows | page | TAINTED) == f"after reading {page.untrusted}, and private data"
+    assert rows.path == ""
+    assert page.path == f"after reading {page.untrusted}"
+    assert (rows | page | TAINTED).path == f"after reading {page.untrusted}, and private data"
     assert Labels().model_dump() == {"private": False, "untrusted": ""}
 
 
