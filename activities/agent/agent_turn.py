@@ -177,8 +177,6 @@ class AgentTurnActivities:
             refs = [dependency.record_ref for dependency in brief.dependencies if dependency.record_ref]
             records = map(FindingRecord.model_validate_json, await read_texts(store, refs))
             labels = reduce(or_, [record.labels for record in records], labels | brief.labels)
-            if brief.attachments or (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id).item:
-                labels |= loaded.toolbox.labels_of_data()
         return labels
 
     async def _previous(self, brief: SubtaskBrief) -> str | None:
@@ -272,8 +270,8 @@ class AgentTurnActivities:
         loaded = await self._teams.load(turn.team_ref)
         role = loaded.team.role(turn.role)
         output, misfit = await _output(role, conclusion, run_id)
-        labels, quarantined = answered.labels, not misfit and isinstance(output, dict) and policy.is_quarantined(role)
-        if labels.untrusted and quarantined:
+        labels = answered.labels
+        if labels.untrusted and policy.is_quarantined(role) and isinstance(output, dict) and not misfit:
             conclusion = Conclusion("", conclusion.confidence, [], conclusion.outcome)
             labels = labels.model_copy(update={"untrusted": ""})
         cells = {path or "output": _cell(path, text) for path, text in cells_of(output)}

@@ -121,7 +121,8 @@ class SetupInput(Model):
 class RunSetup(Model):
     """Everything that a run depends on beside its request, fixed when it starts.
 
-    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds.
+    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds. `data_labels` are those
+    of attachments and items.
     """
 
     store_id: str
@@ -142,6 +143,7 @@ class RunSetup(Model):
     warnings: list[str] = []
     model_notice: str | None = None
     ceilings: Ceilings | None = None
+    data_labels: Read = Labels()
     was_reset: bool = False
 
     @property

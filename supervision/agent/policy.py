@@ -43,18 +43,18 @@ def decide(tool: ToolWords, labels: Labels, arguments: object) -> Verdict:
     approve = tool.approve or ("never" if tool.effects == "read" else "tainted")
     if approve == "always":
         return "ask"
-    if not labels.untrusted or (tool.effects == "read" and approve == "never"):
-        return "allowed"
-    if (
-        tool.targets
-        and isinstance(arguments, dict)
-        and all(
-            name in arguments and _values(arguments[name]) <= set(map(_canonical, allowed))
-            for name, allowed in tool.targets.items()
-        )
-    ):
+    harmless = tool.effects == "read" and approve == "never"
+    if harmless or not labels.untrusted or _is_aimed(tool.targets, arguments):
         return "allowed"
     return "ask" if approve == "tainted" else "refused"
+
+
+def _is_aimed(targets: Targets, arguments: object) -> bool:
+    """True if there are targets, and all of these arguments have values of theirs."""
+    if not targets or not isinstance(arguments, dict):
+        return False
+    given = {name: _values(arguments[name]) for name in targets if name in arguments}
+    return all(name in given and given[name] <= set(map(_canonical, allowed)) for name, allowed in targets.items())
 
 
 def _values(argument: object) -> set[str]:
@@ -68,8 +68,8 @@ def _canonical(value: object) -> str:
 
 def labels_of(tool: ToolWords, call: str, place: str) -> Labels:
     """Returns the labels of what a call of the tool shows; `call` is its name with what it was asked."""
-    untrusted = f"{one_line(clean(call), _CALL_BYTES)} in {place}" if tool.returns == "untrusted" else ""
-    return Labels(private=tool.reads == "private", untrusted=untrusted)
+    shown = f"{one_line(clean(call.removesuffix(' {}')), _CALL_BYTES)} in {place}"
+    return Labels(private=tool.reads == "private", untrusted=shown if tool.returns == "untrusted" else "")
 
 
 def joined(tools: Mapping[str, ToolWords]) -> str | None:

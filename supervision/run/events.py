@@ -105,7 +105,8 @@ def _written(data: _Data) -> str:
 def _decided(data: _Data) -> str:
     by, text = (f"{before}{data.get(name) or ''}" for before, name in ((" by ", "by"), (": ", "text")))
     said = f"{by if data.get('by') else ''}{text if data.get('text') else ''}"
-    return f"{data.get('id')}: {data.get('decision')}{said}{_after(data)}"
+    after = f" ({data['after']})" if data.get("after") else ""
+    return f"{data.get('id')}: {data.get('decision')}{said}{after}"
 
 
 def _by(words: str) -> Callable[[_Data], str]:
@@ -121,14 +122,6 @@ def _by(words: str) -> Callable[[_Data], str]:
 
 def _turn(data: _Data) -> str:
     return f"turn {data.get('turn')}: {data.get('preview') or data.get('stop_reason')}"
-
-
-def _after(data: _Data) -> str:
-    return f" ({data['after']})" if data.get("after") else ""
-
-
-def _tool(data: _Data) -> str:
-    return f"{data.get('name')} {data.get('arguments')}{_after(data)} → {data.get('preview')}"
 
 
 _R = EventRow
@@ -169,7 +162,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("candidate_chosen", "choice of reason", "candidate {choice} of {of} is the best"),
     # Worker agents.
     _R("turn", "turn stop_reason preview tokens model cleared?", _turn, "faint"),
-    _R("tool", "name arguments is_error preview after?", _tool),
+    _R("tool", "name arguments is_error preview after?", "{name} {arguments} → {preview}"),
     _R("note", "text", "is told: {text}"),
     _R("finding_returned", "unsupported", "its finding goes back: {unsupported}", "bad"),
     # The answer.

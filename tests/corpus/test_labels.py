@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from activities.replies.agent_story import stored_events
+from console.command import Access
+from console.commands.people_commands import show_report
+from console.terminal import console
 from runtime.settings import Settings
 from supervision.agent import policy
 from supervision.contract.result import RunResult
@@ -20,6 +23,7 @@ from tests.corpus.canaries import EFFECTS, injected, keys_of, lines_of, obeying
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text
 from tests.serving import store_of
 from tests.waiting import until
+from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Handle, Lab, closed, status_of
 
 CHANNELS = {
@@ -144,6 +148,11 @@ async def test_labels_go_where_texts_go(lab: Lab, settings: Settings) -> None:
     ]
     lab.play(told)
     handle = await lab.start(team="canary", max_reviews=1)
+    await asked(handle, "t1/t1/1:2.0")
+    access = Access(_client=lab.client)
+    access.__dict__["settings"] = settings
+    report = await show_report(access, [lab.run_id, "t1/t1/1:2.0"])
+    assert "! after reading fetch_page page in t1/t1" in map(str, report.screen(console()))
     waits = await denied(handle)
     result = await handle.result()
     page = "fetch_page page in t1/t1"
