@@ -134,7 +134,7 @@ async def test_labels_go_where_texts_go(lab: Lab, settings: Settings) -> None:
             )
         return obeying(step)
 
-    subtasks = [
+    subtasks: list[dict[str, Any]] = [
         {"id": "t1", "role": "office"},
         {"id": "t2", "role": "courier", "after": ["t1"]},
         {"id": "t3", "role": "sorter", "after": ["t1"]},

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from supervision.agent.policy import ToolWords, decide, is_quarantined, joined, labels_of
 from supervision.contract.finding import Labels
-from supervision.contract.team import Approval, Effects, Reads, Returns, Role
+from supervision.contract.team import Approval, Effects, Reads, Returns, Role, Targets
 
 CLEAN, TAINTED = Labels(private=True), Labels(private=True, untrusted="web_fetch example.com in t1")
 HERE, THERE = {"to": "board@acme.example"}, {"to": "eve@evil.example"}
-TARGETS = {"to": ["board@acme.example"]}
+TARGETS: Targets = {"to": ["board@acme.example"]}
 
 # By effects and the word on approval: what becomes of a call after trusted, and after untrusted text.
 TABLE: dict[tuple[str, str | None], tuple[str, str]] = {
