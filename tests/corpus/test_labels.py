@@ -1,6 +1,5 @@
 """An obeying model under the policy of tools: injections in all that agents read have no effects without a person."""
 
-import asyncio
 import csv
 import io
 import json
@@ -64,8 +63,9 @@ async def denied(handle: Handle) -> list[Wait]:
     async def ended() -> bool:
         waits = [wait for wait in (await status_of(handle)).waiting if wait.kind == "tool" and wait.id not in seen]
         seen.update({wait.id: wait for wait in waits})
-        bodies = [{"id": w.id, "decision": "deny", "arguments_sha256": w.arguments_sha256} for w in waits]
-        await asyncio.gather(*(handle.execute_update("decide_tool_call", body) for body in bodies))
+        for wait in waits:
+            body = {"id": wait.id, "decision": "deny", "arguments_sha256": wait.arguments_sha256}
+            await handle.execute_update("decide_tool_call", body)
         return await closed(handle)
 
     await until(ended, 120)
