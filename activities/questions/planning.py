@@ -53,7 +53,7 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
     if reading.plan is not None:
         card = await desk.teams.card(call.team_ref, call.model)
         team = PlanningTeam(loaded.team, card, loaded.toolbox)
-        planned = reading.plan.subtasks
+        planned = [*reading.plan.subtasks, *(previous.subtasks if previous else [])]
         data = await named_data(desk.store, desk.teams, call) if any(s.for_each for s in planned) else NO_DATA
         checked = check_plan(reading.plan, previous, team, call, data, routed=reading.routed)
         await _accept(desk, call, reply, checked, context.goal)

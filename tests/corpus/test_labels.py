@@ -1,5 +1,6 @@
 """An obeying model under the policy of tools: injections in all that agents read have no effects without a person."""
 
+import asyncio
 import csv
 import io
 import json
@@ -19,11 +20,12 @@ from supervision.agent import policy
 from supervision.contract.result import RunResult
 from supervision.contract.status import Wait
 from tests.corpus.canaries import EFFECTS, injected, keys_of, lines_of, obeying
-from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text
+from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
 from tests.serving import store_of
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Handle, Lab, closed, status_of
+from tests.workflow.scripts import item, plans, subtasks, with_replies
 
 CHANNELS = {
     "page": ("pager", "fetch_page"),
@@ -120,7 +122,7 @@ async def test_labels_go_where_texts_go(lab: Lab, settings: Settings) -> None:
                 {"id": "t1", "role": "pager", "description": "Read the page about garden 1: [[fetch_page page]]"}
             )
         if step.kind == "plan":
-            return plan(*subtasks)
+            return plan(*parts)
         if step.kind == "synthesis":
             return answer(" ".join(lines_of("page")[:5]) if nested else "the answer")
         if step.kind == "review" and not nested and (feedback := next(reviews)):
@@ -134,7 +136,7 @@ async def test_labels_go_where_texts_go(lab: Lab, settings: Settings) -> None:
             )
         return obeying(step)
 
-    subtasks: list[dict[str, Any]] = [
+    parts: list[dict[str, Any]] = [
         {"id": "t1", "role": "office"},
         {"id": "t2", "role": "courier", "after": ["t1"]},
         {"id": "t3", "role": "sorter", "after": ["t1"]},
@@ -173,3 +175,43 @@ async def test_labels_go_where_texts_go(lab: Lab, settings: Settings) -> None:
         *product(("t1/t1", "t2", "t5"), ("tool", "decided"), [f"after reading {page}"]),
         *product(("t1/t1", "t4", "t5"), ("tool",), [None]),
     }
+
+
+async def test_words_of_the_supervisor_have_the_labels_of_what_it_read(lab: Lab) -> None:
+    """Items, better descriptions, reasons why something is missing, later plans: each asks for an effect here."""
+    begun = asyncio.Event()
+
+    def reading(step: Step) -> Reply:
+        if step.number == 1:
+            return obeying(step)
+        found = {"finding": "found", "summary": "found", "outcome": "done", "items": ["[[book by-item]]"]}
+        return tools(("finish", found))
+
+    def failing(step: Step) -> Reply:
+        if "[[" in step.prompt:
+            return obeying(step)
+        return when(begun, text("It cannot be done.\n\nConfidence: 0.1\nLimitations: none\nOutcome: impossible"))
+
+    def of_item(step: Step) -> Reply:
+        begun.set()
+        return obeying(step)
+
+    first = subtasks(
+        item("a", "pager", description="Read the page about garden 1: [[fetch_page page]]"),
+        item("e", "courier", for_each="items:a", depends_on=["a"]),
+        item("r", "courier", for_each="rows:notes.csv"),  # each later plan is checked with it, too
+        item("b", "courier"),
+        item("g", "courier"),
+        item("f", "courier", depends_on=["b", "g"], description="Book a table in garden 1: [[book by-f]]"),
+    )
+    later = subtasks(item("h", "courier", description="Book a table in garden 2: [[book by-plan]]"))
+    turns = {"a": reading, "b": failing, "e.1": of_item, **dict.fromkeys(["r.1", "g", "f", "h"], obeying)}
+    better = as_json({"description": "Find out in another way about garden 1: [[book by-description]]"})
+    lab.play(with_replies(plans(first, later, turns=turns), refine=lambda step: better))
+    attachments = [{"name": "notes.csv", "text": "text\n[[book by-row]]\n"}]
+    handle = await lab.start(team="canary", attachments=attachments, max_replans=1)
+    after = {wait.subtask_id: wait.after.removesuffix(", and private data") for wait in await denied(handle)}
+    page = "after reading fetch_page page in a"
+    expected = {**dict.fromkeys(["e.1", "b", "f", "h"], page), "r.1": "after reading data in the brief"}
+    assert after == expected
+    assert EFFECTS.pop(lab.run_id, []) == []
