@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.agent.policy import ToolWords, decide, is_quarantined, joined, labels_of
-from supervision.contract.finding import Labels
+from supervision.contract.finding import Finding, Labels
 from supervision.contract.team import Approval, Effects, Reads, Returns, Role, Targets
 
 CLEAN, TAINTED = Labels(private=True), Labels(private=True, untrusted="web_fetch example.com in t1")
@@ -122,6 +122,9 @@ def test_labels_say_where_they_come_from() -> None:
     assert rows.path == ""
     assert page.path == f"after reading {page.untrusted}"
     assert (rows | page | TAINTED).path == f"after reading {page.untrusted}, and private data"
+    findings = [None, *(Finding(summary="s", text_ref="r", labels=read) for read in (rows, page, TAINTED))]
+    assert Labels.of(findings) == page | TAINTED
+    assert "labels" not in Finding(summary="s", text_ref="r").model_dump()
     assert Labels().model_dump() == {"private": False, "untrusted": ""}
 
 
