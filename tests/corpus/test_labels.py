@@ -25,7 +25,7 @@ from tests.serving import store_of
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Handle, Lab, closed, status_of
-from tests.workflow.scripts import item, plans, subtasks, with_replies
+from tests.workflow.scripts import Turns, item, plans, subtasks, with_replies
 
 CHANNELS = {
     "page": ("pager", "fetch_page"),
@@ -205,7 +205,7 @@ async def test_words_of_the_supervisor_have_the_labels_of_what_it_read(lab: Lab)
         item("f", "courier", depends_on=["b", "g"], description="Book a table in garden 1: [[book by-f]]"),
     )
     later = subtasks(item("h", "courier", description="Book a table in garden 2: [[book by-plan]]"))
-    turns = {"a": reading, "b": failing, "e.1": of_item, **dict.fromkeys(["r.1", "g", "f", "h"], obeying)}
+    turns: Turns = {"a": reading, "b": failing, "e.1": of_item, **dict.fromkeys(["r.1", "g", "f", "h"], obeying)}
     better = as_json({"description": "Find out in another way about garden 1: [[book by-description]]"})
     lab.play(with_replies(plans(first, later, turns=turns), refine=lambda step: better))
     attachments = [{"name": "notes.csv", "text": "text\n[[book by-row]]\n"}]
