@@ -222,8 +222,6 @@ async def test_a_write_that_fails_halfway_leaves_nothing_and_says_why(tmp_path: 
     assert await store.create("run/big", b"later")
 
 
-
-
 # --- URLs and remote failures ---------------------------------------------------------------------
 
 
