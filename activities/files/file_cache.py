@@ -35,22 +35,28 @@ _MODULE = "activities.files.conversion"
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file that people know by `name`; `fetch` writes its content to a path, which is needed once per content."""
+    """A file that people know by `name`; `fetch` writes its content to a path, which is needed once per content.
+
+    One with a `problem` has no content.
+    """
 
     name: str
     sha256: str
     bytes: int
     fetch: Callable[[Path], Awaitable[None]]
+    problem: str | None = None
 
 
-def local_file(name: str, path: Path) -> SourceFile:
-    """Returns a file of this machine. Raises OSError if it can't be read."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+def local_file(name: str, path: Path, problem: str | None = None) -> SourceFile:
+    """Returns a file of this machine, known to have a problem or none. Raises OSError if it can't be read."""
 
     async def fetch(target: Path) -> None:
         await asyncio.to_thread(shutil.copyfile, path, target)
 
+    if problem:
+        return SourceFile(name, "", 0, fetch, problem)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     return SourceFile(name, digest, path.stat().st_size, fetch)
 
 
@@ -125,6 +131,8 @@ class FileCache:
             self._delete_own()
 
     async def _report(self, source: SourceFile, owner: str) -> list[Json]:
+        if source.problem:
+            return [{"name": source.name, "problem": source.problem}]
         if not is_data(source.name):
             kind = PurePosixPath(source.name).suffix or source.name
             return [{"name": source.name, "problem": f"files of the kind '{kind}' are not read"}]

@@ -1,5 +1,6 @@
 """How a run ended: its state, its result or the partial one, and the exit code that says so."""
 
+import re
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -26,6 +27,7 @@ class Ending:
         return f"{self.type}: {self.message}"
 
 
+_OPEN = re.compile(r"^it is (\w+)$")  # the reason of a subtask that has not ended
 _CANCELLED = Ending("Cancelled", "the run was cancelled")
 
 
@@ -78,14 +80,16 @@ async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome
     except WorkflowFailureError as error:
         cause = error.cause
     if is_cancelled_exception(cause):
-        return RunOutcome(CANCELLED, "cancelled", await _partial(run, store), _CANCELLED)
+        return RunOutcome(CANCELLED, "cancelled", await _partial(run, store, "cancelled"), _CANCELLED)
     if isinstance(cause, ApplicationError):
         return RunOutcome(FAILED, "failed", _in_details(cause), Ending(cause.type or "Error", cause.message))
     if isinstance(cause, TerminatedError):
-        return RunOutcome(FAILED, "terminated", await _partial(run, store), Ending("Terminated", str(cause)))
+        return RunOutcome(
+            FAILED, "terminated", await _partial(run, store, "terminated"), Ending("Terminated", str(cause))
+        )
     if isinstance(cause, TemporalTimeout):
         why = Ending("TimedOut", "the run ran into its Temporal timeout")
-        return RunOutcome(FAILED, "timed out", await _partial(run, store), why)
+        return RunOutcome(FAILED, "timed out", await _partial(run, store, "timed out"), why)
     return RunOutcome(FAILED, "failed", None, Ending("Error", str(cause)))
 
 
@@ -116,12 +120,19 @@ async def read_result(store: ArtifactStore, ref: str) -> RunResult:
     return result.model_copy(update={"result_ref": ref})
 
 
-async def _partial(run: RunHandle, store: ArtifactStore | None) -> RunResult | None:
-    """Returns a result without an end: from the store, from a Worker, or at least the preview in the memo."""
+async def _partial(run: RunHandle, store: ArtifactStore | None, ended: str) -> RunResult | None:
+    """Returns a result without an end: from the store, from a Worker, or at least the preview in the memo.
+
+    A Worker knows nothing of a run's sudden end: what it calls running was so until the run `ended`.
+    """
     if stored := await stored_result(run.id, store):
         return stored
     try:
-        return (await run.result()).model_copy(update={"status": "partial"})
+        result = await run.result()
+        gaps = [
+            gap.model_copy(update={"reason": _OPEN.sub(rf"{ended} while it was \1", gap.reason)}) for gap in result.gaps
+        ]
+        return result.model_copy(update={"status": "partial", "gaps": gaps})
     except NoAnswer:
         pass
     preview = (await readable_memo(await run.describe())).get("partial")

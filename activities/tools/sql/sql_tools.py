@@ -12,7 +12,7 @@ from activities.tools.sql.sql_check import Refused, check
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 from supervision.base.prompt_marks import EXAMPLE
-from supervision.base.text import clean, one_line, quoted
+from supervision.base.text import clean, cut, one_line, quoted
 from supervision.contract.base import StrictModel
 
 SQL_CHARS = 5000  # more is a program, not a question
@@ -20,6 +20,8 @@ SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting
 SQL_CELL_CHARS = 300
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
 _LAST_LINE_CHARS = 100  # room for the number of rows
+_REST_CHARS = 4000  # room for example queries and the files that can't be read
+_LEAST_TABLE_CHARS = 250  # of a table in a list that is too long: its name and some columns
 _SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
 _SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
 
@@ -47,7 +49,12 @@ class TableOptions(StrictModel):
 
 
 class ListTables(Arguments):
-    """No arguments."""
+    """One table, or all."""
+
+    table: Annotated[
+        str,
+        Field(max_length=300, description="A table whose columns and values are to be listed whole. Default: all."),
+    ] = ""
 
 
 class QueryData(Arguments):
@@ -165,7 +172,12 @@ class TableTools:
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)
-        shown = [_describe(table, self._options) for table in store.tables] or ["There are no tables."]
+        if arguments.table:
+            one = [_describe(table, self._options) for table in store.tables if table["name"] == arguments.table]
+            if not one:
+                raise ToolMisuse(f"There is no table {quoted(arguments.table)}: without a name all are listed.")
+            return ToolOutput(one[0])
+        shown = _all_described(store.tables, self._options) or ["There are no tables."]
         if self._options.examples:
             shown += ["\nExample queries:", *map(_example, self._options.examples)]
         if store.unread:
@@ -191,6 +203,25 @@ def _summary(column: Json) -> str:
     shown, more = column["values"][:_CATALOGUE_VALUES], column["more"]
     count = len(column["values"]) + more
     return f"{name}: {' | '.join(shown)}{f' | ... {count} in all' if count > len(shown) else ''}"
+
+
+def _all_described(tables: list[Json], options: TableOptions) -> list[str]:
+    """Returns a text on each table; if all are too long for one output, those longer than their share are cut."""
+    texts = [_describe(table, options) for table in tables]
+    room = limits.TOOL_OUTPUT_CHARS - _REST_CHARS
+    if sum(len(text) + 1 for text in texts) <= room:
+        return texts
+    most = max(room // len(texts) - 1, _LEAST_TABLE_CHARS)
+    return [
+        text if len(text) <= most else _shorter(table, text, most) for table, text in zip(tables, texts, strict=True)
+    ]
+
+
+def _shorter(table: Json, text: str, most: int) -> str:
+    """Returns the beginning of what is said of a table, and how to see the rest."""
+    count = len(table["columns"])
+    end = f" {count} columns: call this tool with table {quoted(table['name'])} for all of them and their values."
+    return cut(text, most - len(end)) + end
 
 
 def _describe(table: Json, options: TableOptions) -> str:

@@ -11,14 +11,7 @@ from pathlib import Path
 import pytest
 
 from activities.files.file_cache import FileCache, FileReport, SourceFile, local_file, with_unique_tables
-from activities.files.manifest import (
-    FileEntry,
-    FilesRefused,
-    Manifest,
-    RunFiles,
-    found_files,
-    read_manifest,
-)
+from activities.files.manifest import FileEntry, Manifest, RunFiles, read_manifest
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
@@ -227,14 +220,6 @@ def test_no_two_tables_have_one_name() -> None:
     reports = [FileReport(f"{number}.csv", [{"name": name}]) for number, name in enumerate(given)]
     named = [report.tables[0]["name"] for report in with_unique_tables(reports)]
     assert named == ["orders", "orders_3", "orders_2", "orders_4"]
-
-
-def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "secret.txt").write_text("canary")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "note.txt").symlink_to(tmp_path / "secret.txt")
-    with pytest.raises(FilesRefused, match="leads out of"):
-        found_files([tmp_path / "mine"])
 
 
 async def test_a_manifest_beyond_the_ceilings_is_refused(store: ArtifactStore) -> None:
