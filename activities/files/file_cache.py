@@ -24,7 +24,7 @@ from supervision.base.text import clean, one_line
 Json = dict[str, Any]
 
 FILE_BYTES = 1 << 30  # of one file, and of what it is converted to
-_CONVERSION_TIME = timedelta(seconds=120)  # 200 MB of CSV take some 20 s
+_CONVERSION_TIME = timedelta(minutes=4)  # 200 MB of CSV take some 30 s of CPU, on a busy machine four times that
 _CHILDREN = 2
 _ZIP_TIME = timedelta(minutes=10)  # of all files in one zipped folder
 _MEMORY_BYTES = 288 << 20  # what a converting process may reserve beside its libraries; it uses two thirds of that
@@ -37,7 +37,7 @@ _MODULE = "activities.files.conversion"
 class SourceFile:
     """A file that people know by `name`; `fetch` writes its content to a path, which is needed once per content.
 
-    One with a `problem` has no content.
+    One with a `problem` has no content. `fetch` raises FileNotFoundError with the reason if there is none any longer.
     """
 
     name: str
@@ -92,7 +92,7 @@ class FileCache:
         self._delete_own = weakref.finalize(self, shutil.rmtree, whole, ignore_errors=True) if folder is None else None
         self._folder = whole / f"files-{VERSION}"
         self._kept = 0  # what this process has added
-        seconds = 2 * _CONVERSION_TIME.total_seconds()
+        seconds = _CONVERSION_TIME.total_seconds()
         self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY_BYTES, seconds=seconds, file_bytes=FILE_BYTES)
 
     async def reports(self, sources: Iterable[SourceFile], owner: str) -> list[FileReport]:
@@ -146,7 +146,10 @@ class FileCache:
         made = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=self._folder))
         fetched = made / "fetched"
         try:
-            await source.fetch(fetched)
+            try:
+                await source.fetch(fetched)
+            except FileNotFoundError as gone:
+                return [{"name": source.name, "problem": str(gone)}]
             if (await asyncio.to_thread(local_file, "", fetched)).sha256 != source.sha256:
                 # Kept under that name, it would be what other runs read for the file that really has this content.
                 return [{"name": source.name, "problem": "its content is not what its list says"}]

@@ -17,6 +17,7 @@ from supervision.contract.base import Model
 MANIFEST_TYPE = "application/vnd.temporal-supervisor.files+json"
 """The media type of an attachment that is a manifest, not a text."""
 _PART_BYTES = limits.ARTIFACT_BYTES
+_GONE = "it is no longer stored"
 _NAMED = 5  # of the files that can't be read, in one line
 
 
@@ -199,14 +200,20 @@ class RunFiles:
     def _source(self, file: FileEntry) -> SourceFile:
         async def fetch(target: Path) -> None:
             with target.open("wb") as out:
-                for part in file.parts:
-                    await asyncio.to_thread(out.write, await self._store.get(part))
+                try:
+                    for part in file.parts:
+                        await asyncio.to_thread(out.write, await self._store.get(part))
+                except ArtifactMissing:
+                    raise FileNotFoundError(_GONE) from None
 
         return SourceFile(file.name, file.sha256, file.bytes, fetch, file.problem)
 
 
 def _usable(reading: asyncio.Task[list[FileReport]]) -> bool:
-    return not reading.cancelled() and reading.exception() is None and are_there(reading.result())
+    if reading.cancelled() or reading.exception() is not None:
+        return False
+    # a folder that machines share may show a new file a little later
+    return are_there(reading.result()) and not any(report.problem == _GONE for report in reading.result())
 
 
 def is_text(data: bytes) -> bool:

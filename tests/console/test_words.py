@@ -251,3 +251,9 @@ async def test_the_problems_of_a_team_stand_each_on_its_line(
         "  roles.one: a role needs a system_prompt",
         "  roles.two: a role needs a system_prompt",
     ]
+    schema = '{ type = "object", properties = { fee = { type = "money" } } }'
+    roles = f'[[roles]]\nname = "one"\ndescription = "d"\nsystem_prompt = "p"\noutput_schema = {schema}\n'
+    file.write_text(f'name = "crew"\ngeneralist = "one"\n{roles}')
+    assert (await teams_report([tmp_path], name="crew")).show(terminal(80)) == 1
+    said = capsys.readouterr().err
+    assert f"{file}: roles.one.output_schema: it is not a JSON schema (draft 2020-12): at properties/fee/type: " in said

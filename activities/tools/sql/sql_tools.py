@@ -189,7 +189,8 @@ class TableTools:
         try:
             rows = await store.query(arguments.sql, context.run_id)
         except ToolMisuse as misuse:
-            raise ToolMisuse(f"{misuse}\n{_overview(store.tables)}") from misuse
+            unread = f"\nFiles that cannot be read: {'; '.join(store.unread)}" if store.unread else ""
+            raise ToolMisuse(f"{misuse}\n{_overview(store.tables)}{unread}") from misuse
         files = {table["name"]: table["source"] for table in store.tables}
         sources = dict.fromkeys(self._options.sources.get(table, files[table]) for table in rows["read"])
         return ToolOutput(_markdown(rows), sources=list(sources))
@@ -206,12 +207,14 @@ def _summary(column: Json) -> str:
 
 
 def _all_described(tables: list[Json], options: TableOptions) -> list[str]:
-    """Returns a text on each table; if all are too long for one output, those longer than their share are cut."""
+    """Returns a text on each table; if all are too long for one output, the longest are cut."""
     texts = [_describe(table, options) for table in tables]
     room = limits.TOOL_OUTPUT_CHARS - _REST_CHARS
     if sum(len(text) + 1 for text in texts) <= room:
         return texts
-    most = max(room // len(texts) - 1, _LEAST_TABLE_CHARS)
+    sizes = [len(text) + 1 for text in texts]
+    short = [size for size in sizes if size <= room // len(texts)]
+    most = max((room - sum(short)) // (len(sizes) - len(short)) - 1, _LEAST_TABLE_CHARS)
     return [
         text if len(text) <= most else _shorter(table, text, most) for table, text in zip(tables, texts, strict=True)
     ]
