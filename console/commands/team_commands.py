@@ -59,7 +59,7 @@ async def teams_report(folders: list[Path], *, name: str | None = None, check: b
         except TeamError as error:
             broken[each] = error
         except SupervisionError as error:  # of a schema
-            broken[each] = TeamError(ErrorKind.UNKNOWN_TEAM, f"{loaded.folder / 'team.toml'}: {error.message}")
+            broken[each] = TeamError(ErrorKind.UNKNOWN_TEAM, f"{loaded.folder}/team.toml: {error.message}")
     await files.close()
     listed: list[dict[str, Any]] = [
         {**team.model_dump(mode="json"), "error": None, "data": data.get(each, []), "unread": unread.get(each, [])}

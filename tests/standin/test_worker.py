@@ -142,7 +142,10 @@ def test_documents_are_searched_then_read_then_quoted() -> None:
 
 def test_a_document_whose_id_has_blanks_is_read() -> None:
     found = "[Chair notes 2.pdf p. 12] Chairs: The lot 7 broke\n[Sinks] Sinks: A sink"
-    functions = {"find_notes": lambda query, limit=3: found, "open_note": lambda note_id: "The chairs of lot 7 broke."}
+    functions: dict[str, Tool] = {
+        "find_notes": lambda query, limit=3: found,
+        "open_note": lambda note_id: "Chairs broke.",
+    }
     agent = Agent(
         "<goal>Why did chairs break?</goal><subtask>Question: Why did chairs break?</subtask>", NOTES, functions
     )

@@ -136,7 +136,13 @@ def odd() -> Iterator[Path]:
             (mine / os.fsdecode(good)).write_text(f"a\n{number}\n")
         os.mkfifo(mine / "pipe.csv")
         listening.bind(str(mine / "socket.csv"))
-        links = {"zero.csv": "/dev/zero", "out.txt": elsewhere, "self.csv": "self.csv", "lost.csv": "x", "again": "."}
+        links = {
+            "zero.csv": "/dev/zero",
+            "out.txt": str(elsewhere),
+            "self.csv": "self.csv",
+            "lost.csv": "x",
+            "again": ".",
+        }
         for link, target in links.items():
             (mine / link).symlink_to(target)
         (mine / "private.csv").write_text("canary")

@@ -6,7 +6,6 @@ import json
 import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 
-from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts
 from supervision.contract.request import Attachment
 from tests.scripted_model import answer, plan, status, text, when
@@ -79,7 +78,8 @@ async def test_a_mark_of_a_nested_answer_leads_to_the_subtask_below(lab: Lab) ->
     assert "They grew [t2/t1]." in lab.prompt("synthesis.1")
     assert result.answer.startswith("They grew [t2/t1]. They shrank [t2].")
     assert [citation.subtask_ids for citation in result.citations] == [["t2"], ["t2"]]
-    assert (result.subtasks[1].finding or Finding()).summary.startswith("They grew [t2/t1].")
+    assert result.subtasks[1].finding
+    assert result.subtasks[1].finding.summary.startswith("They grew [t2/t1].")
 
 
 async def test_a_direct_answer_of_a_nested_supervisor_is_a_finding_to_build_on(lab: Lab) -> None:
