@@ -28,6 +28,7 @@ from supervision.contract.status import Status
 from temporal_supervisor.runs import new_run_id, start
 
 _HINT = "Ctrl-C leaves the run going"
+_READ_BYTES = 4 << 20  # of CSV that are made a table in a second
 
 
 async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
@@ -95,7 +96,9 @@ async def _stored(access: Access, files: list[DataFile]) -> Attachment:
     sent: list[int] = []
     ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
     news = f", {sum(map(bool, sent)):,} of them new ({sum(sent) / 2**20:,.1f} MiB)"
-    print_err(f"{counted(len(sent), 'file')} as data{news}")
+    seconds = sum(file.path.stat().st_size for file in files if not file.problem) / _READ_BYTES
+    wait = f"; before the plan a Worker reads them, in about {seconds:.0f} s if they are new to it" if seconds > 3 else ""
+    print_err(f"{counted(len(sent), 'file')} as data{news}{wait}")
     return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
 
 

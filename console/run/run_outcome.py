@@ -80,16 +80,14 @@ async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome
     except WorkflowFailureError as error:
         cause = error.cause
     if is_cancelled_exception(cause):
-        return RunOutcome(CANCELLED, "cancelled", await _partial(run, store, "cancelled"), _CANCELLED)
+        return RunOutcome(CANCELLED, "cancelled", await _partial(run, store), _CANCELLED)
     if isinstance(cause, ApplicationError):
         return RunOutcome(FAILED, "failed", _in_details(cause), Ending(cause.type or "Error", cause.message))
     if isinstance(cause, TerminatedError):
-        return RunOutcome(
-            FAILED, "terminated", await _partial(run, store, "terminated"), Ending("Terminated", str(cause))
-        )
+        return RunOutcome(FAILED, "terminated", await _partial(run, store), Ending("Terminated", str(cause)))
     if isinstance(cause, TemporalTimeout):
         why = Ending("TimedOut", "the run ran into its Temporal timeout")
-        return RunOutcome(FAILED, "timed out", await _partial(run, store, "timed out"), why)
+        return RunOutcome(FAILED, "timed out", await _partial(run, store), why)
     return RunOutcome(FAILED, "failed", None, Ending("Error", str(cause)))
 
 
@@ -120,19 +118,15 @@ async def read_result(store: ArtifactStore, ref: str) -> RunResult:
     return result.model_copy(update={"result_ref": ref})
 
 
-async def _partial(run: RunHandle, store: ArtifactStore | None, ended: str) -> RunResult | None:
-    """Returns a result without an end: from the store, from a Worker, or at least the preview in the memo.
-
-    A Worker knows nothing of a run's sudden end: what it calls running was so until the run `ended`.
-    """
+async def _partial(run: RunHandle, store: ArtifactStore | None) -> RunResult | None:
+    """Returns a result without an end: from the store, from a Worker, or at least the preview in the memo."""
     if stored := await stored_result(run.id, store):
         return stored
     try:
-        result = await run.result()
-        gaps = [
-            gap.model_copy(update={"reason": _OPEN.sub(rf"{ended} while it was \1", gap.reason)}) for gap in result.gaps
-        ]
-        return result.model_copy(update={"status": "partial", "gaps": gaps})
+        result, ended = await run.result(), state_word(await run.describe())
+        for gap in result.gaps:  # a Worker knows nothing of a sudden end
+            gap.reason = _OPEN.sub(rf"{ended} while it was \1", gap.reason)
+        return result.model_copy(update={"status": "partial"})
     except NoAnswer:
         pass
     preview = (await readable_memo(await run.describe())).get("partial")

@@ -172,11 +172,8 @@ class TableTools:
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)
-        if arguments.table:
-            one = [_describe(table, self._options) for table in store.tables if table["name"] == arguments.table]
-            if not one:
-                raise ToolMisuse(f"There is no table {quoted(arguments.table)}: without a name all are listed.")
-            return ToolOutput(one[0])
+        if named := [table for table in store.tables if table["name"] == arguments.table]:
+            return ToolOutput(_describe(named[0], self._options))
         shown = _all_described(store.tables, self._options) or ["There are no tables."]
         if self._options.examples:
             shown += ["\nExample queries:", *map(_example, self._options.examples)]
@@ -209,22 +206,15 @@ def _summary(column: Json) -> str:
 def _all_described(tables: list[Json], options: TableOptions) -> list[str]:
     """Returns a text on each table; if all are too long for one output, the longest are cut."""
     texts = [_describe(table, options) for table in tables]
-    room = limits.TOOL_OUTPUT_CHARS - _REST_CHARS
-    if sum(len(text) + 1 for text in texts) <= room:
+    sizes, room = [len(text) + 1 for text in texts], limits.TOOL_OUTPUT_CHARS - _REST_CHARS
+    if sum(sizes) <= room:
         return texts
-    sizes = [len(text) + 1 for text in texts]
-    short = [size for size in sizes if size <= room // len(texts)]
-    most = max((room - sum(short)) // (len(sizes) - len(short)) - 1, _LEAST_TABLE_CHARS)
-    return [
-        text if len(text) <= most else _shorter(table, text, most) for table, text in zip(tables, texts, strict=True)
-    ]
-
-
-def _shorter(table: Json, text: str, most: int) -> str:
-    """Returns the beginning of what is said of a table, and how to see the rest."""
-    count = len(table["columns"])
-    end = f" {count} columns: call this tool with table {quoted(table['name'])} for all of them and their values."
-    return cut(text, most - len(end)) + end
+    short = [size for size in sizes if size <= room // len(sizes)]
+    most = max((room - sum(short)) // (len(sizes) - len(short)), _LEAST_TABLE_CHARS)
+    for at, table in enumerate(tables):
+        end = f" {len(table['columns'])} columns: this tool lists all with table = {quoted(table['name'])}."
+        texts[at] = texts[at] if sizes[at] <= most else cut(texts[at], most - len(end) - 1) + end
+    return texts
 
 
 def _describe(table: Json, options: TableOptions) -> str:
