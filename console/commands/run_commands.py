@@ -97,7 +97,9 @@ async def _stored(access: Access, files: list[DataFile]) -> Attachment:
     ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
     news = f", {sum(map(bool, sent)):,} of them new ({sum(sent) / 2**20:,.1f} MiB)"
     seconds = sum(file.path.stat().st_size for file in files if not file.problem) / _READ_BYTES
-    wait = f"; before the plan a Worker reads them, in about {seconds:.0f} s if they are new to it" if seconds > 3 else ""
+    wait = (
+        f"; before the plan a Worker reads them, in about {seconds:.0f} s if they are new to it" if seconds > 3 else ""
+    )
     print_err(f"{counted(len(sent), 'file')} as data{news}{wait}")
     return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
 
