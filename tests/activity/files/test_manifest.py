@@ -158,6 +158,7 @@ async def test_what_is_no_file_is_named_and_leaves_the_others(odd: Path, store: 
     cache = FileCache(tmp_path / "cache")
     ref = await put_files(store, found)
     files = RunFiles(store, cache, "run-1", ref)
+    assert files.unread().startswith("the files take long to read")
     reports = {report.name: report for report in await files.reports()}
     cache.close()
     assert {name: report.problem for name, report in reports.items() if report.problem} == {
