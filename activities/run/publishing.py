@@ -69,8 +69,9 @@ class PublishingActivities:
             below = marks_from_below(whole, {subtask.id for subtask in plan.subtasks}, subtask_id)
             refs.answer_ref = await self._store.put_output(run.run_id, _encoded(below))
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
+            ended = refs.model_copy(update={"facts": publication.facts})
             await self._store.create(
-                ended_key(run.run_id, info.workflow_run_id or ""), _encoded(refs.model_dump_json())
+                ended_key(run.run_id, info.workflow_run_id or ""), _encoded(ended.model_dump_json())
             )
         await self._keep_sample(publication, result, plan)
         return refs

@@ -12,7 +12,7 @@ from supervision.contract.result import Citation
 from supervision.grounding.claims import Claim, claims
 from supervision.grounding.support import Source, Support
 
-_MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
+MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _AROUND_CLAIM = " .;,-*|#>。"
 _BETWEEN_MARKS = " ,;"
@@ -76,9 +76,7 @@ def with_valid_marks(text: str, planned: set[str], completed: set[str], findings
 
     A mark such as [t3/t1] stays whole if the `findings` have it, else it is one of t3.
     """
-    below = {
-        place for finding in findings for match in _MARK.finditer(finding) for place in _ids(match) if "/" in place
-    }
+    below = {place for finding in findings for match in MARK.finditer(finding) for place in _ids(match) if "/" in place}
 
     def valid(match: re.Match[str]) -> str:
         ids = _ids(match)
@@ -87,7 +85,7 @@ def with_valid_marks(text: str, planned: set[str], completed: set[str], findings
         cited = [place if place in below else _own(place) for place in ids if _own(place) in completed]
         return f"{' ' * match[0].startswith(' ')}[{', '.join(dict.fromkeys(cited))}]" if cited else ""
 
-    return _MARK.sub(valid, text)
+    return MARK.sub(valid, text)
 
 
 def marks_from_below(text: str, planned: set[str], subtask_id: str) -> str:
@@ -102,7 +100,7 @@ def marks_from_below(text: str, planned: set[str], subtask_id: str) -> str:
             return match[0]
         return f"{' ' * match[0].startswith(' ')}[{', '.join(f'{subtask_id}/{place}' for place in ids)}]"
 
-    return _MARK.sub(moved, text)
+    return MARK.sub(moved, text)
 
 
 def _ids(match: re.Match[str]) -> list[str]:
@@ -125,7 +123,7 @@ def marked_citations(text: str, completed: set[str]) -> list[Citation]:
 def _marked(text: str, completed: set[str]) -> Iterator[tuple[str, list[str]]]:
     """Yields each statement that marks follow, with the ids of all of them: one may have several, as in [t1][t2]."""
     statement, cited, start = "", list[str](), 0
-    for match in _MARK.finditer(text):
+    for match in MARK.finditer(text):
         ids = list(dict.fromkeys(map(_own, _ids(match))))
         if not set(ids) <= completed:
             continue

@@ -1,7 +1,6 @@
 """Files of a run reach the tools of its roles, those of nested supervisors too."""
 
 import asyncio
-import json
 import shutil
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from supervision.contract.request import Attachment
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools, when
 from tests.serving import store_of
 from tests.waiting import until
-from tests.workflow.runs import run, start
+from tests.workflow.runs import start
 
 CALLS = {
     "analyst": tools(("query_data", {"sql": 'SELECT sum("Net (€)") AS total FROM t_order'})),
@@ -47,19 +46,6 @@ def turns(role: str) -> object:
 
 TURNS = {"t1": turns("analyst"), "t2": turns("reader")}
 SHAPE = plan({"id": "t1", "role": "analyst"}, {"id": "t2", "role": "reader"})
-
-
-@pytest.mark.usefixtures("worker")
-async def test_files_reach_analyst_and_reader(
-    client: Client, model: ScriptedModel, run_id: str, attached: Attachment
-) -> None:
-    model.play(run_id, script(SHAPE, TURNS))  # type: ignore[arg-type]
-    result = await run(client, run_id, "files", attachments=[attached])
-    assert [subtask.finding.summary for subtask in result.subtasks if subtask.finding] == ["found it"] * 2
-    (warning,) = result.warnings
-    assert warning.startswith("1 of 3 files can't be read: broken.xlsx (it is no spreadsheet that can be read: ")
-    planned = next(call.step.body for call in model.of(run_id) if call.step.kind == "plan")
-    assert '"Net (€)" 12.5 to 1237.5' in json.dumps(planned, ensure_ascii=False).replace("\\", "")
 
 
 @pytest.mark.usefixtures("worker")
@@ -103,6 +89,8 @@ async def test_a_file_that_is_deleted_from_the_store_meanwhile_is_named(
     shutil.rmtree(cache_dir())
     released.set()
     result = await handle.result()
+    read = "1 of 3 files can't be read: broken.xlsx (it is no spreadsheet that can be read: "
+    assert result.warnings[0].startswith(read)
     assert result.subtasks[1].finding
     assert result.subtasks[1].finding.summary == "found it"
     (answered,) = (call.step.prompt for call in model.of(run_id) if call.step.call.endswith("/t1/1/turn.2"))
