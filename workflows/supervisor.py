@@ -319,14 +319,14 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
             result = state.result()
-            return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result)
+            return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result, parent.subtask_id)
         # A call that was cancelled may have been answered while this waited: what it cost is booked.
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
         result.result_ref = state.result_ref = stored.result_ref
         result.trace_ref = state.trace_ref = stored.trace_ref
         result.answer_ref = stored.answer_ref or result.answer_ref
         state.answer = replace(state.answer, ref=result.answer_ref)
-    return fit(result) if parent is None else nested_result(state, result)
+    return fit(result) if parent is None else nested_result(state, result, parent.subtask_id)
 
 
 async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:

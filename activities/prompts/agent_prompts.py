@@ -317,4 +317,5 @@ def contradiction_block(item: Contradiction) -> str:
 
 
 def _attribute(text: str) -> str:
-    return plain(cut(text, limits.SENTENCE_BYTES).replace('"', "'").replace("\n", " "))
+    line = " ".join(cut(text, limits.SENTENCE_BYTES).splitlines())
+    return line.replace('"', "'").replace("<", "&lt;").replace(">", "&gt;")

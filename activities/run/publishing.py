@@ -17,6 +17,7 @@ from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
+from supervision.grounding.citations import marks_from_below
 from supervision.planning.estimate import sample_of
 from supervision.results.answer import with_gaps
 
@@ -62,6 +63,11 @@ class PublishingActivities:
             answer_ref=answer_ref,
         )
         info = activity.info()
+        if info.workflow_id != run.run_id and answer_ref:  # what the supervisor above reads as a finding
+            *_, subtask_id, _attempt = str(info.workflow_id).split("/")
+            whole = await read_text(self._store, answer_ref)
+            below = marks_from_below(whole, {subtask.id for subtask in plan.subtasks}, subtask_id)
+            refs.answer_ref = await self._store.put_output(run.run_id, _encoded(below))
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
             ended = refs.model_copy(update={"facts": publication.facts})
             await self._store.create(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from activities.files.file_cache import FileCache
+from activities.store.artifacts import ArtifactUnavailable
 from activities.tools.calculator import calculator
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
@@ -106,7 +107,10 @@ class Toolbox:
         return [f"roles.{name}.tools: {why}" for name, tools in words.items() if (why := policy.joined(tools))]
 
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
-        """Runs one call for `role`. Returns every failure as an error result; raises only if it is cancelled."""
+        """Runs one call for `role`. Returns every failure of the tool as an error result.
+
+        Raises only if it is cancelled, and ArtifactUnavailable if what it reads can't be reached now.
+        """
         tool = self._tools.get(name) if name in role.tools else None
         if tool is None:
             shown = one_line(clean(name), NAME_SHOWN_BYTES)
@@ -139,7 +143,7 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
     """Runs the tool. Catches SystemExit, too, inside the task: it would end the process."""
     try:
         return _checked(await tool.run(arguments, context))
-    except (asyncio.CancelledError, GeneratorExit):
+    except (asyncio.CancelledError, GeneratorExit, ArtifactUnavailable):  # the last is no result of a tool
         raise
     except ToolMisuse as misuse:
         return _error(str(misuse))

@@ -16,7 +16,7 @@ from console.run.request_options import data_files
 from console.terminal import Report, counted, indented, print_err, safe_line
 from runtime.paths import cache_dir
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.contract.team import is_name
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ async def teams_report(folders: list[Path], *, name: str | None = None, check: b
     """
     # these load the tools' libraries: 0.3 s for one command only
     from activities.files.file_cache import FileCache
+    from activities.replies.answer_schema import check_schema
     from activities.teams.team_files import TeamError, TeamFiles
     from supervision.planning.team_hints import team_hints
 
@@ -50,10 +51,15 @@ async def teams_report(folders: list[Path], *, name: str | None = None, check: b
                 usable[each] = files.definition(each)
                 continue
             loaded = await files.load(each)
+            for role in loaded.team.roles:
+                if role.output_schema is not None:
+                    await check_schema(role.output_schema, each, f"roles.{role.name}.output_schema")
             usable[each], data[each] = loaded.team, await loaded.toolbox.data()
             unread[each] = list(dict.fromkeys(await loaded.toolbox.problems()))
         except TeamError as error:
             broken[each] = error
+        except SupervisionError as error:  # of a schema
+            broken[each] = TeamError(ErrorKind.UNKNOWN_TEAM, f"{loaded.folder}/team.toml: {error.message}")
     await files.close()
     listed: list[dict[str, Any]] = [
         {**team.model_dump(mode="json"), "error": None, "data": data.get(each, []), "unread": unread.get(each, [])}
@@ -106,14 +112,18 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     folder = home / name
     if folder.exists():
         raise CommandFailed(FAILED, f"{folder} exists already: edit it, or choose another name")
-    files = data_files(data)
-    reports = await reports_on(files)
+    found = data_files(data)
+    reports = await reports_on(found)
     kinds = {"tables": any(report.tables for report in reports), "documents": any(r.document for r in reports)}
     if not any(kinds.values()):
         raise CommandFailed(BAD_INPUT, f"nothing in {data[0]} can be read: {hint('inspect', str(data[0]))} says why")
     (folder / "data").mkdir(parents=True)
-    for file, path in files:
-        shutil.copyfile(path, folder / "data" / file.replace("/", "-"))
+    files = [file for file in found if not file.problem]
+    for file in files:
+        shutil.copyfile(file.path, folder / "data" / file.name.replace("/", "-"))
+    for file in found:
+        if file.problem:
+            print_err(f"✘ {safe_line(file.name, limits.LINE_BYTES)} is left out: {file.problem}")
     roles = TeamFiles(folders).definition("files").roles
     (folder / "team.toml").write_text(_team_file(name, roles, kinds), encoding="utf-8")
     print_err(f"wrote {folder / 'team.toml'}, and {counted(len(files), 'file')} into {folder / 'data'}")
