@@ -62,10 +62,16 @@ class Settings(BaseSettings):
     """True if the key may go to another machine over plain http; on loopback it always may."""
     call_header: Literal["on", "off"] = "on"
     """With `on` requests carry `x-supervisor-call`."""
+    log_format: Literal["text", "json"] = "text"
+    """Lines of a Worker's log to read, or one JSON object each."""
     supervisor_model: str = "claude-opus-5-5"
     worker_model: str = "claude-haiku-5-5"
     """Each a model, or several as a fallback chain, separated by commas."""
 
+    capture_content: bool = Field(
+        default=False, validation_alias=AliasChoices("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
+    )
+    """True lets spans hold prompts, replies, arguments and outputs of tools."""
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
     anthropic_api_key_file: Path | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY_FILE"))
     """A file that holds the key, so that no environment shows it; ANTHROPIC_API_KEY wins."""

@@ -153,7 +153,8 @@ class PublishInput(Model):
     Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input that `is_page`. The
     answer is read by `answer_ref`, a long table of it by `answer_json_ref`, descriptions by `plan_ref`. The artifacts
     of findings are added. What the finished run of a root took is kept for `team`: its first plan had `planned`
-    subtasks, of which `estimate` was shown.
+    subtasks, of which `estimate` was shown. `ended` is how the run has ended, `error` the type of its failure, `owner`
+    whose money it has spent.
     """
 
     run: RunRef
@@ -163,9 +164,13 @@ class PublishInput(Model):
     plan_ref: str | None = None
     answer_ref: str | None = None
     answer_json_ref: str | None = None
-    team: str | None = None
+    team: str = ""
+    owner: str = ""
     planned: int = 0
     estimate: Shares | None = None
+    began_at: str = ""
+    ended: str = ""
+    error: str = ""
 
 
 class Published(Model):

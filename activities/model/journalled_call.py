@@ -33,9 +33,11 @@ from activities.model.port import (
     user_message,
 )
 from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter, corrected, lasting
+from activities.steps import consumed, messages, note
+from activities.steps import show as show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from supervision.agent.turn_rules import WINDOW_FULL
-from supervision.base import limits
+from supervision.base import limits, spans
 from supervision.base.errors import ODD, WAITING, ErrorKind
 from supervision.base.store_keys import call_header, call_key
 from supervision.base.text import cut
@@ -199,6 +201,7 @@ class ModelCalls:
         await self.store.require(name.run.store_id)
         key = name.key(workflow_id)
         if entry := await self.conversations.find(key):
+            note(journal=True, response_model=entry.reply.model)
             return self._answered(key, entry)
         prompt = await prompting()
         request = ModelRequest(
@@ -216,6 +219,10 @@ class ModelCalls:
         )
         message, draft = await self._fitted(prompt, request, earlier)
         past = draft.past
+        note(response_model=message.model, finish_reasons=[message.stop_reason])
+        show_text(spans.SYSTEM_TEXT, prompt.opening.system)
+        show_text(spans.INPUT_MESSAGES, messages(draft.added))
+        show_text(spans.OUTPUT_MESSAGES, messages([{"role": "assistant", "content": message.content}]))
         entry = Entry(
             opening=None if past else prompt.opening,
             ancestors=[*past.last.ancestors, past.head] if past else [],
@@ -277,14 +284,18 @@ class ModelCalls:
                 **self._handed_on(earlier, request, progress),
             }
         )
+        model, tokens = request.model, None
         try:
             async with waiting():
                 message = await self._gate.complete(request, progress)
+            model, tokens = message.model, message.usage
             return _distinct(message)
         except ModelFailure:
             earlier.spent += usage_of(self.model, request.model, progress.usage, calls=0)
             show(earlier.model_dump)
             raise
+        finally:
+            consumed(model, usage_of(self.model, model, tokens or progress.usage))
 
     def _error(self, failure: ModelFailure, earlier: EarlierAttempts) -> ApplicationError:
         """Returns the failure as Temporal sees it, and leaves what the next attempt needs to know."""

@@ -1,9 +1,11 @@
 """The end of a run: a finding that is the answer as it stands, and its whole result and trace, put into the store."""
 
 import json
+from datetime import UTC, datetime
 
 from temporalio import activity
 
+from activities import steps
 from activities.contracts.run_contracts import AdoptInput, AdoptReply, Published, PublishInput, WordsInput
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories
@@ -67,6 +69,7 @@ class PublishingActivities:
                 ended_key(run.run_id, info.workflow_run_id or ""), _encoded(refs.model_dump_json())
             )
         await self._keep_sample(publication, result, plan)
+        steps.run_ended(publication, result.subtasks, info.workflow_id or "", datetime.now(UTC))
         return refs
 
     @activity.defn
@@ -96,7 +99,7 @@ class PublishingActivities:
 
     async def _keep_sample(self, publication: PublishInput, result: RunResult, plan: Plan) -> None:
         """Keeps what the run took for estimates of later plans; a run is complete without it."""
-        if publication.team is None:
+        if activity.info().workflow_id != publication.run.run_id or publication.ended not in ("completed", "partial"):
             return
         sample = sample_of(result, plan, publication.planned, publication.estimate)
         try:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from runtime.telemetry import TRACES_LOST, CleanLines, ShortLines
+from runtime.logs import CleanLines, ShortLines
+from runtime.telemetry import TRACES_LOST
 
 ROOT = Path(__file__).parents[2]
 
