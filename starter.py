@@ -24,6 +24,7 @@ from console.commands.people_commands import decision_report, inbox_report, repl
 from console.commands.repair_command import repair
 from console.commands.report_commands import plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
+from console.commands.spend_command import SpendBy, spend_report
 from console.commands.store_commands import delete_run, prune, put_path
 from console.commands.team_commands import new_team, teams_report
 from console.commands.tool_command import try_tool
@@ -218,6 +219,16 @@ def list_runs(
 ) -> None:
     """List the runs that the server knows."""
     do(lambda access: list_report(access, limit, state, team, owner, waiting), as_json)
+
+
+@app.command()
+def spend(
+    days: Annotated[int, typer.Option(min=1, max=3650, help="UTC days, today included")] = 30,
+    by: Annotated[SpendBy, typer.Option(help="owner, day, team or model")] = "day",
+    as_json: AsJson = False,
+) -> None:
+    """Show what ended runs have cost: dollars, tokens, runs."""
+    do(lambda access: spend_report(access, days, by), as_json)
 
 
 Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]

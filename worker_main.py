@@ -175,7 +175,8 @@ def model_activities(
 ) -> list[Callable[..., Any]]:
     """Returns the activities that call the model, with one gate for all of them."""
     header = settings.call_header == "on"
-    calls = ModelCalls(endpoint, store, conversations, at_once=settings.model_calls, call_header=header)
+    at_once, daily_usd = settings.model_calls, settings.daily_usd
+    calls = ModelCalls(endpoint, store, conversations, at_once=at_once, call_header=header, daily_usd=daily_usd)
     questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
     return [*questions, AgentTurnActivities(calls, teams).call_model]
 

@@ -35,6 +35,7 @@ _TOKEN_BUCKETS = [4.0**power for power in range(14)]  # these two are the conven
 _SECOND_BUCKETS = [0.01 * 2**power for power in range(14)]
 _RUN_BUCKETS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600]
 _SHOWN = {
+    spans.CALL: "call",
     spans.REQUEST_MODEL: "model",
     spans.TOOL: "tool",
     spans.ATTEMPT: "attempt",
@@ -80,8 +81,12 @@ class _Step:
         shown = {word: self.facts[name] for name, word in _SHOWN.items() if name in self.facts}
         if shown.get("attempt") == 1:
             del shown["attempt"]
-        call = {"call": self.facts.get(spans.CALL) or self.operation}
-        return {"run": self.run.run_id, **({"subtask": place} if place else {}), **call, **shown}
+        return {"run": self.run.run_id, **({"subtask": place} if place else {}), **shown}
+
+    @property
+    def words(self) -> str:
+        """What it is, in a line of the log."""
+        return {spans.CHAT: "model call", spans.EXECUTE_TOOL: "tool call"}.get(self.operation, self.operation)
 
 
 _step: ContextVar[_Step] = ContextVar("step")
@@ -114,7 +119,7 @@ class _Stepped(ActivityInboundInterceptor):
             return await super().execute_activity(call)
         token = _step.set(step)
         if step.operation == spans.CHAT:
-            log.info("begins", extra={"fields": step.fields()})
+            log.info(f"{step.words} begins", extra={"fields": step.fields()})
         if activity.info().attempt > 1:
             _retries.add(1, {spans.OPERATION: step.operation})
         try:
@@ -158,7 +163,7 @@ def _ended(step: _Step) -> None:
         named = (spans.OPERATION, spans.PROVIDER, spans.REQUEST_MODEL, spans.TOOL, spans.ERROR)
         _seconds.record(seconds, {name: facts[name] for name in named if name in facts})
     fields = {**step.fields(), "seconds": round(seconds, 3)}
-    log.info("failed" if spans.ERROR in facts else "done", extra={"fields": fields})
+    log.info(f"{step.words} {'failed' if spans.ERROR in facts else 'done'}", extra={"fields": fields})
 
 
 @contextmanager
@@ -264,7 +269,8 @@ def run_ended(publication: PublishInput, reports: list[SubtaskReport], workflow_
     _written(run, spans.INVOKE_WORKFLOW, publication.team, place, None, facts, times, publication.error)
     seconds = (ended_at - datetime.fromisoformat(times[0])).total_seconds()
     _run_seconds.record(seconds, {spans.STATUS: publication.ended, spans.WORKFLOW: publication.team})
-    log.info(publication.ended, extra={"fields": {"run": run.run_id, "call": "run", "seconds": round(seconds, 3)}})
+    fields = {"run": run.run_id, "status": publication.ended, "seconds": round(seconds, 3)}
+    log.info("run ended", extra={"fields": fields | ({"error": publication.error} if publication.error else {})})
 
 
 def _written(

@@ -35,6 +35,8 @@ class Settings(BaseSettings):
     """What a run may cost at most in US dollars, whatever its request says; `none` is no ceiling."""
     max_budget_tokens: int | None = Field(default=50_000_000, ge=1)
     """What a run may use at most in tokens; `none` is no ceiling."""
+    daily_usd: float | None = Field(default=None, gt=0)
+    """What all Workers of the store may spend on a UTC day in US dollars; None is no ceiling."""
     max_parallel: int = Field(default=limits.MAX_PARALLEL, ge=1, le=limits.MAX_PARALLEL)
     """How many worker agents of one run may work at a time."""
     allowed_models: Annotated[list[str], NoDecode] = []

@@ -123,7 +123,7 @@ def count_waits(client: Client) -> None:
         return (await client.count_workflows(query, rpc_timeout=_COUNT_TIMEOUT)).count
 
     def observe(_: metrics.CallbackOptions) -> Iterable[metrics.Observation]:  # in the exporter's thread
-        for kind in _WAITS:
+        for kind in _WAITS if loop.is_running() else ():
             try:
                 number = asyncio.run_coroutine_threadsafe(counted(kind), loop).result(_COUNT_TIMEOUT.total_seconds())
             except (RPCError, TimeoutError, RuntimeError):

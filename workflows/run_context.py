@@ -33,23 +33,10 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.parent_link import ParentLink
 
 _log = logging.getLogger("supervisor.run")
-_LOGGED = [
-    "phase",
-    "attempt",
-    "attempts",
-    "role",
-    "turns",
-    "error",
-    "revision",
-    "subtasks",
-    "round",
-    "model",
-    "candidate",
-    "id",
-    "kind",
-    "decision",
-    "pool",
-]
+_LOGGED = (
+    *("phase", "attempt", "attempts", "role", "turns", "error", "revision", "subtasks"),
+    *("round", "model", "candidate", "id", "kind", "decision", "pool"),
+)
 STARTS_AT_ONCE = 12  # children: a message to the server holds 4 MiB, so 12 inputs of 256 KiB, the most one may have
 
 

@@ -11,6 +11,7 @@ from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_plan, read_text
+from activities.store.spending import RunSpend, keep_run_spend
 from activities.store.stats import keep_sample
 from supervision.base import limits
 from supervision.base.store_keys import ended_key
@@ -69,7 +70,21 @@ class PublishingActivities:
                 ended_key(run.run_id, info.workflow_run_id or ""), _encoded(refs.model_dump_json())
             )
         await self._keep_sample(publication, result, plan)
-        steps.run_ended(publication, result.subtasks, info.workflow_id or "", datetime.now(UTC))
+        ended_at = datetime.now(UTC)
+        if info.workflow_id == run.run_id:
+            await keep_run_spend(
+                self._store,
+                RunSpend(
+                    run_id=run.run_id,
+                    owner=publication.owner,
+                    team=publication.team,
+                    status=publication.ended,
+                    ended_at=ended_at,
+                    usage=result.usage,
+                    spend=result.spend,
+                ),
+            )
+        steps.run_ended(publication, result.subtasks, info.workflow_id or "", ended_at)
         return refs
 
     @activity.defn
