@@ -19,12 +19,11 @@ from console.command import Access, perform, user
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, calls_report, print_artifact, verify_run
 from console.commands.inspect_command import inspect_files
-from console.commands.list_commands import list_report
+from console.commands.list_commands import SpendBy, list_report, spend_report
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.commands.repair_command import repair
 from console.commands.report_commands import plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
-from console.commands.spend_command import SpendBy, spend_report
 from console.commands.store_commands import delete_run, prune, put_path
 from console.commands.team_commands import new_team, teams_report
 from console.commands.tool_command import try_tool
@@ -223,9 +222,7 @@ def list_runs(
 
 @app.command()
 def spend(
-    days: Annotated[int, typer.Option(min=1, max=3650, help="UTC days, today included")] = 30,
-    by: Annotated[SpendBy, typer.Option(help="owner, day, team or model")] = "day",
-    as_json: AsJson = False,
+    days: Annotated[int, typer.Option(min=1, max=3650)] = 30, by: SpendBy = "day", as_json: AsJson = False
 ) -> None:
     """Show what ended runs have cost: dollars, tokens, runs."""
     do(lambda access: spend_report(access, days, by), as_json)

@@ -14,6 +14,7 @@ from supervision.contract.base import Model
 from supervision.contract.usage import Spend, Usage
 
 _SUM_AGE = 5.0  # seconds: calls that begin in them may go beyond the ceiling
+_DAY = timedelta(days=1)
 _LOOK_AGAIN = timedelta(minutes=10)  # a raised ceiling, of Workers that were started again, is noticed by then
 
 
@@ -43,7 +44,7 @@ async def run_spends(store: ArtifactStore, days: int, today: date) -> list[RunSp
     """Returns what the runs that ended in the last days have cost; of a run that was reset, its last end."""
     found: dict[str, RunSpend] = {}
     for back in reversed(range(days)):
-        for data in await _objects(store, today - timedelta(days=back), "run"):
+        for data in await _objects(store, today - back * _DAY, "run"):
             try:
                 spent = RunSpend.model_validate_json(data)
             except ValidationError:  # of another version
@@ -98,7 +99,7 @@ class DailySpend:
         spent = self._own + self._others
         if spent < self.ceiling:
             return None
-        ends = datetime.combine(self._day + timedelta(days=1), datetime.min.time(), UTC)
+        ends = datetime.combine(self._day + _DAY, datetime.min.time(), UTC)
         why = (
             f"the ceiling of {money(self.ceiling)} a day is reached (SUPERVISOR_DAILY_USD, {money(spent)} spent since "
             f"00:00 UTC): calls begin again at {ends:%Y-%m-%d %H:%M} UTC"

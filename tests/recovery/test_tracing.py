@@ -20,7 +20,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.scripted_model import OTHERS, ScriptedModel, Step, answer, plan, script, status, stop, text, tools
-from tests.serving import ROOT, WorkerProcess, WorkerProcesses
+from tests.serving import ROOT, WorkerProcesses
 from tests.waiting import until
 from tests.workflow.scripts import item, subtasks
 
@@ -101,11 +101,6 @@ async def _run(workers: WorkerProcesses, run_id: str, team: str = "lab") -> None
     assert done.returncode == 0, done.stderr
 
 
-async def _stopped(worker: WorkerProcess) -> None:
-    worker.process.terminate()
-    assert await worker.ended() == 0
-
-
 def _traced(workers: WorkerProcesses, url: str, **more: str) -> None:
     quick = {"OTEL_BSP_SCHEDULE_DELAY": "200", "OTEL_METRIC_EXPORT_INTERVAL": "500"}
     workers.environ |= {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "ANTHROPIC_API_KEY": KEY, **quick, **more}
@@ -118,13 +113,13 @@ async def test_the_spans_of_a_run_are_its_steps_and_a_replay_adds_none(
     _traced(workers, collector.url, SUPERVISOR_LOG_FORMAT="json")
     worker = await workers.start()
     await _run(workers, run_id)
-    await _stopped(worker)
+    await worker.stopped()
     written = len(collector.spans)
     replaying = await workers.start()
     untraced = {name: value for name, value in workers.environ.items() if not name.startswith("OTEL_")}
     asked = [sys.executable, str(ROOT / "starter.py"), "status", run_id]
     assert (await asyncio.to_thread(subprocess.run, asked, env=untraced, capture_output=True)).returncode == 0
-    await _stopped(replaying)
+    await replaying.stopped()
 
     spans, tree = collector.spans, collector.tree()
     assert len(spans) == written == len({span.span_id for span in spans})
@@ -187,7 +182,7 @@ async def test_nested_runs_and_retries_are_in_the_trace_of_their_root_with_texts
     _traced(workers, collector.url, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="true")
     worker = await workers.start()
     await _run(workers, run_id, "relay")
-    await _stopped(worker)
+    await worker.stopped()
     root, group, finder = "invoke_workflow relay", "invoke_agent group", "invoke_agent finder"
     tree = collector.tree()
     assert len({span.trace_id for span in collector.spans}) == 1
@@ -216,7 +211,7 @@ async def test_a_collector_that_is_away_slows_nothing(
         await _run(workers, run_id)
         assert time.monotonic() - began < 15
         await until(lambda: "takes no traces" in worker.log.read_text())
-        await _stopped(worker)
+        await worker.stopped()
     about = [line for line in worker.log.read_text().splitlines() if "collector" in line or "xport" in line]
     assert len(about) == 1, about
     assert "never awaited" not in worker.log.read_text()
