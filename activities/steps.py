@@ -285,7 +285,7 @@ def _written(
 ) -> None:
     """Writes a span of an id that its children know already."""
     step = _step.get(None)
-    parent = step and step.parent_of(run.run_id, run.first_run_id, above or place)
+    parent = step.parent_of(run.run_id, run.first_run_id, above or place) if step else None
     if parent is None:
         return
     began, ended = (int(datetime.fromisoformat(at).timestamp() * 1e9) for at in times)

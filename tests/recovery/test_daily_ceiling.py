@@ -41,7 +41,7 @@ async def test_a_run_waits_when_another_worker_has_spent_the_dollars_of_the_day(
     waiting = lone_client.get_workflow_handle(await start(lone_client, request, f"{run_id}-2"))
 
     async def waits() -> bool:
-        status = await waiting.query("status", result_type=Status)
+        status: Status = await waiting.query("status", result_type=Status)
         return status.flags.waiting_provider
 
     await until(waits)
@@ -81,7 +81,7 @@ async def test_each_worker_counts_what_the_others_have_spent_on_this_day_alone(
 
     class Tomorrow(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:
+        def now(cls, tz: Any = None) -> Any:
             return datetime.now(tz) + timedelta(days=1)
 
     monkeypatch.setattr(spending, "datetime", Tomorrow)
