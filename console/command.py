@@ -82,7 +82,7 @@ class Access:
 
     async def store(self) -> ArtifactStore:
         """Returns the namespace's part of the store. Raises ValueError, ArtifactUnavailable, ConnectionFailed."""
-        return open_store(self.settings.artifacts_url, await namespace_id(await self.client()))
+        return open_store(self.settings.artifacts_url, await namespace_id(await self.client()), self.settings.keys)
 
     async def store_or_none(self) -> ArtifactStore | None:
         """Returns the store if it can be opened: following a run needs none."""
@@ -97,8 +97,8 @@ class Access:
         Raises ConnectionFailed if there is no usable server, ValueError for traces that can't be sent as asked.
         """
         if self._client is None:
-            self._telemetry = configure("temporal-supervisor")
-            self._client = await connect(address=self.address, namespace=self.namespace)
+            self._telemetry, keys = configure("temporal-supervisor"), self.settings.keys
+            self._client = await connect(address=self.address, namespace=self.namespace, keys=keys)
         return self._client
 
     def close(self) -> None:
