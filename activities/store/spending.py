@@ -1,9 +1,11 @@
 """Dollars in the store: what each ended run has cost, and what each Worker process spends on a day."""
 
 import asyncio
+import contextlib
 import secrets
 import time
 from datetime import UTC, date, datetime, timedelta
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -13,6 +15,7 @@ from supervision.base.text import money
 from supervision.contract.base import Model
 from supervision.contract.usage import Spend, Usage
 
+M = TypeVar("M", bound=Model)
 _SUM_AGE = 5.0  # seconds: calls that begin in them may go beyond the ceiling
 _DAY = timedelta(days=1)
 _LOOK_AGAIN = timedelta(minutes=10)  # a raised ceiling, of Workers that were started again, is noticed by then
@@ -36,7 +39,7 @@ class _Spent(Model):
 
 async def keep_run_spend(store: ArtifactStore, spent: RunSpend) -> None:
     """Stores what a run has cost."""
-    key = spend_key(spent.ended_at.date(), "run", spent.run_id)
+    key = spend_key(spent.ended_at.date(), "runs", spent.run_id)
     await store.put(key, spent.model_dump_json().encode("utf-8", "replace"))
 
 
@@ -44,23 +47,24 @@ async def run_spends(store: ArtifactStore, days: int, today: date) -> list[RunSp
     """Returns what the runs that ended in the last days have cost; of a run that was reset, its last end."""
     found: dict[str, RunSpend] = {}
     for back in reversed(range(days)):
-        for data in await _objects(store, today - back * _DAY, "run"):
-            try:
-                spent = RunSpend.model_validate_json(data)
-            except ValidationError:  # of another version
-                continue
-            found[spent.run_id] = spent
+        keys = await store.list_keys(spend_prefix(today - back * _DAY, "runs"))
+        found |= {spent.run_id: spent for spent in await _read(store, keys, RunSpend)}
     return [*found.values()]
 
 
 async def spent_on(store: ArtifactStore, day: date, but: str = "") -> float:
     """Returns the dollars that all Workers have spent on a day, of as many as count them, `but` one."""
-    return sum(_Spent.model_validate_json(data).usd for data in await _objects(store, day, "worker", but))
+    keys = await store.list_keys(spend_prefix(day, "workers"))
+    return sum(spent.usd for spent in await _read(store, [key for key in keys if key != but], _Spent))
 
 
-async def _objects(store: ArtifactStore, day: date, kind: str, but: str = "") -> list[bytes]:
-    keys = [key for key in await store.list_keys(spend_prefix(day)) if key.startswith(spend_prefix(day) + kind)]
-    return [data for data in await asyncio.gather(*(store.find(key) for key in keys if key != but)) if data]
+async def _read(store: ArtifactStore, keys: list[str], kind: type[M]) -> list[M]:
+    """Returns objects, without those of another version, or just deleted."""
+    found = []
+    for data in await asyncio.gather(*map(store.find, keys)):
+        with contextlib.suppress(ValidationError):
+            found.append(kind.model_validate_json(data or b""))
+    return found
 
 
 class DailySpend:
@@ -108,7 +112,7 @@ class DailySpend:
 
     @property
     def _key(self) -> str:
-        return spend_key(self._day, "worker", self._name)
+        return spend_key(self._day, "workers", self._name)
 
     def _begin_day(self) -> None:
         if (today := datetime.now(UTC).date()) != self._day:

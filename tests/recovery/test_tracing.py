@@ -18,15 +18,18 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from temporalio.client import Client
 
 from tests.scripted_model import OTHERS, ScriptedModel, Step, answer, plan, script, status, stop, text, tools
 from tests.serving import ROOT, WorkerProcesses
 from tests.waiting import until
+from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.scripts import item, subtasks
+from workflows.supervisor import SupervisorWorkflow
 
 SECRET = "the swans of the northern lake"
 KEY = "sk-canary-4711"
-RUN, RUN_WORDS = "invoke_workflow lab", "start_run"
+RUN = "invoke_workflow lab"
 
 
 class Collector:
@@ -61,13 +64,11 @@ class Collector:
             for measured in ExportMetricsServiceRequest.FromString(body).resource_metrics:
                 self.metrics |= {m.name: m for scope in measured.scope_metrics for m in scope.metrics}
 
-    def names(self) -> Counter[str]:
-        return Counter(span.name for span in self.spans)
 
-    def tree(self) -> Counter[tuple[str, str]]:
-        """How many spans of a name are below spans of another name."""
-        names = {span.span_id: span.name for span in self.spans}
-        return Counter((names.get(span.parent_span_id, ""), span.name) for span in self.spans)
+def tree(spans: list[Span]) -> Counter[tuple[str, str]]:
+    """How many spans of a name are below spans of another name."""
+    names = {span.span_id: span.name for span in spans}
+    return Counter((names.get(span.parent_span_id, ""), span.name) for span in spans)
 
 
 def facts(span: Any) -> dict[str, Any]:
@@ -107,37 +108,40 @@ def _traced(workers: WorkerProcesses, url: str, **more: str) -> None:
 
 
 async def test_the_spans_of_a_run_are_its_steps_and_a_replay_adds_none(
-    workers: WorkerProcesses, lone_model: ScriptedModel, run_id: str, collector: Collector
+    workers: WorkerProcesses, lone_client: Client, lone_model: ScriptedModel, run_id: str, collector: Collector
 ) -> None:
+    """After a replay the run is reset, so that all its steps are done again with the answers out of the journal."""
     lone_model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": _played, "t2": _away_once()}))
     _traced(workers, collector.url, SUPERVISOR_LOG_FORMAT="json")
     worker = await workers.start()
     await _run(workers, run_id)
     await worker.stopped()
-    written = len(collector.spans)
-    replaying = await workers.start()
-    untraced = {name: value for name, value in workers.environ.items() if not name.startswith("OTEL_")}
-    asked = [sys.executable, str(ROOT / "starter.py"), "status", run_id]
-    assert (await asyncio.to_thread(subprocess.run, asked, env=untraced, capture_output=True)).returncode == 0
-    await replaying.stopped()
+    spans, metrics = list(collector.spans), dict(collector.metrics)
+    again = await workers.start()
+    ended = lone_client.get_workflow_handle_for(SupervisorWorkflow.run, run_id)
+    first = (await ended.describe()).run_id
+    await ended.query("status")
+    ended = lone_client.get_workflow_handle_for(SupervisorWorkflow.run, run_id, first_execution_run_id=first)
+    await (await reset(lone_client, ended, (await workflow_tasks(ended))[0])).result()
+    await again.stopped()
 
-    spans, tree = collector.spans, collector.tree()
-    assert len(spans) == written == len({span.span_id for span in spans})
-    assert len({span.trace_id for span in spans}) == 1
-    (small,) = {name for name in collector.names() if name.startswith("chat claude-haiku")}
-    (large,) = {name for name in collector.names() if name.startswith("chat claude-opus")}
-    agents = {name for name in collector.names() if name.startswith("invoke_agent ")}
-    (agent,) = agents
-    assert tree == {
+    small, large, agent = "chat claude-haiku-5-5", "chat claude-opus-5-5", "invoke_agent finder"
+    steps = Counter({
         ("", RUN): 1,
-        (RUN, RUN_WORDS): 1,
+        (RUN, "start_run"): 1,
         (RUN, "prepare_run"): 1,
         (RUN, large): 2,  # the plan, the answer
         (RUN, agent): 2,
         (agent, small): 4,  # two turns of t1; two attempts at one of t2
         (agent, "execute_tool lookup"): 1,
         (RUN, "publish_result"): 1,
-    }
+    })  # fmt: skip
+    assert tree(spans) == steps
+    assert len({span.span_id for span in spans}) == len(spans)
+    steps_again = steps - Counter({(RUN, "start_run"): 1, (agent, small): 1})
+    anew = collector.spans[len(spans) :]
+    assert tree(anew) - Counter({(RUN, "end_earlier_child"): 2}) == steps_again
+    assert len({span.trace_id for span in collector.spans}) == 1
     calls = [facts(span) for span in spans if span.name == small]
     assert {call["gen_ai.conversation.id"] for call in calls} == {run_id}
     failed = [call for call in calls if "error.type" in call]
@@ -145,12 +149,13 @@ async def test_the_spans_of_a_run_are_its_steps_and_a_replay_adds_none(
     assert sorted(call["supervisor.attempt"] for call in calls) == [1, 1, 1, 2]
     paid = sum(facts(span).get("gen_ai.usage.output_tokens", 0) for span in spans)
     assert paid == 10 * 5  # each answer of the script, once
+    repeated = [facts(span) for span in anew if span.name in (small, large)]
+    assert all(call["supervisor.from_journal"] and "gen_ai.usage.output_tokens" not in call for call in repeated)
     whole = next(span for span in spans if span.name == RUN)
-    inner = [span for span in spans if span.name not in (RUN, RUN_WORDS, "publish_result")]
+    inner = [span for span in spans if span.name not in (RUN, "start_run", "publish_result")]
     assert all(whole.start_time_unix_nano <= span.start_time_unix_nano for span in inner)
     assert all(span.end_time_unix_nano <= whole.end_time_unix_nano for span in inner)
 
-    metrics = collector.metrics
     points = metrics["gen_ai.client.token.usage"].histogram.data_points
     assert sum(point.sum for point in points if facts(point)["gen_ai.token.type"] == "output") == paid
     assert {"gen_ai.client.operation.duration", "supervisor.run.duration", "supervisor.usd"} <= set(metrics)
@@ -159,7 +164,7 @@ async def test_the_spans_of_a_run_are_its_steps_and_a_replay_adds_none(
         *("person", "provider", "paused")
     }
     assert any(name.startswith("temporal_") for name in metrics)  # of the SDK's core
-    seen = [*map(str, spans), *map(str, metrics.values()), worker.log.read_text()]
+    seen = [*map(str, collector.spans), *map(str, metrics.values()), worker.log.read_text()]
     assert not [text for text in seen if SECRET in text or KEY in text]
 
 
@@ -184,10 +189,10 @@ async def test_nested_runs_and_retries_are_in_the_trace_of_their_root_with_texts
     await _run(workers, run_id, "relay")
     await worker.stopped()
     root, group, finder = "invoke_workflow relay", "invoke_agent group", "invoke_agent finder"
-    tree = collector.tree()
+    seen = tree(collector.spans)
     assert len({span.trace_id for span in collector.spans}) == 1
-    assert tree["", root] == tree[root, group] == tree[group, finder] == tree[finder, "execute_tool lookup"] == 1
-    assert sum(number for (above, _), number in tree.items() if not above) == 1
+    assert seen["", root] == seen[root, group] == seen[group, finder] == seen[finder, "execute_tool lookup"] == 1
+    assert sum(number for (above, _), number in seen.items() if not above) == 1
     (retried,) = (facts(span) for span in collector.spans if facts(span).get("supervisor.subtask_attempts", 1) > 1)
     assert (retried["gen_ai.agent.name"], retried["supervisor.status"]) == ("junior", "completed")
     texts = {span.name.partition(" ")[0]: facts(span) for span in collector.spans}
