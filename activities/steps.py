@@ -35,6 +35,7 @@ _TOKEN_BUCKETS = [4.0**power for power in range(14)]  # these two are the conven
 _SECOND_BUCKETS = [0.01 * 2**power for power in range(14)]
 _RUN_BUCKETS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600]
 _SHOWN = {
+    spans.PLACE: "subtask",
     spans.CALL: "call",
     spans.REQUEST_MODEL: "model",
     spans.TOOL: "tool",
@@ -77,11 +78,10 @@ class _Step:
 
     def fields(self) -> dict[str, object]:
         """The fields of a line of the log."""
-        place = self.workflow_id.removeprefix(self.run.run_id).strip("/")
         shown = {word: self.facts[name] for name, word in _SHOWN.items() if name in self.facts}
         if shown.get("attempt") == 1:
             del shown["attempt"]
-        return {"run": self.run.run_id, **({"subtask": place} if place else {}), **shown}
+        return {"run": self.run.run_id, **shown}
 
     @property
     def words(self) -> str:
@@ -150,9 +150,10 @@ def _step_of(info: activity.Info, argument: object, parent_of: ParentOf, content
     facts |= {
         spans.OPERATION: operation,
         spans.CONVERSATION: run.run_id,
-        spans.PLACE: workflow_id.removeprefix(run.run_id).strip("/"),
         spans.ATTEMPT: info.attempt,
     }
+    if place := workflow_id.removeprefix(run.run_id).strip("/"):
+        facts[spans.PLACE] = place
     return _Step(run, workflow_id, name, operation, parent_of, content, facts)
 
 
@@ -210,13 +211,13 @@ def consumed(model: str, usage: Usage) -> None:
     if step is None or not usage.tokens:
         return
     facts = step.facts
-    for name, tokens in (
-        (spans.INPUT_TOKENS, usage.prompt_tokens),
-        (spans.OUTPUT_TOKENS, usage.output_tokens),
-        (spans.CACHE_READ_TOKENS, usage.cache_read_tokens),
-        (spans.CACHE_WRITE_TOKENS, usage.cache_write_tokens),
-    ):
-        facts[name] = facts.get(name, 0) + tokens
+    counted = {
+        spans.INPUT_TOKENS: usage.prompt_tokens,
+        spans.OUTPUT_TOKENS: usage.output_tokens,
+        spans.CACHE_READ_TOKENS: usage.cache_read_tokens,
+        spans.CACHE_WRITE_TOKENS: usage.cache_write_tokens,
+    }
+    facts |= {name: facts.get(name, 0) + tokens for name, tokens in counted.items() if tokens}
     named = {spans.OPERATION: spans.CHAT, spans.PROVIDER: _PROVIDER, spans.REQUEST_MODEL: model}
     _tokens.record(usage.prompt_tokens, {**named, spans.TOKEN_TYPE: "input"})
     _tokens.record(usage.output_tokens, {**named, spans.TOKEN_TYPE: "output"})

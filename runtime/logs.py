@@ -22,7 +22,6 @@ from temporalio.runtime import (
     TelemetryFilter,
 )
 
-from runtime.process import say
 from runtime.telemetry import TRACES_LOST
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -139,4 +138,4 @@ def configure(
         forwarding=LogForwardingConfig(logger=logging.getLogger(_CORE)),
     )
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=core, metrics=metrics)), error_if_already_set=False)
-    return steps.info if form == "json" else say
+    return steps.info

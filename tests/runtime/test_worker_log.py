@@ -130,6 +130,6 @@ def test_a_worker_without_a_server_says_at_once_that_it_waits(tmp_path: Path) ->
     finally:
         worker.kill()
         worker.communicate()
-    assert line.startswith("no Temporal server at 127.0.0.1:1 (connection refused): start one with `")
+    assert " INFO no Temporal server at 127.0.0.1:1 (connection refused): start one with `" in line
     assert "temporal-supervisor serve`, or set TEMPORAL_ADDRESS" in line
     assert line.rstrip().endswith("trying again for 60 s")
