@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test mutants cases corpus check serve worker standin bench large prompts showcase pin-images
+.PHONY: help setup dev temporal demo demo-people test mutants cases corpus conformance check serve worker standin bench large prompts showcase pin-images release
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -42,6 +42,9 @@ cases: dev ## Play generated runs with faults: COUNT of them, from FIRST on; wha
 corpus: dev ## Run the security corpus alone
 	$(VENV) -m pytest tests/corpus
 
+conformance: $(READY) ## Run scenarios of the MCP conformance suite (npm): those of docs/mcp.md, or SCENARIOS
+	@tests/conformance/run.sh $(SCENARIOS)
+
 check: $(DEV) ## Check format, lint, types and the lock
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
@@ -68,6 +71,9 @@ prompts: dev ## Write docs/prompts.md: what the default team sends for the demo'
 
 showcase: dev ## Record runs of the bundled goals with the configured model in docs/showcase (says first what it costs at most)
 	@$(VENV) -m benchmarks.showcase
+
+release: | uv ## Build wheel, source package, SBOM and licences in dist/, and try both packages in empty environments
+	@deploy/release.sh "$(abspath $(UV))"
 
 pin-images: ## Add the digests of the images to Dockerfile and docker-compose.yml
 	@deploy/pin-images.sh
