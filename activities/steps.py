@@ -20,10 +20,10 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from activities.contracts.run_contracts import PublishInput, RunRef, SupervisorCall
+from activities.contracts.run_contracts import RunFacts, RunRef, SupervisorCall
 from activities.contracts.turn_contracts import ToolInput, TurnInput
 from supervision.base import spans
-from supervision.contract.result import SubtaskReport
+from supervision.contract.result import RunResult
 from supervision.contract.usage import Usage
 
 log = logging.getLogger("supervisor.steps")
@@ -252,26 +252,26 @@ def _part(block: Mapping[str, Any]) -> dict[str, Any]:
             return {"type": str(other)}
 
 
-def run_ended(publication: PublishInput, reports: list[SubtaskReport], workflow_id: str, ended_at: datetime) -> None:
+def run_ended(run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_id: str, ended_at: datetime) -> None:
     """Writes the spans of a supervisor's subtasks, and the span of the run if the supervisor is its root."""
-    run, place = publication.run, spans.place_of(workflow_id, publication.run.run_id)
-    for report in reports:
+    place, end = spans.place_of(workflow_id, run.run_id), ended_at.isoformat()
+    for report in result.subtasks:
         if report.workflow_id and report.started_at:
             role = report.role
             facts: Facts = {spans.AGENT: role, spans.ATTEMPTS: report.attempts, spans.STATUS: report.state}
-            error = report.error.type if report.error else ""
-            ended = report.finished_at or ended_at.isoformat()
-            at = spans.place_of(report.workflow_id, run.run_id)
-            _written(run, spans.INVOKE_AGENT, role, at, place, facts, (report.started_at, ended), error)
-    if workflow_id != run.run_id:
+            error, at = report.error.type if report.error else "", spans.place_of(report.workflow_id, run.run_id)
+            times = (report.started_at, report.finished_at or end)
+            _written(run, spans.INVOKE_AGENT, role, at, place, facts, times, error)
+    if of_run is None or workflow_id != run.run_id:
         return
-    facts = {spans.WORKFLOW: publication.team, spans.STATUS: publication.ended}
-    times = (publication.began_at or ended_at.isoformat(), ended_at.isoformat())
-    _written(run, spans.INVOKE_WORKFLOW, publication.team, place, None, facts, times, publication.error)
-    seconds = (ended_at - datetime.fromisoformat(times[0])).total_seconds()
-    _run_seconds.record(seconds, {spans.STATUS: publication.ended, spans.WORKFLOW: publication.team})
-    fields = {"run": run.run_id, "status": publication.ended, "seconds": round(seconds, 3)}
-    log.info("run ended", extra={"fields": fields | ({"error": publication.error} if publication.error else {})})
+    team, status = of_run.team, result.status if of_run.phase == "done" else of_run.phase
+    facts = {spans.WORKFLOW: team, spans.STATUS: status}
+    error, times = of_run.error.type if of_run.error else "", (of_run.began_at or end, end)
+    _written(run, spans.INVOKE_WORKFLOW, team, place, None, facts, times, error)
+    seconds = round((ended_at - datetime.fromisoformat(times[0])).total_seconds(), 3)
+    _run_seconds.record(seconds, facts)
+    fields = {"run": run.run_id, "status": status, "seconds": seconds, **({"error": error} if error else {})}
+    log.info("run ended", extra={"fields": fields})
 
 
 def _written(

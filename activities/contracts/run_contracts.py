@@ -13,8 +13,9 @@ from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import Effort
 from supervision.contract.plan import Shares
+from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Gap, RunResult
+from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
 
@@ -147,14 +148,28 @@ class RunSetup(Model):
         return int(self.prompt_tokens * limits.CHARS_PER_TOKEN)
 
 
+class RunFacts(Model):
+    """What a report says of a run beside its result; `error` is why it failed, `notice` what is said of its model.
+
+    `owner` is whose run it is, as its request claims.
+    """
+
+    goal_ref: str
+    team: str
+    phase: Phase
+    error: Problem | None = None
+    notice: str | None = None
+    owner: str = ""
+    began_at: str = ""
+
+
 class PublishInput(Model):
     """The result of a run, to be stored whole.
 
     Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input that `is_page`. The
     answer is read by `answer_ref`, a long table of it by `answer_json_ref`, descriptions by `plan_ref`. The artifacts
     of findings are added. What the finished run of a root took is kept for `team`: its first plan had `planned`
-    subtasks, of which `estimate` was shown. `ended` is how the run has ended, `error` the type of its failure, `owner`
-    whose money it has spent.
+    subtasks, of which `estimate` was shown.
     """
 
     run: RunRef
@@ -164,24 +179,22 @@ class PublishInput(Model):
     plan_ref: str | None = None
     answer_ref: str | None = None
     answer_json_ref: str | None = None
-    team: str = ""
-    owner: str = ""
+    team: str | None = None
     planned: int = 0
     estimate: Shares | None = None
-    began_at: str = ""
-    ended: str = ""
-    error: str = ""
+    facts: RunFacts | None = None
 
 
 class Published(Model):
     """Where the whole result, trace and answer are: by their hashes, so that a rewritten store is noticed.
 
-    A page of a result has no trace.
+    A page of a result has no trace. The `facts` are in the store alone.
     """
 
     result_ref: str
     trace_ref: str = ""
     answer_ref: str | None = None
+    facts: RunFacts | None = None
 
 
 class PoolQuestion(Model):

@@ -66,25 +66,23 @@ class PublishingActivities:
         )
         info = activity.info()
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
+            ended = refs.model_copy(update={"facts": publication.facts})
             await self._store.create(
-                ended_key(run.run_id, info.workflow_run_id or ""), _encoded(refs.model_dump_json())
+                ended_key(run.run_id, info.workflow_run_id or ""), _encoded(ended.model_dump_json())
             )
         await self._keep_sample(publication, result, plan)
-        ended_at = datetime.now(UTC)
-        if info.workflow_id == run.run_id:
-            await keep_run_spend(
-                self._store,
-                RunSpend(
-                    run_id=run.run_id,
-                    owner=publication.owner,
-                    team=publication.team,
-                    status=publication.ended,
-                    ended_at=ended_at,
-                    usage=result.usage,
-                    spend=result.spend,
-                ),
+        ended_at, facts = datetime.now(UTC), publication.facts
+        if facts and info.workflow_id == run.run_id:
+            spent = RunSpend(
+                run_id=run.run_id,
+                owner=facts.owner,
+                team=facts.team,
+                ended_at=ended_at,
+                usage=result.usage,
+                spend=result.spend,
             )
-        steps.run_ended(publication, result.subtasks, info.workflow_id or "", ended_at)
+            await keep_run_spend(self._store, spent)
+        steps.run_ended(run, facts, result, info.workflow_id or "", ended_at)
         return refs
 
     @activity.defn
@@ -114,7 +112,7 @@ class PublishingActivities:
 
     async def _keep_sample(self, publication: PublishInput, result: RunResult, plan: Plan) -> None:
         """Keeps what the run took for estimates of later plans; a run is complete without it."""
-        if activity.info().workflow_id != publication.run.run_id or publication.ended not in ("completed", "partial"):
+        if publication.team is None:
             return
         sample = sample_of(result, plan, publication.planned, publication.estimate)
         try:

@@ -27,7 +27,6 @@ class RunSpend(Model):
     run_id: str
     owner: str = ""
     team: str = ""
-    status: str = ""
     ended_at: datetime
     usage: Usage = Usage()
     spend: list[Spend] = []
