@@ -17,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.base.text import cut
+    from supervision.contract.finding import Labels
     from supervision.contract.model_choice import Effort
     from supervision.contract.plan import Plan
     from supervision.contract.progress import Phase
@@ -58,6 +59,7 @@ class RunContext:
     children that start at once. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the
     roles that the plan added.
     `described_in` has for each subtask the plan that brought it: its brief is the same then, whenever it begins.
+    `plan_labels` has for each subtask those of what its description was made from.
     `written_by` has the models of the supervisor's own conversations, by their heads, `heard` how many of people's
     words are in them.
     """
@@ -75,6 +77,7 @@ class RunContext:
     parent: ParentLink | None = None
     plan_ref: str = ""
     described_in: dict[str, str] = field(default_factory=dict)
+    plan_labels: dict[str, Labels] = field(default_factory=dict)
     starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
     written_by: dict[str, str] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
@@ -110,11 +113,15 @@ class RunContext:
         """The supervisor's own models, in the order of preference."""
         return [self.setup.supervisor_model, *self.setup.supervisor_fallbacks]
 
-    def adopt(self, plan: Plan, ref: str, described_in: str = "") -> None:
-        """Takes over a revision of the plan; new subtasks are `described_in` it, or in a part of it."""
+    def adopt(self, plan: Plan, ref: str, described_in: str = "", labels: Labels | None = None) -> None:
+        """Takes over a revision of the plan; new subtasks are `described_in` it, or in a part of it.
+
+        They have its `labels`: without any, its author has seen what the worker agents wrote so far.
+        """
         self.plan_ref = ref
         for subtask in plan.subtasks:
             self.described_in.setdefault(subtask.id, described_in or ref)
+            self.plan_labels.setdefault(subtask.id, labels or self.state.labels)
         self.state.adopt(plan)
 
     def expires_at(self, last: bool = False) -> datetime:

@@ -79,7 +79,7 @@ class SupervisorWorkflow(Handlers):
         nested = self._nested
         state = RunState(request, workflow.now, workflow.info().start_time, nested.terms.grant if nested else None)
         if nested is not None:
-            state.root_has_finding = nested.terms.root_has_finding
+            state.root_has_finding, state.labels = nested.terms.root_has_finding, nested.brief.labels
             state.steering.take(nested.told)
             state.time_and_budget.hold("paused", state.steering.paused)
             self._parent = ParentLink(nested, state)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from secrets import SystemRandom
+from typing import Any
 
 from pydantic import ValidationError
 from temporalio import activity
@@ -43,6 +44,7 @@ from supervision.base.errors import ODD, WAITING, ErrorKind
 from supervision.base.store_keys import call_header, call_key
 from supervision.base.text import cut
 from supervision.contract.base import Model
+from supervision.contract.finding import Labels
 from supervision.contract.usage import Usage
 
 ODD_REPLY_ATTEMPTS = 3  # unreadable answers (HTML, no content): two more tries, then a typed failure
@@ -98,12 +100,15 @@ def _delay(retry_after: float | None, failures: int) -> timedelta:
 CALL_HEADER = "x-supervisor-call"
 
 
+_UNASKED: Any = {"run": True, "brief": {"labels"}}
+
+
 @dataclass(frozen=True)
 class CallName:
     """The name of a call within its workflow: the step, and the hash of what is asked.
 
     What is asked is the activity's input without its run: references, model, effort, not the words sent, so that a
-    Worker of another version finds the answer, too.
+    Worker of another version finds the answer, too. Labels say nothing of what is asked.
     """
 
     run: RunRef
@@ -113,7 +118,7 @@ class CallName:
     @classmethod
     def of(cls, asked: SupervisorCall | TurnInput, step: str) -> "CallName":
         """Returns the name of the call that an activity's input asks for."""
-        return cls(asked.run, step, arguments_sha256(asked.model_dump(mode="json", exclude={"run"})))
+        return cls(asked.run, step, arguments_sha256(asked.model_dump(mode="json", exclude=_UNASKED)))
 
     def key(self, workflow_id: str) -> str:
         """Returns the key of the call's entry."""
@@ -122,24 +127,26 @@ class CallName:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """How a call is made: its room for a reply, what of it is cached, whether it may call tools."""
+    """How a call is made: its room for a reply, what of it is cached, whether it may call tools, what it shows."""
 
     max_tokens: int
     cache: CacheUse = "none"
     concludes: bool = False
+    labels: Labels = Labels()
 
 
 @dataclass(frozen=True)
 class Answered:
     """A call's answer: the new head of its conversation, the message, and the usage of all attempts at it.
 
-    `view` says what of the conversation the call showed the model.
+    `view` says what of the conversation the call showed the model, `labels` what it had read by then.
     """
 
     head: str
     message: ModelMessage
     usage: Usage
     view: ConversationView
+    labels: Labels
 
 
 class ModelCalls:
@@ -236,6 +243,7 @@ class ModelCalls:
             input=draft.added,
             reply=message,
             view=draft.view,
+            labels=how.labels,
             spent=earlier.spent,
             at=datetime.now(UTC).isoformat(),
         )
@@ -351,7 +359,7 @@ class ModelCalls:
     def _answered(self, key: str, entry: Entry) -> Answered:
         reply = entry.reply
         usage = usage_of(self.model, reply.model, reply.usage)
-        return Answered(key, reply, usage + entry.spent, entry.view)
+        return Answered(key, reply, usage + entry.spent, entry.view, entry.labels)
 
 
 def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: int = 1) -> Usage:

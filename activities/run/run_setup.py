@@ -112,6 +112,7 @@ class RunSetupActivities:
             warnings=[*facts.warnings, *warnings, *lowered],
             model_notice=facts.model_notice,
             ceilings=facts.ceilings,
+            data_labels=loaded.toolbox.labels_of_data(),
             was_reset=bool(setup.own_first_run_id) and setup.own_first_run_id != activity.info().workflow_run_id,
         )
 

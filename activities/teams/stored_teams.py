@@ -136,7 +136,8 @@ async def catalogue(team: Team, toolbox: Toolbox, files: Files | None = None) ->
     Data that cannot be read now is left out: a plan can be made without it.
     """
     names = dict.fromkeys([tool for role in team.roles for tool in role.tools] + team.toolbox)
-    tools = [tool for tool in map(toolbox.get, names) if tool is not None]
+    # Untrusted names of columns would be instructions to the planner, whose plan all agents follow.
+    tools = [tool for tool in map(toolbox.get, names) if tool is not None and tool.returns == "trusted"]
     items: dict[str, str] = {}
     for read in dict.fromkeys(tool.catalogue for tool in tools if tool.catalogue is not None):
         items |= await _items(partial(read, files))

@@ -149,6 +149,7 @@ class TeamFiles:
         )
         if not any(problem.startswith(f"{code}: ") for problem in problems):
             problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file
+            problems += toolbox.joined(team.roles)
         if problems:
             await toolbox.close()
             raise _broken(folder, problems)
@@ -186,6 +187,8 @@ class TeamFiles:
         except ValidationError as error:
             raise _refused(f"team: {complaints(error)}") from error
         toolbox = Toolbox(registered[name] for name in picked.values())
+        if problems := toolbox.joined(checked.roles):
+            raise _refused("; ".join(f"team.{problem}" for problem in problems))
         return LoadedTeam(checked, None, toolbox, frozenset(name.split("/")[0] for name in picked.values()))
 
     def _folder(self, name: str) -> Path:

@@ -6,6 +6,8 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -18,10 +20,13 @@ from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.text_tools import format_document, read_attachment
 from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
+from supervision.agent import policy
 from supervision.base import limits
 from supervision.base.prompt_marks import OWN_TOOLS
 from supervision.base.text import NAME_SHOWN_BYTES, cap, clean, did_you_mean, one_line
 from supervision.contract.base import StrictModel
+from supervision.contract.finding import Labels
+from supervision.contract.plan import NewRole
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, ToolEntry
 
@@ -84,10 +89,21 @@ class Toolbox:
         """Returns the tool of that name, None if there is none."""
         return self._tools.get(name)
 
+    def labels_of_data(self) -> Labels:
+        """Returns the labels of what a brief shows of the data that the tools read: attachments and items."""
+        tools = [tool for tool in self._tools.values() if tool.reads_attachments or tool.catalogue]
+        labels = [policy.labels_of(tool, "data", "the brief") for tool in tools]
+        return reduce(or_, labels, Labels(private=True))
+
     def definitions(self, names: list[str]) -> list[dict[str, Any]]:
         """Returns name, description and input_schema of these tools for the model; unknown names are left out."""
         tools = [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
         return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema()} for tool in tools]
+
+    def joined(self, roles: Iterable[Role | NewRole]) -> list[str]:
+        """Returns the problems of roles whose tools no role may have together."""
+        words = {role.name: {name: self._tools[name] for name in role.tools if name in self._tools} for role in roles}
+        return [f"roles.{name}.tools: {why}" for name, tools in words.items() if (why := policy.joined(tools))]
 
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
         """Runs one call for `role`. Returns every failure as an error result; raises only if it is cancelled."""

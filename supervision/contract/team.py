@@ -164,7 +164,7 @@ class Role(RoleBase, StrictModel):
 
 
 class ToolRights(StrictModel):
-    """What a team file says of a tool in place of its kind's own words: see `activities.tools.tool.Tool`."""
+    """What a team file says of a tool in place of its kind's own words: see `supervision.agent.policy.ToolWords`."""
 
     reads: Reads | None = None
     returns: Returns | None = None

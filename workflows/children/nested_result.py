@@ -28,6 +28,7 @@ def nested_result(state: RunState, whole: RunResult) -> NestedResult:
     return NestedResult(
         **dict(fitted),
         finding=_finding(state, whole),
+        labels=state.labels,
         phase=state.phase,
         counts=state.board.counts() + state.nested.counts,
         turns=sum(report.turns for report in whole.subtasks),
@@ -49,6 +50,7 @@ def _finding(state: RunState, whole: RunResult) -> Finding | None:
         sources=list(dict.fromkeys(sources))[: limits.FINDING_SOURCES],
         artifacts=whole.artifacts[: limits.FINDING_SOURCES],
         limitations=limitations[: limits.LIMITATIONS],
+        labels=state.labels,
         outcome="partial" if state.answer.is_findings else "done",
     )
 
@@ -74,4 +76,5 @@ def as_agent_result(value: object) -> WorkerAgentResult:
         ),
         gaps=gaps,
         spend=result.spend,
+        labels=result.labels,
     )
