@@ -19,7 +19,7 @@ from console.command import Access, perform, user
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, calls_report, print_artifact, verify_run
 from console.commands.inspect_command import inspect_files
-from console.commands.list_commands import list_report
+from console.commands.list_commands import SpendBy, list_report, spend_report
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.commands.repair_command import repair
 from console.commands.report_commands import page_report, plan_report, result_report, status_report, trace_report
@@ -228,6 +228,14 @@ def list_runs(
 ) -> None:
     """List the runs that the server knows."""
     do(lambda access: list_report(access, limit, state, team, owner, waiting), as_json)
+
+
+@app.command()
+def spend(
+    days: Annotated[int, typer.Option(min=1, max=3650)] = 30, by: SpendBy = "day", as_json: AsJson = False
+) -> None:
+    """Show what ended runs have cost: dollars, tokens, runs."""
+    do(lambda access: spend_report(access, days, by), as_json)
 
 
 Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]

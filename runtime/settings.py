@@ -43,6 +43,8 @@ class Settings(BaseSettings):
     """What a run may cost at most in US dollars, whatever its request says; `none` is no ceiling."""
     max_budget_tokens: int | None = Field(default=50_000_000, ge=1)
     """What a run may use at most in tokens; `none` is no ceiling."""
+    daily_usd: float | None = Field(default=None, gt=0)
+    """What all Workers of the store may spend on a UTC day in US dollars; None is no ceiling."""
     max_parallel: int = Field(default=limits.MAX_PARALLEL, ge=1, le=limits.MAX_PARALLEL)
     """How many worker agents of one run may work at a time."""
     allowed_models: Annotated[list[str], NoDecode] = []
@@ -70,12 +72,18 @@ class Settings(BaseSettings):
     """True if the key may go to another machine over plain http; on loopback it always may."""
     call_header: Literal["on", "off"] = "on"
     """With `on` requests carry `x-supervisor-call`."""
+    log_format: Literal["text", "json"] = "text"
+    """Lines of a Worker's log to read, or one JSON object each."""
     mcp_token: SecretStr | None = None
     """What clients of `mcp --http` send; without it one is made and kept in the cache folder."""
     supervisor_model: str = "claude-opus-5-5"
     worker_model: str = "claude-haiku-5-5"
     """Each a model, or several as a fallback chain, separated by commas."""
 
+    capture_content: bool = Field(
+        default=False, validation_alias=AliasChoices("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
+    )
+    """True lets spans hold prompts, replies, arguments and outputs of tools."""
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
     anthropic_api_key_file: Path | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY_FILE"))
     """A file that holds the key, so that no environment shows it; ANTHROPIC_API_KEY wins."""

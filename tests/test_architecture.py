@@ -41,7 +41,8 @@ PACKAGES = {
     ),
     "activities": Package(
         "supervision",
-        "bounded contracts heartbeat store files model tools teams prompts replies run questions agent guard attempts",
+        "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent "
+        "guard attempts",
         lines=11_480,
         arrows=42,
     ),
@@ -53,8 +54,8 @@ PACKAGES = {
     ),
     "runtime": Package(
         "supervision",
-        "paths process sdk_patches telemetry encryption settings payloads search_attributes watchdog workers server "
-        "connection",
+        "paths process sdk_patches telemetry logs encryption settings payloads search_attributes watchdog workers "
+        "server connection",
         lines=2035,
         arrows=13,
     ),

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.model_choice import Effort
     from supervision.contract.plan import Plan
     from supervision.contract.progress import Phase
-    from supervision.contract.status import Wait
+    from supervision.contract.status import TraceEvent, Wait
     from supervision.contract.team import TeamCard
     from supervision.run.decisions import Decision, Decisions
     from supervision.run.events import decided
@@ -32,6 +33,11 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.child_links import ChildLinks
     from workflows.children.parent_link import ParentLink
 
+_log = logging.getLogger("supervisor.run")
+_LOGGED = (
+    *("phase", "attempt", "attempts", "role", "turns", "error", "revision", "subtasks"),
+    *("round", "model", "candidate", "id", "kind", "decision", "pool"),
+)
 STARTS_AT_ONCE = 12  # children: a message to the server holds 4 MiB, so 12 inputs of 256 KiB, the most one may have
 
 
@@ -249,6 +255,7 @@ class RunContext:
             """Returns the end of the run's time; None while its clock is held."""
             return None if self.state.time_and_budget.held else self.expires_at(last)
 
+        log_line("waits", wait.subject, kind=wait.kind)
         try:
             while not ended():
                 end = deadline()
@@ -269,6 +276,7 @@ class RunContext:
                     await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
         finally:
             waits.end(wait)
+            log_line("waits no longer", wait.subject, kind=wait.kind)
         self.show()
 
     async def decision(self, wait: Wait, timeout: timedelta, content: str | None = None) -> Decision | None:
@@ -288,6 +296,20 @@ class RunContext:
         """Holds the run's clock for a reason, or no longer for that one; nested runs follow."""
         if self.state.time_and_budget.hold(why, wanted):
             self.children.limits_changed()
+
+
+def log_event(event: TraceEvent) -> None:
+    """Writes an event into the Worker's log, without the texts in it."""
+    log_line(event.type, event.subtask_id, **{name: event.data[name] for name in _LOGGED if name in event.data})
+
+
+def log_line(what: str, subject: str | None, **fields: object) -> None:
+    """Writes a line about this workflow into the Worker's log, once: a replay writes none."""
+    if not workflow.unsafe.is_replaying() and _log.isEnabledFor(logging.INFO):
+        info = workflow.info()
+        run = info.root.workflow_id if info.root else info.workflow_id
+        place = "/".join(filter(None, [info.workflow_id.removeprefix(run).strip("/"), subject]))
+        _log.info(what, extra={"fields": {"run": run, **({"subtask": place} if place else {}), **fields}})
 
 
 def _is_decided(decisions: Decisions, wait: Wait) -> bool:

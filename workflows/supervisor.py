@@ -35,7 +35,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.parent_link import ParentLink
     from workflows.handlers import Handlers
     from workflows.plan.make_plan import Replanning, make_plan, own_plan
-    from workflows.run_context import RunContext
+    from workflows.run_context import RunContext, log_event
     from workflows.subtasks.dispatch import Dispatch
 
 PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
@@ -64,6 +64,7 @@ class SupervisorWorkflow(Handlers):
         self._children: ChildLinks | None = None
         try:
             self._state = state = self._new_state(parse_request(request, surplus))
+            state.trace.seen = log_event
             self._children = ChildLinks(state, self._parent)
             workflow.register_random_seed_callback(self._note_reset)
         except SupervisionError as error:
@@ -353,9 +354,16 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
             phase=state.phase,
             error=state.error,
             notice=state.model_notice,
+            owner=owner_of(state),
+            began_at=workflow.info().workflow_start_time.isoformat(),
         ),
     )
     return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
+
+
+def owner_of(state: RunState) -> str:
+    """Returns whose run it is, as the request claims; empty if it does not."""
+    return one_line(state.request.metadata.get("owner", ""), _OWNER_BYTES)
 
 
 class Visibility:
@@ -372,7 +380,7 @@ class Visibility:
         if not self._shown_team:
             self._shown_team = True
             updates.append(TEAM.value_set(state.request.team_name))
-            if owner := one_line(state.request.metadata.get("owner", ""), _OWNER_BYTES):
+            if owner := owner_of(state):
                 updates.append(OWNER.value_set(owner))
         cost = state.usage.usd
         if cost:

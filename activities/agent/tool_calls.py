@@ -8,6 +8,7 @@ from typing import TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities import steps
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.heartbeat import waiting
 from activities.model.conversation import ConversationStore, Entry
@@ -22,7 +23,7 @@ from activities.teams.toolbox import ToolRun
 from activities.tools.tool import ToolContext
 from supervision.agent import policy
 from supervision.agent.agent_tools import page, page_chars, read_call
-from supervision.base import limits
+from supervision.base import limits, spans
 from supervision.base.errors import ErrorKind
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.store_keys import effect_key, result_key
@@ -82,6 +83,7 @@ class ToolActivities:
             return await self._reply(request, ToolRun(ASK_MISUSE, is_error=True))
         if request.call.name == READ_OUTPUT_TOOL:
             return await self._reply(request, await self._read_output(request, entry, block))
+        steps.show(spans.TOOL_ARGUMENTS, block.get("input"))
         run = partial(self._run, request, loaded, block)
         tool, role = loaded.toolbox.get(request.call.name), loaded.team.role(request.role)
         if tool is not None and tool.name in role.tools:
@@ -132,6 +134,7 @@ class ToolActivities:
     async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
         put = partial(self._store.put_output, request.run.run_id)
         ref = await _stored(lambda: put(ran.text.encode("utf-8", "replace")))
+        steps.show(spans.TOOL_RESULT, ran.text)
         artifacts = []
         for new in ran.artifacts:
             key = await _stored(partial(put, new.data))

@@ -154,13 +154,18 @@ class RunSetup(Model):
 
 
 class RunFacts(Model):
-    """What a report says of a run beside its result; `error` is why it failed, `notice` what is said of its model."""
+    """What a report says of a run beside its result; `error` is why it failed, `notice` what is said of its model.
+
+    `owner` is whose run it is, as its request claims.
+    """
 
     goal_ref: str
     team: str
     phase: Phase
     error: Problem | None = None
     notice: str | None = None
+    owner: str = ""
+    began_at: str = ""
 
 
 class PublishInput(Model):

@@ -1,14 +1,17 @@
 """The end of a run: a finding that is the answer as it stands, and its whole result and trace, put into the store."""
 
 import json
+from datetime import UTC, datetime
 
 from temporalio import activity
 
+from activities import steps
 from activities.contracts.run_contracts import AdoptInput, AdoptReply, Published, PublishInput, WordsInput
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_plan, read_text
+from activities.store.spending import RunSpend, keep_run_spend
 from activities.store.stats import keep_sample
 from supervision.base import limits
 from supervision.base.store_keys import ended_key
@@ -74,6 +77,18 @@ class PublishingActivities:
                 ended_key(run.run_id, info.workflow_run_id or ""), _encoded(ended.model_dump_json())
             )
         await self._keep_sample(publication, result, plan)
+        ended_at, facts = datetime.now(UTC), publication.facts
+        if facts and info.workflow_id == run.run_id:
+            spent = RunSpend(
+                run_id=run.run_id,
+                owner=facts.owner,
+                team=facts.team,
+                ended_at=ended_at,
+                usage=result.usage,
+                spend=result.spend,
+            )
+            await keep_run_spend(self._store, spent)
+        steps.run_ended(run, facts, result, info.workflow_id or "", ended_at)
         return refs
 
     @activity.defn
