@@ -29,6 +29,8 @@ class Settings(BaseSettings):
     """Where content lives: a folder, or an s3://, gs:// or az:// URL. All Workers and clients need the same."""
     teams_dir: Path | None = None
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
+    secrets_dir: Path | None = None
+    """A folder of private files, each the value of a secret that a team file names; else the environment has it."""
     model: Literal["", "standin"] = ""
     """`standin` lets a Worker use the stand-in model; anything else must come from ANTHROPIC_*."""
     max_budget_usd: float | None = Field(default=100.0, gt=0)
