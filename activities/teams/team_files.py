@@ -36,7 +36,7 @@ from activities.files.file_cache import FileCache
 from activities.teams.own_tools import OwnTools
 from activities.teams.toolbox import Toolbox, complaints, open_toolbox
 from activities.tools.files import Fingerprint, fingerprint
-from activities.tools.mcp.mcp_servers import McpTools
+from activities.tools.mcp.mcp_servers import McpConnection, McpTools
 from activities.tools.mcp.pins import LOCK
 from activities.tools.secrets import Secrets
 from activities.tools.tool import Tool, ToolSource
@@ -102,11 +102,16 @@ class TeamFiles:
 
     def has_code(self, name: str) -> bool:
         """True if the team of that name has tools that its author wrote."""
-        return (self._folder(name) / "tools.py").is_file()
+        return (self.folder(name) / "tools.py").is_file()
+
+    def servers(self, name: str) -> dict[str, McpConnection]:
+        """Returns a connection to each MCP server of a team, to be closed. Raises TeamError `UnknownTeam`."""
+        folder, named = self.folder(name), self.definition(name).mcp_servers
+        return {server: McpConnection(folder, says, self._secrets) for server, says in named.items()}
 
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
-        team = _definition(self._folder(name))
+        team = _definition(self.folder(name))
         self._require_teams(team)
         return team
 
@@ -115,7 +120,7 @@ class TeamFiles:
 
         Raises TeamError `UnknownTeam` if there is none, or with the problems of its files.
         """
-        folder = self._folder(name)
+        folder = self.folder(name)
         read = [folder / name for name in ("team.toml", "tools.py", LOCK)]
         current = fingerprint([file for file in read if file.is_file()])
         reading = self._readings.get(name)
@@ -199,7 +204,8 @@ class TeamFiles:
         toolbox = Toolbox(registered[name] for name in picked.values())
         return LoadedTeam(checked, None, toolbox, frozenset(name.split("/")[0] for name in picked.values()))
 
-    def _folder(self, name: str) -> Path:
+    def folder(self, name: str) -> Path:
+        """Returns the folder of the team of that name. Raises TeamError `UnknownTeam`."""
         for folder in self._folders:
             if is_name(name) and (folder / name / "team.toml").is_file():
                 return folder / name
@@ -217,7 +223,7 @@ class TeamFiles:
         for role in team.roles:
             if role.team is not None:
                 try:
-                    self._folder(role.team)
+                    self.folder(role.team)
                 except TeamError as error:
                     problems.append(f"roles.{role.name}.team: {error.message}")
         if problems:

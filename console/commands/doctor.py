@@ -21,6 +21,7 @@ from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactUnavailable
 from console.command import DONE, FAILED, Access, endpoint, server_address
+from console.commands.mcp_commands import has_servers, offers, team_files
 from console.commands.team_commands import teams_report
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
@@ -90,7 +91,7 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     async for row in model_rows(access.settings):
         yield row
     yield _files()
-    async for row in _teams(access.settings.teams_folders):
+    async for row in _teams(access.settings):
         yield row
     try:
         client = await access.client()
@@ -123,13 +124,21 @@ def _files() -> CheckRow:
     return CheckRow("ok", "cache folder", f"{folder}, yours alone")
 
 
-async def _teams(folders: list[Path]) -> AsyncIterator[CheckRow]:
-    """Yields a row for each team or file of a team that can't be used, as far as no code of a team is run for that."""
-    checked: Any = (await teams_report(folders)).data
+async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
+    """Yields a row for each team or file of a team that can't be used, and for each MCP server, which is started.
+
+    Other code of teams is not run.
+    """
+    checked: Any = (await teams_report(settings.teams_folders)).data
     wrong = {team["name"]: [team["error"]] if team["error"] else team["unread"] for team in checked}
     for name, problems in wrong.items():
         for problem in problems:
             yield CheckRow("warning", f"team {name}", problem, f"correct it; {hint('teams', name)} says more")
+    for name in has_servers(settings.teams_folders):
+        for offer in await offers(team_files(settings), name):
+            good = not offer.problems and not offer.changes
+            fix = "" if good else f"{hint('teams', name, '--check')} says more"
+            yield CheckRow("ok" if good else "warning", f"MCP server {name}/{offer.server}", offer.summary, fix)
     if not any(wrong.values()):
         yield CheckRow("ok", "teams", f"{', '.join(wrong)}: their files can be read")
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,14 @@ from rich.console import RenderableType
 
 from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
 from console.commands.inspect_command import reports_on
+from console.commands.mcp_commands import offer_rows, offers, team_files
 from console.hints import hint
 from console.run.request_options import data_files
 from console.terminal import Report, counted, indented, print_err, safe_line
 from runtime.paths import cache_dir
+from runtime.settings import Settings
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.contract.team import is_name
 
 if TYPE_CHECKING:
@@ -24,6 +27,22 @@ if TYPE_CHECKING:
 
 _CELL = 600
 _NO_NAME = "a folder's name must be lower-case letters, digits, hyphens or underscores, so rename it"
+
+
+async def checked_team(settings: Settings, name: str) -> Report:
+    """Returns a team as `teams_report` does, and what its MCP servers offer; exit code 1 if one can't be used."""
+    report = await teams_report(settings.teams_folders, name=name, check=True)
+    files = team_files(settings)
+    try:
+        found = await offers(files, name)
+    except SupervisionError:  # the report says it
+        return report
+    wrong = any(offer.problems or offer.changes for offer in found)
+    return replace(
+        report,
+        screen=lambda screen: [*report.screen(screen), *offer_rows(name, found)],
+        code=FAILED if wrong else report.code,
+    )
 
 
 async def teams_report(folders: list[Path], *, name: str | None = None, check: bool = False) -> Report:

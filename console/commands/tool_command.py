@@ -7,25 +7,27 @@ from pathlib import Path
 from typing import Any
 
 from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
+from console.commands.mcp_commands import team_files
 from console.hints import hint
 from console.run.request_options import read_text_file
 from console.terminal import print_err, print_json, print_out
+from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.text import did_you_mean
 from supervision.contract.team import Role
 
 
-async def try_tool(folders: list[Path], name: str, arguments: str | None, attach: list[Path]) -> int:
+async def try_tool(settings: Settings, name: str, arguments: str | None, attach: list[Path]) -> int:
     """Runs the tool `TEAM/TOOL` in this process and prints its output; without arguments its schema."""
     # these load the tools' libraries: 0.3 s for one command only
-    from activities.teams.team_files import TeamFiles
     from activities.tools.tool import ToolContext
 
     team_name, _, tool_name = name.partition("/")
     if not tool_name:
         example = hint("tool", "default/calculate")
         raise CommandFailed(BAD_INPUT, f"'{name}' names no tool: write TEAM/TOOL, as in {example}")
-    toolbox = (await TeamFiles(folders).load(team_name)).toolbox
+    files = team_files(settings)
+    toolbox = (await files.load(team_name)).toolbox
     tool = toolbox.get(tool_name)
     if tool is None:
         known = toolbox.names()
@@ -41,6 +43,7 @@ async def try_tool(folders: list[Path], name: str, arguments: str | None, attach
     )
     role = Role(name="operator", description="Tries a tool.", system_prompt="-", tools=[tool.name])
     ran = await toolbox.run(role, tool.name, _parsed(arguments), context)
+    await files.close()
     if ran.is_error:
         print_err(f"the tool failed: {ran.text}")
         return FAILED

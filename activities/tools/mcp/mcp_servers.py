@@ -36,7 +36,7 @@ _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you 
 Json = dict[str, Any]
 
 
-class ServerFailed(Exception):
+class McpFailed(Exception):
     """A question without an answer: `sent` if the server may have got it, `ended` if its process is gone."""
 
     def __init__(self, problem: str, *, sent: bool = False, ended: bool = False) -> None:
@@ -49,7 +49,7 @@ class McpTools:
 
     def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets) -> None:
         self._folder, self._name, self._listed = folder, name, server.tools
-        self._connection = McpConnection(folder, name, server, secrets)
+        self._connection = McpConnection(folder, server, secrets)
         self._timeout = timedelta(seconds=server.timeout)
 
     async def open(self) -> list[Tool[Any]]:
@@ -93,7 +93,7 @@ class McpTools:
         }
         try:
             answer = await self._asked(question, again=not effects)
-        except ServerFailed as failed:
+        except McpFailed as failed:
             problem = f"MCP server '{self._name}': {failed}."
             raise ToolMisuse(f"{problem} {_CHECK_FIRST}" if effects and failed.sent else problem) from None
         if answer["is_error"]:
@@ -105,7 +105,7 @@ class McpTools:
         """Returns the answer; if the server ended, asks a new one what was not sent, or what may be asked `again`."""
         try:
             return await self._connection.ask(question, self._timeout)
-        except ServerFailed as failed:
+        except McpFailed as failed:
             if not failed.ended or (failed.sent and not again):
                 raise
         return await self._connection.ask(question, self._timeout)
@@ -114,19 +114,19 @@ class McpTools:
 class McpConnection:
     """The connection to one server through a child process; a process that ended is replaced at the next question."""
 
-    def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets) -> None:
-        self._folder, self._name, self._server, self._secrets = folder, name, server, secrets
+    def __init__(self, folder: Path, server: McpServer, secrets: Secrets) -> None:
+        self._folder, self._server, self._secrets = folder, server, secrets
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._child: asyncio.Task[_ServerProcess] | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._open = 0
 
     async def tools(self) -> list[Pinned]:
-        """Returns the definitions of all tools that the server has now. Raises ServerFailed."""
+        """Returns the definitions of all tools that the server has now. Raises McpFailed."""
         return [Pinned.model_validate(tool) for tool in (await self.ask({}, _START))["tools"]]
 
     async def ask(self, question: Json, time: timedelta) -> Json:
-        """Returns the answer to a question that the server may work on for that time. Raises ServerFailed."""
+        """Returns the answer to a question that the server may work on for that time. Raises McpFailed."""
         async with self._slots:
             if self._idle:
                 self._idle.cancel()
@@ -144,7 +144,7 @@ class McpConnection:
             self._idle.cancel()
         child, self._child = self._child, None
         if child is not None:
-            with contextlib.suppress(ServerFailed):
+            with contextlib.suppress(McpFailed):
                 await (await child).close()
 
     def _rest(self) -> None:
@@ -164,7 +164,7 @@ class McpConnection:
                 raise ValueError(f"its command is not run: {why}")
             secrets = {name: self._secrets.value(name) for name in server.secrets}
         except ValueError as error:
-            raise ServerFailed(str(error)) from None
+            raise McpFailed(str(error)) from None
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         child = await asyncio.to_thread(_ServerProcess, self._folder, {**kept, **secrets})
         await child.start({**server.model_dump(include={"command", "args", "url", "headers"}), "secrets": [*secrets]})
@@ -197,18 +197,18 @@ class _ServerProcess:
         return self._reading.done()
 
     async def start(self, setup: Json) -> None:
-        """Returns once the server is connected. Raises ServerFailed."""
+        """Returns once the server is connected. Raises McpFailed."""
         reader, self._writer = await asyncio.open_connection(sock=self._socket, limit=_LINE_BYTES)
         self._reading = asyncio.create_task(self._read(reader))
         self._waiting[0] = asyncio.get_running_loop().create_future()
         self._send(setup)
         try:
             await self._answer(0, _START, f"no answer within {_START.total_seconds():g} s")
-        except ServerFailed as failed:
-            raise ServerFailed(f"it does not start: {failed}") from None
+        except McpFailed as failed:
+            raise McpFailed(f"it does not start: {failed}") from None
 
     async def ask(self, question: Json, time: timedelta) -> Json:
-        """Returns the answer. Raises ServerFailed."""
+        """Returns the answer. Raises McpFailed."""
         number = next(self._numbers)
         self._waiting[number] = asyncio.get_running_loop().create_future()
         show(lambda: {"progress": self._progress[number]} if number in self._progress else {})
@@ -220,7 +220,7 @@ class _ServerProcess:
             self._send({"cancel": number})
             raise
         if "problem" in answer:
-            raise ServerFailed(answer["problem"], sent=answer["sent"])
+            raise McpFailed(answer["problem"], sent=answer["sent"])
         return answer
 
     async def close(self) -> None:
@@ -241,7 +241,7 @@ class _ServerProcess:
             self._reason = problem
             self._reading.cancel()
             await asyncio.wait({self._reading})
-            raise ServerFailed(problem, sent=True, ended=True) from None
+            raise McpFailed(problem, sent=True, ended=True) from None
         finally:
             self._waiting.pop(number, None)
             self._progress.pop(number, None)
@@ -263,7 +263,7 @@ class _ServerProcess:
         finally:
             for number, waiting in self._waiting.items():
                 if not waiting.done():
-                    waiting.set_exception(ServerFailed(self._reason, sent=number in self._sent, ended=True))
+                    waiting.set_exception(McpFailed(self._reason, sent=number in self._sent, ended=True))
             self._writer.close()
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)  # its number is its own until it is waited for
