@@ -132,7 +132,8 @@ class _Process:
         if len(live) != 1:
             raise _Problem("the server has two tools of this name" if live else "the server has this tool no longer")
         if live[0].sha256 != pinned.sha256:
-            raise _Problem("the server has changed the definition of this tool since it was pinned")
+            again = f"{self.setup['pin']} shows how, and pins the new one for later runs"
+            raise _Problem(f"the server has changed the definition of this tool since it was pinned: {again}")
         shown = 0.0
 
         async def progress(done: float, total: float | None, message: str | None) -> None:

@@ -167,7 +167,8 @@ class McpConnection:
             raise McpFailed(str(error)) from None
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         child = await asyncio.to_thread(_ServerProcess, self._folder, {**kept, **secrets})
-        await child.start({**server.model_dump(include={"command", "args", "url", "headers"}), "secrets": [*secrets]})
+        setup = {**server.model_dump(include={"command", "args", "url", "headers"}), "secrets": [*secrets]}
+        await child.start({**setup, "pin": pin_command(self._folder)})
         return child
 
 
@@ -190,11 +191,7 @@ class _ServerProcess:
         self._progress: dict[int, str] = {}
         self._numbers = count(1)
         self._reason, self._sent = "its process ended", set[int]()
-
-    @property
-    def ended(self) -> bool:
-        """True if it answers no more."""
-        return self._reading.done()
+        self.ended = False  # True once it answers no more
 
     async def start(self, setup: Json) -> None:
         """Returns once the server is connected. Raises McpFailed."""
@@ -261,6 +258,7 @@ class _ServerProcess:
         except (OSError, ValueError):
             pass
         finally:
+            self.ended = True
             for number, waiting in self._waiting.items():
                 if not waiting.done():
                     waiting.set_exception(McpFailed(self._reason, sent=number in self._sent, ended=True))
