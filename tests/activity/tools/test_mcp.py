@@ -1,25 +1,38 @@
 """MCP servers as tools: what is offered, what comes back, and servers that do one thing wrong."""
 
 import asyncio
+import base64
 import contextlib
+import io
 import json
-import os
-import socket
+import re
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from temporalio.testing import ActivityEnvironment
 
-from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles
+from activities.heartbeat import beating
+from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import ToolRun
 from activities.tools.mcp import mcp_servers
-from activities.tools.mcp.mcp_servers import McpFailed
-from activities.tools.mcp.pins import Pinned, differences, read_pins, write_pins
+from activities.tools.mcp.pins import Pinned, differences, write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext
+from supervision.base import limits
+from supervision.contract.team import Team
+from tests.activity.tools.servers import hostile
+
+Json = dict[str, Any]
 
 SERVERS = Path(__file__).parent / "servers"
 SECRET = "s3cret-canary-0b5f"
@@ -69,16 +82,11 @@ class Shop:
             [PRICE],
         )
 
-    async def benign(self, *listed: str, effects: str = "read", more: str = 'env = ["SHOP_TOKEN"]') -> None:
-        """Writes the team with the server of the SDK, and pins what it says."""
-        args = json.dumps([str(SERVERS / "benign.py"), str(self.ledger)])
-        said = f"command = {json.dumps(sys.executable)}\nargs = {args}\n{more}"
-        await self.pinned(said, *listed, effects=effects)
-
-    async def pinned(self, server: str, *listed: str, effects: str = "read") -> None:
-        self.set_up(server, dict.fromkeys(listed, f'effects = "{effects}"'))
+    async def benign(self, server: str, effects: dict[str, str]) -> None:
+        """Writes the team with the server of the SDK, and pins what it says of these tools."""
+        self.set_up(server, {name: f'effects = "{word}"' for name, word in effects.items()})
         connection = self.files.servers("shop")["store"]
-        tools = [tool for tool in await connection.tools() if tool.name in listed]
+        tools = [tool for tool in await connection.tools() if tool.name in effects]
         await connection.close()
         write_pins(self.folder, {"store": {tool.name: tool for tool in tools}})
 
@@ -88,29 +96,53 @@ class Shop:
         return await loaded.toolbox.run(loaded.team.roles[0], tool, asked, ToolContext(idempotency_key=key))
 
 
+@contextlib.asynccontextmanager
+async def serving(app: Starlette) -> AsyncIterator[str]:
+    """Serves an application on loopback for the time of a block; yields its URL."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    await task
+
+
 @pytest.fixture
-async def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shop]:
-    monkeypatch.setenv("SHOP_TOKEN", SECRET)
-    monkeypatch.setenv("ANOTHER_KEY", "another-canary")
+async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
     shop = Shop(tmp_path)
     yield shop
     await shop.files.close()
-    below = [each for each in psutil.Process().children(recursive=True) if "mcp_process" in " ".join(each.cmdline())]
-    assert below == []
 
 
-async def test_what_is_listed_and_pinned_is_offered_and_nothing_else(shop: Shop) -> None:
-    await shop.benign("price", "stock")
-    loaded = await shop.files.load("shop")
-    assert loaded.toolbox.names() == ["store__price", "store__stock"]
+@pytest.fixture(scope="module")
+async def benign(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shop]:
+    """A team with the server of the SDK, one for all tests; it does not list the tool `hidden`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHOP_TOKEN", SECRET)
+        patch.setenv("ANOTHER_KEY", "another-canary")
+        shop = Shop(tmp_path_factory.mktemp("benign"))
+        args = json.dumps([str(SERVERS / "benign.py"), str(shop.ledger)])
+        server = f'command = {json.dumps(sys.executable)}\nargs = {args}\nenv = ["SHOP_TOKEN"]'
+        reads = dict.fromkeys(["price", "stock", "slow", "leak", "fails", "put"], "read")
+        await shop.benign(server, {**reads, "note": "write"})
+        yield shop
+        await shop.files.close()
+
+
+async def test_what_is_listed_and_pinned_is_offered_and_nothing_else(benign: Shop) -> None:
+    loaded = await benign.files.load("shop")
+    assert loaded.toolbox.names() == [
+        f"store__{name}" for name in ("fails", "leak", "note", "price", "put", "slow", "stock")
+    ]
     definition = loaded.toolbox.definitions(["store__price"])[0]
     assert definition["description"] == "Returns the price of an article."
     assert list(definition["input_schema"]["properties"]) == ["article"]
-    ran = await shop.call("store__price")
+    ran = await benign.call("store__price")
     assert (ran.text, ran.sources) == ("tea costs 12 euros", ["MCP server store"])
-    assert json.loads((await shop.call("store__stock")).text) == {"tea": 3}
-    assert (await shop.call("store__note", {"text": "x"})).is_error
-    wrong = await shop.call("store__price", {"articles": "tea"})
+    assert json.loads((await benign.call("store__stock")).text) == {"tea": 3}
+    assert (await benign.call("store__hidden", {})).is_error
+    wrong = await benign.call("store__price", {"articles": "tea"})
     assert wrong.is_error
     assert "'article' is a required property" in wrong.text
 
@@ -153,7 +185,7 @@ def test_the_differences_of_definitions_are_shown() -> None:
     ],
 )
 async def test_a_server_that_does_wrong_ends_as_a_named_error(wrong: str, said: str, shop: Shop) -> None:
-    shop.hostile(wrong, "write" if wrong == "changes" else "read")
+    shop.hostile(wrong, "write")  # which has one attempt
     ran = await shop.call("store__price")
     if wrong == "changes":  # after it was listed once; before a call with effects it is listed again
         assert not ran.is_error
@@ -201,35 +233,116 @@ async def test_a_call_with_effects_has_one_attempt_and_a_key(shop: Shop) -> None
     shop.hostile("dies", "read", "timeout = 2")
     assert (await shop.call("store__price")).is_error
     assert shop.ledger.read_text() == "called\n" * 2
-    shop.ledger.unlink()
-    await shop.benign("note", effects="write")
-    assert (await shop.call("store__note", {"text": "once"}, key="call-7")).text == "noted"
-    assert json.loads(shop.ledger.read_text()) == {"text": "once", "key": "call-7"}
 
 
-async def test_calls_of_one_server_run_at_the_same_time_in_one_process(shop: Shop) -> None:
-    await shop.benign("slow")
-    await shop.call("store__slow", {"unknown": 1})
+async def test_a_call_with_effects_carries_its_key(benign: Shop) -> None:
+    assert (await benign.call("store__note", {"text": "once"}, key="call-7")).text == "noted"
+    assert json.loads(benign.ledger.read_text()) == {"text": "once", "key": "call-7"}
+
+
+async def test_calls_of_one_server_run_at_the_same_time_in_one_process(benign: Shop) -> None:
+    await benign.call("store__price")
     began = asyncio.get_running_loop().time()
-    ran = await asyncio.gather(*(shop.call("store__slow", {}) for _ in range(4)))
+    ran = await asyncio.gather(*(benign.call("store__slow", {}) for _ in range(4)))
     assert [each.text for each in ran] == ["done"] * 4
     assert asyncio.get_running_loop().time() - began < 4 * 2.4
     assert len([each for each in psutil.Process().children() if "mcp_process" in " ".join(each.cmdline())]) == 1
 
 
-async def test_secrets_reach_the_server_and_nothing_else(shop: Shop) -> None:
-    await shop.benign("leak", "fails")
-    leaked = await shop.call("store__leak", {})
+async def test_secrets_reach_the_server_and_nothing_else(benign: Shop) -> None:
+    leaked = await benign.call("store__leak", {})
     found = json.loads(leaked.text.split("\n\n")[0])
     assert found.pop("SHOP_TOKEN") == "[secret]"
     assert set(found) <= {"PATH", "HOME", "LC_CTYPE"}
-    assert [(each.name, each.media_type, each.data) for each in leaked.artifacts] == [
-        ("leak-1.png", "image/png", b"PNG[secret]")
-    ]
-    failed = await shop.call("store__fails", {})
+    kept = [(each.name, each.media_type, each.data) for each in leaked.artifacts]
+    assert kept == [("leak-1.png", "image/png", b"PNG[secret]")]
+    failed = await benign.call("store__fails", {})
     assert failed.is_error
     assert "no access with [secret]" in failed.text
     assert SECRET not in repr((leaked, failed))
+    assert base64.b64encode(SECRET.encode()).decode().rstrip("=")[:-1] not in leaked.text
+
+
+async def test_progress_becomes_heartbeats(benign: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HEARTBEAT_EVERY", timedelta(seconds=0.2))
+    beats = list[Any]()
+    environment = ActivityEnvironment()
+    environment.on_heartbeat = lambda *details: beats.append(details[0].get("progress"))
+
+    async def attempt() -> ToolRun:
+        async with beating():
+            return await benign.call("store__slow", {})
+
+    assert (await environment.run(attempt)).text == "done"
+    assert "2/4 step 2" in beats
+
+
+async def test_a_server_over_http_gets_the_secret_in_its_header_and_sends_it_nowhere_else(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    seen = list[tuple[str, str | None]]()
+
+    def served(name: str, body: Callable[[Json], Json], away: str = "") -> Starlette:
+        async def answer(request: Request) -> Response:
+            seen.append((name, request.headers.get("authorization")))
+            if away:
+                return Response(status_code=307, headers={"location": away})
+            asked = await request.json()
+            return JSONResponse(body(asked)) if "id" in asked else Response(status_code=202)
+
+        return Starlette(routes=[Route("/mcp", answer, methods=["POST"])])
+
+    def price(asked: Json) -> Json:
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            hostile.answer(asked)
+        return dict(json.loads(said.getvalue()))
+
+    async with serving(served("here", price)) as here, serving(served("there", price)) as there:
+        more = 'headers = { Authorization = "Bearer ${SHOP_TOKEN}" }'
+        shop.set_up(f'url = "{here}/mcp"\n{more}', {"price": 'effects = "read"'}, [PRICE])
+        assert (await shop.call("store__price")).text == "12 euros"
+        assert {who for who, _ in seen} == {"here"}
+        assert {what for _, what in seen} == {f"Bearer {SECRET}"}
+        async with serving(served("moved", price, away=f"{there}/mcp")) as moved:
+            shop.set_up(f'url = "{moved}/mcp"\n{more}', {"price": 'effects = "read"'}, [PRICE])
+            assert "it does not start" in (await shop.call("store__price")).text
+        assert "there" not in {who for who, _ in seen}
+        await shop.files.close()
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("", "give it either a command or a url"),
+        ('command = "x"\nurl = "https://a.example"', "give it either a command or a url"),
+        ('command = "x"\nenv = { TOKEN = "t" }', 'write env = ["TOKEN"], and put the values where Workers run'),
+        ('url = "ftp://a.example"', "is not an http or https URL"),
+        ('url = "https://me:pass@a.example"', "no user or password"),
+        ('url = "http://a.example"\nheaders = { X = "TOKEN" }', "plain http to 'a.example' would send its headers"),
+        ('url = "https://a.example"\nheaders = { X = "Bearer abc" }', "names no secret: write NAME, or ${NAME}"),
+        ('command = "x"\ncwd = "y"', "cwd"),
+    ],
+)
+async def test_a_server_that_is_set_up_wrongly_is_a_problem_of_the_team(server: str, said: str, shop: Shop) -> None:
+    shop.set_up(server, {"price": 'effects = "read"'}, [PRICE])
+    with pytest.raises(TeamError, match=re.escape(said)):
+        await shop.files.load("shop")
+
+
+async def test_a_command_that_others_could_have_written_is_not_run(shop: Shop) -> None:
+    shop.hostile("nothing")
+    (shop.folder / "team.toml").chmod(0o666)
+    assert "its command is not run" in (await shop.call("store__price")).text
+
+
+async def test_a_team_inside_a_request_names_tools_and_no_servers(shop: Shop) -> None:
+    shop.hostile("nothing")
+    role = {"name": "r", "description": "d", "system_prompt": "s", "tools": ["shop/store__price"]}
+    inline = {"name": "inline", "generalist": "r", "roles": [role]}
+    assert (await shop.files.load_inline(Team.model_validate(inline))).toolbox.names() == ["store__price"]
+    with pytest.raises(TeamError, match="an inline team has no servers"):
+        await shop.files.load_inline(Team.model_validate({**inline, "mcp_servers": {"a": {"command": "x"}}}))
 
 
 async def test_secrets_come_from_private_files_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

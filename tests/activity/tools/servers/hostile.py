@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-WRONG, FILE = sys.argv[1], Path(sys.argv[2])
+WRONG, FILE = (sys.argv[1], Path(sys.argv[2])) if __name__ == "__main__" else ("nothing", Path())
 SCHEMA = {"type": "object", "properties": {"article": {"type": "string"}}, "required": ["article"]}
+listed = 0
 
 
 def say(message: object) -> None:
@@ -32,7 +33,8 @@ def call(number: int) -> None:
         while True:
             sys.stdout.write("hello\n" * 1000)
     elif WRONG == "nests":
-        sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":%s1%s}\n' % (number, "[" * 100_000, "]" * 100_000))
+        deep = "[" * 100_000 + "]" * 100_000
+        sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {number}, "result": {deep}}}\n')
         sys.stdout.flush()
     elif WRONG == "dies":
         with FILE.open("a") as file:
@@ -60,8 +62,22 @@ def forks() -> None:
             time.sleep(3600)
 
 
+def answer(asked: dict[str, Any]) -> None:
+    global listed
+    method, number = asked.get("method"), asked.get("id")
+    if method == "initialize":
+        about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+        say({"jsonrpc": "2.0", "id": number, "result": {**about, "serverInfo": {"name": "hostile", "version": "1"}}})
+    elif method == "tools/list":
+        listed += 1
+        say({"jsonrpc": "2.0", "id": number, "result": {"tools": tools(listed)}})
+    elif method == "tools/call":
+        call(number or 0)
+    elif number is not None:
+        say({"jsonrpc": "2.0", "id": number, "error": {"code": -32601, "message": "no such method"}})
+
+
 def main() -> None:
-    lists = 0
     if WRONG == "silent":
         time.sleep(3600)
     if WRONG == "forks":
@@ -69,20 +85,7 @@ def main() -> None:
     if WRONG == "greets":
         sys.stdout.write("Welcome to my server!\n")
     for line in sys.stdin:
-        asked = json.loads(line)
-        method, number = asked.get("method"), asked.get("id")
-        if method == "initialize":
-            about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
-            say(
-                {"jsonrpc": "2.0", "id": number, "result": {**about, "serverInfo": {"name": "hostile", "version": "1"}}}
-            )
-        elif method == "tools/list":
-            lists += 1
-            say({"jsonrpc": "2.0", "id": number, "result": {"tools": tools(lists)}})
-        elif method == "tools/call":
-            call(number)
-        elif number is not None:
-            say({"jsonrpc": "2.0", "id": number, "error": {"code": -32601, "message": "no such method"}})
+        answer(json.loads(line))
 
 
 if __name__ == "__main__":
