@@ -43,8 +43,10 @@ class Offer:
         """The server in a line."""
         if self.problems:
             return safe_line("; ".join(self.problems), limits.ERROR_BYTES)
-        pinned = "they differ from team.lock" if self.changes else "they are as pinned"
-        return f"{counted(len(self.tools), 'tool')}, {len(self.listed)} of them listed; {pinned}"
+        if not self.listed:
+            return f"{counted(len(self.tools), 'tool')}, of which the team file lists none"
+        pinned = "they differ from team.lock" if self.changes else "as pinned"
+        return f"{counted(len(self.tools), 'tool')}, {len(self.listed)} listed, {pinned}"
 
 
 def team_files(settings: Settings) -> "TeamFiles":

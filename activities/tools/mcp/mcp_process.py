@@ -16,6 +16,7 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, NoReturn
 
 import anyio
@@ -46,6 +47,7 @@ _NO_MESSAGES = 1000  # lines of a server that are none: a greeting is read over,
 _LIST_SECONDS = 10  # a server that is alive lists its tools in milliseconds
 _LISTED_FRESH = 60  # seconds for which a list of definitions counts, but for calls with effects
 _LIST_PAGES = 50
+_ROUNDS = 5  # of questions of a server before it does a call
 _END_SECONDS = 2  # for a server to end by itself
 _PROGRESS_EVERY = 0.5  # seconds: a heartbeat takes one a second
 _ERROR_CHARS = 600
@@ -77,7 +79,8 @@ class _Process:
         self._live: dict[str, list[Pinned]] = {}
         self._listed = -float("inf")
         self.session: ClientSession
-        self.asked = ""
+        self._answers: dict[int, Json | None] = {}  # of the calls in flight; None where a call may carry none
+        self._asked: dict[int, str] = {}
         self.stderr = ""
 
     def say(self, message: Json) -> None:
@@ -122,7 +125,8 @@ class _Process:
         await self._list()
         return {"tools": [tool.model_dump() for tools in self._live.values() for tool in tools]}
 
-    async def _call(self, number: int, asked: Json) -> Json:
+    async def _checked(self, asked: Json) -> str:
+        """Returns the name of the tool that a call is of. Raises _Problem if it is not to be sent."""
         pinned = Pinned.model_validate(asked["tool"])
         if complaint := complaint_about(pinned.input_schema, asked["arguments"]):
             raise _Problem(f"Wrong arguments: {complaint}")
@@ -134,7 +138,10 @@ class _Process:
         if live[0].sha256 != pinned.sha256:
             again = f"{self.setup['pin']} shows how, and pins the new one for later runs"
             raise _Problem(f"the server has changed the definition of this tool since it was pinned: {again}")
-        shown = 0.0
+        return pinned.name
+
+    async def _call(self, number: int, asked: Json) -> Json:
+        tool, shown = await self._checked(asked), 0.0
 
         async def progress(done: float, total: float | None, message: str | None) -> None:
             nonlocal shown
@@ -144,14 +151,22 @@ class _Process:
                 self.say({"id": number, "progress": one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)})
 
         self._sent.add(number)
+        self._answers[number] = asked["answers"]
         try:
             async with asyncio.timeout(asked["timeout"]):
-                result = await self.session.call_tool(
-                    pinned.name,
+                call = partial(
+                    self.session.call_tool,
+                    tool,
                     asked["arguments"],
                     progress_callback=progress,
                     meta={_KEY: asked["key"]} if asked["effects"] else None,
+                    allow_input_required=True,
                 )
+                result = await call()
+                for _ in range(_ROUNDS):
+                    if not isinstance(result, types.InputRequiredResult):
+                        break
+                    result = await call(input_responses=self._given(result), request_state=result.request_state)
         except TimeoutError:
             self._listed = -float("inf")  # a server that hangs does not list its tools before the next call
             raise _Problem(f"the server did not answer within {asked['timeout']:g} s", sent=True) from None
@@ -161,9 +176,11 @@ class _Process:
             raise _Problem(f"the server says: {one_line(clean(error.message), _ERROR_CHARS)}", sent=sent) from None
         finally:
             self._sent.discard(number)
-        shown_result = Shown(pinned.name, [secret for secret in self._secrets if len(secret) >= _LEAST_SECRET])
-        note, self.asked = self.asked, ""
-        return shown_result.of(result, note)
+            del self._answers[number]
+            question = self._asked.pop(number, "")
+        if isinstance(result, types.InputRequiredResult):
+            raise _Problem(question or "the server asks for what no client gives")
+        return Shown(tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET]).of(result, question)
 
     async def _list(self) -> None:
         """Asks for the definitions. A server that does not give them is ended: another one may."""
@@ -187,10 +204,34 @@ class _Process:
             self.over(f"it does not list its tools: {said(error)}")
         self._live, self._listed = live, time.monotonic()
 
-    async def decline(self, _context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """Declines what a server asks in the middle of a call, and says so in the results from then on."""
-        question = one_line(clean(params.message), _ERROR_CHARS)
-        self.asked = f'The server asked "{question}" and got no answer. Ask a person, and call again.'
+    def _given(self, required: types.InputRequiredResult) -> types.InputResponses | None:
+        """Returns the answers to what a server asks before it does a call; None if it only wants the call again."""
+        asked = required.input_requests or {}
+        given = {
+            key: self._answer_to(each.params) for key, each in asked.items() if isinstance(each, types.ElicitRequest)
+        }
+        return {**given} or None
+
+    async def elicited(self, _context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        """Returns the answer to what a server asks in the middle of some call: it does not say of which."""
+        return self._answer_to(params)
+
+    def _answer_to(self, params: types.ElicitRequestParams) -> types.ElicitResult:
+        """Returns the answer that a call in flight carries; else declines, and the results say what was asked."""
+        schema = params.requested_schema if isinstance(params, types.ElicitRequestFormParams) else {}
+        fields = list(schema.get("properties", {}))
+        for answers in self._answers.values():
+            content = {name: value for name, value in (answers or {}).items() if name in fields}
+            if content and complaint_about(dict(schema), content) is None:
+                return types.ElicitResult(action="accept", content=content)
+        said = f'The server asks: "{one_line(clean(params.message), _ERROR_CHARS)}". It got no answer.'
+        example = json.dumps({"_answers": dict.fromkeys(fields, "...")})
+        for number, answers in self._answers.items():
+            how = (
+                f"Find it out, from a person if it is not yours to say, and call again with {example} in the arguments."
+            )
+            cannot = 'Calls of this tool carry none, as the team file does not say approve = "always".'
+            self._asked[number] = f"{said} {cannot if answers is None else how}"
         return types.ElicitResult(action="decline")
 
     async def changed(self, message: object) -> None:
@@ -343,7 +384,7 @@ async def _main() -> None:
             else:
                 transport = process.stdio()
             client = Client(
-                transport, elicitation_callback=process.decline, message_handler=process.changed, cache=None
+                transport, elicitation_callback=process.elicited, message_handler=process.changed, cache=None
             )
             process.session = (await stack.enter_async_context(client)).session
             process.say({"ready": True})

@@ -31,6 +31,7 @@ _AT_ONCE = 8  # calls of one server: a run of 200 agents does not flood it
 _LINE_BYTES = 16 * 1024 * 1024  # of one answer: two messages of a server
 _ROOT = Path(__file__).parents[3]
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from activities.tools.mcp import mcp_process; mcp_process.main()"
+_ANSWERS = "_answers"  # among the arguments of a call: to what the server asks, by field
 _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you try it again."
 
 Json = dict[str, Any]
@@ -68,7 +69,7 @@ class McpTools:
 
     def _tool(self, pinned: Pinned, said: McpTool) -> Tool[Any]:
         async def run(arguments: AnyArguments, context: ToolContext) -> ToolOutput:
-            return await self._run(arguments, context, effects=said.effects != "read")
+            return await self._run(arguments, context, said)
 
         tool = Tool(
             server_tool(self._name, pinned.name),
@@ -82,11 +83,15 @@ class McpTools:
         )
         return tool.as_pinned(pinned)
 
-    async def _run(self, arguments: AnyArguments, context: ToolContext, *, effects: bool) -> ToolOutput:
+    async def _run(self, arguments: AnyArguments, context: ToolContext, said: McpTool) -> ToolOutput:
         assert context.pinned is not None
+        effects, given = said.effects != "read", arguments.model_dump()
+        # A server's question is for a person: only one who sees the whole call may let it carry the answer.
+        answers = given.pop(_ANSWERS, {}) if said.approve == "always" else None
         question = {
             "tool": context.pinned.model_dump(),
-            "arguments": arguments.model_dump(),
+            "arguments": given,
+            "answers": answers if isinstance(answers, dict) or answers is None else {},
             "effects": effects,
             "key": context.idempotency_key,
             "timeout": self._timeout.total_seconds(),

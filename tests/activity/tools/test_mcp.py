@@ -82,11 +82,11 @@ class Shop:
             [PRICE],
         )
 
-    async def benign(self, server: str, effects: dict[str, str]) -> None:
+    async def benign(self, server: str, listed: dict[str, str]) -> None:
         """Writes the team with the server of the SDK, and pins what it says of these tools."""
-        self.set_up(server, {name: f'effects = "{word}"' for name, word in effects.items()})
+        self.set_up(server, listed)
         connection = self.files.servers("shop")["store"]
-        tools = [tool for tool in await connection.tools() if tool.name in effects]
+        tools = [tool for tool in await connection.tools() if tool.name in listed]
         await connection.close()
         write_pins(self.folder, {"store": {tool.name: tool for tool in tools}})
 
@@ -124,8 +124,9 @@ async def benign(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shop
         shop = Shop(tmp_path_factory.mktemp("benign"))
         args = json.dumps([str(SERVERS / "benign.py"), str(shop.ledger)])
         server = f'command = {json.dumps(sys.executable)}\nargs = {args}\nenv = ["SHOP_TOKEN"]'
-        reads = dict.fromkeys(["price", "stock", "slow", "leak", "fails", "put"], "read")
-        await shop.benign(server, {**reads, "note": "write"})
+        reads = dict.fromkeys(["price", "stock", "slow", "leak", "fails", "ask"], 'effects = "read"')
+        approved = 'effects = "read", approve = "always"'
+        await shop.benign(server, {**reads, "note": 'effects = "write"', "put": approved})
         yield shop
         await shop.files.close()
 
@@ -133,7 +134,7 @@ async def benign(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shop
 async def test_what_is_listed_and_pinned_is_offered_and_nothing_else(benign: Shop) -> None:
     loaded = await benign.files.load("shop")
     assert loaded.toolbox.names() == [
-        f"store__{name}" for name in ("fails", "leak", "note", "price", "put", "slow", "stock")
+        f"store__{name}" for name in ("ask", "fails", "leak", "note", "price", "put", "slow", "stock")
     ]
     definition = loaded.toolbox.definitions(["store__price"])[0]
     assert definition["description"] == "Returns the price of an article."
@@ -261,6 +262,19 @@ async def test_secrets_reach_the_server_and_nothing_else(benign: Shop) -> None:
     assert "no access with [secret]" in failed.text
     assert SECRET not in repr((leaked, failed))
     assert base64.b64encode(SECRET.encode()).decode().rstrip("=")[:-1] not in leaked.text
+
+
+async def test_a_question_of_a_server_is_answered_by_a_call_that_a_person_approves(benign: Shop) -> None:
+    asked = await benign.call("store__put", {"article": "tea"})
+    assert asked.is_error
+    assert 'The server asks: "On which shelf?". It got no answer.' in asked.text
+    assert 'call again with {"_answers": {"shelf": "..."}} in the arguments' in asked.text
+    answered = await benign.call("store__put", {"article": "tea", "_answers": {"shelf": 3}})
+    assert answered.text == "tea is on shelf 3"
+    assert (await benign.call("store__put", {"article": "tea", "_answers": {"shelf": "x"}})).is_error
+    refused = await benign.call("store__ask", {})
+    assert "Calls of this tool carry none" in refused.text
+    assert "declined" in refused.text
 
 
 async def test_progress_becomes_heartbeats(benign: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
+from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.resolve import Elicit, Resolve
@@ -82,6 +83,12 @@ def fails() -> str:
 def put(article: str, where: Annotated[Where, Resolve(which_shelf)]) -> str:
     """Puts an article on a shelf, after it has asked which."""
     return f"{article} is on shelf {where.shelf}"
+
+
+@server.tool()
+async def ask(where: Annotated[ElicitationResult[Where], Resolve(which_shelf)]) -> str:
+    """Asks, and says how that went."""
+    return f"the question was {'answered' if isinstance(where, AcceptedElicitation) else 'declined'}"
 
 
 if __name__ == "__main__":
