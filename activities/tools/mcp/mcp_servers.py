@@ -76,9 +76,8 @@ class McpTools:
             "",
             AnyArguments,
             run,
-            effects=said.effects,
-            approve=said.approve,
             inline=said.inline,
+            **said.said,
             timeout_seconds=(self._timeout + 2 * _PATIENCE).total_seconds(),
         )
         return tool.as_pinned(pinned)
