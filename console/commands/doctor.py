@@ -140,7 +140,7 @@ async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
         for offer in await offers(team_files(settings), name):
             good = not offer.problems and not offer.changes
             fix = "" if good else f"{hint('teams', name, '--check')} says more"
-            yield CheckRow("ok" if good else "warning", f"MCP server {name}/{offer.server}", offer.summary, fix)
+            yield CheckRow("ok" if good else "warning", f"MCP {name}/{offer.server}", offer.summary, fix)
     if not any(wrong.values()):
         yield CheckRow("ok", "teams", f"{', '.join(wrong)}: their files can be read")
 

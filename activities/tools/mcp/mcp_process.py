@@ -17,7 +17,8 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn, cast
 
 import anyio
 import mcp_types as types
@@ -39,6 +40,7 @@ from supervision.base.text import clean, one_line
 from supervision.base.trust import Credentials
 
 Json = dict[str, Any]
+Pipes = tuple[asyncio.StreamWriter, asyncio.StreamReader, asyncio.StreamReader]
 
 FRAME_BYTES = 8 * 1024 * 1024  # of one message of a server: a picture, or a large file as text
 _MEMORY = 256 * 1024 * 1024  # of this process beside its libraries: some messages at once
@@ -90,9 +92,8 @@ class _Process:
     def over(self, reason: str) -> NoReturn:
         """Ends this process and all that the server started; the reason goes to the Worker."""
         last = one_line(clean(self.stderr.strip().rpartition("\n")[2]), _ERROR_CHARS)
-        line = self._withheld.withheld(
-            json.dumps({"end": f"{reason}{f': {last}' if last else ''}", "sent": [*self._sent]})
-        )
+        end_of_it = {"end": f"{reason}: {last}" if last else reason, "sent": [*self._sent]}
+        line = self._withheld.withheld(json.dumps(end_of_it))
         with contextlib.suppress(OSError):
             os.set_blocking(1, True)
             os.write(1, line.encode() + b"\n")
@@ -108,7 +109,6 @@ class _Process:
                 continue
             number = asked["id"]
             self._calls[number] = asyncio.create_task(self._answer(number, asked))
-            self._calls[number].add_done_callback(lambda _, number=number: self._calls.pop(number, None))
 
     async def _answer(self, number: int, asked: Json) -> None:
         try:
@@ -119,6 +119,8 @@ class _Process:
             self.over(f"its answer needs more than {_MEMORY >> 20} MiB of memory")
         except Exception as error:
             answer = {"problem": f"its answer can't be used: {said(error)}", "sent": True}
+        finally:
+            self._calls.pop(number, None)
         self.say({"id": number, **answer})
 
     async def _tools(self) -> Json:
@@ -190,15 +192,15 @@ class _Process:
             async with asyncio.timeout(_LIST_SECONDS):
                 for _ in range(_LIST_PAGES):
                     page = await self.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-                    for tool in page.tools:
-                        pinned = Pinned(
-                            name=tool.name, description=tool.description or "", input_schema=tool.input_schema
-                        )
-                        _ = pinned.sha256  # of a schema that is nested too deeply there is none
-                        live.setdefault(tool.name, []).append(pinned)
+                    for each in page.tools:
+                        about = each.description or ""
+                        tool = Pinned(name=each.name, description=about, input_schema=each.input_schema)
+                        live.setdefault(tool.name, []).append(tool)
                     if not (cursor := page.next_cursor):
                         break
         except TimeoutError:
+            if self._sent:  # a server that does one thing at a time is not ended because it does
+                raise _Problem("the server is busy with other calls, so this one was not made") from None
             self.over(f"it does not list its tools within {_LIST_SECONDS} s")
         except Exception as error:
             self.over(f"it does not list its tools: {said(error)}")
@@ -207,12 +209,10 @@ class _Process:
     def _given(self, required: types.InputRequiredResult) -> types.InputResponses | None:
         """Returns the answers to what a server asks before it does a call; None if it only wants the call again."""
         asked = required.input_requests or {}
-        given = {
-            key: self._answer_to(each.params) for key, each in asked.items() if isinstance(each, types.ElicitRequest)
-        }
-        return {**given} or None
+        questions = {key: each for key, each in asked.items() if isinstance(each, types.ElicitRequest)}
+        return {key: self._answer_to(each.params) for key, each in questions.items()} or None
 
-    async def elicited(self, _context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+    async def elicited(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         """Returns the answer to what a server asks in the middle of some call: it does not say of which."""
         return self._answer_to(params)
 
@@ -226,11 +226,9 @@ class _Process:
                 return types.ElicitResult(action="accept", content=content)
         said = f'The server asks: "{one_line(clean(params.message), _ERROR_CHARS)}". It got no answer.'
         example = json.dumps({"_answers": dict.fromkeys(fields, "...")})
+        how = f"Find it out, ask a person if it is not yours to say, and call again with {example} in the arguments."
+        cannot = 'Calls of this tool carry none, as the team file does not say approve = "always".'
         for number, answers in self._answers.items():
-            how = (
-                f"Find it out, from a person if it is not yours to say, and call again with {example} in the arguments."
-            )
-            cannot = 'Calls of this tool carry none, as the team file does not say approve = "always".'
             self._asked[number] = f"{said} {cannot if answers is None else how}"
         return types.ElicitResult(action="decline")
 
@@ -256,27 +254,17 @@ class _Process:
         except (OSError, ValueError) as error:
             self.over(f"'{setup['command']}' can't be run: {getattr(error, 'strerror', None) or error}")
         bound(data_bytes() + _MEMORY, _SERVER_MEMORY)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
+        stdin, stdout, stderr = cast(Pipes, (process.stdin, process.stdout, process.stderr))
         incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-        work = [
-            asyncio.create_task(task)
-            for task in (
-                self._read(process.stdout, incoming),
-                self._write(process.stdin, outgoing),
-                self._listen(process.stderr),
-            )
-        ]
+        work = asyncio.gather(self._read(stdout, incoming), self._write(stdin, outgoing), self._listen(stderr))
         try:
             yield read, write
         finally:
-            process.stdin.close()
+            stdin.close()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), _END_SECONDS)
-            for task in work:
-                task.cancel()
+            work.cancel()
 
     async def _read(self, stdout: asyncio.StreamReader, incoming: Any) -> None:
         ignored = 0
@@ -359,15 +347,8 @@ def end() -> NoReturn:
 
 
 def children() -> list[int]:
-    """Returns the processes whose parent this one is."""
-    found = []
-    for entry in os.listdir("/proc") if os.path.isdir("/proc") else []:
-        with contextlib.suppress(OSError, IndexError):
-            if entry.isdigit():
-                with open(f"/proc/{entry}/stat") as file:
-                    if int(file.read().rpartition(")")[2].split()[1]) == os.getpid():
-                        found.append(int(entry))
-    return found
+    """Returns the processes whose parent this one is; none on systems that do not say it."""
+    return [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
 
 
 async def _main() -> None:
