@@ -26,8 +26,7 @@ from console.commands.repair_command import repair
 from console.commands.report_commands import plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import delete_run, prune, put_path
-from console.commands.team_commands import checked_team, new_team, teams_report
-from console.commands.tool_command import try_tool
+from console.commands.team_commands import new_team, teams_report, try_tool
 from console.commands.update_commands import cancel, extend, resume, tell
 from console.hints import keep_connection
 from console.run.find_run import find_run
@@ -361,9 +360,7 @@ def teams(
     if name and data:
         folders, paths = access.settings.teams_folders, data
         do(lambda _: new_team(folders, name, paths))
-    if team and check:
-        do(lambda access: checked_team(access.settings, team), as_json)
-    do(lambda access: teams_report(access.settings.teams_folders, name=team, check=check), as_json)
+    do(lambda access: teams_report(access.settings, name=team, check=check), as_json)
 
 
 @app.command()

@@ -41,12 +41,6 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class AnyArguments(Arguments):
-    """Arguments of a tool of an MCP server, whose process compares them with the pinned schema."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 class NoOptions(StrictModel):
     """The options of a kind of tools that takes none."""
 

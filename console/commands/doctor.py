@@ -131,7 +131,7 @@ async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
 
     Other code of teams is not run.
     """
-    checked: Any = (await teams_report(settings.teams_folders)).data
+    checked: Any = (await teams_report(settings)).data
     wrong = {team["name"]: [team["error"]] if team["error"] else team["unread"] for team in checked}
     for name, problems in wrong.items():
         for problem in problems:

@@ -13,6 +13,7 @@ from rich.console import RenderableType
 from console.command import DONE, FAILED
 from console.hints import hint
 from console.terminal import Report, counted, indented, safe, safe_line
+from runtime.paths import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
 from supervision.contract.team import server_tool
@@ -51,10 +52,12 @@ class Offer:
 
 def team_files(settings: Settings) -> "TeamFiles":
     """Returns the teams of this environment, with its secrets."""
-    from activities.teams.team_files import TeamFiles  # loads the tools' libraries: 0.3 s for some commands only
+    # these load the tools' libraries: 0.3 s for some commands only
+    from activities.files.file_cache import FileCache
+    from activities.teams.team_files import TeamFiles
     from activities.tools.secrets import Secrets
 
-    return TeamFiles(settings.teams_folders, secrets=Secrets(settings.secrets_dir))
+    return TeamFiles(settings.teams_folders, FileCache(cache_dir()), Secrets(settings.secrets_dir))
 
 
 async def offers(files: "TeamFiles", team: str) -> list[Offer]:
@@ -107,7 +110,7 @@ async def pin_team(settings: Settings, team: str) -> Report:
     except ValueError:
         kept = {}
     changed = [line for offer in found if not offer.problems for line in offer.changes]
-    if changed or not (folder / LOCK).is_file():
+    if changed:
         unreached = {offer.server: kept.get(offer.server, {}) for offer in wrong}
         write_pins(folder, {**unreached, **{offer.server: offer.listed for offer in found if not offer.problems}})
     rows = [*_diff_rows(changed), f"{folder / LOCK}: {'written' if changed else 'nothing has changed'}"]

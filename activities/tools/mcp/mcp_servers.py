@@ -14,11 +14,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict
+
 from activities.heartbeat import show
 from activities.tools.files import open_to_others
 from activities.tools.mcp.pins import Pinned, pin_command, read_pins
 from activities.tools.secrets import Secrets
-from activities.tools.tool import AnyArguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 from supervision.base.text import cut, one_line
 from supervision.contract.team import McpServer, McpTool, server_tool
@@ -35,6 +37,12 @@ _ANSWERS = "_answers"  # among the arguments of a call: to what the server asks,
 _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you try it again."
 
 Json = dict[str, Any]
+
+
+class AnyArguments(Arguments):
+    """Arguments of a tool of a server, whose process compares them with the pinned schema."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 class McpFailed(Exception):
