@@ -32,6 +32,7 @@ from console.terminal import put, wrapped
 from console.view.answer_text import answer_report
 from console.view.follow import RunPoller
 from console.view.live_view import Picture, draw
+from runtime.settings import Settings
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.progress import Counts
 from supervision.contract.result import Citation, RunResult, SubtaskReport
@@ -245,7 +246,7 @@ async def test_the_problems_of_a_team_stand_each_on_its_line(
     file = tmp_path / "crew" / "team.toml"
     roles = "".join(f'[[roles]]\nname = "{name}"\ndescription = "d"\n' for name in ("one", "two"))
     file.write_text(f'name = "crew"\ngeneralist = "one"\n{roles}')
-    assert (await teams_report([tmp_path])).show(terminal(80)) == 1
+    assert (await teams_report(Settings(_env_file=None, teams_dir=tmp_path), name="crew")).show(terminal(80)) == 1
     assert capsys.readouterr().err.splitlines() == [
         f"team 'crew' can't be used: {file}:",
         "  roles.one: a role needs a system_prompt",

@@ -55,9 +55,10 @@ class Shown:
 
 def _repeats(structure: Any, texts: list[str]) -> bool:
     """True if texts say what the structure says: servers give both, for clients that know only one."""
-    if isinstance(structure, dict) and len(structure) == 1 and texts:  # as SDKs wrap what is no object
+    if isinstance(structure, dict) and len(structure) == 1 and texts:
         [(name, value)] = structure.items()
-        return name == "result" or (isinstance(value, str) and value.strip() == texts[0].strip())
+        if name == "result" or (isinstance(value, str) and value.strip() == texts[0].strip()):
+            return True  # so SDKs wrap what is no object
     with contextlib.suppress(ValueError, RecursionError):
         return len(texts) == 1 and bool(json.loads(texts[0]) == structure)
     return False

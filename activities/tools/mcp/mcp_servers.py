@@ -72,7 +72,7 @@ class McpTools:
         return [self._tool(pins[name], said) for name, said in self._listed.items()]
 
     async def close(self) -> None:
-        """Ends the server; calls in flight end with it."""
+        """Ends the server, after the calls in flight."""
         await self._connection.close()
 
     def _tool(self, pinned: Pinned, said: McpTool) -> Tool[Any]:
@@ -131,7 +131,7 @@ class McpConnection:
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._child: asyncio.Task[_ServerProcess] | None = None
         self._idle: asyncio.TimerHandle | None = None
-        self._open = 0
+        self._open, self._closed = 0, False
 
     async def tools(self) -> list[Pinned]:
         """Returns the definitions of all tools that the server has now. Raises McpFailed."""
@@ -148,23 +148,31 @@ class McpConnection:
             finally:
                 self._open -= 1
                 if not self._open:
-                    self._idle = asyncio.get_running_loop().call_later(_IDLE.total_seconds(), self._rest)
+                    rest = 0 if self._closed else _IDLE.total_seconds()
+                    self._idle = asyncio.get_running_loop().call_later(rest, self._rest)
 
     async def close(self) -> None:
-        """Ends the process."""
+        """Ends the process; if it is at work, once that is done."""
+        self._closed = True
         if self._idle:
             self._idle.cancel()
-        child, self._child = self._child, None
-        if child is not None:
-            with contextlib.suppress(McpFailed):
-                await (await child).close()
+        await self._end()
 
     def _rest(self) -> None:
-        self._closing = asyncio.create_task(self.close())
+        self._ending = asyncio.create_task(self._end())
+
+    async def _end(self) -> None:
+        if self._open or self._child is None:
+            return
+        child, self._child = self._child, None
+        child.cancel()  # does nothing to one that has started
+        await asyncio.wait({child})
+        if not child.cancelled() and child.exception() is None:
+            await child.result().close()
 
     async def _ready(self) -> "_ServerProcess":
         child = self._child
-        if child is None or (child.done() and (child.exception() or child.result().ended)):
+        if child is None or (child.done() and (child.cancelled() or child.exception() or child.result().ended)):
             child = self._child = asyncio.create_task(self._started())
             child.add_done_callback(lambda task: task.cancelled() or task.exception())  # it may be awaited no more
         return await asyncio.shield(child)  # the next call has use for it
@@ -213,6 +221,9 @@ class _ServerProcess:
         self._send(setup)
         try:
             await self._answer(0, _START, f"no answer within {_START.total_seconds():g} s")
+        except asyncio.CancelledError:
+            self._reading.cancel()
+            raise
         except McpFailed as failed:
             raise McpFailed(f"it does not start: {failed}") from None
 

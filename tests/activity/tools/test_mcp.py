@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -27,12 +27,14 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import ToolRun
 from activities.tools.mcp import mcp_servers
+from activities.tools.mcp.mcp_servers import McpTools
 from activities.tools.mcp.pins import Pinned, differences, write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext
 from supervision.base import limits
 from supervision.contract.team import Team
 from tests.activity.tools.servers import hostile
+from tests.waiting import until
 
 Json = dict[str, Any]
 
@@ -202,7 +204,6 @@ def test_the_differences_of_definitions_are_shown() -> None:
         ("chatters", "it writes what is not MCP to its standard output"),
         ("nests", "it sent a message that is not JSON-RPC"),
         ("odd", "its answer can't be used"),
-        ("dies", "its process ended: out of paper"),
         ("hangs", "the server did not answer within 1.5 s"),
     ],
 )
@@ -249,7 +250,7 @@ async def test_everything_that_a_server_started_ends_with_it(shop: Shop) -> None
 async def test_a_call_with_effects_has_one_attempt_and_a_key(shop: Shop) -> None:
     shop.hostile("dies", "write")
     ran = await shop.call("store__price")
-    assert "out of paper. Its outcome is unknown. Check whether it took effect before you try it again." in ran.text
+    assert "MCP server 'store': its process ended: out of paper. Its outcome is unknown. Check whether it" in ran.text
     assert shop.ledger.read_text() == "called\n"
     shop.ledger.unlink()
     shop.hostile("dies", "read", "timeout = 2")
@@ -269,6 +270,17 @@ async def test_calls_of_one_server_run_at_the_same_time_in_one_process(benign: S
     assert [each.text for each in ran] == ["done"] * 4
     assert asyncio.get_running_loop().time() - began < 4 * 2.4
     assert len([each for each in psutil.Process().children() if "mcp_process" in " ".join(each.cmdline())]) == 1
+
+
+async def test_a_call_in_flight_outlives_a_new_team_file(benign: Shop) -> None:
+    former = await benign.files.load("shop")
+    connection = cast(McpTools, former.toolbox._sources[0])._connection
+    running = asyncio.create_task(benign.call("store__slow", {}))
+    await until(lambda: connection._open == 1)
+    (benign.folder / "team.toml").touch()
+    assert await benign.files.load("shop") is not former
+    assert (await running).text == "done"
+    await until(lambda: connection._child is None)
 
 
 async def test_secrets_reach_the_server_and_nothing_else(benign: Shop) -> None:
