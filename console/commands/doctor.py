@@ -21,7 +21,7 @@ from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactUnavailable
 from console.command import DONE, FAILED, Access, endpoint, server_address
-from console.commands.mcp_commands import has_servers, offers, team_files
+from console.commands.mcp_commands import offers, team_files
 from console.commands.team_commands import teams_report
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
@@ -136,7 +136,7 @@ async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
     for name, problems in wrong.items():
         for problem in problems:
             yield CheckRow("warning", f"team {name}", problem, f"correct it; {hint('teams', name)} says more")
-    for name in has_servers(settings.teams_folders):
+    for name in [team["name"] for team in checked if team.get("mcp_servers")]:
         for offer in await offers(team_files(settings), name):
             good = not offer.problems and not offer.changes
             fix = "" if good else f"{hint('teams', name, '--check')} says more"

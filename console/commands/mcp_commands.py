@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
@@ -144,16 +143,3 @@ def offer_rows(team: str, found: list[Offer]) -> Iterator[RenderableType]:
 def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:
     for line in lines:
         yield indented(safe(line[:_DIFF_CHARS]), 4, _STYLES.get(line[:1], "bold"))
-
-
-def has_servers(folders: list[Path]) -> list[str]:
-    """Returns the teams that name MCP servers."""
-    from activities.teams.team_files import TeamError, TeamFiles
-
-    files, names = TeamFiles(folders), list[str]()
-    for name in files.names():
-        try:
-            names += [name] if files.definition(name).mcp_servers else []
-        except TeamError:  # `teams` says it
-            continue
-    return names

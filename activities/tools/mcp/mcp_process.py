@@ -232,11 +232,6 @@ class _Process:
             self._asked[number] = f"{said} {cannot if answers is None else how}"
         return types.ElicitResult(action="decline")
 
-    async def changed(self, message: object) -> None:
-        """Has the definitions listed again once the server says that they are others."""
-        if isinstance(message, types.ToolListChangedNotification):
-            self._listed = -float("inf")
-
     @contextlib.asynccontextmanager
     async def stdio(self) -> AsyncIterator[tuple[Any, Any]]:
         """The server as a command. Unlike the SDK's own transport it bounds messages and keeps one process group."""
@@ -364,9 +359,7 @@ async def _main() -> None:
                 bound(data_bytes() + _MEMORY, _SERVER_MEMORY)
             else:
                 transport = process.stdio()
-            client = Client(
-                transport, elicitation_callback=process.elicited, message_handler=process.changed, cache=None
-            )
+            client = Client(transport, elicitation_callback=process.elicited, cache=None)
             process.session = (await stack.enter_async_context(client)).session
             process.say({"ready": True})
             await process.serve(reader)

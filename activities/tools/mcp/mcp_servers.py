@@ -106,7 +106,7 @@ class McpTools:
         try:
             answer = await self._asked(question, again=not effects)
         except McpFailed as failed:
-            problem = f"MCP server '{self._name}': {failed}."
+            problem = f"MCP server '{self._name}': {str(failed).rstrip('.')}."
             raise ToolMisuse(f"{problem} {_CHECK_FIRST}" if effects and failed.sent else problem) from None
         if answer["is_error"]:
             raise ToolMisuse(answer["text"] or "the tool failed, and says nothing")
