@@ -18,6 +18,7 @@ from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
 from console.terminal import put
 from console.view.answer_text import answer_report
+from runtime.settings import Settings
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.result import RunResult
 from tests.console.conftest import ROOT
@@ -102,6 +103,7 @@ async def test_an_output_schema_that_is_none_is_named_with_its_role(
     schema = '{ type = "object", properties = { fee = { type = "money" } } }'
     roles = f'[[roles]]\nname = "one"\ndescription = "d"\nsystem_prompt = "p"\noutput_schema = {schema}\n'
     file.write_text(f'name = "crew"\ngeneralist = "one"\n{roles}')
-    assert (await teams_report([tmp_path], name="crew")).show(terminal(80)) == 1
+    settings = Settings(_env_file=None, teams_dir=tmp_path)
+    assert (await teams_report(settings, name="crew")).show(terminal(80)) == 1
     said = capsys.readouterr().err
     assert f"{file}: roles.one.output_schema: it is not a JSON schema (draft 2020-12): at properties/fee/type: " in said
