@@ -37,6 +37,7 @@ from activities.steps import Steps
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, named_pools
+from activities.tools.secrets import Secrets
 from runtime import logs, search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
@@ -79,7 +80,7 @@ async def serving(
     endpoint = model_endpoint(settings)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
-        files = TeamFiles(settings.teams_folders, FileCache(cache_dir()))
+        files = TeamFiles(settings.teams_folders, FileCache(cache_dir()), Secrets(settings.secrets_dir))
         stack.push_async_callback(files.close)
         for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox, words):
             await stack.enter_async_context(worker)

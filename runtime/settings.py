@@ -37,6 +37,8 @@ class Settings(BaseSettings):
     """The build of this Worker: runs stay with the build that began them. None: any Worker serves any run."""
     teams_dir: Path | None = None
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
+    secrets_dir: Path | None = None
+    """A folder of private files, each the value of a secret that a team file names; else the environment has it."""
     model: Literal["", "standin"] = ""
     """`standin` lets a Worker use the stand-in model; anything else must come from ANTHROPIC_*."""
     max_budget_usd: float | None = Field(default=100.0, gt=0)

@@ -215,6 +215,12 @@ def test_one_module_talks_to_the_model_sdk() -> None:
     assert breaches(others, ("anthropic", "httpx2")) == []
 
 
+def test_the_sdk_of_mcp_is_imported_where_no_worker_loads_it() -> None:
+    apart = ("activities/tools/mcp/mcp_process.py", "activities/tools/mcp/mcp_results.py", "console/mcp_server/")
+    assert breaches([module for module in ALL if not module.name.startswith(apart)], ("mcp", "mcp_types")) == []
+    assert breaches(ALL, ("activities.tools.mcp.mcp_process",)) == []
+
+
 def test_loading_the_workflows_loads_no_model_sdk() -> None:
     script = "import sys, workflows.supervisor, workflows.worker_agent; print('anthropic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60)

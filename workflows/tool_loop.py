@@ -315,7 +315,7 @@ class ToolLoop:
             approved_sha256=call.arguments_sha256 if call.waits_for == "tool" else None,
         )
         try:
-            reply = await activity_calls.run_tool(payload, agent.tools_queue)
+            reply = await activity_calls.run_tool(payload, agent.tools_queue, agent.role.timeout_of(call.name))
         except CallFailed as failed:
             if failed.problem.type in STORE | {ErrorKind.NOT_GRANTED}:
                 raise  # what the run needs is gone, which is no result of the tool

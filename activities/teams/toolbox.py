@@ -18,6 +18,7 @@ from activities.store.artifacts import ArtifactUnavailable
 from activities.tools.calculator import calculator
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
+from activities.tools.mcp.pins import Pinned
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.text_tools import format_document, read_attachment
 from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
@@ -86,6 +87,17 @@ class Toolbox:
         """Returns all names, sorted."""
         return sorted(self._tools)
 
+    def pinned(self, names: Iterable[str]) -> dict[str, Pinned]:
+        """Returns the definitions of those of the tools that are an MCP server's."""
+        tools = [self._tools[name] for name in names if name in self._tools]
+        return {tool.name: tool.pinned for tool in tools if tool.pinned}
+
+    def as_pinned(self, pinned: dict[str, Pinned]) -> "Toolbox":
+        """Returns the same tools, of which these have those definitions; their sources are closed here."""
+        if not pinned:
+            return self
+        return Toolbox(tool.as_pinned(pinned.get(tool.name) or tool.pinned) for tool in self._tools.values())
+
     def get(self, name: str) -> Tool[Any] | None:
         """Returns the tool of that name, None if there is none."""
         return self._tools.get(name)
@@ -121,14 +133,14 @@ class Toolbox:
             parsed = arguments if tool.own else tool.arguments.model_validate(arguments)
         except ValidationError as error:
             return _error(f"Wrong arguments: {complaints(error)}")
-        task = asyncio.create_task(_guarded(tool, parsed, context))
-        timeout = limits.TOOL_TIMEOUT
+        task = asyncio.create_task(_guarded(tool, parsed, replace(context, pinned=tool.pinned)))
+        timeout = tool.timeout_seconds or limits.TOOL_TIMEOUT.total_seconds()
         try:
-            await asyncio.wait({task}, timeout=timeout.total_seconds())
+            await asyncio.wait({task}, timeout=timeout)
         finally:
             task.cancel()  # does nothing to a finished task; a tool that ignores it is left behind
         if not task.done():
-            return _error(f"The tool did not answer within {timeout.total_seconds():g} s.")
+            return _error(f"The tool did not answer within {timeout:g} s.")
         if task.cancelled():
             return _error("The tool ended the call without a result.")
         return task.result()
@@ -231,11 +243,12 @@ def _as_set_up(tool: Tool[Any], entry: ToolEntry) -> Tool[Any]:
 
 
 async def open_toolbox(
-    entries: list[ToolEntry], folder: Path, own: ToolSource | None, cache: FileCache
+    entries: list[ToolEntry], folder: Path, others: list[tuple[str, ToolSource]], cache: FileCache
 ) -> tuple[Toolbox, list[str]]:
-    """Returns the tools of a team, those of its `tools.py` first, and the problems of those that cannot be used.
+    """Returns the tools of a team, those of `others` first, and the problems of those that cannot be used.
 
-    Tools over the same files have one source. An option that several of them give is that of the last one.
+    `others` are sources that name their tools themselves, each with its place in messages. Tools over the same files
+    have one source. An option that several of them give is that of the last one.
     """
     sources, problems = list[tuple[str, ToolSource]](), list[str]()
     groups = dict[tuple[Kind, str], dict[str, ToolEntry]]()
@@ -258,14 +271,14 @@ async def open_toolbox(
             sources.append((where, made))
     entry_of = {entry.name: entry for entry in entries}
     opened, tools = list[ToolSource](), list[Tool[Any]]()
-    for where, source in [(str(folder / "tools.py"), own), *sources] if own else sources:
+    for where, source in [*others, *sources]:
         try:
             found = await source.open()
         except (ValueError, OSError) as error:
             problems.append(f"{where}: {error}")
             continue
         opened.append(source)
-        tools += found if source is own else [_as_set_up(tool, entry_of[tool.name]) for tool in found]
+        tools += [_as_set_up(tool, entry_of[tool.name]) for tool in found] if (where, source) in sources else found
     try:
         return Toolbox(tools, opened), problems
     except ValueError as error:

@@ -17,17 +17,22 @@ exception as the name and first line of the error. `activities.teams.toolbox` cl
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from activities.tools.mcp.pins import Pinned
 from supervision.agent.policy import ToolWords
+from supervision.base.text import clean
 from supervision.contract.base import StrictModel
 
 if TYPE_CHECKING:  # an author's tool needs nothing of the store
     from activities.tools.files import Files
+
+
+_DESCRIPTION_CHARS = 4000  # of an MCP server's tool: a page that each turn pays for
 
 
 class Arguments(BaseModel):
@@ -69,13 +74,14 @@ class ToolOutput:
 class ToolContext:
     """The part of a run that a tool sees: its id, its subtask's attachments, and a key that is stable over attempts.
 
-    `files` are the files that the user gave to the run as data.
+    `files` are the files that the user gave to the run as data, `pinned` is the definition of an MCP server's tool.
     """
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
     idempotency_key: str = ""
     run_id: str = ""
     files: "Files | None" = None
+    pinned: Pinned | None = None
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,9 @@ class Tool(ToolWords, Generic[A]):
     `catalogue` returns the data that the tool reaches, a run's files included: a line by the name of each table or
     document.
     `reads_attachments` is True if the tool shows the attachments of its context. With `inline=False` only roles of its
-    own team have it: no team inside a request may name it. `own` is set when a tool of a `tools.py` is loaded: its
-    arguments are checked in the thread of its team.
+    own team have it: no team inside a request may name it. A call may take `timeout_seconds`, else the default time.
+    `pinned` is the definition of an MCP server's tool, which models get in place of the arguments' schema. `own` is
+    set when a tool of a `tools.py` is loaded: its arguments are checked in the thread of its team.
     """
 
     name: str
@@ -102,10 +109,18 @@ class Tool(ToolWords, Generic[A]):
     catalogue: "Callable[[Files | None], Awaitable[dict[str, str]]] | None" = None
     reads_attachments: bool = False
     inline: bool = True
+    pinned: Pinned | None = None
+    timeout_seconds: float | None = None
+
+    def as_pinned(self, pinned: Pinned | None) -> "Tool[A]":
+        """Returns the tool with that definition."""
+        if pinned is None:
+            return self
+        return replace(self, pinned=pinned, description=clean(pinned.description)[:_DESCRIPTION_CHARS])
 
     def schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the arguments. It is shared, so do not change it."""
-        return _schema(self.arguments)
+        return self.pinned.input_schema if self.pinned else _schema(self.arguments)
 
 
 class ToolSource(Protocol):

@@ -22,6 +22,7 @@ from temporalio.service import RPCError
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import spent_on
 from console.command import DONE, FAILED, Access, endpoint, server_address
+from console.commands.mcp_commands import offers, team_files
 from console.commands.team_commands import teams_report
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
@@ -91,7 +92,7 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     async for row in model_rows(access.settings):
         yield row
     yield _files()
-    async for row in _teams(access.settings.teams_folders):
+    async for row in _teams(access.settings):
         yield row
     try:
         client = await access.client()
@@ -138,13 +139,21 @@ def _files() -> CheckRow:
     return CheckRow("ok", "cache folder", f"{folder}, yours alone")
 
 
-async def _teams(folders: list[Path]) -> AsyncIterator[CheckRow]:
-    """Yields a row for each team or file of a team that can't be used, as far as no code of a team is run for that."""
-    checked: Any = (await teams_report(folders)).data
+async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
+    """Yields a row for each team or file of a team that can't be used, and for each MCP server, which is started.
+
+    Other code of teams is not run.
+    """
+    checked: Any = (await teams_report(settings)).data
     wrong = {team["name"]: [team["error"]] if team["error"] else team["unread"] for team in checked}
     for name, problems in wrong.items():
         for problem in problems:
             yield CheckRow("warning", f"team {name}", problem, f"correct it; {hint('teams', name)} says more")
+    for name in [team["name"] for team in checked if team.get("mcp_servers")]:
+        for offer in await offers(team_files(settings), name):
+            good = not offer.problems and not offer.changes
+            fix = "" if good else f"{hint('teams', name, '--check')} says more"
+            yield CheckRow("ok" if good else "warning", f"MCP {name}/{offer.server}", offer.summary, fix)
     if not any(wrong.values()):
         yield CheckRow("ok", "teams", f"{', '.join(wrong)}: their files can be read")
 
