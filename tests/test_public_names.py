@@ -39,7 +39,7 @@ WORKFLOWS = {
 }
 ACTIVITIES = {
     *("prepare_run", "publish_result", "adopt_finding", "keep_words", "expand_plan", "tabulate", "pool_backlog"),
-    *("end_earlier_child", "child_consumed"),
+    *("end_earlier_child", "child_consumed", "notify"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),
 }
@@ -73,7 +73,7 @@ SETTINGS = {
         "SUPERVISOR_MODEL_WINDOW",
     ),
     *("SUPERVISOR_MAX_BUDGET_USD", "SUPERVISOR_MAX_BUDGET_TOKENS", "SUPERVISOR_MAX_PARALLEL"),
-    *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS"),
+    *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS", "SUPERVISOR_NOTIFY"),
     *("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"),
     *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
 }
