@@ -144,6 +144,7 @@ def test_workflow_types_queries_updates_and_signals(type_: type) -> None:
     expected = WORKFLOWS[str(defined.name)]
     assert set(defined.queries) - {None} == expected["queries"]
     assert set(defined.updates) - {None} == expected["updates"]
+    assert all(update.description for update in defined.updates.values())  # the Web UI's form shows it
     assert set(defined.signals) - {None} == expected["signals"]
 
 

@@ -28,6 +28,7 @@ with workflow.unsafe.imports_passed_through():
         UpdateReply,
         read_update,
     )
+    from supervision.planning.new_roles import unknown_role_problems
     from supervision.planning.plan_graph import plan_problems
     from supervision.results.payload_fit import fit
     from supervision.run.decisions import ALL, Decision, Told
@@ -87,7 +88,10 @@ class Handlers:
         """Returns the Markdown for the Web UI: what the SDK's own query for metadata shows."""
         return self._state.details() if isinstance(self._state, RunState) else self._state.message
 
-    @workflow.update
+    @workflow.update(
+        description='Gives the run new totals, which count from its start: {"deadline": "PT2H", "budget": {"usd": 10, '
+        '"tokens": 2000000}}. What is left out stays as it is.'
+    )
     def extend_limits(self, update: ExtendLimits | JsonValue = None) -> UpdateReply:
         """New totals for budget and deadline; they apply at once, to a run that waits, too."""
         state, new = self._run_state(), read_update(ExtendLimits, update)
@@ -124,11 +128,13 @@ class Handlers:
         wait = next((wait for wait in state.waits.current if wait.id == decision.id), None)
         if wait is not None and decision.choice not in wait.choices:
             raise ValueError(f"'{wait.id}' cannot be decided so: possible are {', '.join(wait.choices)}")
-        # Items of the run's data are known to activities only: a plan with a template is checked there.
-        templates = decision.plan is not None and any(subtask.for_each for subtask in decision.plan.subtasks)
-        if decision.plan is not None and not templates and self._context is not None:
-            attachments = [attachment.name for attachment in self._context.setup.attachments]
-            if problems := plan_problems(decision.plan, state.request.max_subtasks, attachments):
+        if decision.plan is not None and self._context is not None:
+            problems = unknown_role_problems(decision.plan, self._context.team)
+            # Items of the run's data are known to activities only: a plan with a template is checked there.
+            if not any(subtask.for_each for subtask in decision.plan.subtasks):
+                attachments = [attachment.name for attachment in self._context.setup.attachments]
+                problems += plan_problems(decision.plan, state.request.max_subtasks, attachments)
+            if problems:
                 raise ValueError(cut("the plan cannot run: " + "; ".join(problems), limits.ERROR_BYTES))
 
     @workflow.update(
