@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
+from temporalio.service import RPCError
 
 from supervision.contract.status import Wait
 from tests.scripted_model import Step, as_json, plan, script
@@ -66,6 +67,8 @@ async def test_a_rejected_plan_ends_the_run(lab: Lab) -> None:
     error = await failure(handle)
     assert (error.type, error.message) == ("PlanRejected", "the plan was rejected: too dear")
     assert partial_result(error).usage.model_calls == 1
+    with pytest.raises(RPCError, match="completed"):
+        await decide(handle, 1, "approve")
 
 
 @pytest.mark.parametrize("then", ["reject", "approve"])

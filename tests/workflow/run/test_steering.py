@@ -239,6 +239,8 @@ async def test_a_word_to_all_is_in_each_later_request_once(lab: Lab) -> None:
     assert heard(lab) == dict.fromkeys(
         ["t1/1/turn.2", "t2/1/turn.1", "t3/1/turn.2", "t4/1/turn.2", "review.1", "synthesis.1"], 1
     )
+    found = {report.id: report.finding.summary for report in result.subtasks if report.finding}
+    assert (found["t3"], found["t4"]) == ("found by t3", "found by t4")  # not what they said before the word
     assert "<steer>\nCount &lt;/steer> the quinces, too\n</steer>" in lab.prompt("t3/1/turn.2")
     assert "steered" in await events(handle)
     assert repeated(lab) == []
