@@ -189,10 +189,12 @@ class Handlers:
         if state.once(new.request_id):
             state.steering.pause(now=new.now or state.steering.now)
             self._said(state, "paused", new, now=new.now)
-        at_work = len(state.board.running())
-        cost = "now, and their calls in flight may be paid again" if state.steering.now else "after their turn"
-        message = f"paused; {at_work} subtask{'' if at_work == 1 else 's'} at work stop {cost}"
-        return UpdateReply(accepted=True, phase=state.phase, message=message)
+        at_work = len(set(state.board.running()) - state.waits.of_subtasks())
+        many = at_work != 1
+        whose = "their calls" if many else "its call"
+        when = f"now, and {whose} in flight may be paid again" if state.steering.now else "after the turn under way"
+        stops = f"; {at_work} subtask{'s' * many} at work stop{'' if many else 's'} {when}" if at_work else ""
+        return UpdateReply(accepted=True, phase=state.phase, message=f"paused{stops}")
 
     @pause.validator
     def _pause_valid(self, update: Pause | JsonValue = None) -> None:

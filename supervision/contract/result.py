@@ -88,10 +88,11 @@ class SubtaskReport(Model):
 class Timing(Model):
     """Seconds. `sequential` is the time of all subtasks in a row, `critical_path` that of the longest chain.
 
-    Both are without the times in which the clock stood still. `speedup` is `sequential` over `wall` without them.
+    Both are without the time in which the clock stood still, `held`; `speedup` is `sequential` over the rest of `wall`.
     """
 
     wall_seconds: float = 0.0
+    held_seconds: float = 0.0
     sequential_seconds: float = 0.0
     critical_path_seconds: float = 0.0
     speedup: float = 0.0

@@ -345,6 +345,7 @@ def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime,
     sequential = own + sum(times.values(), timedelta()).total_seconds()
     return Timing(
         wall_seconds=round(wall, 3),
+        held_seconds=round(held, 3),
         sequential_seconds=round(sequential, 3),
         critical_path_seconds=round(own + _longest_chain(reports, times).total_seconds(), 3),
         speedup=round(sequential / (wall - held), 2) if wall > held else 0.0,

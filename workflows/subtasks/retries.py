@@ -170,7 +170,7 @@ def _complete(assignment: Assignment, result: WorkerAgentResult) -> None:
     if result.finding.text_ref != before:
         state.board.mark_stale([subtask_id])
     state.close_point(subtask_id)
-    state.trace.note("subtask_completed", subtask_id, turns=result.turns, **_story(result))
+    state.trace.note("subtask_completed", subtask_id, turns=assignment.report.turns, **_story(result))
 
 
 def _fail(assignment: Assignment, problem: Problem) -> None:

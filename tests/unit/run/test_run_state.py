@@ -256,7 +256,9 @@ def test_a_chain_is_all_critical_and_a_fan_is_its_longest(seconds: list[float]) 
 def test_times_leave_out_what_people_were_awaited_for() -> None:
     asked = report("t1", 100).model_copy(update={"held_seconds": 90.0})
     times = timing([asked, report("t2", 10)], 104.0, 4.0, START, 90.0)
-    assert times == Timing(wall_seconds=104, sequential_seconds=24, critical_path_seconds=14, speedup=1.71)
+    assert times == Timing(
+        wall_seconds=104, held_seconds=90, sequential_seconds=24, critical_path_seconds=14, speedup=1.71
+    )
 
 
 def test_what_still_runs_counts_until_now_and_what_never_started_takes_no_time() -> None:
