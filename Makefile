@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test mutants cases corpus check serve worker standin bench large prompts showcase pin-images
+.PHONY: help setup dev temporal demo demo-people test mutants cases corpus check serve worker standin bench large prompts showcase pin-images release
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -68,6 +68,9 @@ prompts: dev ## Write docs/prompts.md: what the default team sends for the demo'
 
 showcase: dev ## Record runs of the bundled goals with the configured model in docs/showcase (says first what it costs at most)
 	@$(VENV) -m benchmarks.showcase
+
+release: | uv ## Build wheel, source package, SBOM and licences in dist/, and try both packages in empty environments
+	@deploy/release.sh "$(abspath $(UV))"
 
 pin-images: ## Add the digests of the images to Dockerfile and docker-compose.yml
 	@deploy/pin-images.sh

@@ -414,6 +414,17 @@ def serve(context: typer.Context) -> None:
     serve_temporal(context.args)
 
 
+@app.command()
+def codec(
+    port: Annotated[int, typer.Option(help="on 127.0.0.1")] = 8081,
+    ui: Annotated[str, typer.Option(help="the Web UI whose pages may ask")] = "http://localhost:8233",
+) -> None:
+    """Decrypt histories for the Web UI and the `temporal` CLI until Ctrl-C, with the keys of SUPERVISOR_KEYS_FILE."""
+    from console.codec import serve_codec
+
+    do(lambda access: serve_codec(access.settings.keys, port, ui))
+
+
 @app.command(context_settings=_PASSED_ON)
 def worker(context: typer.Context) -> None:
     """Run a Worker until Ctrl-C; `worker -h` lists its options."""

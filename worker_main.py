@@ -99,7 +99,7 @@ def compose(
     words: LastWords | None = None,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
-    store = open_store(settings.artifacts_url, namespace)
+    store = open_store(settings.artifacts_url, namespace, settings.keys)
     conversations = ConversationStore(store)
     teams = StoredTeams(store, files)
     facts = ProcessFacts(
@@ -140,6 +140,7 @@ def compose(
         model_slots=settings.model_calls,
         pool=pool,
         strict_sandbox=strict_sandbox,
+        build_id=settings.build_id,
     )
 
 
@@ -186,7 +187,7 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
     watchdog.watch(asyncio.get_running_loop())
     tracing = telemetry.configure("temporal-supervisor-worker")
-    client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT, report=say)
+    client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT, report=say, keys=settings.keys)
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
         process = serving(client, settings, roles, pool=pool, strict_sandbox=False, words=watchdog.words)

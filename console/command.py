@@ -81,7 +81,7 @@ class Access:
 
     async def store(self) -> ArtifactStore:
         """Returns the namespace's part of the store. Raises ValueError, ArtifactUnavailable, ConnectionFailed."""
-        return open_store(self.settings.artifacts_url, await namespace_id(await self.client()))
+        return open_store(self.settings.artifacts_url, await namespace_id(await self.client()), self.settings.keys)
 
     async def store_or_none(self) -> ArtifactStore | None:
         """Returns the store if it can be opened: following a run needs none."""
@@ -98,7 +98,8 @@ class Access:
     async def client(self) -> Client:
         """Returns a connected client, the same each time. Raises ConnectionFailed if there is no usable server."""
         if self._client is None:
-            self._client = await connect(self.telemetry, address=self.address, namespace=self.namespace)
+            keys = self.settings.keys
+            self._client = await connect(self.telemetry, address=self.address, namespace=self.namespace, keys=keys)
         return self._client
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
@@ -14,11 +14,14 @@ from temporalio.envconfig import ClientConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from runtime.paths import PROGRAM, cache_dir, command
-from runtime.payloads import data_converter
+from runtime.payloads import converter_with
 from runtime.server.server_record import PORT, read_record
 from runtime.telemetry import Telemetry
 from supervision.base import limits
 from supervision.base.trust import is_loopback
+
+if TYPE_CHECKING:
+    from runtime.encryption import Keys
 
 _CONNECT_RETRY = timedelta(seconds=1)
 
@@ -96,6 +99,7 @@ async def connect(
     namespace: str | None = None,
     wait: timedelta = timedelta(0),
     report: Callable[[str], None] = lambda _: None,
+    keys: "Keys | None" = None,
 ) -> Client:
     """Returns a client of an existing namespace; tries again for `wait`, and reports that once. ConnectionFailed."""
     config = target(address, namespace)
@@ -105,7 +109,7 @@ async def connect(
     while True:
         try:
             async with asyncio.timeout(limits.CONNECT_TIMEOUT.total_seconds()):
-                client = await Client.connect(**config, data_converter=data_converter, plugins=plugins)
+                client = await Client.connect(**config, data_converter=converter_with(keys), plugins=plugins)
                 await namespace_id(client)
                 return client
         except (RuntimeError, TimeoutError, RPCError) as error:

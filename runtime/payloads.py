@@ -1,15 +1,22 @@
 """The data converter of every client, worker and replayer, and the one place where payload size is enforced."""
 
 import dataclasses
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.sdk.v1 import EnhancedStackTrace
 from temporalio.contrib.pydantic import PydanticPayloadConverter, pydantic_data_converter
-from temporalio.converter import CompositePayloadConverter, DefaultFailureConverter, PayloadConverter
+from temporalio.converter import (
+    CompositePayloadConverter,
+    DataConverter,
+    DefaultFailureConverter,
+    PayloadCodec,
+    PayloadConverter,
+)
 from temporalio.exceptions import ApplicationError
 
 from supervision.base import limits
@@ -17,9 +24,13 @@ from supervision.base.errors import ErrorKind
 from supervision.base.text import one_line
 from supervision.contract.base import Undecodable
 
+if TYPE_CHECKING:  # few processes encrypt
+    from runtime.encryption import Keys
+
 _RAW_INPUT_BYTES = 512 * 1024  # read before anything is checked: a whole request with each letter as \uXXXX fits
 
 _CONVERTERS = tuple(PydanticPayloadConverter().converters.values())
+_SEALED, _UNREADABLE = b"binary/encrypted", b"binary/unreadable"
 _OVERSIZED = f"it has more than {_RAW_INPUT_BYTES} bytes"
 
 
@@ -56,17 +67,56 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
             return [self._untyped(payload) for payload in payloads]
         if any(len(payload.data) > _RAW_INPUT_BYTES for payload in payloads):
             raise ValueError(_OVERSIZED)
+        if unreadable := [why for payload in payloads if (why := _unreadable(payload))]:
+            raise ValueError(unreadable[0])
         return super().from_payloads(payloads, type_hints)
 
     def _untyped(self, payload: Payload) -> Any:
         if len(payload.data) > _RAW_INPUT_BYTES:
             return Undecodable(_OVERSIZED)
+        if why := _unreadable(payload):
+            return Undecodable(why)
         try:
             return super().from_payloads([payload])[0]
         except ValidationError as error:  # of JSON: "Invalid JSON: recursion limit exceeded at line 1 column 202"
             return Undecodable(error.errors(include_url=False, include_input=False)[0]["msg"])
         except Exception as error:  # the SDK's converters raise whatever their libraries do
             return Undecodable(one_line(str(error), limits.SENTENCE_BYTES) or type(error).__name__)
+
+
+def _unreadable(payload: Payload) -> str | None:
+    """Returns why an encrypted payload can't be read; None if it was decrypted, or never was encrypted."""
+    encoding = payload.metadata.get("encoding")
+    if encoding == _SEALED:
+        return "it is encrypted, and this process has no keys: set SUPERVISOR_KEYS_FILE"
+    return payload.data.decode() if encoding == _UNREADABLE else None
+
+
+class SealedPayloads(PayloadCodec):
+    """Payloads that only processes with the keys can read. Those that were sent in plain text are read, too.
+
+    One that can't be read becomes a payload that says so: an error here would block a workflow for ever.
+    """
+
+    def __init__(self, keys: "Keys") -> None:
+        self._keys = keys
+
+    async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
+        """Returns them encrypted."""
+        metadata = {"encoding": _SEALED, "key": self._keys.names[0].encode()}
+        return [Payload(metadata=metadata, data=self._keys.seal(payload.SerializeToString())) for payload in payloads]
+
+    async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
+        """Returns them decrypted."""
+        return [self._opened(payload) for payload in payloads]
+
+    def _opened(self, payload: Payload) -> Payload:
+        if payload.metadata.get("encoding") != _SEALED:
+            return payload
+        try:
+            return Payload.FromString(self._keys.open(payload.data))
+        except Exception as error:  # of the keys and of protobuf's decoder
+            return Payload(metadata={"encoding": _UNREADABLE}, data=str(error).encode())
 
 
 class ShortFailures(DefaultFailureConverter):
@@ -80,8 +130,40 @@ class ShortFailures(DefaultFailureConverter):
             failure.ClearField("cause")
 
 
+class SealedFailures(ShortFailures):
+    """Failures whose messages are encrypted, too."""
+
+    def __init__(self) -> None:
+        super().__init__(encode_common_attributes=True)
+
+
 data_converter = dataclasses.replace(
     pydantic_data_converter,
     payload_converter_class=BoundedPayloadConverter,
     failure_converter_class=ShortFailures,
 )
+
+
+def converter_with(keys: "Keys | None") -> DataConverter:
+    """Returns the data converter of a process with these keys."""
+    if keys is None:
+        return data_converter
+    return dataclasses.replace(
+        data_converter, payload_codec=SealedPayloads(keys), failure_converter_class=SealedFailures
+    )
+
+
+async def readable(failure: Failure, converter: DataConverter) -> Failure:
+    """Returns a failure of a history with its messages, which are encrypted where payloads are."""
+    if converter.payload_codec is None:
+        return failure
+    whole = Failure()
+    whole.CopyFrom(failure)
+    await converter.payload_codec.decode_failure(whole)
+    part = whole
+    while True:
+        if part.HasField("encoded_attributes") and not _unreadable(part.encoded_attributes):
+            part.message = str(json.loads(part.encoded_attributes.data).get("message", ""))
+        if not part.HasField("cause"):
+            return whole
+        part = part.cause

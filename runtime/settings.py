@@ -2,8 +2,9 @@
 
 import os
 import shlex
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
@@ -14,6 +15,9 @@ from supervision.base import limits
 from supervision.base.trust import distrust, is_loopback
 from supervision.contract.ceilings import Ceilings, InlineTeams
 from supervision.contract.model_choice import chain_of
+
+if TYPE_CHECKING:
+    from runtime.encryption import Keys
 
 _HOME = Path(__file__).resolve().parents[1]
 BUILTIN_TEAMS = _HOME / "teams"
@@ -29,6 +33,10 @@ class Settings(BaseSettings):
 
     artifacts_url: str = Field(default_factory=lambda: str(cache_dir() / "artifacts"))
     """Where content lives: a folder, or an s3://, gs:// or az:// URL. All Workers and clients need the same."""
+    keys_file: Path | None = None
+    """Keys, a line `name base64` for each: histories and artifacts are encrypted with the first one."""
+    build_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]{1,64}$")
+    """The build of this Worker: runs stay with the build that began them. None: any Worker serves any run."""
     teams_dir: Path | None = None
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
     model: Literal["", "standin"] = ""
@@ -108,6 +116,13 @@ class Settings(BaseSettings):
         if not all(tokens.isdigit() and int(tokens) > 0 for tokens in windows.values()):
             raise ValueError("write a number of tokens, or name=tokens for each model, separated by commas")
         return windows
+
+    @cached_property
+    def keys(self) -> "Keys | None":
+        """The keys of histories and artifacts; None if these are not encrypted. Raises ValueError."""
+        from runtime.encryption import read_keys  # few processes encrypt
+
+        return read_keys(self.keys_file) if self.keys_file else None
 
     @property
     def notice_words(self) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from temporalio import workflow
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.converter import DataConverter
 from temporalio.worker import (
     FixedSizeSlotSupplier,
@@ -15,6 +16,7 @@ from temporalio.worker import (
     Replayer,
     UnsandboxedWorkflowRunner,
     Worker,
+    WorkerDeploymentConfig,
     WorkerTuner,
     WorkflowInboundInterceptor,
     WorkflowInterceptorClassInput,
@@ -25,7 +27,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from runtime.payloads import data_converter
 from runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_payloads
 from supervision.base import limits
-from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
+from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
 _CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
 _REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
@@ -70,11 +72,13 @@ def workers(
     model_slots: int = limits.MODEL_SLOTS,
     pool: str | None = None,
     strict_sandbox: bool = True,
+    build_id: str | None = None,
 ) -> list[Worker]:
     """Returns one Worker per queue. Workflow processes also run tools: on their own queue these start eagerly.
 
     A process of a `pool` serves that pool's queue alone, with model calls and tools. `model_rate` is the highest rate
-    of a queue with model calls, per second, until the queue's own configuration says another.
+    of a queue with model calls, per second, until the queue's own configuration says another. With a `build_id` runs
+    stay with the Workers of the build that began them.
     """
     leave_plain_payloads()
     sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
@@ -85,6 +89,12 @@ def workers(
         "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
         "default_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
     }
+    if build_id:
+        common["deployment_config"] = WorkerDeploymentConfig(
+            version=WorkerDeploymentVersion(DEPLOYMENT, build_id),
+            use_worker_versioning=True,
+            default_versioning_behavior=VersioningBehavior.PINNED,
+        )
     paced = {
         **common,
         "max_task_queue_activities_per_second": model_rate,

@@ -14,6 +14,7 @@ from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.connection import connect as _connect
+from runtime.settings import load_settings
 from supervision.base import limits
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.base.text import label, slug
@@ -38,16 +39,18 @@ async def connect(address: str | None = None, namespace: str | None = None) -> C
     """Returns a client, from Temporal's own configuration unless told otherwise.
 
     That is `TEMPORAL_*`, then profiles, then a server that `temporal-supervisor serve` started on this machine. Any
-    other client does as well if its data converter is the pydantic one. Raises runtime.connection.ConnectionFailed.
+    other client does as well if its data converter is the pydantic one. With SUPERVISOR_KEYS_FILE it encrypts. Raises
+    runtime.connection.ConnectionFailed.
     """
     atexit.unregister(_let_go)
     atexit.register(_let_go)
-    return await _connect(address=address, namespace=namespace)
+    return await _connect(address=address, namespace=namespace, keys=load_settings().keys)
 
 
-def new_run_id(goal: str) -> str:
-    """Returns a readable id that is not in use."""
-    return f"supervise-{slug(goal)}-{secrets.token_hex(3)}"
+def new_run_id(client: Client, goal: str) -> str:
+    """Returns an id that is not in use, with words of the goal unless the client encrypts: ids are readable."""
+    words = "" if client.data_converter.payload_codec else f"{slug(goal)}-"
+    return f"supervise-{words}{secrets.token_hex(3)}"
 
 
 async def start(client: Client, request: RunRequest, run_id: str | None = None) -> str:
@@ -56,7 +59,7 @@ async def start(client: Client, request: RunRequest, run_id: str | None = None) 
     handle = await client.start_workflow(
         _RUN_TYPE,
         request,
-        id=run_id or new_run_id(request.goal),
+        id=run_id or new_run_id(client, request.goal),
         task_queue=WORKFLOW_QUEUE,
         id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
         id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,

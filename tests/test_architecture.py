@@ -53,14 +53,15 @@ PACKAGES = {
     ),
     "runtime": Package(
         "supervision",
-        "paths process sdk_patches telemetry settings payloads search_attributes watchdog workers server connection",
+        "paths process sdk_patches telemetry encryption settings payloads search_attributes watchdog workers server "
+        "connection",
         lines=2035,
         arrows=13,
     ),
     "standin": Package("supervision", "server extract __main__", lines=2090, arrows=3),
     "console": Package(
         "activities supervision runtime standin teams temporal_supervisor workflows",
-        "terminal hints command run view commands demo",
+        "terminal hints command run view codec commands demo",
         lines=5260,
         arrows=18,
     ),

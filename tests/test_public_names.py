@@ -63,7 +63,14 @@ SEARCH_ATTRIBUTES = {
 }
 QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"}
 SETTINGS = {
-    *("SUPERVISOR_ARTIFACTS_URL", "SUPERVISOR_TEAMS_DIR", "SUPERVISOR_MODEL", "SUPERVISOR_MODEL_RPM"),
+    *(
+        "SUPERVISOR_ARTIFACTS_URL",
+        "SUPERVISOR_KEYS_FILE",
+        "SUPERVISOR_BUILD_ID",
+        "SUPERVISOR_TEAMS_DIR",
+        "SUPERVISOR_MODEL",
+    ),
+    "SUPERVISOR_MODEL_RPM",
     *("SUPERVISOR_MODEL_CALLS", "SUPERVISOR_MODEL_STRUCTURED", "SUPERVISOR_MODEL_WITHOUT"),
     *(
         "SUPERVISOR_MODEL_MAX_TOKENS",
@@ -124,6 +131,7 @@ COMMANDS = {
     "prune": {"--older-than", "--yes", "--dry-run"},
     "delete": {"RUN_ID", "--yes"},
     "doctor": {"--quiet", "--json"},
+    "codec": {"--port", "--ui"},
     "serve": set(),  # and those of `python -m runtime.server`
     "worker": set(),  # and those of `worker_main.py`
     "standin": set(),  # and those of `python -m standin`
@@ -200,7 +208,14 @@ def test_python_names() -> None:
     assert all(inspect.isclass(getattr(supervision.contract, name)) for name in CONTRACT)
     own = {name for name, value in vars(tool).items() if getattr(value, "__module__", "") == tool.__name__}
     assert {name for name in own if inspect.isclass(getattr(tool, name))} == TOOL_MODULE
-    assert list(inspect.signature(connect).parameters) == ["telemetry", "address", "namespace", "wait", "report"]
+    assert list(inspect.signature(connect).parameters) == [
+        "telemetry",
+        "address",
+        "namespace",
+        "wait",
+        "report",
+        "keys",
+    ]
     assert list(inspect.signature(worker_main.serving).parameters) == [
         *("client", "settings", "roles", "pool", "attributes", "strict_sandbox", "words")
     ]

@@ -86,7 +86,7 @@ class ToolActivities:
         # The call's hash is that of the arguments in the conversation: see _shown_block.
         if tool is not None and tool.approve == "always" and request.approved_sha256 != request.call.arguments_sha256:
             return await self._reply(request, ToolRun(NOT_APPROVED, is_error=True))
-        if tool is not None and tool.name in role.tools and tool.effects == "write":
+        if tool is not None and tool.name in role.tools and tool.effects != "read":
             return await self._once(request, run)
         return await self._reply(request, await run())
 

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import obstore
@@ -27,6 +27,7 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.store_keys import (
     OF_NO_RUN,
+    SEALED,
     STORE_ID,
     digest_of,
     encode,
@@ -92,17 +93,31 @@ class ArtifactChanged(ArtifactError):
     of_kind = ErrorKind.ARTIFACT_CHANGED
 
 
+class Seal(Protocol):
+    """What encrypts objects, each for the place where it lies."""
+
+    def seal(self, data: bytes, place: str) -> bytes:
+        """Returns the data encrypted."""
+
+    def open(self, sealed: bytes, place: str) -> bytes:
+        """Returns what was encrypted. Raises LookupError without its key, ValueError if it was changed."""
+
+
 class ArtifactStore:
     """Objects by key, see `supervision.base.store_keys`; made by `open_store`. `url` holds no secret.
 
-    `root` is the directory of a local store. Every method raises ArtifactUnavailable for any failure of the backend.
+    `root` is the directory of a local store. With a `seal` content is encrypted, but for the store's id; names of
+    content are hashes of it as it was before. Every method raises ArtifactUnavailable for any failure of the backend.
     """
 
-    def __init__(self, backend: "ObjectStore", url: str, fix: str, root: Path | None = None) -> None:
+    def __init__(
+        self, backend: "ObjectStore", url: str, fix: str, root: Path | None = None, seal: Seal | None = None
+    ) -> None:
         self.url = url
         self._backend = backend
         self._root = root
         self._fix = fix
+        self._seal = seal
         self._identity: str | None = None
 
     async def identity(self) -> str:
@@ -151,7 +166,7 @@ class ArtifactStore:
                 if _NO_BUCKET.search(str(error)):
                     raise
                 return None
-        digest = digest_of(key)
+        data, digest = self._opened(key, data), digest_of(key)
         if digest is not None and hashlib.sha256(data).hexdigest() != digest:
             raise ArtifactChanged(f"'{key}' in artifact store {self.url} is not what was stored: it was changed")
         return data
@@ -242,6 +257,8 @@ class ArtifactStore:
             raise ArtifactTooLarge(
                 f"'{key}' would have {len(data)} bytes, at most {limits.ARTIFACT_BYTES} are stored as one object"
             )
+        if self._seal and key != STORE_ID:
+            data = self._seal.seal(data, digest_of(key) or key)
         with self._reported(f"write '{key}'"), contextlib.suppress(AlreadyExistsError):
             self._refuse_links(key)
             if self._root:
@@ -250,6 +267,20 @@ class ArtifactStore:
                 await obstore.put_async(self._backend, key, data, mode=mode, use_multipart=False)
             return True
         return False
+
+    def _opened(self, key: str, data: bytes) -> bytes:
+        if key == STORE_ID:
+            return data
+        if self._seal is None:
+            if data.startswith(SEALED):
+                raise ArtifactUnavailable(f"artifact store {self.url} is encrypted: set SUPERVISOR_KEYS_FILE")
+            return data
+        try:
+            return self._seal.open(data, digest_of(key) or key)
+        except LookupError as error:
+            raise ArtifactUnavailable(f"'{key}' in artifact store {self.url} can't be read: {error}") from None
+        except ValueError as error:
+            raise ArtifactChanged(f"'{key}' in artifact store {self.url}: {error}") from None
 
     async def objects(self, prefix: str = "") -> AsyncIterator["ObjectMeta"]:
         """Yields path, size and time of each object below `prefix`, in no order."""
@@ -279,7 +310,7 @@ class ArtifactStore:
             raise ArtifactUnavailable(text) from None
 
 
-def open_store(url: str | Path, namespace: str = "") -> ArtifactStore:
+def open_store(url: str | Path, namespace: str = "", seal: Seal | None = None) -> ArtifactStore:
     """Returns the part of a store that belongs to a namespace, by the id of `runtime.connection`; all of it without.
 
     `url` is a directory, file://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. Credentials and
@@ -287,16 +318,16 @@ def open_store(url: str | Path, namespace: str = "") -> ArtifactStore:
     """
     text, folder = str(url), encode(namespace) if namespace else ""
     if "://" not in text:
-        return _local_store(text, folder)
+        return _local_store(text, folder, seal)
     parts = urlsplit(text)
     if parts.scheme != "file":
-        return _remote_store(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(folder)}".rstrip("/")))
+        return _remote_store(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(folder)}".rstrip("/")), seal)
     if parts.netloc not in ("", "localhost") or len(parts.path) < 2:
         raise ValueError(f"'{text}' names no directory: write file:///directory")
-    return _local_store(unquote(parts.path), folder)
+    return _local_store(unquote(parts.path), folder, seal)
 
 
-def _local_store(directory: str, folder: str) -> ArtifactStore:
+def _local_store(directory: str, folder: str, seal: Seal | None) -> ArtifactStore:
     if not directory.strip():
         raise ValueError(f"the artifact store's URL is empty: name {_KINDS}")
     root = Path(directory).expanduser().absolute() / folder
@@ -305,10 +336,10 @@ def _local_store(directory: str, folder: str) -> ArtifactStore:
     except (FileExistsError, NotADirectoryError):
         raise ValueError(f"'{root}' can't hold the artifact store: it is a file, or below one") from None
     fix = "Check that the directory exists, is writable and has space left"
-    return ArtifactStore(LocalStore(root), str(root), fix, root)
+    return ArtifactStore(LocalStore(root), str(root), fix, root, seal)
 
 
-def _remote_store(parts: SplitResult) -> ArtifactStore:
+def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
     shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path.rstrip('/')}"
     if parts.scheme not in _FIXES:
         raise ValueError(f"'{shown}' is no artifact store: name {_KINDS}")
@@ -330,7 +361,7 @@ def _remote_store(parts: SplitResult) -> ArtifactStore:
         objects = from_url(parts.geturl(), client_options=client, retry_config=retries)
     except (BaseError, ValueError) as error:
         raise ValueError(f"artifact store {shown}: {_reason(error)}. {_FIXES[parts.scheme]}") from None
-    return ArtifactStore(objects, shown, _FIXES[parts.scheme])
+    return ArtifactStore(objects, shown, _FIXES[parts.scheme], seal=seal)
 
 
 def _plain_http_allowed() -> bool:

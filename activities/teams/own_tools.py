@@ -23,6 +23,7 @@ from activities.tools.tool import Tool, ToolContext, ToolMisuse
 from supervision.base import limits
 from supervision.base.text import NAME_SHOWN_BYTES, one_line
 from supervision.base.trust import distrust
+from supervision.contract.team import ToolRights
 
 _PATIENCE = timedelta(seconds=1)  # a loop that does not answer for so long after a call's timeout is blocked
 
@@ -197,6 +198,10 @@ def _problems(number: int, tool: object) -> Iterator[str]:
         yield f"TOOLS[{number}] is {kind}: it must be Tool(name, description, arguments, function)"
         return
     where = f"tools.{one_line(str(tool.name), NAME_SHOWN_BYTES)}"
+    try:  # a word that is none would else count as another one
+        ToolRights.model_validate({field: getattr(tool, field) for field in ToolRights.model_fields})
+    except ValidationError as error:
+        yield f"{where}: {complaints(error)}"
     if not (isinstance(tool.arguments, type) and issubclass(tool.arguments, BaseModel)):
         yield f"{where}: its arguments must be a class derived from Arguments"
     else:

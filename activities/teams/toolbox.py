@@ -207,7 +207,7 @@ KINDS = {
 
 
 def _as_set_up(tool: Tool[Any], entry: ToolEntry) -> Tool[Any]:
-    return replace(tool, inline=entry.inline, approve=entry.approve)
+    return replace(tool, inline=entry.inline, **entry.said)
 
 
 async def open_toolbox(

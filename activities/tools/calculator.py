@@ -46,7 +46,7 @@ def calculator(name: str) -> Tool[Calculate]:
         "Computes one arithmetic expression exactly. Use it for every number that is not copied from a source, also "
         "for differences, shares and growth rates."
     )
-    return Tool(name, description, Calculate, _run, evidence="computed")
+    return Tool(name, description, Calculate, _run, reads="public", evidence="computed")
 
 
 async def _run(arguments: Calculate, context: ToolContext) -> ToolOutput:

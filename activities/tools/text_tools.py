@@ -74,7 +74,7 @@ def format_document(name: str) -> Tool[FormatDocument]:
         "Renders a title and sections as one Markdown document and stores it as a file for the user. "
         "The result is the document as it was stored."
     )
-    return Tool(name, description, FormatDocument, _format, evidence="nothing")
+    return Tool(name, description, FormatDocument, _format, reads="public", evidence="nothing")
 
 
 async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput:

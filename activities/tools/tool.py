@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from supervision.contract.base import StrictModel
-from supervision.contract.team import Approval, Effects
+from supervision.contract.team import Approval, Effects, Reads, Returns, Targets
 
 if TYPE_CHECKING:  # an author's tool needs nothing of the store
     from activities.tools.files import Files
@@ -84,7 +84,11 @@ class Tool(Generic[A]):
 
     `name` is up to 64 letters, digits, `_` and `-`: providers accept no other. `run` returns a ToolOutput, a text, a
     number, or a list or dict, which the model gets as JSON; a plain function gets a thread for each call.
-    With `approve="always"` a person decides about each call before it is run.
+    `reads` says whose data it shows: `public`, which anybody may know, or `private`. What it `returns` is `trusted`, or
+    may hold words of an attacker. Its `effects` are none (`read`), a message to somebody outside (`outward`), or a change
+    (`write`). `approve` says when a person decides about a call before it is run: `never`, `always`, or once the agent
+    has read untrusted text (`tainted`, which is the default of a tool with effects). `targets` are values of arguments
+    with which such a call needs no approval. `supervision.agent.policy` decides by these words.
     `evidence` says what outputs prove: `data` of the world, what was `computed` from the arguments, or `nothing`,
     because they only repeat these.
     `catalogue` returns the data that the tool reaches, a run's files included: a line by the name of each table or
@@ -98,8 +102,11 @@ class Tool(Generic[A]):
     description: str
     arguments: type[A]
     run: Callable[[A, ToolContext], Awaitable[ToolOutput]] | Callable[[A, ToolContext], Any]
+    reads: Reads = "private"
+    returns: Returns = "trusted"
     effects: Effects = "read"
-    approve: Approval = "never"
+    approve: Approval | None = None
+    targets: Targets = field(default_factory=dict)
     evidence: Literal["data", "computed", "nothing"] = "data"
     own: bool = False
     catalogue: "Callable[[Files | None], Awaitable[dict[str, str]]] | None" = None

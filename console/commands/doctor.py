@@ -25,7 +25,7 @@ from console.command import DONE, FAILED, Access, endpoint, server_address
 from console.commands.team_commands import teams_report
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
-from console.run.pollers import ACTIVITIES, WORKFLOWS, gone, limited, pollers, shown
+from console.run.pollers import ACTIVITIES, WORKFLOWS, builds, gone, limited, pollers, shown, unversioned
 from console.run.run_handle import RPC_TIMEOUT, RunHandle
 from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered
 from console.terminal import Report, console, counted, put, safe_line, wrapped
@@ -34,7 +34,7 @@ from runtime.connection import ConnectionFailed
 from runtime.paths import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
-from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
+from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 from supervision.base.text import clean, one_line
 from supervision.base.trust import is_loopback, is_readable_by_others
 from supervision.contract.model_choice import chain_of
@@ -103,7 +103,9 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     try:
         store = await access.store()
         store_id = await store.identity()
-        yield CheckRow("ok", "artifact store", f"{store.url}, id {store_id}")
+        keys = access.settings.keys
+        sealed = f", encrypted with key {keys.names[0]}" if keys else ""
+        yield CheckRow("ok", "artifact store", f"{store.url}, id {store_id}{sealed}")
     except (ArtifactUnavailable, ValueError) as error:
         url = access.settings.artifacts_url
         fix = "create that bucket, check its credentials," if "://" in url else f"make {url} a folder of yours,"
@@ -176,6 +178,8 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
             last = f", the last one was {shown(workers)}" if workers else ""
             fix = f"start one with {worker_hint()}"
             yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}{last}", fix)
+    async for row in _builds(client):
+        yield row
     if why := await limited(client, MODEL_QUEUE):
         yield CheckRow("ok", "rate of model calls", why)
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
@@ -191,6 +195,22 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
         else:
             fix = f"start one with {worker_hint('--pool', pool)}"
             yield CheckRow("warning", f"pool {pool}", f"no Worker, and {', '.join(users)} needs one", fix)
+
+
+async def _builds(client: Client) -> AsyncIterator[CheckRow]:
+    known = await builds(client)
+    for build in known:
+        if not build.served and (build.current or build.open):
+            what = "new runs wait for it" if build.current else "runs that began with it are open"
+            fix = f"start one with SUPERVISOR_BUILD_ID={build.build_id}"
+            yield CheckRow("problem", f"build {build.build_id}", f"no Worker serves it: {what}", fix)
+    served = [build for build in known if build.served]
+    if served and not any(build.current for build in known) and not await unversioned(client):
+        fix = f"`temporal worker deployment set-current-version --deployment-name {DEPLOYMENT} --build-id BUILD`"
+        names = ", ".join(build.build_id for build in served)
+        yield CheckRow("problem", "builds", f"none is current, so new runs wait; served: {names}", fix)
+    elif served:
+        yield CheckRow("ok", "builds", ", ".join(b.build_id + " (current)" * b.current for b in served))
 
 
 async def _cached(client: Client) -> CheckRow | None:

@@ -35,8 +35,9 @@ async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
     request, uploads, files = prepared_request(options)
     _require_likely_team(access, request.team)
     given = options["run_id"]
-    run_id = check_run_id(given) if given is not None else new_run_id(request.goal)
+    given = check_run_id(given) if given is not None else None
     client = await access.client()
+    run_id = given or new_run_id(client, request.goal)
     if not options["queue_anyway"]:
         await require_workers(client)
     for data in uploads:

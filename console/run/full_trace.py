@@ -17,6 +17,7 @@ from activities.replies.agent_story import AgentStories, below, stored_events
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from console.command import UNREACHABLE, CommandFailed
 from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, subtask_path
+from runtime.payloads import readable
 from supervision.base import limits
 from supervision.base.store_keys import calls_of
 from supervision.base.text import cut
@@ -192,6 +193,7 @@ class _Recorder:
         if place is None:
             return
         subtask, failure = place["subtask"], getattr(attributes, "failure", Failure())
+        failure = await readable(failure, self._client.data_converter)
         while failure.HasField("cause"):
             failure = failure.cause
         if kind == "start_child_workflow_execution_initiated":

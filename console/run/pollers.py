@@ -2,14 +2,21 @@
 
 import os
 import socket
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from temporalio.api.enums.v1 import RateLimitSource, TaskQueueType
-from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, DescribeTaskQueueResponse
+from temporalio.api.enums.v1 import RateLimitSource, TaskQueueType, VersionDrainageStatus
+from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
+from temporalio.api.workflowservice.v1 import (
+    DescribeTaskQueueRequest,
+    DescribeTaskQueueResponse,
+    DescribeWorkerDeploymentRequest,
+)
 from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from console.run.run_handle import RPC_TIMEOUT
+from supervision.base.queues import DEPLOYMENT, WORKFLOW_QUEUE
 
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
 _FRESH = timedelta(seconds=70)  # a live Worker polls again every 60 s; the server lists dead ones for minutes
@@ -18,10 +25,46 @@ ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 
 async def pollers(client: Client, queue: str, kind: TaskQueueType.ValueType) -> dict[str, datetime]:
     """Returns the identities of the Workers that polled a queue a moment ago, each with the time of that."""
-    described = await _described(client, queue, kind)
-    oldest = datetime.now(UTC) - _FRESH
-    polled = [(p.identity, p.last_access_time.ToDatetime(tzinfo=UTC)) for p in described.pollers]
-    return {identity: at for identity, at in sorted(polled) if at >= oldest}
+    fresh = await _fresh(client, queue, kind)
+    return dict(sorted((poller.identity, poller.last_access_time.ToDatetime(tzinfo=UTC)) for poller in fresh))
+
+
+async def _fresh(client: Client, queue: str, kind: TaskQueueType.ValueType) -> list[PollerInfo]:
+    described, oldest = await _described(client, queue, kind), datetime.now(UTC) - _FRESH
+    return [poller for poller in described.pollers if poller.last_access_time.ToDatetime(tzinfo=UTC) >= oldest]
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build of Workers: runs that began with the current one stay with it; `open` while it has such runs."""
+
+    build_id: str
+    current: bool
+    open: bool
+    served: bool
+
+
+async def builds(client: Client) -> list[Build]:
+    """Returns the builds that Workers have named, the newest first; none where they name none."""
+    request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=DEPLOYMENT)
+    try:
+        reply = await client.workflow_service.describe_worker_deployment(request, timeout=RPC_TIMEOUT)
+    except RPCError as error:
+        if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.UNIMPLEMENTED):
+            return []
+        raise
+    info = reply.worker_deployment_info
+    fresh = await _fresh(client, WORKFLOW_QUEUE, WORKFLOWS)
+    served = {poller.deployment_options.build_id for poller in fresh if not gone(poller.identity)}
+    current = info.routing_config.current_deployment_version.build_id
+    draining = VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
+    ids = [(version.deployment_version.build_id, version) for version in info.version_summaries]
+    return [Build(name, name == current, version.drainage_status == draining, name in served) for name, version in ids]
+
+
+async def unversioned(client: Client) -> bool:
+    """True if a Worker without a build id serves runs."""
+    return not all(poller.deployment_options.build_id for poller in await _fresh(client, WORKFLOW_QUEUE, WORKFLOWS))
 
 
 def shown(workers: dict[str, datetime]) -> str:

@@ -19,6 +19,7 @@ from console.run.find_run import short_id
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
 from console.terminal import safe_line
+from runtime.payloads import readable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
@@ -251,7 +252,8 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
         return replace(cause, since=queued.isoformat())
     if activity.attempt > 1 and activity.HasField("last_failure"):
         since = await run.first_scheduled(workflow_id, activity.activity_id)
-        return replace(_of_failure(who, activity, now), since=since)
+        failure = await readable(activity.last_failure, run.client.data_converter)
+        return replace(_of_failure(who, activity, failure, now), since=since)
     return None
 
 
@@ -276,9 +278,9 @@ def _worker_of(queue: str) -> tuple[str, Sequence[str]]:
     return f"a Worker of queue {queue}", ()
 
 
-def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: datetime) -> Standstill:
+def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, failure: Failure, now: datetime) -> Standstill:
     """Returns what an activity that is tried again failed with."""
-    failure = _telling(activity.last_failure)
+    failure = _telling(failure)
     kind = failure.application_failure_info.type
     message = safe_line(failure.message or "a lost Worker", _MESSAGE_CHARS)
     wait = (_time(activity.next_attempt_schedule_time) - now).total_seconds()

@@ -20,6 +20,7 @@ from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
 from console.view.live_view import ENDED_PHASES, LiveAgent, LiveCall, Picture, Screen
+from runtime.payloads import readable
 from supervision.base import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
@@ -231,7 +232,7 @@ class RunPoller:
             beat = await self._run.beat(activity)
             trouble = ""
             if activity.attempt > 1:
-                failure = activity.last_failure
+                failure = await readable(activity.last_failure, self._run.client.data_converter)
                 lost = failure.HasField("timeout_failure_info") or not failure.message
                 trouble = f"attempt {activity.attempt}, after: {'its Worker was lost' if lost else failure.message}"
             calls.append(LiveCall(_number(beat.get("tokens")), str(beat.get("tail") or ""), trouble))

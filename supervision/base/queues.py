@@ -6,6 +6,8 @@ WORKFLOW_QUEUE = "supervisor"  # workflows and tools: eager activities work only
 MODEL_QUEUE = "supervisor-model"  # model calls, so that their rate can be limited without slowing anything else
 TOOLS_QUEUE = "supervisor-tools"  # tools, where processes are split by role
 
+DEPLOYMENT = "supervisor"  # the Worker Deployment of Workers with a build id
+
 FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task with them
 _DIGEST_CHARS = 32
 

@@ -21,6 +21,8 @@ from urllib.parse import quote, unquote
 
 KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
 STORE_ID = "store-id"
+SEALED = b"\x00sealed1"
+"""What encrypted content begins with."""
 _OUTPUTS = "outputs"
 _TEAM = "team."
 _GRANT = "grant."

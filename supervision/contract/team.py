@@ -25,9 +25,12 @@ _ROUTE_PATTERN_CHARS = 200  # some words of a goal
 _ON_FAILURE_CHARS = 600  # it is part of an error message
 _LEAST_TURN_TOKENS = 256  # of a role's own limit: a short finding and the call that hands it in
 
-Effects = Literal["read", "write"]
-Approval = Literal["never", "always"]
-"""Whether a person decides about each call of a tool before it is run."""
+Reads = Literal["public", "private"]
+Returns = Literal["trusted", "untrusted"]
+Effects = Literal["read", "outward", "write"]
+Approval = Literal["never", "tainted", "always"]
+Targets = dict[str, list[JsonValue]]
+"""Of an argument, the values with which a call goes where the team wants it to go."""
 
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,47}")
@@ -160,17 +163,31 @@ class Role(RoleBase, StrictModel):
         return list(properties) if isinstance(properties, dict) else []
 
 
-class ToolEntry(StrictModel):
+class ToolRights(StrictModel):
+    """What a team file says of a tool in place of its kind's own words: see `activities.tools.tool.Tool`."""
+
+    reads: Reads | None = None
+    returns: Returns | None = None
+    effects: Effects | None = None
+    approve: Approval | None = None
+    targets: Targets | None = None
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The words that it says, by field of a Tool."""
+        return {name: word for name in ToolRights.model_fields if (word := getattr(self, name)) is not None}
+
+
+class ToolEntry(ToolRights):
     """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own.
 
-    With `inline = false` no team inside a request may name it. `approve` says whether a person decides about its calls.
+    With `inline = false` no team inside a request may name it.
     """
 
     name: ToolName
     uses: str
     options: dict[str, Any] = {}
     inline: bool = True
-    approve: Approval = "never"
 
 
 class Team(StrictModel):
@@ -237,11 +254,9 @@ class Team(StrictModel):
 
 
 class ToolCard(Model):
-    """The part of a tool that a workflow knows: its name and how its calls are run, never its schema."""
+    """The part of a tool that a workflow knows, never its schema."""
 
     name: str
-    effects: Effects = "read"
-    approve: Approval = "never"
     reads_attachments: bool = False
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable
+from functools import partial
 
 import pytest
 from temporalio.client import Client
@@ -92,6 +93,12 @@ async def test_without_a_worker_nothing_is_changed_and_that_is_said(alone: Cli) 
         assert "run 'stays-1' can't be changed now: the run waits for a Worker" in done.sentence
 
 
+async def _is_told(client: Client, workflow_id: str, word: bytes) -> bool:
+    history = await client.get_workflow_handle(workflow_id).fetch_history()
+    signals = [event.workflow_execution_signaled_event_attributes for event in history.events]
+    return any(word in payload.data for signal in signals for payload in signal.input.payloads)
+
+
 @pytest.mark.usefixtures("worker")
 async def test_a_person_reaches_the_subtasks_of_a_team_below(client: Client, model: ScriptedModel, run_id: str) -> None:
     hold = asyncio.Event()
@@ -127,6 +134,7 @@ async def test_a_person_reaches_the_subtasks_of_a_team_below(client: Client, mod
             await tell(run, SkipSubtask, path)
     assert await said(tell(run, Steer, "t1/t1", text="Mind the stairs", by="ann")) == f"run '{run_id}/t1/1': said to t1"
     assert await said(tell(run, SkipSubtask, "t1/t2", by="ann")) == f"run '{run_id}/t1/1': t2 is skipped"
+    await until(partial(_is_told, client, f"{run_id}/t1/1/t1/1", b"Mind the"))
     hold.set()
     result = await handle.result()
     assert [gap.subtask_id for gap in result.gaps] == ["t1/t2"]

@@ -138,13 +138,13 @@ async def _model_call(
         answer = await reply_of(asyncio.shield(call))
     except asyncio.CancelledError:
         await let_ready_tasks_finish()
-        if _was_stopped(watch):
-            raise CallFailed(_PAUSED) from None
-        if call.done():
+        if call.done():  # also if the reply, a cancellation and a pause come in one workflow task
             _book_reply(call, book)
         else:
             call.cancel()
             call.add_done_callback(lambda call: _book_reply(call, book))
+        if _was_stopped(watch):
+            raise CallFailed(_PAUSED) from None
         raise
     except CallFailed as failed:
         problem = _PAUSED if _was_stopped(watch) else failed.problem

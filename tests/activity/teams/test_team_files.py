@@ -104,7 +104,7 @@ async def test_tools_of_ones_own_are_added_and_read_again(tmp_path: Path) -> Non
     assert await greeting() == "Hello, Ada"
     (folder / "tools.py").write_text(OWN_TOOLS.replace('"Hello"', '"Howdy"'))
     assert await greeting() == "Howdy, Ada"
-    assert team_card(await files.load("crew"), ["m"]).roles[0].tools == [ToolCard(name="greet", effects="write")]
+    assert team_card(await files.load("crew"), ["m"]).roles[0].tools == [ToolCard(name="greet")]
 
 
 @pytest.mark.parametrize("name", ["nobody", "", "../crew", "/etc", "crew/../crew", "CREW", "c" * 999, "a\x00b"])

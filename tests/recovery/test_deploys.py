@@ -1,0 +1,107 @@
+"""Deploys with open runs: each run stays with the build that began it, through a deploy, a rollback and new keys."""
+
+import asyncio
+import base64
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from console.commands.doctor import server_rows
+from runtime.connection import connect
+from runtime.encryption import Keys, read_keys
+from runtime.server.embedded_server import EmbeddedServer
+from supervision.base.queues import DEPLOYMENT
+from temporal_supervisor import RunRequest, start
+from tests.scripted_model import ScriptedModel, plan, script, text, tools, when
+from tests.serving import worker_processes
+from tests.waiting import until
+
+# how often the server looks whether a build has open runs
+DRAINAGE = ("VersionDrainageStatusRefreshInterval", "VersionDrainageStatusVisibilityGracePeriod")
+AT_ONCE = {f"matching.wv.{name}": "1s" for name in DRAINAGE}
+RUNS = 5  # of each build; 20 take a minute and a half
+LOOK = tools(("seek", {"name": "garden 1"}))
+
+
+async def _is_current(client: Client, build: str) -> bool:
+    """Does what `temporal worker deployment set-current-version` does; False while its Workers begin to poll."""
+    try:
+        await client.workflow_service.set_worker_deployment_current_version(
+            SetWorkerDeploymentCurrentVersionRequest(
+                namespace=client.namespace, deployment_name=DEPLOYMENT, build_id=build, identity="test"
+            )
+        )
+    except RPCError as error:
+        if error.status in (RPCStatusCode.FAILED_PRECONDITION, RPCStatusCode.NOT_FOUND):
+            return False
+        raise
+    return True
+
+
+async def _make_current(client: Client, build: str) -> None:
+    await until(partial(_is_current, client, build))
+
+
+async def _is_missed(client: Client, build: str) -> bool:
+    """True if `doctor` says that open runs need a Worker of that build."""
+    rows = [row async for row in server_rows(client, None, [])]
+    return any(row.level == "problem" and row.name == f"build {build}" for row in rows)
+
+
+def _write(file: Path, *names: str) -> Keys:
+    key = {"old": bytes(32), "new": bytes(range(32))}
+    file.write_text("".join(f"{name} {base64.b64encode(key[name]).decode()}\n" for name in names))
+    file.chmod(0o600)
+    return read_keys(file)
+
+
+async def test_open_runs_outlive_a_deploy_a_rollback_and_new_keys(lone_model: ScriptedModel, tmp_path: Path) -> None:
+    file, hold = tmp_path / "keys", asyncio.Event()
+    async with EmbeddedServer(shared=False, headless=True, dynamic_config=AT_ONCE) as info:
+        client = await connect(address=info.address, keys=_write(file, "old"))
+        with worker_processes(client, lone_model.url, str(tmp_path / "store"), tmp_path) as workers:
+
+            async def begin(build: str, count: int) -> list[str]:
+                """Starts runs, and returns when each is at work."""
+                ids = [f"{build}-{number}" for number in range(count)]
+                for run_id in ids:
+                    turns = {"t1": lambda step: when(hold, LOOK) if step.number == 1 else text("found")}
+                    lone_model.play(run_id, script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), turns))
+                    request = RunRequest(goal="Weigh the pears", team="orchard", max_reviews=0, max_replans=0)
+                    await start(client, request, run_id)
+                await until(lambda: all("t1/1/turn.1" in lone_model.steps(run_id) for run_id in ids))
+                return ids
+
+            workers.environ |= {"SUPERVISOR_KEYS_FILE": str(file), "SUPERVISOR_BUILD_ID": "a"}
+            first = await workers.start()
+            await _make_current(client, "a")
+            runs = await begin("a", RUNS)
+            client = await connect(address=info.address, keys=_write(file, "new", "old"))
+            workers.environ["SUPERVISOR_BUILD_ID"] = "b"
+            second = await workers.start()
+            await _make_current(client, "b")
+            runs += await begin("b", RUNS)
+            first.kill()  # its runs need a Worker of their build
+            await until(partial(_is_missed, client, "a"))
+            workers.environ["SUPERVISOR_BUILD_ID"] = "a"
+            await workers.start()
+            await _make_current(client, "a")  # a rollback
+            runs += await begin("a2", RUNS)
+            hold.set()
+            handles = [client.get_workflow_handle(run_id) for run_id in runs]
+            results = await asyncio.gather(*(handle.result() for handle in handles))
+            assert Counter(result["status"] for result in results) == {"completed": 3 * RUNS}
+            for run_id, handle in zip(runs, handles, strict=True):
+                repeated = {step for step, times in Counter(lone_model.steps(run_id)).items() if times > 1}
+                assert repeated <= ({"t1/1/turn.1"} if run_id.startswith("a-") else set())  # in flight at the kill
+                events = (await handle.fetch_history()).events
+                kinds = Counter(event.event_type for event in events)
+                assert kinds[EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED] == 0
+                done = [event.workflow_task_completed_event_attributes.deployment_version for event in events]
+                assert {version.build_id for version in done if version.build_id} == {run_id[0]}
+            assert second.process.poll() is None

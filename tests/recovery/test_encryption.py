@@ -1,0 +1,192 @@
+"""Encrypted runs: no word of them in the server's database or in the store, through a rotation of the keys."""
+
+import base64
+import json
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from google.protobuf import json_format
+from temporalio.api.common.v1 import Payloads
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.exceptions import ApplicationError
+
+from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
+from console.codec import codec_app
+from console.run.run_handle import RunHandle
+from console.run.standstill import observed
+from runtime.connection import connect
+from runtime.encryption import Keys, read_keys
+from runtime.payloads import SealedPayloads
+from runtime.server.embedded_server import EmbeddedServer
+from supervision.base.store_keys import output_key
+from temporal_supervisor import RunRequest, new_run_id, start
+from tests.scripted_model import Reply, Step, answer, plan, script, status, text, tools
+from tests.serving import worker_processes
+from tests.waiting import until
+from tests.workflow.plan.test_approval import asked
+from tests.workflow.runs import Lab
+from tests.workflow.subtasks.test_people import reply
+
+WORD = "quincunx"
+OLD, NEW = ("old", bytes(32)), ("new", bytes(range(32)))
+
+
+def _play(step: Step) -> Reply:
+    """All that a run says has the word: plan, question, tool call, finding, a refused call, the answer."""
+    if step.kind == "turn" and step.number == 1:
+        return tools(("ask_person", {"question": f"Which {WORD}?"}), ("seek", {"name": f"{WORD} 1"}))
+    if step.kind == "turn":
+        return text(f"the {WORD} is in the garden\n\nConfidence: 0.8")
+    subtask = {"id": "t1", "role": "asker", "description": f"Look for the {WORD} in the garden"}
+    return script(plan(subtask), answer_reply=answer(f"The {WORD} is there"))(step)
+
+
+def _write(file: Path, *keys: tuple[str, bytes]) -> Keys:
+    file.write_text("".join(f"{name} {base64.b64encode(key).decode()}\n" for name, key in keys))
+    file.chmod(0o600)
+    return read_keys(file)
+
+
+def _plain(folder: Path) -> list[str]:
+    """The files that hold the word as it is."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [str(path) for path in files if WORD.encode() in path.read_bytes()]
+
+
+async def test_no_word_of_a_run_is_left_in_plain_text(lone: Lab, tmp_path: Path) -> None:
+    lone.play(_play)
+    database, store, file = tmp_path / "server", tmp_path / "store", tmp_path / "keys"
+    database.mkdir()
+    async with EmbeddedServer(shared=False, db=database / "temporal.db", headless=True) as info:
+        client = await connect(address=info.address, keys=_write(file, OLD))
+        with worker_processes(client, lone.model.url, str(store), tmp_path) as workers:
+            workers.environ["SUPERVISOR_KEYS_FILE"] = str(file)
+            first = await workers.start()
+            request = RunRequest(goal=f"Where is the {WORD}?", team="people", metadata={"word": WORD})
+            run_id = await start(client, request, lone.run_id)
+            handle = client.get_workflow_handle(run_id)
+            await asked(handle, "t1/1:1.0")
+            first.kill()
+            client = await connect(address=info.address, keys=_write(file, NEW, OLD))
+            await workers.start()
+            handle = client.get_workflow_handle(run_id)
+            await reply(handle, "t1/1:1.0", f"The {WORD} of 1899")
+            result = await handle.result()
+            assert (result["status"], result["answer"][:12]) == ("completed", f"The {WORD}"[:12])
+            assert sorted(set(lone.steps)) == sorted(lone.steps)
+            described = await handle.describe()
+            assert await described.static_summary() == f"Where is the {WORD}?"
+            history = (await handle.fetch_history()).to_json()
+            assert WORD not in history
+            stored = open_store(store, _namespace(store))
+            with pytest.raises(ArtifactUnavailable, match="SUPERVISOR_KEYS_FILE"):
+                await stored.get(result["result_ref"])
+    assert _plain(database) == _plain(store) == []
+    assert lone.run_id.encode() in (database / "temporal.db").read_bytes()  # what is in plain text is found
+    assert WORD not in new_run_id(client, f"Where is the {WORD}?")
+
+
+def _namespace(store: Path) -> str:
+    (folder,) = [path.name for path in store.iterdir() if path.is_dir()]
+    return folder
+
+
+async def test_why_a_call_is_tried_again_is_encrypted_and_shown(lone: Lab, tmp_path: Path) -> None:
+    lone.play(lambda step: status(529, "overloaded_error", f"too many {WORD}"))
+    file = tmp_path / "keys"
+    async with EmbeddedServer(shared=False, db=tmp_path / "temporal.db", headless=True) as info:
+        client = await connect(address=info.address, keys=_write(file, OLD))
+        with worker_processes(client, lone.model.url, str(tmp_path / "store"), tmp_path) as workers:
+            workers.environ["SUPERVISOR_KEYS_FILE"] = str(file)
+            await workers.start()
+            run = RunHandle(client, await start(client, RunRequest(goal="Look around", team="people"), lone.run_id))
+            await until(partial(_says, run, WORD))
+            stranger = RunHandle(await connect(address=info.address), run.id)
+            assert not await _says(stranger, WORD)
+
+
+async def _says(run: RunHandle, word: str) -> bool:
+    return any(word in cause.text for cause in await observed(run, await run.describe()))
+
+
+@pytest.mark.parametrize(("keys", "why"), [(None, "set SUPERVISOR_KEYS_FILE"), ([NEW], "with key 'old'")])
+async def test_a_request_that_a_worker_can_not_decrypt_ends_typed(
+    lone_client: Client, lone: Lab, tmp_path: Path, keys: Any, why: str
+) -> None:
+    address = lone_client.service_client.config.target_host
+    client = await connect(address=address, keys=_write(tmp_path / "sender", OLD))
+    with worker_processes(lone_client, lone.model.url, str(tmp_path / "store"), tmp_path) as workers:
+        if keys:
+            _write(tmp_path / "keys", *keys)
+            workers.environ["SUPERVISOR_KEYS_FILE"] = str(tmp_path / "keys")
+        await workers.start()
+        await start(client, RunRequest(goal=f"Where is the {WORD}?", team="people"), lone.run_id)
+        reader = await connect(address=address, keys=_write(tmp_path / "all", OLD, NEW))
+        with pytest.raises(WorkflowFailureError) as caught:
+            await reader.get_workflow_handle(lone.run_id).result()
+    assert isinstance(caught.value.cause, ApplicationError)
+    assert caught.value.cause.type == "InvalidRequest"
+    assert why in caught.value.cause.message
+
+
+async def test_an_object_that_was_changed_or_moved_is_refused(tmp_path: Path) -> None:
+    store = open_store(tmp_path, "", Keys(dict([OLD])))
+    kept, other = "run/first/w/turn.1/" + "a" * 64, "run/first/w/turn.2/" + "a" * 64
+    await store.create(kept, WORD.encode())
+    assert await store.get(kept) == WORD.encode()
+    (tmp_path / other).parent.mkdir(parents=True)
+    os.link(tmp_path / kept, tmp_path / other)
+    with pytest.raises(ArtifactChanged):
+        await store.get(other)
+    (tmp_path / kept).write_bytes(WORD.encode())
+    with pytest.raises(ArtifactChanged, match="not encrypted"):
+        await store.get(kept)
+    ref = await store.put_output("run", WORD.encode())
+    assert ref == output_key("run", ref.rpartition("/")[2])
+    assert await open_store(tmp_path, "", Keys(dict([NEW, OLD]))).get(ref) == WORD.encode()
+    with pytest.raises(ArtifactUnavailable, match="key 'old'"):
+        await open_store(tmp_path, "", Keys(dict([NEW]))).get(ref)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "holds no key"),
+        ("# none\n", "holds no key"),
+        ("only-a-name\n", "line 1"),
+        (f"short {base64.b64encode(bytes(16)).decode()}", "line 1"),
+        (f"a {base64.b64encode(bytes(32)).decode()}\na {base64.b64encode(bytes(32)).decode()}", "line 2"),
+        (f"{'n' * 33} {base64.b64encode(bytes(32)).decode()}", "line 1"),
+        ("a ü\n", "can't be read"),
+    ],
+)
+def test_a_file_that_holds_no_keys_is_named_without_its_contents(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "keys"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=why) as caught:
+        read_keys(file)
+    assert "AAAA" not in str(caught.value)
+    with pytest.raises(ValueError, match="can't be read"):
+        read_keys(tmp_path / "missing")
+
+
+async def test_the_codec_server_decrypts_for_one_web_ui_on_this_machine() -> None:
+    codec, ui = SealedPayloads(Keys(dict([OLD]))), "http://localhost:8233"
+    transport = httpx2.ASGITransport(app=codec_app(codec, ui))
+    plain = Payloads()
+    plain.payloads.add(metadata={"encoding": b"json/plain"}, data=json.dumps(WORD).encode())
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8081") as browser:
+        sealed = await browser.post("/encode", json=json_format.MessageToDict(plain), headers={"origin": ui})
+        assert base64.b64encode(WORD.encode()).decode() not in sealed.text
+        opened = await browser.post("/decode", json=sealed.json(), headers={"origin": ui})
+        assert json_format.ParseDict(opened.json(), Payloads()) == plain
+        assert opened.headers["access-control-allow-origin"] == ui
+        elsewhere = await browser.post("/decode", json=sealed.json(), headers={"origin": "http://elsewhere.example"})
+        assert "access-control-allow-origin" not in elsewhere.headers
+        assert (await browser.post("/decode", content=b"{")).status_code == 400
+        rebound = await browser.post("/decode", json=sealed.json(), headers={"host": "elsewhere.example"})
+        assert rebound.status_code == 400
