@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test mutants cases corpus check serve worker standin bench large prompts showcase pin-images release
+.PHONY: help setup dev temporal demo demo-people test mutants cases corpus conformance check serve worker standin bench large prompts showcase pin-images release
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -41,6 +41,9 @@ cases: dev ## Play generated runs with faults: COUNT of them, from FIRST on; wha
 
 corpus: dev ## Run the security corpus alone
 	$(VENV) -m pytest tests/corpus
+
+conformance: $(READY) ## Run scenarios of the MCP conformance suite (npm): those of docs/mcp.md, or SCENARIOS
+	@tests/conformance/run.sh $(SCENARIOS)
 
 check: $(DEV) ## Check format, lint, types and the lock
 	$(VENV) -m ruff format --check .

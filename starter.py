@@ -403,6 +403,17 @@ def doctor(
     do(lambda access: examine(access, quiet=quiet, as_json=as_json), as_json)
 
 
+@app.command()
+def mcp(
+    http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="over HTTP, with a token")] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(help="a name of this host, beyond loopback")] = None,
+) -> None:
+    """Serve runs as MCP tools, on standard input and output or over HTTP, until the client or Ctrl-C ends it."""
+    from console.mcp_server.mcp_serving import serve_mcp
+
+    do(lambda access: serve_mcp(access, http, allow_host or []))
+
+
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 

@@ -4,6 +4,7 @@ Models and tools may write escape sequences, by accident or on purpose. Results 
 else to standard error.
 """
 
+import io
 import json
 import re
 import sys
@@ -160,6 +161,13 @@ class Report:
         for text in (*(() if as_json else self.notes), *filter(None, [self.error])):
             print_err(text)
         return self.code
+
+    def text(self) -> str:
+        """Returns the rows as they are written where there is no terminal."""
+        written = io.StringIO()
+        screen = _Console(file=written, markup=False, highlight=False, emoji=False, width=400, color_system=None)
+        put(screen, self.screen(screen))
+        return written.getvalue()
 
 
 def put(screen: Console, rows: Iterable[RenderableType]) -> None:

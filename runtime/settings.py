@@ -74,6 +74,8 @@ class Settings(BaseSettings):
     """With `on` requests carry `x-supervisor-call`."""
     notify: SecretStr | None = None
     """What gets a line of JSON when a run waits for a person or ends: an https URL, or a command without a shell."""
+    mcp_token: SecretStr | None = None
+    """What clients of `mcp --http` send; without it one is made and kept in the cache folder."""
     supervisor_model: str = "claude-opus-5-5"
     worker_model: str = "claude-haiku-5-5"
     """Each a model, or several as a fallback chain, separated by commas."""
@@ -154,7 +156,7 @@ class Settings(BaseSettings):
         """True if a key, a token or a URL says which model endpoint to use."""
         return bool(self.secret("anthropic_api_key") or self.secret("anthropic_auth_token") or self.anthropic_base_url)
 
-    def secret(self, name: Literal["anthropic_api_key", "anthropic_auth_token"]) -> str | None:
+    def secret(self, name: Literal["anthropic_api_key", "anthropic_auth_token", "mcp_token"]) -> str | None:
         """Returns the value of a secret setting; an empty one counts as missing."""
         value: SecretStr | None = getattr(self, name)
         return (value.get_secret_value().strip() or None) if value else None

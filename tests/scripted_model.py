@@ -67,7 +67,7 @@ class ScriptedModel:
         self._open: dict[int, Call] = {}
 
     def play(self, run_id: str, script: Script) -> None:
-        """Sets the script that answers the calls of a run."""
+        """Sets the script that answers the calls of a run, or with "*" of those that have none."""
         self._scripts[run_id] = script
 
     def of(self, run_id: str) -> list[Call]:
@@ -86,7 +86,8 @@ class ScriptedModel:
     async def reply_to(self, call: Call) -> ApiReply:
         """Adds a call to the list and returns the reply of its run's script."""
         self.calls.append(call)
-        return await self._scripts[call.step.run_id](call.step)()
+        script = self._scripts.get(call.step.run_id) or self._scripts["*"]
+        return await script(call.step)()
 
     def hear(self, entry: Entry) -> None:
         """Takes the end of a call from the server's call log; an error reply is an answer, too."""

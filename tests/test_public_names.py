@@ -80,7 +80,7 @@ SETTINGS = {
         "SUPERVISOR_MODEL_WINDOW",
     ),
     *("SUPERVISOR_MAX_BUDGET_USD", "SUPERVISOR_MAX_BUDGET_TOKENS", "SUPERVISOR_MAX_PARALLEL"),
-    *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS", "SUPERVISOR_NOTIFY"),
+    *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS", "SUPERVISOR_NOTIFY", "SUPERVISOR_MCP_TOKEN"),
     *("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"),
     *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
 }
@@ -131,6 +131,7 @@ COMMANDS = {
     "prune": {"--older-than", "--yes", "--dry-run"},
     "delete": {"RUN_ID", "--yes"},
     "doctor": {"--quiet", "--json"},
+    "mcp": {"--http", "--allow-host"},
     "codec": {"--port", "--ui"},
     "serve": set(),  # and those of `python -m runtime.server`
     "worker": set(),  # and those of `worker_main.py`

@@ -62,8 +62,12 @@ def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableTy
 
 
 async def show_report(access: Access, words: Sequence[str]) -> Report:
-    """Returns all of what is asked under an id: whole, with hidden and look-alike characters made visible."""
-    item = await _named(access, words)
+    """Returns all of what is asked under an id."""
+    return await item_report(access, await _named(access, words))
+
+
+async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
+    """Returns all of what is asked: whole, with hidden and look-alike characters made visible, and how to decide."""
     run = RunHandle(await access.client(), item.run_id)
     try:
         whole = await asked(run.client, run.id, item.wait.id)
@@ -95,7 +99,7 @@ async def show_report(access: Access, words: Sequence[str]) -> Report:
         yield ""
         if wait.choices and wait.kind == "question":
             yield "choices: " + " | ".join(wait.choices)
-        yield from way_rows(run.id, wait)
+        yield from way_rows(run.id, wait) if commands else ()
 
     data = {"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), "content": content}
     return Report(data, rows)

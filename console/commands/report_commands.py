@@ -19,7 +19,7 @@ from console.hints import hint
 from console.run.full_trace import full_trace
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far, read_result, run_outcome
-from console.run.standstill import Standstill, grouped, observed, stated
+from console.run.standstill import grouped, observed, stated
 from console.terminal import Report, safe_line
 from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
@@ -158,11 +158,9 @@ async def result_report(
     try:
         outcome = await outcome_so_far(run, store, wait=wait)
     except NoAnswer as error:
-        causes: list[Standstill] = await observed(run, await run.describe(), answered=False)
-        why = causes[0].line if causes else NO_WORKER
-        raise CommandFailed(UNREACHABLE, f"'{run.id}' is running: {why}") from error
+        raise await unread(run) from error
     if full or output:
-        outcome = await _whole(run, store, outcome)
+        outcome = await whole(run, store, outcome)
     if output:
         if outcome.result is None or not (outcome.result.answer or outcome.result.answer_json):
             raise CommandFailed(FAILED, f"run '{run.id}' has no answer: {hint('status', run.id)} says why")
@@ -176,7 +174,13 @@ async def result_report(
     return answer_report(run.id, outcome, None if outcome.forgotten else web_address(run.client, run.id))
 
 
-async def _whole(run: RunHandle, store: ArtifactStore, outcome: RunOutcome) -> RunOutcome:
+async def unread(run: RunHandle) -> CommandFailed:
+    """Returns why an open run says nothing of itself."""
+    causes = await observed(run, await run.describe(), answered=False)
+    return CommandFailed(UNREACHABLE, f"'{run.id}' is running: {causes[0].line if causes else NO_WORKER}")
+
+
+async def whole(run: RunHandle, store: ArtifactStore, outcome: RunOutcome) -> RunOutcome:
     """Returns the outcome with the result as the store has it, where texts are whole."""
     if outcome.result is None or not outcome.result.result_ref or outcome.forgotten:
         return outcome

@@ -33,7 +33,7 @@ _HINT = "Ctrl-C leaves the run going"
 async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
     """Starts a run and follows it, or only prints its id; the options are the parameters of the command `run`."""
     request, uploads, files = prepared_request(options)
-    _require_likely_team(access, request.team)
+    require_likely_team(access, request.team)
     given = options["run_id"]
     given = check_run_id(given) if given is not None else None
     client = await access.client()
@@ -99,7 +99,7 @@ async def _stored(access: Access, files: NamedFiles) -> Attachment:
     return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
 
 
-def _require_likely_team(access: Access, name: object) -> None:
+def require_likely_team(access: Access, name: object) -> None:
     """Raises CommandFailed if a team of this client has nearly that name, and none has it."""
     known = [file.parent.name for folder in access.settings.teams_folders for file in folder.glob("*/team.toml")]
     if isinstance(name, str) and name not in known and (guess := did_you_mean(name, known)):
@@ -117,7 +117,7 @@ def _explained(access: Access, message: str) -> Iterator[str]:
                 )
 
 
-async def require_workers(client: Client) -> None:
+async def require_workers(client: Client, otherwise: str = ", or pass --queue-anyway") -> None:
     """Raises CommandFailed if no Worker serves one of the queues that a run needs; the message says what to do."""
     server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
     if not await pollers(client, WORKFLOW_QUEUE, WORKFLOWS):
@@ -127,7 +127,7 @@ async def require_workers(client: Client) -> None:
         why = f"{none}: set {key} and start one with {worker_hint()}"
     else:
         return
-    raise CommandFailed(UNREACHABLE, f"{why}, or pass --queue-anyway")
+    raise CommandFailed(UNREACHABLE, f"{why}{otherwise}")
 
 
 async def _taken(run: RunHandle) -> str:

@@ -275,8 +275,8 @@ async def test_an_id_in_several_runs_is_asked_back(cli: Cli, refusing: str, left
 
 
 async def test_without_a_worker_nothing_is_decided_and_that_is_said(alone: Cli) -> None:
-    assert (await alone("run", GOAL, "--approve-plan", "--id", "waits-1", "--detach", "--queue-anyway")).code == 0
-    for words in (["approve", "waits-1", "plan.1"], ["pause", "waits-1"], ["steer", "waits-1", "Hurry"]):
+    assert (await alone("run", GOAL, "--approve-plan", "--id", "waits-people", "--detach", "--queue-anyway")).code == 0
+    for words in (["approve", "waits-people", "plan.1"], ["pause", "waits-people"], ["steer", "waits-people", "Hurry"]):
         done = await alone(*words)
         assert (done.code, "the run waits for a Worker" in done.sentence) == (3, True), done.err
     listed = await alone("inbox")

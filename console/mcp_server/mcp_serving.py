@@ -1,0 +1,145 @@
+"""The command `mcp`: the server over standard input and output, or over HTTP with a token."""
+
+import hashlib
+import hmac
+import os
+import secrets
+import signal
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from importlib import metadata
+from typing import Any
+
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedResourceError
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import CallToolResult, InputRequiredResult
+from pydantic import AnyHttpUrl, AnyUrl, ValidationError
+
+from activities.store.artifacts import ArtifactMissing
+from console.command import BAD_INPUT, DONE, Access, CommandFailed, explain
+from console.mcp_server.run_tools import add_to
+from console.terminal import print_err
+from runtime.paths import cache_dir
+from supervision.base.trust import is_loopback, is_readable_by_others
+from supervision.contract.request import describe_errors
+from temporal_supervisor.people import NoAnswer, UpdateRefused
+
+_PROGRAM = "temporal-supervisor"
+_INSTRUCTIONS = (
+    "Long research by a supervisor and its worker agents: `research` starts a run, `wait` follows it, `result` returns "
+    "the answer. Runs are kept in Temporal: a run id stays valid after restarts, of this server, too."
+)
+_FORM_SECONDS = 24 * 3600.0  # a person's time to fill in a form
+_LEAST_TOKEN_CHARS = 16
+
+
+async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str]) -> int:
+    """Serves until standard input ends, or over HTTP at `http` until Ctrl-C; `hosts` are names beyond loopback."""
+    if http is None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread waits for input, and holds up any other end
+        await _server(access).run_stdio_async()
+        return DONE
+    host, colon, port = http.rpartition(":")
+    host, hosts = host.strip("[]"), list(hosts)
+    if not (host and colon and port.isdecimal()):
+        raise CommandFailed(BAD_INPUT, f"--http {http}: write HOST:PORT, such as 127.0.0.1:8765")
+    if not hosts and not is_loopback(host):
+        why = "is not loopback: name the hosts by which clients call it with --allow-host; their token is sent as it is"
+        raise CommandFailed(BAD_INPUT, f"--http {http} {why}, so put TLS in front")
+    token = _secret(access)
+    names = ["127.0.0.1", "localhost", "[::1]", *hosts]
+    rebinding = TransportSecuritySettings(
+        allowed_hosts=[*hosts, *(f"{name}:*" for name in names)],
+        allowed_origins=[
+            f"{scheme}://{name}{end}" for scheme in ("http", "https") for name in names for end in ("", ":*")
+        ],
+    )
+    print_err(f"MCP at http://{http}/mcp for clients that send the header Authorization: Bearer TOKEN")
+    auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{http}"), resource_server_url=None)
+    forms = RequestStateSecurity(keys=[hashlib.sha256(token.encode()).digest()], ttl=_FORM_SECONDS)
+    server = _server(access, auth=auth, token_verifier=_OneToken(token), request_state_security=forms)
+    await server.run_streamable_http_async(host=host, port=int(port), transport_security=rebinding)
+    return DONE
+
+
+class _OneToken:
+    """Knows the token of this server, compared in constant time."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Returns the rights of a client, None for another token."""
+        if not hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._token):
+            return None
+        return AccessToken(token=token, client_id="mcp", scopes=[])
+
+
+def _secret(access: Access) -> str:
+    """Returns the token of clients, which also seals forms that are out: they outlive this process."""
+    token, source = access.settings.secret("mcp_token"), "SUPERVISOR_MCP_TOKEN"
+    if not token:
+        file = cache_dir() / "mcp-token"
+        if not file.exists():
+            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
+                new.write(secrets.token_urlsafe(32))
+            print_err(f"made a token, kept in {file}: {file.read_text()}")
+        if is_readable_by_others(file.stat()):
+            raise CommandFailed(BAD_INPUT, f"others can read {file}: remove it, another token is made then")
+        token, source = file.read_text(), str(file)
+    if len(token) < _LEAST_TOKEN_CHARS:
+        raise CommandFailed(BAD_INPUT, f"the token in {source} has less than {_LEAST_TOKEN_CHARS} characters")
+    return token
+
+
+class _PlainServer(MCPServer[Access]):
+    """Says in one sentence why a call or a read failed, as commands do."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Access, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """As the SDK's."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if error.__cause__ is None:
+                raise
+            raise ToolError(_sentence(error.__cause__, name)) from None
+
+    async def read_resource(self, uri: AnyUrl | str, context: Context[Access, Any] | None = None) -> Any:
+        """As the SDK's."""
+        try:
+            return await super().read_resource(uri, context)
+        except UnexpectedResourceError as error:
+            cause = error.__cause__ or error
+            unknown = isinstance(cause, (CommandFailed, ArtifactMissing))
+            raise (ResourceNotFoundError if unknown else ResourceError)(_sentence(cause, "uri")) from None
+
+
+def _sentence(error: BaseException, root: str) -> str:
+    if isinstance(error, ValidationError):
+        return describe_errors(error, root)
+    if isinstance(error, (NoAnswer, UpdateRefused)):
+        return str(error)
+    return explain(error).message
+
+
+def _server(access: Access, **http: Any) -> MCPServer[Access]:
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[Access]) -> AsyncIterator[Access]:
+        yield access
+
+    server = _PlainServer(
+        _PROGRAM,
+        title="Temporal Supervisor",
+        instructions=_INSTRUCTIONS,
+        version=metadata.version(_PROGRAM),
+        log_level="INFO" if access.debug else "WARNING",
+        lifespan=lifespan,
+        **http,
+    )
+    add_to(server)
+    return server

@@ -1,0 +1,295 @@
+"""The command `mcp`: what its tools refuse, forms for the person at the client, HTTP and its token."""
+
+import asyncio
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import ElicitRequestFormParams, ElicitResult
+
+from console.command import Access, CommandFailed
+from console.mcp_server.mcp_serving import serve_mcp
+from runtime.settings import Settings
+from tests.mcp_clients import McpClient, asking, mcp_environ, over_stdio
+from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
+from tests.serving import ROOT
+from tests.waiting import until
+from tests.workflow.plan.test_approval import asked
+from tests.workflow.runs import Lab
+from tests.workflow.subtasks import test_people as people
+
+USUAL = {"team": "people"}
+ONE = plan({"id": "t1", "role": "both"})
+HASH = "0" * 64
+
+
+@pytest.fixture
+def environ(lab: Lab, settings: Settings, tmp_path: Path) -> dict[str, str]:
+    """The environment of the command where the session's Worker serves."""
+    return mcp_environ(lab.client, settings.artifacts_url, tmp_path)
+
+
+def play(step: Step) -> Reply:
+    """Asks, then sends, then is done."""
+    if step.number == 1:
+        return people.asking(step)
+    return tools(("send", {"to": "board", "words": "Sell"})) if step.number == 2 else text("It was sent.")
+
+
+class Person:
+    """Who fills in forms; `shown` are the forms that were."""
+
+    def __init__(self, *filled: dict[str, Any] | None) -> None:
+        self.shown: list[str] = []
+        self._filled = list(filled)
+
+    async def fill(self, form: ElicitRequestFormParams) -> ElicitResult:
+        """Fills in the next one; None leaves it."""
+        self.shown.append(form.message)
+        fields = self._filled.pop(0)
+        assert fields is None or set(fields) <= set(form.requested_schema["properties"])
+        return ElicitResult(action="decline" if fields is None else "accept", content=fields)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_person_at_the_client_decides_in_forms(
+    lab: Lab, environ: dict[str, str], tmp_path: Path, mode: str
+) -> None:
+    lab.play(script(ONE, {"t1": play}))
+    handle = await lab.start(approve_plan=True)
+    person = Person(
+        None,
+        {"decision": "change", "comment": "only garden 1"},
+        {"decision": "approve"},
+        {"reply": "2025"},
+        {"decision": "deny", "comment": "not to the board"},
+    )
+    async with over_stdio(environ, tmp_path, person.fill, mode) as mcp:
+        left = await mcp("wait", run_id=lab.run_id, seconds=30, ask=True)
+        assert "the person left 'plan.1' open" in left["notes"]
+        assert [item["id"] for item in left["asked"]] == ["plan.1"]
+        while (await mcp("wait", run_id=lab.run_id, seconds=30, ask=True))["state"] == "running":
+            pass
+    assert (await handle.result()).status == "completed"
+    assert "part t1 of garden 1" in person.shown[0]
+    assert person.shown[1] == person.shown[0]
+    assert "only garden 1" in lab.prompt("plan.2.1")
+    assert "2025 | 2026" in person.shown[3]
+    assert '"words": "Sell"' in person.shown[4]
+    assert "not to the board" in lab.prompt("t1/1/turn.3")
+    assert len(person.shown) == 5
+
+
+async def test_progress_is_reported_while_a_client_waits(lab: Lab, environ: dict[str, str], tmp_path: Path) -> None:
+    held, heard = asyncio.Event(), []
+    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(held, text("found"))}))
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
+        if (message or "").startswith("executing") and len(heard) > 1:
+            held.set()
+
+    await lab.start()
+    async with over_stdio(environ, tmp_path) as mcp:
+        arguments = {"run_id": lab.run_id, "seconds": 50}
+        done = await mcp.client.call_tool("wait", arguments, progress_callback=hear)
+    assert done.structured_content is not None
+    assert done.structured_content["state"] == "completed"
+    assert "executing, 0 of 1 subtasks" in [message for _, _, message in heard]
+    assert {total for _, total, _ in heard} == {50}
+    assert sorted(heard) == heard
+
+
+REFUSALS: list[tuple[str, dict[str, Any], str]] = [
+    ("research", {"goal": " "}, "the goal is empty"),
+    ("research", {"goal": "x", "deadline": "soon"}, "deadline: must be a duration"),
+    ("research", {"goal": "x", "team": "peopel"}, "did you mean 'people'"),
+    ("research", {"goal": "x", "team": {"name": "mine"}}, "team: Input should be a valid string"),
+    ("research", {"goal": "x", "max_subtasks": 1_000_000}, "max_subtasks: "),
+    ("wait", {"run_id": "nobody"}, "there is no run 'nobody'"),
+    ("wait", {"run_id": "RUN", "seconds": 51}, "seconds: Input should be less than or equal to 50"),
+    ("result", {"run_id": "nobody"}, "there is no run 'nobody'"),
+    ("decide", {"run_id": "RUN", "id": "plan.7", "decision": "approve"}, "plan.7"),
+    ("decide", {"run_id": "RUN", "id": "plan.1", "decision": "change"}, '"change" needs a comment'),
+    ("decide", {"run_id": "RUN", "id": "t1/1:1.0", "decision": "approve"}, "arguments_sha256"),
+    ("decide", {"run_id": "RUN", "id": "t1/1:1.0", "decision": "deny", "arguments_sha256": HASH}, "t1/1:1.0"),
+    ("reply", {"run_id": "RUN", "id": "plan.1", "text": "yes"}, "plan.1"),
+    ("reply", {"run_id": "RUN", "id": "t1/1:1.0", "text": "x" * 20_000}, "at most 16384 are allowed"),
+    ("steer", {"run_id": "RUN", "text": "x", "to": "t9"}, "has no subtask 't9'"),
+]
+
+
+async def test_what_is_refused_is_said_in_one_sentence(lab: Lab, environ: dict[str, str], tmp_path: Path) -> None:
+    lab.play(script(ONE))
+    handle = await lab.start(approve_plan=True)
+    await asked(handle)
+    async with over_stdio({**environ, "SUPERVISOR_TEAMS_DIR": str(ROOT / "tests/workflow/teams")}, tmp_path) as mcp:
+        for tool, arguments, sentence in REFUSALS:
+            given = {name: lab.run_id if value == "RUN" else value for name, value in arguments.items()}
+            assert sentence in await mcp.refused(tool, **given)
+        for uri in ("supervisor://run/nobody/report", f"supervisor://run/{lab.run_id}/artifact/{HASH}"):
+            with pytest.raises(MCPError, match=f"no run 'nobody'|{HASH}"):
+                await mcp.read(uri)
+        assert (await mcp("cancel", run_id=lab.run_id))["message"] == f"run '{lab.run_id}' is being cancelled"
+        assert (await mcp.until(lab.run_id))["state"] == "cancelled"
+        assert "cancelled" in (await mcp("result", run_id=lab.run_id))["problem"]
+        for tool in ("cancel", "steer"):
+            words = {"text": "x"} if tool == "steer" else {}
+            assert "has ended (cancelled)" in await mcp.refused(tool, run_id=lab.run_id, **words)
+        ended = {"run_id": lab.run_id, "id": "plan.1", "decision": "approve"}
+        assert "has ended (cancelled)" in await mcp.refused("decide", **ended)
+
+
+async def test_files_of_a_run_are_read_and_no_others(lab: Lab, environ: dict[str, str], tmp_path: Path) -> None:
+    def noting(step: Step) -> Reply:
+        return tools(("note", {"text": "# Quinces"})) if step.number == 1 else text("noted")
+
+    lab.play(script(plan({"id": "t1", "role": "scribe"}), {"t1": noting}, answer(cites=["t1"])))
+    result = await lab.run(team="lab")
+    (made,) = result.artifacts
+    async with over_stdio(environ, tmp_path) as mcp:
+        found = await mcp("result", run_id=lab.run_id)
+        (_report, link) = found["links"]
+        assert (link["name"], link["media_type"]) == (made.name, made.media_type)
+        assert await mcp.read(link["uri"]) == "# Quinces"
+        with pytest.raises(MCPError):
+            await mcp.read(link["uri"].replace(lab.run_id, "another"))
+
+
+async def test_without_server_or_worker_a_tool_says_so(alone: Any, tmp_path: Path) -> None:
+    async with over_stdio({**alone.environ, "TEMPORAL_ADDRESS": "127.0.0.1:1"}, tmp_path) as mcp:
+        assert "no Temporal server at 127.0.0.1:1" in await mcp.refused("inbox")
+    async with over_stdio(alone.environ, tmp_path) as mcp:
+        said = await mcp.refused("research", goal="x")
+        assert "no worker serves queue 'supervisor'" in said
+        assert "--queue-anyway" not in said
+
+
+def test_other_commands_do_not_load_the_protocol() -> None:
+    code = "import sys, starter; print([name for name in ('mcp', 'starlette', 'uvicorn') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+
+
+# --- over HTTP ------------------------------------------------------------------------------------------
+
+
+class Served:
+    """The command over HTTP, which can be started again."""
+
+    def __init__(self, environ: dict[str, str], folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.environ, self.log = environ, folder / "mcp.log"
+
+    async def start(self) -> None:
+        """Returns once it serves."""
+        with self.log.open("wb") as log:
+            words = [sys.executable, str(ROOT / "starter.py"), "mcp", "--http", self.address]
+            self.process = await asyncio.create_subprocess_exec(*words, env=self.environ, stderr=log, stdout=log)
+        await until(self._answers, 30)
+
+    async def _answers(self) -> bool:
+        assert self.process.returncode is None, self.log.read_text()
+        with contextlib.suppress(httpx2.ConnectError):
+            return (await self.post()).status_code == 401
+        return False
+
+    async def end(self) -> None:
+        """Ends it as a crash would."""
+        self.process.kill()
+        await self.process.wait()
+
+    async def post(self, token: str = "", **headers: str) -> httpx2.Response:
+        """Returns the reply to a request with that token and those headers."""
+        body = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "x", "version": "1"},
+            },
+        }
+        sent = {"Accept": "application/json, text/event-stream", **headers}
+        sent |= {"Authorization": f"Bearer {token}"} if token else {}
+        async with httpx2.AsyncClient() as client:
+            return await client.post(f"http://{self.address}/mcp", json=body, headers=sent)
+
+    @contextlib.asynccontextmanager
+    async def client(self, token: str, person: Person) -> AsyncIterator[McpClient]:
+        """Gives a client."""
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http:
+            transport = streamable_http_client(f"http://{self.address}/mcp", http_client=http)
+            async with Client(transport, **asking(person.fill)) as client:
+                yield McpClient(client)
+
+
+@pytest.fixture
+async def served(environ: dict[str, str], tmp_path: Path) -> AsyncIterator[Served]:
+    """The command over HTTP."""
+    served = Served(environ, tmp_path)
+    await served.start()
+    yield served
+    await served.end()
+
+
+async def test_a_request_needs_the_token_and_a_host_and_origin_of_this_machine(served: Served, tmp_path: Path) -> None:
+    file = tmp_path / "mcp-token"
+    token = file.read_text()
+    assert (file.stat().st_mode & 0o777, served.log.read_text().count(token)) == (0o600, 1)
+    replies = {
+        "no token": await served.post(),
+        "another token": await served.post(f"{token}x"),
+        "another host": await served.post(token, Host="evil.example:80"),
+        "another origin": await served.post(token, Origin="http://evil.example"),
+        "this machine's": await served.post(token, Origin="http://localhost:3000"),
+    }
+    assert [reply.status_code for reply in replies.values()] == [401, 401, 421, 403, 200]
+    await served.end()
+    await served.start()
+    assert token not in served.log.read_text()
+
+
+async def test_a_form_that_is_out_outlives_the_server(lab: Lab, served: Served, tmp_path: Path) -> None:
+    class Late(Person):
+        async def fill(self, form: ElicitRequestFormParams) -> ElicitResult:
+            await served.end()
+            await served.start()
+            return await super().fill(form)
+
+    lab.play(script(ONE))
+    handle = await lab.start(approve_plan=True)
+    person = Late({"decision": "approve"})
+    async with served.client((tmp_path / "mcp-token").read_text(), person) as mcp:
+        await mcp("wait", run_id=lab.run_id, seconds=30, ask=True)
+        assert (await mcp.until(lab.run_id))["state"] == "completed"
+    assert len(person.shown) == 1
+    assert (await handle.result()).status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("http", "token", "sentence"),
+    [
+        ("8765", "", "write HOST:PORT"),
+        ("0.0.0.0:8765", "", "is not loopback"),
+        ("127.0.0.1:8765", "secret", "less than 16 characters"),
+    ],
+)
+async def test_addresses_and_tokens_that_are_not_safe_are_refused(
+    http: str, token: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUPERVISOR_MCP_TOKEN", token)
+    with pytest.raises(CommandFailed, match=sentence):
+        await serve_mcp(Access(), http, [])
