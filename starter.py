@@ -22,7 +22,7 @@ from console.commands.inspect_command import inspect_files
 from console.commands.list_commands import list_report
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.commands.repair_command import repair
-from console.commands.report_commands import plan_report, result_report, status_report, trace_report
+from console.commands.report_commands import page_report, plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import delete_run, prune, put_path
 from console.commands.team_commands import new_team, teams_report
@@ -173,6 +173,16 @@ def result(
 ) -> None:
     """Show the answer of a run, or its result so far."""
     with_run(run_id, lambda run, access: result_report(run, access, full=full, wait=wait, output=output), as_json)
+
+
+@app.command()
+def report(
+    run_id: AnyRun = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")] = Path("report.html"),
+    prompts: Annotated[bool, typer.Option("--prompts", help="with prompts and whole replies")] = False,
+) -> None:
+    """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""
+    do(lambda access: page_report(access, run_id, output, prompts=prompts))
 
 
 @app.command()

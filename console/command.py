@@ -9,7 +9,7 @@ from functools import cached_property
 from getpass import getuser
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import ValidationError
 from temporalio.client import Client
@@ -89,6 +89,12 @@ class Access:
             return await self.store()
         except (ArtifactUnavailable, ValueError):
             return None
+
+    async def stores_with_end(self, run_id: str) -> list[ArtifactStore]:
+        """Returns the parts of the store that have the end of a run, without the server, which knows the namespace."""
+        url, keys = self.settings.artifacts_url, self.settings.keys
+        parts = [open_store(url, unquote(folder), keys) for folder in await open_store(url).folders()]
+        return [part for part in parts if await part.latest_ended(run_id) is not None]
 
     @cached_property
     def telemetry(self) -> Telemetry:

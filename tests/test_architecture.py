@@ -61,7 +61,7 @@ PACKAGES = {
     "standin": Package("supervision", "server extract __main__", lines=2090, arrows=3),
     "console": Package(
         "activities supervision runtime standin teams temporal_supervisor workflows",
-        "terminal hints command run view codec commands mcp_server demo",
+        "terminal hints command run view codec report commands mcp_server demo",
         lines=5260,
         arrows=18,
     ),

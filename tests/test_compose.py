@@ -80,18 +80,6 @@ def test_the_stand_in_comes_only_when_asked_for() -> None:
     assert environment["ANTHROPIC_BASE_URL"] == f"http://standin:{SERVICES['standin']['command'][-1]}"
 
 
-@pytest.mark.parametrize("service", OURS)
-def test_our_processes_get_no_rights_they_do_not_need(service: str) -> None:
-    settings = SERVICES[service]
-    assert settings["read_only"] is True
-    assert settings["cap_drop"] == ["ALL"]
-    assert "no-new-privileges:true" in settings["security_opt"]
-    assert settings["pids_limit"] > 0
-    assert settings["mem_limit"]
-    assert [mount.split(":")[0] for mount in settings["tmpfs"]] == ["/tmp"]
-    assert not {"privileged", "cap_add", "network_mode", "user", "pid"} & settings.keys()
-
-
 @pytest.mark.parametrize("service", SERVICES)
 def test_every_service_is_confined(service: str) -> None:
     settings = SERVICES[service]
@@ -126,32 +114,10 @@ def test_only_the_service_with_the_key_reaches_the_outside() -> None:
     }
 
 
-def test_the_two_workers_serve_every_role_once() -> None:
-    roles = {name: SERVICES[name]["command"][-1] for name in WORKERS}
-    assert roles == {"model": "model", "worker": "workflows,tools"}
-    assert all(SERVICES[name]["command"][:3] == ["python", "worker_main.py", "--roles"] for name in WORKERS)
-
-
 @pytest.mark.parametrize("service", WORKERS)
 def test_workers_get_the_time_to_drain(service: str) -> None:
     grace = timedelta(seconds=int(SERVICES[service]["stop_grace_period"].removesuffix("s")))
     assert grace > limits.GRACEFUL_SHUTDOWN
-
-
-def test_only_temporal_reaches_the_database() -> None:
-    on_storage = {name for name, settings in SERVICES.items() if "storage" in settings.get("networks", [])}
-    assert on_storage == {"postgresql", "schema", "server"}
-    assert "ports" not in SERVICES["postgresql"]
-
-
-def test_mounted_files_exist() -> None:
-    mounts = [mount.split(":") for settings in SERVICES.values() for mount in settings.get("volumes", [])]
-    files = [(source, options) for source, _, *options in mounts if source.startswith("./")]
-    assert len(files) == 3
-    for source, options in files:
-        assert (ROOT / source).is_file(), source
-        assert options == ["ro"]
-    assert SERVICES["server"]["environment"]["DYNAMIC_CONFIG_FILE_PATH"] in SERVICES["server"]["volumes"][0]
 
 
 def test_the_image_runs_as_nobody_special_from_pinned_bases_with_the_locked_versions() -> None:
@@ -185,18 +151,6 @@ def test_one_command_pins_every_image_to_its_digest(tmp_path: Path) -> None:
     asked = (tmp_path / "asked").read_text().split()
     assert len(asked) == 2 * len(set(asked))
     assert not any("@" in image for image in asked)
-
-
-def test_without_a_digest_nothing_is_pinned(tmp_path: Path) -> None:
-    for name in ("Dockerfile", "docker-compose.yml"):
-        shutil.copy(ROOT / name, tmp_path)
-    (tmp_path / "docker").write_text("#!/bin/sh\necho 'no such image'\n")
-    (tmp_path / "docker").chmod(0o755)
-    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run([ROOT / "deploy/pin-images.sh", tmp_path], env=environment, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "no digest of" in done.stderr
-    assert (tmp_path / "docker-compose.yml").read_text() == COMPOSE.read_text()
 
 
 def test_the_image_gets_every_package_and_main_of_the_wheel() -> None:

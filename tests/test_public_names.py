@@ -106,6 +106,7 @@ COMMANDS = {
     "status": {"RUN_ID", "--json"},
     "plan": {"RUN_ID", "--json"},
     "trace": {"RUN_ID", "--full", "--json"},
+    "report": {"RUN_ID", "--output", "--prompts"},
     "verify": {"RUN_ID", "--json"},
     "result": {"RUN_ID", "--json", "--full", "--wait", "--output"},
     "artifacts": {"RUN_ID", "--save", "--json"},

@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
-    from activities.contracts.run_contracts import Published, PublishInput, RunRef, SetupInput
+    from activities.contracts.run_contracts import Published, PublishInput, RunFacts, RunRef, SetupInput
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError, run_kind
     from supervision.base.text import cut, one_line
@@ -354,6 +354,13 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
         team=context.team.name if state.phase == "done" and context.nested is None else None,
         planned=state.planned,
         estimate=state.estimate.total if state.estimate else None,
+        facts=RunFacts(
+            goal_ref=context.setup.goal_ref,
+            team=context.team.name,
+            phase=state.phase,
+            error=state.error,
+            notice=state.model_notice,
+        ),
     )
     return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
 

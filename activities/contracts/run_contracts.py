@@ -13,8 +13,9 @@ from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import Effort
 from supervision.contract.plan import Shares
+from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Gap, RunResult
+from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.status import WaitKind
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
@@ -150,6 +151,16 @@ class RunSetup(Model):
         return int(self.prompt_tokens * limits.CHARS_PER_TOKEN)
 
 
+class RunFacts(Model):
+    """What a report says of a run beside its result; `error` is why it failed, `notice` what is said of its model."""
+
+    goal_ref: str
+    team: str
+    phase: Phase
+    error: Problem | None = None
+    notice: str | None = None
+
+
 class PublishInput(Model):
     """The result of a run, to be stored whole.
 
@@ -169,17 +180,19 @@ class PublishInput(Model):
     team: str | None = None
     planned: int = 0
     estimate: Shares | None = None
+    facts: RunFacts | None = None
 
 
 class Published(Model):
     """Where the whole result, trace and answer are: by their hashes, so that a rewritten store is noticed.
 
-    A page of a result has no trace.
+    A page of a result has no trace. The `facts` are in the store alone.
     """
 
     result_ref: str
     trace_ref: str = ""
     answer_ref: str | None = None
+    facts: RunFacts | None = None
 
 
 class PoolQuestion(Model):

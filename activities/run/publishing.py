@@ -63,8 +63,9 @@ class PublishingActivities:
         )
         info = activity.info()
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
+            ended = refs.model_copy(update={"facts": publication.facts})
             await self._store.create(
-                ended_key(run.run_id, info.workflow_run_id or ""), _encoded(refs.model_dump_json())
+                ended_key(run.run_id, info.workflow_run_id or ""), _encoded(ended.model_dump_json())
             )
         await self._keep_sample(publication, result, plan)
         return refs

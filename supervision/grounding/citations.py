@@ -12,7 +12,7 @@ from supervision.contract.result import Citation
 from supervision.grounding.claims import Claim, claims
 from supervision.grounding.support import Source, Support
 
-_MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
+MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _AROUND_CLAIM = " .;,-*|#>。"
 _BETWEEN_MARKS = " ,;"
@@ -81,7 +81,7 @@ def with_valid_marks(text: str, planned: set[str], completed: set[str]) -> str:
         cited = [subtask_id for subtask_id in ids if subtask_id in completed]
         return f"{' ' * match[0].startswith(' ')}[{', '.join(cited)}]" if cited else ""
 
-    return _MARK.sub(valid, text)
+    return MARK.sub(valid, text)
 
 
 def marked_citations(text: str, completed: set[str]) -> list[Citation]:
@@ -95,7 +95,7 @@ def marked_citations(text: str, completed: set[str]) -> list[Citation]:
 def _marked(text: str, completed: set[str]) -> Iterator[tuple[str, list[str]]]:
     """Yields each statement that marks follow, with the ids of all of them: one may have several, as in [t1][t2]."""
     statement, cited, start = "", list[str](), 0
-    for match in _MARK.finditer(text):
+    for match in MARK.finditer(text):
         ids = [part.strip() for part in match[1].split(",")]
         if not set(ids) <= completed:
             continue

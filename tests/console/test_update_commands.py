@@ -85,14 +85,6 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
     assert (await cli("resume", "resume-1")).code == 1
 
 
-async def test_without_a_worker_nothing_is_changed_and_that_is_said(alone: Cli) -> None:
-    assert (await alone("run", GOAL, "--id", "stays-1", "--detach", "--queue-anyway")).code == 0
-    extend = ("extend", "stays-1", "--budget-tokens", "5000000")
-    for done in await asyncio.gather(alone("resume", "stays-1"), alone(*extend)):
-        assert done.code == 3
-        assert "run 'stays-1' can't be changed now: the run waits for a Worker" in done.sentence
-
-
 async def _is_told(client: Client, workflow_id: str, word: bytes) -> bool:
     history = await client.get_workflow_handle(workflow_id).fetch_history()
     signals = [event.workflow_execution_signaled_event_attributes for event in history.events]

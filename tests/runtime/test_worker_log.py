@@ -75,16 +75,6 @@ def test_no_id_or_message_of_a_stranger_writes_a_line_or_an_escape_sequence(writ
     assert not set(written.getvalue()) & set("\x1b\x9b\r\u202e")
 
 
-def test_what_the_core_says_of_cancelled_activities_is_left_out(written: io.StringIO) -> None:
-    core = shortening("temporalio.core-temporalio_sdk_core::worker::activities", written)
-    core.warning("Activity not found on completion. TaskToken(CiQw...)")
-    for call in ("poll_workflow_task_queue", "poll_activity_task_queue"):  # one outage
-        core.warning(f"gRPC call {call} retried 6 times error=Status {{ code: Unavailable }}")
-    assert written.getvalue() == (
-        "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then\n"
-    )
-
-
 def test_a_collector_that_takes_no_traces_is_told_once(written: io.StringIO) -> None:
     exporter = shortening("opentelemetry.exporter.otlp.proto.http.trace_exporter", written)
     for _ in range(3):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.files.file_cache import FileCache, FileReport
+from activities.files.file_cache import FileCache
 from activities.files.manifest import FilesRefused, Manifest, RunFiles, adopt_files, found_files, put_files
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, open_store
 from examples.office_files import pdf_bytes
@@ -62,18 +62,6 @@ async def test_what_is_there_is_not_sent_again(store: ArtifactStore, folder: Pat
     assert first != second
 
 
-async def test_a_file_of_several_parts_is_whole(
-    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("activities.files.manifest._PART_BYTES", 1000)
-    (tmp_path / "long.csv").write_text("n\n" + "".join(f"{number}\n" for number in range(1000)))
-    ref = await adopted(store, tmp_path / "long.csv")
-    cache = FileCache(tmp_path / "cache")
-    (report,) = await RunFiles(store, cache, "run-1", ref).reports()
-    cache.close()
-    assert report.tables[0]["rows"] == 1000
-
-
 async def test_an_upload_that_is_gone_is_named(store: ArtifactStore, folder: Path) -> None:
     manifest = Manifest.model_validate_json(await store.get(await put_files(store, found_files([folder]))))
     await store.delete(manifest.files[0].parts[0])
@@ -91,16 +79,3 @@ def test_files_beyond_a_ceiling_are_refused(folder: Path, monkeypatch: pytest.Mo
         found_files([folder])
     with pytest.raises(FilesRefused, match="there is no file in"):
         found_files([tmp_path / "none"])
-
-
-async def test_tables_of_one_name_get_a_number(tmp_path: Path, store: ArtifactStore) -> None:
-    for part in ("a", "b"):
-        (tmp_path / "mine" / part).mkdir(parents=True)
-        (tmp_path / "mine" / part / "orders.csv").write_text("x\n1\n")
-    cache = FileCache(tmp_path / "cache")
-    reports: list[FileReport] = await RunFiles(store, cache, "run-1", await adopted(store, tmp_path / "mine")).reports()
-    cache.close()
-    assert [(table["name"], table["source"]) for report in reports for table in report.tables] == [
-        ("orders", "a/orders.csv"),
-        ("orders_2", "b/orders.csv"),
-    ]

@@ -3,8 +3,6 @@
 import random
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from supervision.contract.progress import Counts
 from supervision.contract.result import RunResult, SubtaskReport
@@ -93,18 +91,17 @@ def held(seed: int, calibration: int, runs: int = 200) -> tuple[float, float, fl
     return calls, tokens, seconds, sorted(widths)[runs // 2]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_range_holds_nine_runs_of_ten_after_a_hundred(seed: int) -> None:
-    calls, tokens, _, _ = held(seed, 100)
+def test_the_range_holds_nine_runs_of_ten_after_a_hundred() -> None:
+    calls, tokens, _, _ = held(1, 100)
     assert 0.85 <= calls <= 0.97
     assert 0.85 <= tokens <= 0.97
 
 
 def test_fewer_runs_make_it_wider() -> None:
-    calls, tokens, _, wide = held(5, 10)
+    calls, tokens, _, wide = held(5, 10, runs=60)
     assert min(calls, tokens) >= 0.9
-    assert wide > 1.3 * held(5, 100, runs=50)[3]
-    calls, tokens, _, widest = held(5, 0, runs=50)
+    assert wide > 1.3 * held(5, 100, runs=20)[3]
+    calls, tokens, _, widest = held(5, 0, runs=20)
     assert (calls, tokens) == (1, 1)
     assert widest > 10 * wide
 

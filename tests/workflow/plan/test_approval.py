@@ -71,14 +71,14 @@ async def test_a_rejected_plan_ends_the_run(lab: Lab) -> None:
         await decide(handle, 1, "approve")
 
 
-@pytest.mark.parametrize("then", ["reject", "approve"])
-async def test_nobody_decides_in_time(lab: Lab, then: str) -> None:
-    lab.play(script(plan(ONE)))
-    handle = await lab.start(approve_plan=True, approval_timeout="PT5S", on_approval_timeout=then)
-    if then == "approve":
-        assert (await handle.result()).status == "completed"
-    else:
-        assert (await failure(handle)).type == "PlanRejected"
+async def test_nobody_decides_in_time(lab: Lab) -> None:
+    handles = []
+    for then in ("approve", "reject"):
+        each = lab.named(f"{lab.run_id}-{then}")
+        each.play(script(plan(ONE)))
+        handles.append(await each.start(approve_plan=True, approval_timeout="PT5S", on_approval_timeout=then))
+    assert (await handles[0].result()).status == "completed"
+    assert (await failure(handles[1])).type == "PlanRejected"
 
 
 async def test_the_planner_is_asked_for_another_plan_in_its_conversation(lab: Lab) -> None:
@@ -147,10 +147,7 @@ async def test_the_clock_stands_still_and_no_event_is_added(lab: Lab) -> None:
         ({"revision": 1, "decision": "yes"}, "decision"),
         ({"revision": 1, "decision": "change"}, "needs a comment"),
         ({"revision": 1, "decision": "edit"}, "a plan belongs to"),
-        ({"revision": 1, "decision": "approve", "commment": "x"}, "did you mean 'comment'"),
-        ({"revision": 1, "decision": "approve", "comment": "x" * 5000}, "at most 4096"),
         (None, "revision"),
-        ([1], "update"),
     ],
 )
 async def test_what_is_refused_is_said_and_changes_nothing(lab: Lab, update: Any, sentence: str) -> None:

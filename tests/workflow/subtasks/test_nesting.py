@@ -70,15 +70,6 @@ async def test_a_nested_supervisor_gets_its_subtask_its_dependencies_and_attachm
     assert "notes.txt" in lab.prompt("t1/1/f2/1/turn.1")
 
 
-async def test_a_direct_answer_of_a_nested_supervisor_is_a_finding_to_build_on(lab: Lab) -> None:
-    root = subtasks(item("t1", "storey"), item("t2", depends_on=["t1"]))
-    lab.play(tree({"": root, "t1/1": plan(answer="forty-four pears")}))
-    result = await lab.run()
-    assert result.status == "completed"
-    assert "forty-four pears" in lab.prompt("t2/1/turn.1")
-    assert "forty-four pears" in lab.prompt("synthesis.1")
-
-
 # --- budget and deadline --------------------------------------------------------------------------------
 
 
