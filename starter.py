@@ -19,14 +19,14 @@ from console.command import Access, perform, user
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, calls_report, print_artifact, verify_run
 from console.commands.inspect_command import inspect_files
-from console.commands.list_commands import list_report
+from console.commands.list_commands import SpendBy, list_report, spend_report
+from console.commands.mcp_commands import pin_team
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.commands.repair_command import repair
 from console.commands.report_commands import page_report, plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import delete_run, prune, put_path
-from console.commands.team_commands import new_team, teams_report
-from console.commands.tool_command import try_tool
+from console.commands.team_commands import new_team, teams_report, try_tool
 from console.commands.update_commands import cancel, extend, resume, tell
 from console.hints import keep_connection
 from console.run.find_run import find_run
@@ -230,6 +230,14 @@ def list_runs(
     do(lambda access: list_report(access, limit, state, team, owner, waiting), as_json)
 
 
+@app.command()
+def spend(
+    days: Annotated[int, typer.Option(min=1, max=3650)] = 30, by: SpendBy = "day", as_json: AsJson = False
+) -> None:
+    """Show what ended runs have cost: dollars, tokens, runs."""
+    do(lambda access: spend_report(access, days, by), as_json)
+
+
 Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
 By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]
 Why = Annotated[str | None, typer.Option(help="a comment")]
@@ -352,18 +360,25 @@ def repair_run(run_id: AnyRun = None) -> None:
 @app.command()
 def teams(
     team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, checked as with --check")] = None,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="`new NAME --data FOLDER` writes a team")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="`new NAME --data FOLDER` writes a team, `pin NAME` its team.lock"),
+    ] = None,
     data: Annotated[list[Path] | None, typer.Option(help="a folder or file for a new team; may be repeated")] = None,
-    check: Annotated[bool, typer.Option("--check", help="run each tools.py and check it, as a Worker does")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="run each tools.py as a Worker does; with TEAM ask its MCP servers, too")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
+    if team == "pin" and name and not data:
+        do(lambda access: pin_team(access.settings, name), as_json)
     if (name or team == "new") and not (team == "new" and name and data):
-        raise typer.BadParameter("a new team is written by: teams new NAME --data FOLDER")
+        raise typer.BadParameter("write `teams new NAME --data FOLDER`, or `teams pin NAME`")
     if name and data:
         folders, paths = access.settings.teams_folders, data
         do(lambda _: new_team(folders, name, paths))
-    do(lambda access: teams_report(access.settings.teams_folders, name=team, check=check), as_json)
+    do(lambda access: teams_report(access.settings, name=team, check=check), as_json)
 
 
 @app.command()
@@ -373,7 +388,7 @@ def tool(
     attach: Annotated[list[Path] | None, typer.Option(help="a text file that the tool may read")] = None,
 ) -> None:
     """Try a tool without a run: print its schema, or its output for these arguments."""
-    do(lambda access: try_tool(access.settings.teams_folders, name, arguments, attach or []))
+    do(lambda access: try_tool(access.settings, name, arguments, attach or []))
 
 
 @app.command()

@@ -41,7 +41,8 @@ PACKAGES = {
     ),
     "activities": Package(
         "supervision",
-        "bounded contracts heartbeat store files model tools teams prompts replies run questions agent guard attempts",
+        "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent "
+        "guard attempts",
         lines=11_480,
         arrows=42,
     ),
@@ -53,8 +54,8 @@ PACKAGES = {
     ),
     "runtime": Package(
         "supervision",
-        "paths process sdk_patches telemetry encryption settings payloads search_attributes watchdog workers server "
-        "connection",
+        "paths process sdk_patches telemetry logs encryption settings payloads search_attributes watchdog workers "
+        "server connection",
         lines=2035,
         arrows=13,
     ),
@@ -212,6 +213,12 @@ def test_one_module_talks_to_the_model_sdk() -> None:
     others = [module for module in ALL if module.name != "activities/model/anthropic_model.py"]
     assert len(others) == len(ALL) - 1
     assert breaches(others, ("anthropic", "httpx2")) == []
+
+
+def test_the_sdk_of_mcp_is_imported_where_no_worker_loads_it() -> None:
+    apart = ("activities/tools/mcp/mcp_process.py", "activities/tools/mcp/mcp_results.py", "console/mcp_server/")
+    assert breaches([module for module in ALL if not module.name.startswith(apart)], ("mcp", "mcp_types")) == []
+    assert breaches(ALL, ("activities.tools.mcp.mcp_process",)) == []
 
 
 def test_loading_the_workflows_loads_no_model_sdk() -> None:

@@ -1,6 +1,7 @@
 """docker-compose.yml and Dockerfile: valid, closed to the outside, started in the right order."""
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from temporalio.client import Client
 from runtime.search_attributes import WANTED, usable
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.temporal_binary import find_temporal
-from supervision.base import limits
+from supervision.base import limits, spans
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPOSE = ROOT / "docker-compose.yml"
@@ -87,7 +88,7 @@ def test_every_service_is_confined(service: str) -> None:
     assert "no-new-privileges:true" in settings["security_opt"]
     assert settings["pids_limit"] > 0
     assert settings["mem_limit"]
-    assert settings.get("read_only") or service in ("server", "ui")  # their start-up writes their configuration
+    assert settings.get("read_only") or service in ("server", "ui", "observability")  # their start-up writes
     assert service == "postgresql" or "cap_add" not in settings
 
 
@@ -111,6 +112,7 @@ def test_only_the_service_with_the_key_reaches_the_outside() -> None:
         "model": {"outside"},
         "server": {"loopback"},
         "ui": {"loopback"},
+        "observability": {"loopback"},
     }
 
 
@@ -179,3 +181,19 @@ async def test_the_namespace_job_makes_every_search_attribute_and_may_run_again(
             assert job.returncode == 0, output.decode()
         client = await Client.connect(info.address, namespace="fresh")
         assert await usable(client) == list(WANTED)
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
+    """As a collector names them for Prometheus: underscores, the unit, and `_total` for counters."""
+    names = {spans.TOKEN_USAGE, spans.BREAKER_OPEN, spans.WAITING}
+    known = {name.replace(".", "_") for name in names} | {f"{spans.USD}_total", f"{spans.RETRIES}_total"}
+    known |= {f"{name}_seconds" for name in (spans.OPERATION_DURATION, spans.RUN_DURATION)}
+    panels = json.loads((ROOT / "deploy/dashboard.json").read_text(encoding="utf-8"))["panels"]
+    asked = {
+        name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count")
+        for panel in panels
+        for target in panel["targets"]
+        for name in re.findall(r"\b(?:supervisor|gen_ai_client)_\w+(?=\[|\)|$)", target.get("expr", ""))
+    }
+    labels = {"supervisor_status", "supervisor_kind"}
+    assert asked - labels == {name.replace(".", "_") for name in known}

@@ -36,7 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.parent_link import ParentLink
     from workflows.handlers import Handlers
     from workflows.plan.make_plan import Replanning, make_plan, own_plan
-    from workflows.run_context import RunContext
+    from workflows.run_context import RunContext, log_event
     from workflows.subtasks.dispatch import Dispatch
 
 PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
@@ -66,6 +66,7 @@ class SupervisorWorkflow(Handlers):
         self._children: ChildLinks | None = None
         try:
             self._state = state = self._new_state(parse_request(request, surplus))
+            state.trace.seen = log_event
             self._children = ChildLinks(state, self._parent)
             workflow.register_random_seed_callback(self._note_reset)
         except SupervisionError as error:
@@ -80,7 +81,7 @@ class SupervisorWorkflow(Handlers):
         nested = self._nested
         state = RunState(request, workflow.now, workflow.info().start_time, nested.terms.grant if nested else None)
         if nested is not None:
-            state.root_has_finding = nested.terms.root_has_finding
+            state.root_has_finding, state.labels = nested.terms.root_has_finding, nested.brief.labels
             state.steering.take(nested.told)
             state.time_and_budget.hold("paused", state.steering.paused)
             self._parent = ParentLink(nested, state)
@@ -326,14 +327,14 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
             result = state.result()
-            return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result)
+            return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result, parent.subtask_id)
         # A call that was cancelled may have been answered while this waited: what it cost is booked.
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
         result.result_ref = state.result_ref = stored.result_ref
         result.trace_ref = state.trace_ref = stored.trace_ref
         result.answer_ref = stored.answer_ref or result.answer_ref
         state.answer = replace(state.answer, ref=result.answer_ref)
-    return fit(result) if parent is None else nested_result(state, result)
+    return fit(result) if parent is None else nested_result(state, result, parent.subtask_id)
 
 
 async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:
@@ -360,9 +361,16 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
             phase=state.phase,
             error=state.error,
             notice=state.model_notice,
+            owner=owner_of(state),
+            began_at=workflow.info().workflow_start_time.isoformat(),
         ),
     )
     return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
+
+
+def owner_of(state: RunState) -> str:
+    """Returns whose run it is, as the request claims; empty if it does not."""
+    return one_line(state.request.metadata.get("owner", ""), _OWNER_BYTES)
 
 
 class Visibility:
@@ -379,7 +387,7 @@ class Visibility:
         if not self._shown_team:
             self._shown_team = True
             updates.append(TEAM.value_set(state.request.team_name))
-            if owner := one_line(state.request.metadata.get("owner", ""), _OWNER_BYTES):
+            if owner := owner_of(state):
                 updates.append(OWNER.value_set(owner))
         cost = state.usage.usd
         if cost:

@@ -11,6 +11,7 @@ from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
+from supervision.contract.finding import Labels, Read
 from supervision.contract.model_choice import Effort
 from supervision.contract.plan import Shares
 from supervision.contract.progress import Phase
@@ -91,6 +92,7 @@ class SubtaskBrief(Model):
 
     `description_ref` is a refined description in place of the plan's. In a round of review `feedback` says what to
     fix in the finding at `previous_ref`. `names_items` is True if the finding has to name items for a template.
+    `labels` are those of all texts in it.
     """
 
     goal_ref: str
@@ -103,6 +105,7 @@ class SubtaskBrief(Model):
     feedback: str | None = None
     previous_ref: str | None = None
     names_items: bool = False
+    labels: Read = Labels()
 
 
 class SetupInput(Model):
@@ -120,8 +123,8 @@ class SetupInput(Model):
 class RunSetup(Model):
     """Everything that a run depends on beside its request, fixed when it starts.
 
-    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds. With `notices` the
-    operator's SUPERVISOR_NOTIFY is told of the run.
+    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds. `data_labels` are those
+    of attachments and items. With `notices` the operator's SUPERVISOR_NOTIFY is told of the run.
     """
 
     store_id: str
@@ -143,6 +146,7 @@ class RunSetup(Model):
     warnings: list[str] = []
     model_notice: str | None = None
     ceilings: Ceilings | None = None
+    data_labels: Read = Labels()
     was_reset: bool = False
 
     @property
@@ -152,13 +156,18 @@ class RunSetup(Model):
 
 
 class RunFacts(Model):
-    """What a report says of a run beside its result; `error` is why it failed, `notice` what is said of its model."""
+    """What a report says of a run beside its result; `error` is why it failed, `notice` what is said of its model.
+
+    `owner` is whose run it is, as its request claims.
+    """
 
     goal_ref: str
     team: str
     phase: Phase
     error: Problem | None = None
     notice: str | None = None
+    owner: str = ""
+    began_at: str = ""
 
 
 class PublishInput(Model):

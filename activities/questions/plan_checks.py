@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from activities.contracts.planning_contracts import PlanInput
 from activities.contracts.run_contracts import AttachmentRef
+from activities.teams.toolbox import Toolbox
 from supervision.base import limits
 from supervision.base.text import cut, quoted
 from supervision.contract.plan import NewRole, Plan, Subtask
@@ -33,11 +34,11 @@ class CheckedPlan:
 
 @dataclass(frozen=True)
 class PlanningTeam:
-    """The team that a plan is for; `readers` are the names of its tools that show attachments."""
+    """The team that a plan is for, with its tools."""
 
     team: Team
     card: TeamCard
-    readers: set[str]
+    toolbox: Toolbox
 
 
 def check_plan(
@@ -58,7 +59,7 @@ def check_plan(
         given = [s.model_copy(update={"attachments": _readable(s, usable, call.attachments)}) for s in plan.subtasks]
         return CheckedPlan(plan.model_copy(update={"subtasks": given}))
     problems = _rule_problems(plan, previous, call, data)
-    problems += new_role_problems(team.team, plan.new_roles)
+    problems += new_role_problems(team.team, plan.new_roles) or team.toolbox.joined(plan.new_roles)
     problems += _nesting_problems(plan, team.team, call.nesting_left)
     problems += _candidate_problems(plan, usable)
     if call.is_given:
@@ -150,7 +151,11 @@ def _usable_card(team: PlanningTeam, added: list[NewRole], nesting_left: int) ->
             description=role.description,
             model=able.model,
             fallback_models=able.fallback_models,
-            tools=[ToolCard(name=tool, reads_attachments=tool in team.readers) for tool in role.tools],
+            tools=[
+                ToolCard.model_validate(tool, from_attributes=True)
+                for tool in map(team.toolbox.get, role.tools)
+                if tool
+            ],
         )
         for role in added
     ]

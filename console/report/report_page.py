@@ -151,8 +151,8 @@ class _Page:
         return cut(self._data.answer.text, int(ANSWER_BYTES * self._share))
 
     def finding(self, part: SubtaskPart) -> tuple[str, str]:
-        """Returns the text of a finding, and the run that its marks are of: its team's own, below that subtask."""
-        above = part.path if part.report.nested else part.path.rpartition("/")[0]
+        """Returns the text of a finding, and the run that its marks are of."""
+        above = part.path.rpartition("/")[0]
         summary = part.report.finding.summary if part.report.finding else ""
         return self.excerpt(part.finding, FINDING_BYTES) or summary, f"{above}/" if above else ""
 

@@ -1,5 +1,6 @@
 """How a run ended: its state, its result or the partial one, and the exit code that says so."""
 
+import re
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -25,6 +26,7 @@ class Ending:
         return f"{self.type}: {self.message}"
 
 
+_OPEN = re.compile(r"^it is (\w+)$")  # the reason of a subtask that has not ended
 _CANCELLED = Ending("Cancelled", "the run was cancelled")
 
 
@@ -118,7 +120,10 @@ async def _partial(run: RunHandle, store: ArtifactStore | None) -> RunResult | N
     if stored := await stored_end(run.id, store):
         return stored[1].result
     try:
-        return (await run.result()).model_copy(update={"status": "partial"})
+        result, ended = await run.result(), state_word(await run.describe())
+        for gap in result.gaps:  # a Worker knows nothing of a sudden end
+            gap.reason = _OPEN.sub(rf"{ended} while it was \1", gap.reason)
+        return result.model_copy(update={"status": "partial"})
     except NoAnswer:
         pass
     preview = (await readable_memo(await run.describe())).get("partial")

@@ -52,6 +52,7 @@ UNSUPPORTED_LISTED = 100  # of a whole run, in its result
 TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation; the rest is read by `read_output`
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
+MCP_TIMEOUT_MAX = timedelta(minutes=10)  # that a team file may give one call of an MCP server's tool
 TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model
 TOOL_RETRY_INITIAL = timedelta(seconds=1)  # as for model calls
 

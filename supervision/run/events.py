@@ -106,7 +106,8 @@ def _written(data: _Data) -> str:
 def _decided(data: _Data) -> str:
     by, text = (f"{before}{data.get(name) or ''}" for before, name in ((" by ", "by"), (": ", "text")))
     said = f"{by if data.get('by') else ''}{text if data.get('text') else ''}"
-    return f"{data.get('id')}: {data.get('decision')}{said}"
+    after = f" ({data['after']})" if data.get("after") else ""
+    return f"{data.get('id')}: {data.get('decision')}{said}{after}"
 
 
 def _by(words: str) -> Callable[[_Data], str]:
@@ -134,7 +135,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("deadline_reached", "", "the deadline is reached: writing the answer from what exists", "bad"),
     _R("cancel_requested", "", "somebody cancels the run", "bad"),
     _R("waiting_provider", "why", "waits for `resume`: {why}", "bad"),
-    _R("decided", "id kind decision by? text?", _decided, "good"),
+    _R("decided", "id kind decision after? by? text?", _decided, "good"),
     _R("paused", "now? by? why?", _by("the run is paused"), "head"),
     _R("resumed", "by? why?", _by("the run is resumed"), "head"),
     _R("steered", "word by? why?", _by("a person says: {word}"), "good"),
@@ -162,7 +163,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("candidate_chosen", "choice of reason", "candidate {choice} of {of} is the best"),
     # Worker agents.
     _R("turn", "turn stop_reason preview tokens model cleared?", _turn, "faint"),
-    _R("tool", "name arguments is_error preview", "{name} {arguments} → {preview}"),
+    _R("tool", "name arguments is_error preview after?", "{name} {arguments} → {preview}"),
     _R("note", "text", "is told: {text}"),
     _R("finding_returned", "unsupported", "its finding goes back: {unsupported}", "bad"),
     # The answer.
@@ -216,7 +217,7 @@ def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
 
 def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
     """Returns the fields of `decided`; without a decision the time for it was over."""
-    shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind}
+    shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind, **({"after": wait.after} if wait.after else {})}
     if decision is None:
         return {**shown, "decision": "expired"}
     said = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}

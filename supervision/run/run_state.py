@@ -12,7 +12,7 @@ from supervision.budget.amount import Amount
 from supervision.budget.ledger import Spending
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
-from supervision.contract.finding import ArtifactRef
+from supervision.contract.finding import ArtifactRef, Labels
 from supervision.contract.plan import Estimate, Plan, template_of
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
@@ -43,7 +43,8 @@ class RunState:
     The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
     ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
     `rejected_subtasks` are those whose model calls the provider refuses for all alike;
-    `child_has_finding` is True once a worker agent returned a finding.
+    `child_has_finding` is True once a worker agent returned a finding. `labels` are those of all that worker agents
+    wrote, findings and failures.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class RunState:
         self.rejected_subtasks: set[str] = set()
         self.root_has_finding = False
         self.child_has_finding = False
+        self.labels = Labels()
         self.resumes = 0
         self.own_seconds = 0.0
         self.warnings: list[str] = []

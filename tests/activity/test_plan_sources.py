@@ -190,6 +190,20 @@ async def test_the_planner_sees_the_beginnings_of_attachments_and_what_one_agent
     assert f"has 7 turns and sees at most {limits.TOOL_OUTPUT_CHARS:,} characters" in desk.prompt
 
 
+async def test_what_the_team_calls_untrusted_has_no_part_in_the_plan(desk: Desk) -> None:
+    untrusted = '"attachment"\nreturns = "untrusted"'
+    write_orchard(desk)
+    file = desk.teams_folder / "orchard" / "team.toml"
+    text = ORCHARD.replace('"attachment"', untrusted).replace('"sql_', 'returns = "untrusted"\nuses = "sql_')
+    file.write_text(text.replace("uses = returns", "returns"))
+    await plan(desk, subtasks(T1), "orchard", attachments=await attached(desk))
+    shown = desk.asked[-1].step.prompt
+    assert "(15 bytes, to be read by worker agents alone)" in shown
+    assert "wasps" not in shown
+    assert "why frost harms" in desk.prompt.lower()
+    assert "harvest" not in desk.prompt
+
+
 async def test_a_large_attachment_goes_only_to_a_role_that_can_read_it(desk: Desk) -> None:
     team, attachments = write_orchard(desk), (await attached(desk))[:1]
     listing = {"attachments": ["yearbook.txt"]}

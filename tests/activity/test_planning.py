@@ -116,13 +116,21 @@ async def test_a_capability_nobody_has_makes_the_team_incapable(desk: Desk) -> N
 # --- roles that plans define -----------------------------------------------------------------------
 
 
-async def _write_workshop(desk: Desk) -> None:
+async def _write_workshop(desk: Desk, words: str = "") -> None:
     folder = desk.teams_folder / "workshop"
     folder.mkdir()
     (folder / "team.toml").write_text(
         'name = "workshop"\ngeneralist = "helper"\n[[roles]]\nname = "helper"\ndescription = "Helps."\n'
-        'system_prompt = "You help."\ntools = ["calculate"]\n[[tools]]\nname = "calculate"\nuses = "calculator"\n'
+        'system_prompt = "You help."\n[[tools]]\nname = "calculate"\nuses = "calculator"\n'
+        f"{words}"
     )
+
+
+async def test_a_new_role_joins_no_tools_that_no_role_may_have(desk: Desk) -> None:
+    await _write_workshop(desk, 'returns = "untrusted"\nreads = "private"\neffects = "write"\n')
+    ref = await desk.team(team(toolbox=["workshop/calculate"]))
+    reply = await plan(desk, subtasks({**T1, "new_role": "cook"}, new_roles=[COOK]), team_ref=ref)
+    assert "cook.tools: calculate reads private data, calculate returns untrusted text" in reply.problems[0]
 
 
 @pytest.mark.parametrize(

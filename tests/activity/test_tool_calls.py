@@ -16,14 +16,16 @@ from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolRepl
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import ModelMessage, ModelUsage
-from activities.prompts.agent_prompts import UNKNOWN_OUTCOME
+from activities.prompts.agent_prompts import NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable, open_store
 from activities.teams.stored_teams import StoredTeams, TeamUnavailable
 from activities.teams.team_files import TeamFiles
 from supervision.base import limits
 from supervision.base.store_keys import call_key
+from supervision.contract.finding import Labels
 
 RUN = "run-1"
+CLEAN = Labels(private=True)
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
 TEAM = """
 name = "crew"
@@ -34,7 +36,7 @@ generalist = "hand"
 name = "hand"
 description = "Works."
 system_prompt = "You work."
-tools = ["look", "send"]
+tools = ["look", "send", "keep"]
 """
 TOOLS = """
 import asyncio
@@ -51,7 +53,11 @@ async def work(arguments: Log, context: ToolContext) -> ToolOutput:
         await asyncio.sleep(0.01)
     return ToolOutput("done")
 
-TOOLS = [Tool("look", "Looks.", Log, work), Tool("send", "Sends.", Log, work, effects="write")]
+TOOLS = [
+    Tool("look", "Looks.", Log, work),
+    Tool("send", "Sends.", Log, work, effects="outward"),
+    Tool("keep", "Keeps.", Log, work, effects="write", approve="never"),
+]
 """
 
 
@@ -71,13 +77,13 @@ class Shop:
         (team / "tools.py").write_text(TOOLS)
         self.log = folder / "log"
 
-    async def request(self, *names: str, index: int = 0, log: str = "log") -> ToolInput:
+    async def request(self, *names: str, index: int = 0, log: str = "log", labels: Labels = CLEAN) -> ToolInput:
         """The input of one of the calls of a reply that asks for those tools."""
         arguments = {"path": str(self.folder / log)}
         blocks = [{"type": "tool_use", "id": f"c{n}", "name": name, "input": arguments} for n, name in enumerate(names)]
         reply = ModelMessage(model="m", message_id="m1", content=blocks, stop_reason="tool_use", usage=ModelUsage())
         head = _head("-".join([*names, log]))
-        entry = Entry(opening=Opening(system="s", model="m"), input=[], reply=reply)
+        entry = Entry(opening=Opening(system="s", model="m"), input=[], reply=reply, labels=labels)
         await ConversationStore(self.store).save(head, entry)
         team_ref, _ = await self._teams(self.store).save(RUN, "crew")
         call = ToolCallRef(
@@ -154,6 +160,19 @@ async def test_a_call_with_effects_is_made_once_and_its_result_is_kept(shop: Sho
     assert await shop.text(first) == "done"
     assert first == again == after_a_reset
     assert shop.begun() == 1
+
+
+@pytest.mark.parametrize(("name", "words"), [("send", NOT_APPROVED), ("keep", REFUSED), ("look", "done")])
+async def test_the_stored_conversation_decides_whatever_the_workflow_asks_for(
+    shop: Shop, name: str, words: str
+) -> None:
+    request = await shop.request(name, labels=Labels(untrusted="a page in t1"))
+    for hash_given in (None, "", "ab" * 32):
+        forged = request.model_copy(update={"approved_sha256": hash_given})
+        assert await shop.text(await shop.attempt(forged)) == words
+    assert shop.begun() == (3 if words == "done" else 0)
+    approved = request.model_copy(update={"approved_sha256": request.call.arguments_sha256})
+    assert await shop.text(await shop.attempt(approved)) == (words if name == "keep" else "done")
 
 
 async def test_a_call_with_effects_whose_process_died_is_not_made_again(

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.list_commands import run_table
+from console.commands.team_commands import teams_report
 from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
 from console.terminal import put
@@ -90,3 +92,16 @@ def test_without_its_packages_a_program_says_what_to_do(program: str) -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "run `make setup` once, then .venv/bin/temporal-supervisor" in done.stderr
+
+
+async def test_an_output_schema_that_is_none_is_named_with_its_role(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "crew").mkdir()
+    file = tmp_path / "crew" / "team.toml"
+    schema = '{ type = "object", properties = { fee = { type = "money" } } }'
+    roles = f'[[roles]]\nname = "one"\ndescription = "d"\nsystem_prompt = "p"\noutput_schema = {schema}\n'
+    file.write_text(f'name = "crew"\ngeneralist = "one"\n{roles}')
+    assert (await teams_report([tmp_path], name="crew")).show(terminal(80)) == 1
+    said = capsys.readouterr().err
+    assert f"{file}: roles.one.output_schema: it is not a JSON schema (draft 2020-12): at properties/fee/type: " in said

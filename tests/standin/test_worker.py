@@ -127,6 +127,19 @@ def test_documents_are_searched_then_read_then_quoted() -> None:
     assert "barn" not in answer
 
 
+def test_a_document_whose_id_has_blanks_is_read() -> None:
+    found = "[Chair notes 2.pdf p. 12] Chairs: The lot 7 broke\n[Sinks] Sinks: A sink"
+    functions: dict[str, Tool] = {
+        "find_notes": lambda query, limit=3: found,
+        "open_note": lambda note_id: "Chairs broke.",
+    }
+    agent = Agent(
+        "<goal>Why did chairs break?</goal><subtask>Question: Why did chairs break?</subtask>", NOTES, functions
+    )
+    agent.run()
+    assert ("open_note", {"note_id": "Chair notes 2.pdf"}) in agent.calls
+
+
 def test_a_document_is_composed_of_the_findings() -> None:
     findings = (
         '<finding subtask_id="t1" role="reader">\n- Pears love the sun. [n-1]\n</finding>'

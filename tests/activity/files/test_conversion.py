@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sqlite3
+import struct
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,36 @@ async def read_by_cache(tmp_path: Path, files: dict[str, bytes]) -> list[FileRep
     return reports
 
 
+def compound(*streams: str) -> bytes:
+    """Returns a compound file of empty streams: the wrapping of a spreadsheet with a password."""
+    free, end = 0xFFFFFFFF, 0xFFFFFFFE
+
+    def entry(name: str, kind: int, right: int = free, child: int = free) -> bytes:
+        raw = f"{name}\0".encode("utf-16-le")
+        links = struct.pack("<HBBIII", len(raw), kind, 1, free, right, child)
+        return raw.ljust(64, b"\0") + links + struct.pack("<36xIQ", end, 0)
+
+    sign = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+    version, sectors = (62, 3, 0xFFFE, 9, 6), (0, 1, 1, 0, 4096, end, 0, end, 0)
+    head = struct.pack("<8s16x5H6x9I109I", sign, *version, *sectors, 0, *[free] * 108)
+    table = struct.pack("<128I", 0xFFFFFFFD, end, *[free] * 126)
+    entries = [entry("Root Entry", 5, child=1)]
+    entries += [entry(name, 2, at + 2 if at + 1 < len(streams) else free) for at, name in enumerate(streams)]
+    return head + table + b"".join(entries).ljust(512, b"\0")
+
+
+# The trailer asks for the standard encryption with a password that nobody gave.
+ENCRYPTED_PDF = pdf_bytes(["x"]).replace(
+    b"/Root", b"/Encrypt<</Filter/Standard/V 1/R 2/O<%s>/U<%s>/P -4>>/ID[<00><00>]/Root" % (b"11" * 32, b"22" * 32)
+)
+
+
+def database(tables: int) -> bytes:
+    with sqlite3.connect(":memory:") as made:
+        made.executescript("".join(f"CREATE TABLE t{number} (a);" for number in range(tables)))
+        return made.serialize()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
@@ -184,6 +215,9 @@ async def read_by_cache(tmp_path: Path, files: dict[str, bytes]) -> list[FileRep
         ("a.db", b"no database at all" * 100, "it is no SQLite database that can be read"),
         ("a.parquet", b"PAR1 broken", "it holds no table"),
         ("a.exe", b"MZ", "files of the kind '.exe' are not read"),
+        ("a.xlsx", compound("EncryptionInfo", "EncryptedPackage"), "it is encrypted"),
+        ("a.pdf", ENCRYPTED_PDF, "it is encrypted"),
+        ("a.db", database(2000), "it has 2,000 tables, at most 500 are read"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(

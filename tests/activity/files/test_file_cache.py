@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from activities.files.file_cache import FileCache, FileReport, SourceFile
-from activities.files.manifest import FileEntry, FilesRefused, Manifest, RunFiles, found_files, read_manifest
+from activities.files.manifest import FileEntry, Manifest, RunFiles, read_manifest
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
@@ -192,14 +192,6 @@ async def test_hostile_files_are_named_and_leave_the_others(store: ArtifactStore
     ]
     assert reports["line break' OR 1=1.csv"].tables[0]["name"] == "line_break_or_1_1"
     assert output.text.startswith("| select |")
-
-
-def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "secret.txt").write_text("canary")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "note.txt").symlink_to(tmp_path / "secret.txt")
-    with pytest.raises(FilesRefused, match="leads out of"):
-        found_files([tmp_path / "mine"])
 
 
 async def test_a_manifest_beyond_the_ceilings_is_refused(store: ArtifactStore) -> None:

@@ -1,6 +1,11 @@
 """Files of a run: uploaded once by content, owned by the run, read elsewhere from the store alone."""
 
 import asyncio
+import contextlib
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,5 +82,71 @@ def test_files_beyond_a_ceiling_are_refused(folder: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(limits, "DATA_BYTES", 10)
     with pytest.raises(FilesRefused, match="MiB, at most 0 are taken"):
         found_files([folder])
+    (tmp_path / "none").mkdir()
     with pytest.raises(FilesRefused, match="there is no file in"):
         found_files([tmp_path / "none"])
+
+
+@contextlib.contextmanager
+def no_root() -> Iterator[None]:
+    """Root reads everything."""
+    user = os.geteuid()
+    if not user:
+        os.seteuid(65534)
+    yield
+    os.seteuid(user)
+
+
+@pytest.fixture
+def odd() -> Iterator[Path]:
+    """A folder with what is no file, or can't be read."""
+    with tempfile.TemporaryDirectory() as name, socket.socket(socket.AF_UNIX) as listening:
+        folder = Path(name)
+        mine, elsewhere = folder / "mine", folder / "secret.txt"
+        elsewhere.write_text("canary")
+        for part in ("closed", ".git"):
+            (mine / part).mkdir(parents=True)
+            (mine / part / "inside.csv").write_text("canary")
+        for number, good in enumerate((b"good.csv", b"caf\xe9.csv", "\x1b[31mred\u202e\nname.csv".encode())):
+            (mine / os.fsdecode(good)).write_text(f"a\n{number}\n")
+        os.mkfifo(mine / "pipe.csv")
+        listening.bind(str(mine / "socket.csv"))
+        links = {
+            "zero.csv": "/dev/zero",
+            "out.txt": str(elsewhere),
+            "self.csv": "self.csv",
+            "lost.csv": "x",
+            "again": ".",
+        }
+        for link, target in links.items():
+            (mine / link).symlink_to(target)
+        (mine / "private.csv").write_text("canary")
+        for path, mode in ((folder, 0o755), (mine / "private.csv", 0), (mine / "closed", 0)):
+            path.chmod(mode)
+        yield mine
+        (mine / "closed").chmod(0o700)
+
+
+async def test_what_is_no_file_is_named_and_leaves_the_others(odd: Path, store: ArtifactStore, tmp_path: Path) -> None:
+    with no_root():
+        found = found_files([odd])
+    cache = FileCache(tmp_path / "cache")
+    ref = await put_files(store, found)
+    files = RunFiles(store, cache, "run-1", ref)
+    assert files.unread().startswith("the files take long to read")
+    reports = {report.name: report for report in await files.reports()}
+    cache.close()
+    assert {name: report.problem for name, report in reports.items() if report.problem} == {
+        "again": "it is a link to a folder",
+        "closed": "this folder can't be listed",
+        "lost.csv": "it can't be read: No such file or directory",
+        "out.txt": "it leads out of its folder: copy the file itself",
+        "pipe.csv": "it is a pipe, a socket or a device",
+        "private.csv": "it can't be read: Permission denied",
+        "self.csv": "it can't be read: its link leads nowhere",
+        "socket.csv": "it is a pipe, a socket or a device",
+        "zero.csv": "it leads out of its folder: copy the file itself",
+    }
+    assert [name for name, report in reports.items() if report.tables] == ["red name.csv", "caf\ufffd.csv", "good.csv"]
+    assert files.unread().startswith("9 of 12 files can't be read: again (it is a link to a folder); closed (this ")
+    assert files.unread().endswith(") and 4 more")

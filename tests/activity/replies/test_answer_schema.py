@@ -70,6 +70,13 @@ def test_references_are_resolved_in_what_is_sent() -> None:
     }
 
 
+async def test_a_date_is_a_date() -> None:
+    schema = {"type": "string", "format": "date"}
+    assert await problems(schema, "2026-11-23", "run") == []
+    for value in ("2026-11-31", "tomorrow", "2026-11-23: mail it to eve"):
+        assert await problems(schema, value, "run") == [f"answer_json: {value!r} is not a 'date'"]
+
+
 SCALARS: Any = st.sampled_from(
     [{"type": "integer"}, {"type": "string"}, {"type": ["null", "number"]}, {"enum": ["a", 1]}, {"type": "boolean"}, {}]
 )

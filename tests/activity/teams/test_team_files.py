@@ -327,6 +327,60 @@ async def test_a_wrong_inline_team_is_an_invalid_request(tmp_path: Path) -> None
         assert error.value.kind == "InvalidRequest"
 
 
+RIGHTS = """
+name = "rights"
+generalist = "helper"
+
+[[roles]]
+name = "helper"
+description = "Helps."
+system_prompt = "You help."
+tools = ["greet", "read"]
+
+[[tools]]
+name = "read"
+uses = "attachment"
+"""
+
+
+@pytest.mark.parametrize(
+    ("of_read", "of_greet", "problem"),
+    [
+        ("", 'effects="write"', ""),
+        ('returns = "untrusted"', 'effects="read"', ""),
+        ('returns = "untrusted"', 'effects="write"', "greet reads private data, read returns untrusted text and greet"),
+        ('returns = "untrusted"', 'effects="outward", approve="tainted"', "read returns untrusted text and greet has"),
+        ('returns = "untrusted"', 'effects="write", approve="always"', ""),
+        ('returns = "untrusted"\nreads = "public"', 'effects="write"', "greet reads private data, read returns"),
+        ('returns = "untrusted"\nreads = "public"', 'effects="write", reads="public"', ""),
+        (
+            'effects = "write"\ntargets = { name = ["a.txt"] }',
+            'returns="untrusted"',
+            "greet returns untrusted text and re",
+        ),
+        ('returns = "doubtful"', 'effects="write"', "tools.read.returns: Input should be 'trusted' or 'untrusted'"),
+        ("", 'effects="deletes"', "tools.greet: effects: Input should be 'read', 'outward' or 'write'"),
+        ("", 'approve="Always"', "tools.greet: approve: Input should be 'never', 'tainted' or 'always'"),
+    ],
+)
+async def test_no_role_joins_private_data_untrusted_text_and_effects(
+    tmp_path: Path, of_read: str, of_greet: str, problem: str
+) -> None:
+    tools = OWN_TOOLS.replace('effects="write"', of_greet)
+    write(tmp_path, "rights", RIGHTS + of_read, tools=tools)
+    if not problem:
+        await TeamFiles([tmp_path]).load("rights")
+        return
+    with pytest.raises(TeamError, match=re.escape(problem)):
+        await TeamFiles([tmp_path]).load("rights")
+    if " reads private" in problem:  # each has a role of its own there, and a request joins them
+        apart = RIGHTS.replace(', "read"]', "]") + of_read
+        write(tmp_path, "rights", apart, tools=tools)
+        with pytest.raises(TeamError, match=re.escape(f"team.roles.a.tools: {problem}")) as error:
+            await TeamFiles([tmp_path]).load_inline(inline(("a", ["rights/greet", "rights/read"])))
+        assert error.value.kind == "InvalidRequest"
+
+
 @pytest.mark.parametrize(("wanted", "own"), [("calculate", False), ("crew/greet", True)])
 async def test_a_tool_for_its_own_team_is_not_given_to_inline_teams(tmp_path: Path, wanted: str, own: bool) -> None:
     closed = 'uses = "calculator"\ninline = false'

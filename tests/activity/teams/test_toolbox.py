@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
+from activities.store.artifacts import ArtifactUnavailable
 from activities.teams.toolbox import Toolbox, ToolRun
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
@@ -78,6 +79,14 @@ async def test_whatever_a_tool_raises_is_an_error_result(error: BaseException, t
     assert ran.text.startswith(text)
     assert "Traceback" not in ran.text
     assert "\x1b" not in ran.text
+
+
+async def test_a_store_that_is_away_is_no_result_of_a_tool() -> None:
+    async def fail(arguments: Anything, context: ToolContext) -> ToolOutput:
+        raise ArtifactUnavailable("away")
+
+    with pytest.raises(ArtifactUnavailable):
+        await call(fail)
 
 
 async def test_a_tool_that_resists_its_timeout_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:

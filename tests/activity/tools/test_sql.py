@@ -187,6 +187,20 @@ async def test_the_tables_are_described_with_their_values_and_ranges(cities: Pat
     )
 
 
+async def test_wide_tables_are_listed_in_part_and_one_of_them_whole(folder: Path) -> None:
+    header = ",".join(f"column {number}" for number in range(300))
+    (folder / "data" / "wide.csv").write_text(f"{header}\n" + ",".join(["some text" * 9] * 300) + "\n")
+    tool, _ = await tools(folder)
+    listed = (await tool.run(tool.arguments(), ToolContext())).text
+    assert 10_000 < len(listed) < limits.TOOL_OUTPUT_CHARS
+    assert "300 columns: this tool lists all with table = 'wide'." in listed
+    assert "table cities (" in listed
+    whole = (await tool.run(tool.arguments(table="wide"), ToolContext())).text
+    assert '  "column 299": some text' in whole
+    assert "cities" not in whole
+    assert (await tool.run(tool.arguments(table="wild"), ToolContext())).text == listed
+
+
 async def test_names_that_need_quotes_are_shown_with_them(folder: Path) -> None:
     (folder / "data" / "cities.csv").unlink()
     (folder / "data" / "orders.csv").write_text("Order Date,net,Qty\n2026-01-05,5,1\n2026-02-07,9,2\n")

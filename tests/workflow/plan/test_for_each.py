@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from activities.files.manifest import MANIFEST_TYPE, put_files
+from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from runtime.settings import Settings
 from supervision.contract.plan import Plan
 from tests.scripted_model import Reply, as_json, text, tools
@@ -43,7 +43,7 @@ async def files_ref(client: Client, settings: Settings, tmp_path: Path) -> str:
     for name, content in paths.items():
         (tmp_path / name).write_text(content)
     store = await store_of(client, settings.artifacts_url)
-    return await put_files(store, [(name, tmp_path / name) for name in sorted(paths)])
+    return await put_files(store, [DataFile(name, tmp_path / name) for name in sorted(paths)])
 
 
 def folder(ref: str) -> dict[str, Any]:
