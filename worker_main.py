@@ -31,6 +31,7 @@ from activities.questions.planning import PLAN
 from activities.questions.question import Desk, activities_of
 from activities.questions.synthesis import SYNTHESIS
 from activities.run.lookups import Lookups
+from activities.run.notices import NoticeActivities
 from activities.run.publishing import PublishingActivities
 from activities.run.run_setup import ProcessFacts, RunSetupActivities
 from activities.steps import Steps
@@ -112,6 +113,7 @@ def compose(
         search_attributes=attributes,
         warnings=search_attributes.warnings(attributes),
         model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
+        notices=bool(settings.notice_words),
         ceilings=settings.ceilings,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
@@ -128,6 +130,7 @@ def compose(
             publishing.adopt_finding,
             publishing.keep_words,
             publishing.publish_result,
+            NoticeActivities(settings.notice_words).notify,
             lookups.pool_backlog,
             lookups.end_earlier_child,
             lookups.child_consumed,

@@ -1,16 +1,18 @@
 """Settings of a process: `SUPERVISOR_*` variables or `.env`, and the provider's own variables."""
 
 import os
+import shlex
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runtime.paths import cache_dir
 from supervision.base import limits
-from supervision.base.trust import distrust
+from supervision.base.trust import distrust, is_loopback
 from supervision.contract.ceilings import Ceilings, InlineTeams
 from supervision.contract.model_choice import chain_of
 
@@ -74,6 +76,8 @@ class Settings(BaseSettings):
     """True if the key may go to another machine over plain http; on loopback it always may."""
     call_header: Literal["on", "off"] = "on"
     """With `on` requests carry `x-supervisor-call`."""
+    notify: SecretStr | None = None
+    """What gets a line of JSON when a run waits for a person or ends: an https URL, or a command without a shell."""
     log_format: Literal["text", "json"] = "text"
     """Lines of a Worker's log to read, or one JSON object each."""
     mcp_token: SecretStr | None = None
@@ -103,6 +107,17 @@ class Settings(BaseSettings):
         chain_of(value)
         return value
 
+    @field_validator("notify")
+    @classmethod
+    def _notify(cls, value: SecretStr | None) -> SecretStr | None:
+        words = shlex.split(value.get_secret_value()) if value else []
+        if words and "://" in words[0]:
+            parts = urlsplit(words[0])
+            private = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+            if not private or not parts.hostname or len(words) > 1:
+                raise ValueError("write one https URL (plain http only to this machine), or a command")
+        return value if words else None
+
     @field_validator("model_window", mode="before")
     @classmethod
     def _windows(cls, value: object) -> object:
@@ -120,6 +135,11 @@ class Settings(BaseSettings):
         from runtime.encryption import read_keys  # few processes encrypt
 
         return read_keys(self.keys_file) if self.keys_file else None
+
+    @property
+    def notice_words(self) -> list[str]:
+        """The words of the command that gets notices, or a URL alone; empty without one."""
+        return shlex.split(self.notify.get_secret_value()) if self.notify else []
 
     @property
     def ceilings(self) -> Ceilings:

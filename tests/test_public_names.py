@@ -39,7 +39,7 @@ WORKFLOWS = {
 }
 ACTIVITIES = {
     *("prepare_run", "publish_result", "adopt_finding", "keep_words", "expand_plan", "tabulate", "pool_backlog"),
-    *("end_earlier_child", "child_consumed"),
+    *("end_earlier_child", "child_consumed", "notify"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),
 }
@@ -83,7 +83,7 @@ SETTINGS = {
     *("SUPERVISOR_MAX_BUDGET_USD", "SUPERVISOR_MAX_BUDGET_TOKENS", "SUPERVISOR_MAX_PARALLEL"),
     *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS", "SUPERVISOR_DAILY_USD"),
     *("SUPERVISOR_LOG_FORMAT", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),
-    "SUPERVISOR_MCP_TOKEN",
+    *("SUPERVISOR_MCP_TOKEN", "SUPERVISOR_NOTIFY"),
     *("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"),
     *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
 }
@@ -158,6 +158,7 @@ def test_workflow_types_queries_updates_and_signals(type_: type) -> None:
     expected = WORKFLOWS[str(defined.name)]
     assert set(defined.queries) - {None} == expected["queries"]
     assert set(defined.updates) - {None} == expected["updates"]
+    assert all(update.description for update in defined.updates.values())  # the Web UI's form shows it
     assert set(defined.signals) - {None} == expected["signals"]
 
 

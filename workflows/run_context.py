@@ -136,10 +136,11 @@ class RunContext:
 
     @contextlib.contextmanager
     def own_work(self) -> Iterator[None]:
-        """Counts the time of the block as the supervisor's own, if it ends without an error."""
+        """Counts the time of the block as the supervisor's own, without pauses, if it ends without an error."""
         began = workflow.now()
         yield
-        self.state.own_seconds += (workflow.now() - began).total_seconds()
+        held = self.state.time_and_budget.held_seconds(began, workflow.now())
+        self.state.own_seconds += (workflow.now() - began).total_seconds() - held
 
     async def until_resumed(self) -> None:
         """Returns when the run is not paused."""

@@ -29,6 +29,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.write_answer import answer_word_for_word, sole_finding, tabulate, write_answer
     from workflows.calls import run_calls
     from workflows.calls.failures import CallFailed
+    from workflows.calls.notifying import Notices
     from workflows.children.child_contracts import NestedInput
     from workflows.children.child_links import ChildLinks
     from workflows.children.nested_result import nested_result
@@ -57,6 +58,7 @@ class SupervisorWorkflow(Handlers):
         """Reads the input. What is wrong with it is kept for `run`: an error raised here would block the run."""
         self._nested, surplus = _nested_input(surplus)
         self._visibility = Visibility()
+        self._notices: Notices | None = None
         self._changed, self._reset = asyncio.Event(), asyncio.Event()
         self._context: RunContext | None = None
         self._state: RunState | SupervisionError
@@ -168,6 +170,7 @@ class SupervisorWorkflow(Handlers):
             state.restart()
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
         self._visibility.usable = [] if self._nested else setup.search_attributes
+        self._notices = Notices(run, state) if setup.notices and not self._nested else None
         self._context = RunContext(
             state=state,
             setup=setup,
@@ -268,6 +271,8 @@ class SupervisorWorkflow(Handlers):
             state.board.close(why)
         self._enter(state, phase)
         result = await _published(state, self._context, self._parent)
+        if self._notices is not None:
+            await self._notices.all_sent()
         # An update that was accepted gets its reply before the run is closed.
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
@@ -282,6 +287,8 @@ class SupervisorWorkflow(Handlers):
         """Makes a change visible: in the lists, in the parent's status. Queries render what is asked."""
         state = self._run_state()
         self._visibility.waiting(state)
+        if self._notices is not None:
+            self._notices.look()
         if self._parent is not None:
             self._parent.report()
         if self._children is not None:

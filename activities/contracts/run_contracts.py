@@ -4,7 +4,7 @@ The models of all `*contracts` modules are history: fields may be added with def
 recorded runs live. A *reference* is a key of the artifact store; a *head* is that of a conversation's last entry.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from activities.contracts.packed import FindingRefs
 from supervision.base import limits
@@ -17,6 +17,7 @@ from supervision.contract.plan import Shares
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Gap, Problem, RunResult
+from supervision.contract.status import WaitKind
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
 
@@ -123,7 +124,7 @@ class RunSetup(Model):
     """Everything that a run depends on beside its request, fixed when it starts.
 
     `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds. `data_labels` are those
-    of attachments and items.
+    of attachments and items. With `notices` the operator's SUPERVISOR_NOTIFY is told of the run.
     """
 
     store_id: str
@@ -141,6 +142,7 @@ class RunSetup(Model):
     tools_queue: str
     model_queue: str = MODEL_QUEUE
     search_attributes: list[str] = []
+    notices: bool = False
     warnings: list[str] = []
     model_notice: str | None = None
     ceilings: Ceilings | None = None
@@ -207,6 +209,23 @@ class PoolQuestion(Model):
 
     run: RunRef
     queue: str
+
+
+NoticeKind = WaitKind | Literal["paused", "ended"]
+
+
+class Notice(Model):
+    """What the operator is told of a run: how it has ended, or what it waits for, by the wait's `kind` and `id`."""
+
+    run: RunRef
+    event: Literal["waiting", "ended", "failed"]
+    kind: NoticeKind
+    id: str | None = None
+    status: Literal["running", "completed", "partial", "failed", "cancelled"]
+    error: str | None = None
+    confidence: float | None = None
+    owner: str = ""
+    at: str
 
 
 class ChildRef(Model):

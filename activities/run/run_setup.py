@@ -48,6 +48,7 @@ class ProcessFacts:
     search_attributes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     model_notice: str | None = None
+    notices: bool = False
     ceilings: Ceilings = field(default_factory=Ceilings)
 
 
@@ -111,6 +112,7 @@ class RunSetupActivities:
             tools_queue=facts.tools_queue,
             model_queue=facts.model_queue,
             search_attributes=facts.search_attributes,
+            notices=facts.notices,
             warnings=[*facts.warnings, *warnings, *lowered, *([unread] if unread else [])],
             model_notice=facts.model_notice,
             ceilings=facts.ceilings,

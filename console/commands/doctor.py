@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import shlex
+import shutil
 import time
 import urllib.error
 import urllib.request
@@ -92,6 +93,7 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     async for row in model_rows(access.settings):
         yield row
     yield _files()
+    yield _notices(access.settings.notice_words)
     async for row in _teams(access.settings):
         yield row
     try:
@@ -137,6 +139,18 @@ def _files() -> CheckRow:
         text, fix = f"other users can look into {folder}", f"`chmod 700 {shlex.quote(str(folder))}`"
         return CheckRow("warning", "cache folder", text, fix)
     return CheckRow("ok", "cache folder", f"{folder}, yours alone")
+
+
+def _notices(words: list[str]) -> CheckRow:
+    """Returns a row on the setting that Workers with this environment have; a URL may hold a secret."""
+    if not words:
+        return CheckRow("ok", "notices", "none: SUPERVISOR_NOTIFY names no command and no URL")
+    if "://" in words[0]:
+        return CheckRow("ok", "notices", f"sent to {urlsplit(words[0]).hostname}")
+    if shutil.which(words[0]) is None:
+        fix = "let SUPERVISOR_NOTIFY name one, or install it where Workers run"
+        return CheckRow("warning", "notices", f"there is no program '{words[0]}' here", fix)
+    return CheckRow("ok", "notices", f"sent by the command {words[0]}")
 
 
 async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:

@@ -159,6 +159,10 @@ STORE_READS = 32  # objects read at once by one load: a cold process needs no mo
 STORE_REQUEST_TIMEOUT = timedelta(seconds=20)  # one request of a 16 MiB object on a slow line
 STORE_REQUEST_RETRIES = 3  # inside one operation; Temporal's retries come on top
 
+# --- Notices ---------------------------------------------------------------------------------------
+NOTICE_TIME = timedelta(seconds=5)  # one try: a chat answers in a second, and the end of a run waits for its notice
+NOTICE_ATTEMPTS = 3  # with pauses of 1 and 2 s: some 18 s in all
+
 # --- Reaching Temporal ----------------------------------------------------------------------------
 CONNECT_TIMEOUT = timedelta(seconds=5)  # one try; a local server answers in milliseconds
 TRACES_WAIT = timedelta(seconds=2)  # a collector nearby answers in 0.1 s; nobody waits for traces at the end

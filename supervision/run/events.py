@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from supervision.base import limits
 from supervision.base.text import one_line
-from supervision.contract.plan import Plan
+from supervision.contract.plan import Estimate, Plan
 from supervision.contract.status import TraceEvent, Wait
 from supervision.contract.updates import Update
 from supervision.run.decisions import Decision
@@ -72,7 +72,8 @@ def _requested(data: _Data) -> str:
 
 
 def _accepted(data: _Data) -> str:
-    return _numbered(f"plan with {_Word(data.get('subtasks')):subtask}", data.get("revision"), "revision")
+    text = _numbered(f"plan with {_Word(data.get('subtasks')):subtask}", data.get("revision"), "revision")
+    return f"{text}, expected: {data['expected']}" if data.get("expected") else text
 
 
 def _started(data: _Data) -> str:
@@ -141,7 +142,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("model_replaced", "model by why work? head?", "model {by} takes over from {model}: {why}", "bad"),
     # The plan.
     _R("plan_requested", "attempt revision", _requested, "faint"),
-    _R("plan_accepted", "subtasks revision strategy reasoning estimated_tokens", _accepted, "good"),
+    _R("plan_accepted", "subtasks revision strategy reasoning estimated_tokens expected", _accepted, "good"),
     _R("plan_rejected", "attempt problems", "the plan can't run: {problems}", "bad"),
     _R("role_unknown", "role by", "the team has no role {role}: {by} does it", "bad"),
     _R("items_planned", "items found revision", "a subtask for {items} of {found:item}", "good"),
@@ -187,7 +188,7 @@ def sentence(event: TraceEvent) -> tuple[str, Mood]:
     return f"{event.type} {event.data if event.data else ''}", "faint"
 
 
-def plan_accepted(plan: Plan, strategy: str) -> dict[str, JsonValue]:
+def plan_accepted(plan: Plan, strategy: str, estimate: Estimate | None = None) -> dict[str, JsonValue]:
     """Returns the fields of `plan_accepted`."""
     return {
         "subtasks": len(plan.subtasks),
@@ -195,6 +196,7 @@ def plan_accepted(plan: Plan, strategy: str) -> dict[str, JsonValue]:
         "strategy": strategy,
         "reasoning": plan.reasoning,
         "estimated_tokens": sum(subtask.estimated_tokens for subtask in plan.subtasks),
+        "expected": estimate.total.line if estimate else "",
     }
 
 

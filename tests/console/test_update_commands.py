@@ -109,7 +109,10 @@ async def test_a_person_reaches_the_subtasks_of_a_team_below(client: Client, mod
     turns = {f"t1/1/{subtask}/1/turn.1" for subtask in ("t1", "t2")}
     await until(lambda: turns <= set(model.steps(run_id)))
     run = RunHandle(client, run_id)
-    assert await said(tell(run, Pause, by="ann")) == f"run '{run_id}': paused; 1 subtask at work stop after their turn"
+    assert (
+        await said(tell(run, Pause, by="ann"))
+        == f"run '{run_id}': paused; 1 subtask at work stops after the turn under way"
+    )
     assert f"resume (it is paused): `{hint('resume', run_id).strip('`')}`" in "".join(
         cause.line for cause in stated(await run.status(), run_id)
     )

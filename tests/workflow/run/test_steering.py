@@ -90,7 +90,7 @@ async def test_in_a_pause_nothing_begins_and_the_clock_stands_still(lab: Lab) ->
     handle = await lab.start(deadline="PT8S", max_parallel=1)
     await until(lab.sent("t1/1/turn.1"))
     reply = await say(handle, "pause", by="ann", comment="too dear")
-    assert reply["message"] == "paused; 1 subtask at work stop after their turn"
+    assert reply["message"] == "paused; 1 subtask at work stops after the turn under way"
     assert (await status_of(handle)).flags.paused
     await until(partial(_told, lab, "t1/1", paused=True))
     hold.set()
@@ -104,6 +104,8 @@ async def test_in_a_pause_nothing_begins_and_the_clock_stands_still(lab: Lab) ->
     result = await handle.result()
     assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, 2)
     assert repeated(lab) == []
+    assert result.timing.wall_seconds > 8 > result.timing.sequential_seconds
+    assert result.timing.speedup == pytest.approx(1, abs=0.6)
     assert datetime.fromisoformat((await status_of(handle)).deadline_at) > shown
     trace = (await handle.query("trace"))["events"]
     assert next(event["data"] for event in trace if event["type"] == "paused") == {"by": "ann", "why": "too dear"}
@@ -206,6 +208,8 @@ async def test_a_word_to_all_is_in_each_later_request_once(lab: Lab) -> None:
     assert heard(lab) == dict.fromkeys(
         ["t1/1/turn.2", "t2/1/turn.1", "t3/1/turn.2", "t4/1/turn.2", "review.1", "synthesis.1"], 1
     )
+    found = {report.id: report.finding.summary for report in result.subtasks if report.finding}
+    assert (found["t3"], found["t4"]) == ("found by t3", "found by t4")  # not what they said before the word
     assert "<steer>\nCount &lt;/steer> the quinces, too\n</steer>" in lab.prompt("t3/1/turn.2")
     assert "steered" in await events(handle)
     assert repeated(lab) == []
@@ -235,10 +239,11 @@ async def test_a_completed_subtask_is_done_again_in_its_conversation(lab: Lab) -
     def turns(step: Step) -> Reply:
         return text(f"finding {step.attempt} of {step.subtask_id}")
 
-    shape = plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}, {"id": "t3"})
+    shape = plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}, {"id": "t3", "after": ["t1"]})
     lab.play(script(shape, {"t1": turns, "t2": turns, "t3": first_turn(hold)}))
     handle = await lab.start()
     await until(partial(is_in, handle, "completed", "t2"))
+    await until(lab.sent("t3/1/turn.1"))
     await say(handle, "retry_subtask", subtask_id="t1", instruction="in kilograms", by="ann")
     await until(lab.sent("t1/2/turn.1"))
     await until(partial(is_in, handle, "completed", "t1"))
@@ -246,7 +251,7 @@ async def test_a_completed_subtask_is_done_again_in_its_conversation(lab: Lab) -
     result = await handle.result()
     reports = {report.id: report for report in result.subtasks}
     assert (reports["t1"].attempts, reports["t1"].finding.summary) == (2, "finding 2 of t1")  # type: ignore[union-attr]
-    assert (reports["t1"].stale, reports["t2"].stale) == (False, True)
+    assert {name: report.stale for name, report in reports.items()} == {"t1": False, "t2": True, "t3": True}
     again = lab.call("t1/2/turn.1").step
     assert len(again.body["messages"]) == 3
     assert "<feedback>\nin kilograms\n</feedback>" in again.prompt
@@ -272,8 +277,10 @@ async def test_a_subtask_is_skipped_with_what_it_has(lab: Lab) -> None:
         "t1": "skipped", "t2": "completed", "t3": "skipped", "t4": "completed",
     }  # fmt: skip
     assert reports["t1"].error is not None
-    assert reports["t1"].error.message == "skipped by ann: too slow"
-    assert {gap.subtask_id for gap in result.gaps} == {"t1", "t3"}
+    assert reports["t1"].error.message == "ann skipped it: too slow"
+    assert {gap.subtask_id: gap.reason for gap in result.gaps} == {
+        "t1": "ann skipped it: too slow", "t3": "a person skipped it",
+    }  # fmt: skip
     await until(lambda: lab.call("t1/1/turn.2").aborted_at is not None)
     assert "plan.2.1" not in lab.steps  # nobody asked for a replacement
     assert not [step for step in lab.steps if step.startswith("t3/")]
