@@ -14,7 +14,6 @@ try:
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
-from console import people_options
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, calls_report, print_artifact, verify_run
 from console.commands.inspect_command import inspect_files
@@ -27,7 +26,8 @@ from console.commands.store_commands import delete_run, prune, put_path
 from console.commands.team_commands import new_team, teams_report, try_tool
 from console.commands.update_commands import cancel, extend
 from console.hints import keep_connection
-from console.shared_options import AnyRun, AsJson, RunId, access, do, with_run
+from console.options import deciding
+from console.options.shared import AnyRun, AsJson, RunId, access, do, with_run
 from console.terminal import console, print_out
 from runtime.paths import keep_files_private, run_worker
 from runtime.process import exit_now
@@ -40,7 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(people_options.app)
+app.add_typer(deciding.app)
 
 
 @app.callback(invoke_without_command=True)

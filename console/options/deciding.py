@@ -8,7 +8,7 @@ import typer
 from console.command import user
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.commands.update_commands import resume, tell
-from console.shared_options import AsJson, RunId, do, with_run
+from console.options.shared import AsJson, RunId, do, with_run
 from supervision.contract.updates import Pause, RetrySubtask, SkipSubtask, Steer
 
 PEOPLE = "People decide"
