@@ -158,7 +158,7 @@ class TeamFiles:
         others: list[tuple[str, ToolSource]] = [(str(code), OwnTools(code))] if code.is_file() else []
         for server, says in team.mcp_servers.items():
             others.append((f"mcp_servers.{server}", McpTools(folder, server, says, self._secrets)))
-        toolbox, problems = await open_toolbox(team.tools, folder, others, self.cache)
+        toolbox, problems = await open_toolbox(team.tools, folder, others, self.cache, self._secrets)
         if not any(problem.startswith(f"{code}: ") for problem in problems):
             problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file
             problems += toolbox.joined(team.roles)

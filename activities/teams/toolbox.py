@@ -19,6 +19,8 @@ from activities.tools.calculator import calculator
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.mcp.pins import Pinned
+from activities.tools.secrets import Secrets
+from activities.tools.sql.database import Database
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.text_tools import format_document, read_attachment
 from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
@@ -243,12 +245,16 @@ def _as_set_up(tool: Tool[Any], entry: ToolEntry) -> Tool[Any]:
 
 
 async def open_toolbox(
-    entries: list[ToolEntry], folder: Path, others: list[tuple[str, ToolSource]], cache: FileCache
+    entries: list[ToolEntry],
+    folder: Path,
+    others: list[tuple[str, ToolSource]],
+    cache: FileCache,
+    secrets: Secrets,
 ) -> tuple[Toolbox, list[str]]:
     """Returns the tools of a team, those of `others` first, and the problems of those that cannot be used.
 
-    `others` are sources that name their tools themselves, each with its place in messages. Tools over the same files
-    have one source. An option that several of them give is that of the last one.
+    `others` are sources that name their tools themselves, each with its place in messages. Tools over the same files,
+    or the same database, have one source. An option that several of them give is that of the last one.
     """
     sources, problems = list[tuple[str, ToolSource]](), list[str]()
     groups = dict[tuple[Kind, str], dict[str, ToolEntry]]()
@@ -257,18 +263,23 @@ async def open_toolbox(
             meant = f"{did_you_mean(entry.uses, KINDS)}; kinds are: {', '.join(KINDS)}"
             problems.append(f"tools.{entry.name}: there is no kind '{entry.uses}'{meant}")
         else:
-            files = str(entry.options.get(kind.files, "")) if kind.files else entry.name
+            read = entry.options.get("url") or entry.options.get(kind.files, "")
+            files = str(read) if kind.files else entry.name
             groups.setdefault((kind, files), {})[entry.name] = entry
     for (kind, files), group in groups.items():
         where = ", ".join(f"tools.{name}" for name in group)
         options = {key: value for entry in group.values() for key, value in entry.options.items()}
         kinds = {name: entry.uses for name, entry in group.items()}
         try:
-            made = kind.source(FolderFiles(folder, files, cache), kinds, kind.options.model_validate(options))
+            checked = kind.options.model_validate(options)
+            if isinstance(checked, TableOptions) and checked.database:
+                sources.append((where, TableTools(Database(checked.url, secrets), kinds, checked)))
+            else:
+                sources.append((where, kind.source(FolderFiles(folder, files, cache), kinds, checked)))
         except ValidationError as error:
             problems.append(f"{where}.options: {complaints(error)}")
-        else:
-            sources.append((where, made))
+        except ValueError as error:
+            problems.append(f"{where}: {error}")
     entry_of = {entry.name: entry for entry in entries}
     opened, tools = list[ToolSource](), list[Tool[Any]]()
     for where, source in [*others, *sources]:

@@ -1,7 +1,9 @@
 """The check of a model's SQL: one SELECT over the given tables. What is refused is explained.
 
-The check exists for its messages; the engine's own locks (`sql_process`) hold without it. It runs in that process, too,
-under its time limit: the parser needs exponential time for some texts. Imports little: that process starts often.
+For files it exists for its messages: DuckDB's own locks (`sql_process`) hold without it. A PostgreSQL server offers
+its users more than tables, so there only functions that are known to compute pass, and what runs is the text that was
+checked. The check runs in the engine's process, under its time limit: the parser needs exponential time for some texts.
+Imports little: that process starts often.
 """
 
 import logging
@@ -13,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from supervision.base import limits
-from supervision.base.text import one_line, quoted
+from supervision.base.text import NAME_SHOWN_BYTES, one_line, quoted
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each statement that it only half understands
 
@@ -34,7 +36,21 @@ _FORBIDDEN = (
 )
 _ROW_SOURCES = (exp.GenerateSeries, exp.Unnest, exp.Values)  # functions that may stand after FROM
 _OUTSIDE = re.compile(
-    r"^(read_|load_|pragma_|duckdb_|pg_|query|sleep)|current_setting|getenv|getvariable|nextval|currval|setseed"
+    r"^(read_|load_|pragma_|duckdb_|pg_|query|sleep)|current_setting|getenv|getvariable|nextval|currval|setseed|"
+    r"^(current|session)_(user|role|catalog|database|schemas?|version)$"
+)
+_HOME = {"duckdb": "main", "postgres": "public"}  # the schema of tables that are named without one
+# Those of PostgreSQL's functions that sqlglot has no class for, and that only compute from their arguments.
+_POSTGRES_FUNCTIONS = re.compile(
+    r"""age|clock_timestamp|date_subtract|make_date|make_timestamptz|statement_timestamp|timezone|isfinite
+    |array_(agg|dims|fill|lower|ndims|positions|replace|upper)|cardinality|generate_subscripts|string_to_table
+    |jsonb?_(agg|(array_elements|each|extract_path)(_text)?|array_length|build_(array|object)|object_keys|typeof)
+    |jsonb_(path_(exists|query|query_array|query_first)|pretty|strip_nulls)|row_to_json|to_jsonb?|row
+    |every|gcd|lcm|min_scale|scale|trim_scale|num_(non)?nulls|octet_length|regexp_(match|matches|split_to_(array|table))
+    |(date|int4|int8|num|ts|tstz)range|range_(agg|merge)|isempty|(lower|upper)_inc|(lower|upper)_inf
+    |(phraseto_|plainto_|websearch_to_|to_)tsquery|to_tsvector|ts_headline|ts_rank|ts_rank_cd
+    |similarity|word_similarity|unaccent""",
+    re.VERBOSE,
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONDITIONS = (TokenType.ON, TokenType.USING)
@@ -45,14 +61,14 @@ class Refused(Exception):
     """A statement that is not run; the message says what to do instead."""
 
 
-def check(sql: str, tables: list[str], joins: int) -> exp.Expr:
+def check(sql: str, tables: list[str], joins: int, dialect: str = "duckdb") -> exp.Expr:
     """Returns the parsed query. Raises Refused unless it is one SELECT (or WITH, UNION) over `tables`.
 
     At most `joins` joins, each with its condition: without one the parser takes twice as long for each further join.
     """
     try:
-        _check_joins(sqlglot.tokenize(sql, read="duckdb"), joins)
-        parsed = sqlglot.parse(sql, read="duckdb")
+        _check_joins(sqlglot.tokenize(sql, read=dialect), joins)
+        parsed = sqlglot.parse(sql, read=dialect)
     except RecursionError:
         raise Refused("The query is nested too deeply. Simplify it.") from None
     except SqlglotError as error:
@@ -67,11 +83,14 @@ def check(sql: str, tables: list[str], joins: int) -> exp.Expr:
         raise Refused("PIVOT is not available. Write one column for each value: sum(x) FILTER (WHERE year = 2001).")
     for node in query.walk():
         _check_node(node)
+        if dialect == "postgres":
+            _check_postgres(node)
     names = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
-    if odd := [name for name in names if not _PLAIN_NAME.fullmatch(name)]:
-        raise Refused(f"'{odd[0]}' cannot name a WITH clause. Use letters, digits and underscores.")
+    # Outside its part of the query such a name of PostgreSQL's is a table of the server.
+    if odd := [name for name in names if not _PLAIN_NAME.fullmatch(name) or name.startswith("pg_")]:
+        raise Refused(f"'{odd[0]}' cannot name a WITH clause. Use letters, digits and underscores, and no pg_.")
     for table in query.find_all(exp.Table):
-        _check_table(table, names | {name.lower() for name in tables})
+        _check_table(table, names | set(map(_plain, tables)), dialect)
     return query
 
 
@@ -85,8 +104,17 @@ def _where(error: SqlglotError) -> str:
 
 def tables_read(query: exp.Expr, tables: list[str]) -> list[str]:
     """Returns those of `tables` that `query` reads."""
-    read = {table.name.lower() for table in query.find_all(exp.Table)}
-    return [name for name in tables if name.lower() in read]
+    read = {name for table in query.find_all(exp.Table) for name in (_spelled(table), table.name.lower())}
+    return [name for name in tables if _plain(name) in read]
+
+
+def _plain(name: str) -> str:
+    """Returns a listed name without quotes, in lower case."""
+    return name.replace('"', "").lower()
+
+
+def _spelled(table: exp.Table) -> str:
+    return f"{table.db}.{table.name}".lower().removeprefix(".")
 
 
 def _check_joins(tokens: list[Token], joins: int) -> None:
@@ -111,10 +139,23 @@ def _check_node(node: exp.Expr) -> None:
             raise Refused(f"The function {name} is not available.")
 
 
-def _check_table(table: exp.Table, known: set[str]) -> None:
-    if isinstance(table.this, _ROW_SOURCES):
+def _check_postgres(node: exp.Expr) -> None:
+    """Refuses what could call other code of the server than its well-known functions."""
+    if isinstance(node, exp.Anonymous) and not _POSTGRES_FUNCTIONS.fullmatch(node.name.lower()):
+        raise Refused(f"The function {one_line(node.name.lower(), NAME_SHOWN_BYTES)} is not available.")
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+        raise Refused("Functions are called without a schema.")
+    if isinstance(node, exp.Operator):
+        raise Refused("Operators are written without OPERATOR().")
+    if isinstance(node, exp.ObjectIdentifier):
+        raise Refused(f"The type {node.name} is not available.")
+
+
+def _check_table(table: exp.Table, known: set[str], dialect: str) -> None:
+    if isinstance(table.this, exp.Func if dialect == "postgres" else _ROW_SOURCES):
         return
     if not isinstance(table.this, exp.Identifier):
         raise Refused("Functions that read files or settings are not available. Use the tables.")
-    if table.catalog or table.db.lower() not in ("", "main") or table.name.lower() not in known:
-        raise Refused(f"There is no table {quoted(table.sql(dialect='duckdb'))}.")
+    name = _spelled(table)
+    if table.catalog or not {name, name.removeprefix(f"{_HOME[dialect]}.")} & known:
+        raise Refused(f"There is no table {quoted(table.sql(dialect=dialect))}.")

@@ -1,13 +1,14 @@
 """Tables: `list_tables` shows what there is, `query_data` runs one SELECT over it, in a process of its own."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.files.file_cache import FileReport
 from activities.tools.files import FileData, Files
+from activities.tools.sql.database import Database
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
@@ -39,13 +40,25 @@ class QueryExample(StrictModel):
 class TableOptions(StrictModel):
     """Options of both kinds: which of the team's files are tables, their content and source, and example queries.
 
-    Without `tables` the tools read the files of the run alone, which they read besides in any case.
+    Without `tables` the tools read the files of the run alone, which they read besides in any case. With a `database`
+    they read its tables and no files; `url` names the secret that is its connection string.
     """
 
     tables: str = ""
+    database: Literal["", "postgres"] = ""
+    url: Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] = ""
     descriptions: dict[str, str] = {}
     sources: dict[str, str] = {}
     examples: list[QueryExample] = []
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if bool(self.database) != bool(self.url) or (self.database and self.tables):
+            raise ValueError(
+                'the tables are of files (tables = "data/*.csv") or of a database '
+                '(database = "postgres" and url = "NAME_OF_A_SECRET")'
+            )
+        return self
 
 
 class ListTables(Arguments):
@@ -57,18 +70,24 @@ class ListTables(Arguments):
     ] = ""
 
 
+def _sql_of(engine: str) -> Any:
+    description = (
+        f"One SELECT statement over the listed tables, in {engine}'s SQL. Write names in double quotes where the list "
+        "of tables shows them so."
+    )
+    return Field(min_length=1, max_length=SQL_CHARS, description=description)
+
+
 class QueryData(Arguments):
     """One query."""
 
-    sql: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=SQL_CHARS,
-            description="One SELECT statement over the listed tables, in DuckDB's SQL. Write names in double quotes "
-            "where the list of tables shows them so.",
-        ),
-    ]
+    sql: Annotated[str, _sql_of("DuckDB")]
+
+
+class QueryDatabase(QueryData):
+    """One query."""
+
+    sql: Annotated[str, _sql_of("PostgreSQL")]
 
 
 class TableStore:
@@ -115,25 +134,21 @@ class TableStore:
 class TableTools:
     """The tools over some tables. `tools` gives the kind of each tool by its name."""
 
-    def __init__(self, files: Files, tools: dict[str, str], options: TableOptions) -> None:
-        self._store = FileData(files, TableStore)
+    def __init__(self, data: Files | Database, tools: dict[str, str], options: TableOptions) -> None:
+        self._store = data if isinstance(data, Database) else FileData(data, TableStore)
         self._tools = tools
         self._options = options
 
     async def open(self) -> list[Tool[Any]]:
-        """Returns the tools. Raises ValueError if files or options cannot be used."""
-        store = await self._store.get()
-        names = store.names
-        if self._options.tables and not names:
-            raise ValueError("; ".join(store.unread) or "the files hold no table")
-        for name in [*self._options.descriptions, *self._options.sources]:
-            if name not in names:
-                raise ValueError(f"there is no table '{name}', the files give {', '.join(names)}")
-        for example in self._options.examples:
-            try:
-                check(example.sql, names, limits.SQL_JOINS)
-            except Refused as refused:
-                raise ValueError(f"the example {quoted(example.question)} cannot run: {refused}") from refused
+        """Returns the tools. Raises ValueError if files or options cannot be used.
+
+        A database is not asked: while it cannot be reached, the team works without it.
+        """
+        if not isinstance(self._store, Database):
+            store = await self._store.get()
+            if self._options.tables and not store.names:
+                raise ValueError("; ".join(store.unread) or "the files hold no table")
+            self._check_options(store.names, "duckdb")
         made: dict[str, Callable[[str], Tool[Any]]] = {"sql_tables": self._list_tool, "sql_query": self._query_tool}
         return [made[kind](name) for name, kind in self._tools.items()]
 
@@ -142,14 +157,35 @@ class TableTools:
         self._store.close()
 
     async def problems(self) -> list[str]:
-        """Returns the files that cannot be read, with the reasons."""
-        return (await self._store.get()).unread
+        """Returns the files that cannot be read, with the reasons, or the problem with the database."""
+        try:
+            store = await self._store.get()
+            if isinstance(store, Database):
+                self._check_options(store.names, "postgres")
+        except (ToolMisuse, ValueError) as problem:
+            return [str(problem)]
+        return store.unread
+
+    def _check_options(self, names: list[str], dialect: str) -> None:
+        """Raises ValueError for tables that are not there and for examples that cannot run."""
+        for name in [*self._options.descriptions, *self._options.sources]:
+            if name not in names:
+                raise ValueError(f"there is no table '{name}', the tables are {', '.join(names)}")
+        for example in self._options.examples:
+            try:
+                check(example.sql, names, limits.SQL_JOINS, dialect)
+            except Refused as refused:
+                raise ValueError(f"the example {quoted(example.question)} cannot run: {refused}") from refused
 
     async def catalogue(self, run: Files | None) -> dict[str, str]:
         """Returns a line for each table: its columns with their ranges or first values, and what it holds."""
+        try:
+            store = await self._store.get(run)
+        except ToolMisuse as problem:
+            return {f"database {self._options.url}": str(problem)}
         lines = {}
-        for table in (await self._store.get(run)).tables:
-            about = self._options.descriptions.get(table["name"], "").rstrip(".")
+        for table in store.tables:
+            about = self._options.descriptions.get(table["name"], table.get("about", "")).rstrip(".")
             columns = ", ".join(map(_summary, table["columns"]))
             lines[f"table {table['name']}"] = f"table {table['name']} ({columns}){': ' if about else ''}{about}"
         return lines
@@ -168,7 +204,8 @@ class TableTools:
             "instead of fetching many rows. The tables cannot be changed. A query that fails returns the reason and "
             "the names of all tables and columns."
         )
-        return Tool(name, description, QueryData, self._query, catalogue=self.catalogue)
+        arguments = QueryDatabase if self._options.database else QueryData
+        return Tool(name, description, arguments, self._query, catalogue=self.catalogue)
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)
@@ -195,9 +232,11 @@ class TableTools:
 
 def _summary(column: Json) -> str:
     name = column["sql"]
-    if "values" not in column:
+    if "range" in column:
         low, high = column["range"]
         return f"{name} {low} to {high}"
+    if "values" not in column:
+        return f"{name} {column['type']}"
     shown, more = column["values"][:_CATALOGUE_VALUES], column["more"]
     count = len(column["values"]) + more
     return f"{name}: {' | '.join(shown)}{f' | ... {count} in all' if count > len(shown) else ''}"
@@ -220,7 +259,7 @@ def _all_described(tables: list[Json], options: TableOptions) -> list[str]:
 def _describe(table: Json, options: TableOptions) -> str:
     name = table["name"]
     columns = ", ".join(f"{column['sql']} {column['type']}" for column in table["columns"])
-    about = options.descriptions.get(name, "no description")
+    about = options.descriptions.get(name) or table.get("about") or "no description"
     notes = [f"  Note: {note}" for note in table["notes"]]
     source = options.sources.get(name, table["source"])
     lines = [f"table {name} ({columns}): {about.rstrip('.')}. Rows: {table['rows']}. Source: {source}"]
@@ -229,7 +268,7 @@ def _describe(table: Json, options: TableOptions) -> str:
             values = ", ".join(map(_listed, column["values"]))
             more = f", ... and {column['more']} more" if column["more"] else ""
             lines.append(f"  {column['sql']}: {values}{more}")
-        else:
+        elif "range" in column:
             low, high = column["range"]
             lines.append(f"  {column['sql']}: {low} to {high}")
     return "\n".join(lines + notes)

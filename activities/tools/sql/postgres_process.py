@@ -1,0 +1,128 @@
+"""The process that asks a PostgreSQL server; each question has a connection of its own, which is never committed.
+
+`activities.bounded` calls `describe` and `reply`. The connection string comes with each question, because arguments of
+processes are visible to others; no error holds it.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncpg
+
+from activities.files.values import shown
+from activities.tools.sql.sql_check import Refused, check, tables_read
+
+Json = dict[str, Any]
+Work = Callable[[asyncpg.Connection], Awaitable[Json]]
+
+_COLUMNS = 5000  # of all tables: more than a model reads
+_VALUES = 30  # of a text column
+_VALUE_CHARS = 60
+_FORM = "postgresql://USER:PASSWORD@HOST/DATABASE"
+_NO_CONNECTION: list[tuple[tuple[type[BaseException], ...], str]] = [
+    ((asyncpg.InvalidAuthorizationSpecificationError,), "the server refuses its user or password"),
+    ((asyncpg.InvalidCatalogNameError,), "the server has no such database"),
+    ((asyncpg.PostgresError,), "the server refuses the connection"),
+    ((OSError, TimeoutError), "the server cannot be reached"),
+]
+_DESCRIBE = f"""
+SELECT CASE WHEN n.nspname = 'public' AND c.relname !~ '^pg_' THEN '' ELSE quote_ident(n.nspname) || '.' END
+    || quote_ident(c.relname) AS "table", greatest(c.reltuples, 0)::bigint AS rows,
+  obj_description(c.oid, 'pg_class') AS about, quote_ident(a.attname) AS sql,
+  format_type(a.atttypid, a.atttypmod) AS type, col_description(c.oid, a.attnum) AS note,
+  t.typcategory = 'S' AS is_text, s.n_distinct, s.most_common_vals::text::text[] AS common,
+  s.histogram_bounds::text::text[] AS bounds
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_catalog.pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
+  AND s.inherited = (c.relkind = 'p')
+WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND NOT c.relispartition AND n.nspname !~ '^(pg_|information_schema$)'
+  AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+  AND n.nspname || c.relname !~ '[".]'
+ORDER BY n.nspname <> 'public', n.nspname, c.relname, a.attnum LIMIT {_COLUMNS}
+"""
+
+
+def describe(url: str, times: Json) -> Json:
+    """Returns the `tables` that the user may read, with the server's statistics about their columns; else `error`."""
+
+    async def work(connection: asyncpg.Connection) -> Json:
+        if await connection.fetchval("SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"):
+            return {"error": "its user is a superuser, who may do anything: name one that may only read the tables"}
+        tables: dict[str, Json] = {}
+        for row in await connection.fetch(_DESCRIBE):
+            new = {"name": row["table"], "rows": f"about {row['rows']}", "columns": [], "notes": []}
+            table = tables.setdefault(row["table"], {**new, "about": row["about"] or ""})
+            table["columns"].append({"sql": row["sql"], "type": row["type"], **_statistics(row)})
+            if row["note"]:
+                table["notes"].append(f"{row['sql']}: {row['note']}")
+        return {"tables": list(tables.values())}
+
+    return asyncio.run(_connected(url, times, work))
+
+
+def _statistics(row: Any) -> Json:
+    """Returns `values` with the number of `more`, or the `range` of a column, where the server knows them."""
+    common, bounds = ([value[:_VALUE_CHARS] for value in row[name] or []] for name in ("common", "bounds"))
+    if bounds and not row["is_text"]:
+        return {"range": [bounds[0], bounds[-1]]}
+    if values := sorted(common)[:_VALUES] or bounds[:_VALUES]:
+        distinct = row["n_distinct"] if row["n_distinct"] >= 0 else -row["n_distinct"] * row["rows"]
+        return {"values": values, "more": max(0, round(distinct) - len(values))}
+    return {}
+
+
+def reply(url: str, times: Json, sql: str, tables: list[str], bounds: Json) -> Json:
+    """Returns the answer to a query that passes the check, with the tables that it `read`; else `error`."""
+    try:
+        query = check(sql, tables, bounds["joins"], "postgres")
+    except Refused as refused:
+        return {"error": str(refused)}
+    checked = query.sql(dialect="postgres", comments=False)  # the server may read what was written in another way
+
+    async def work(connection: asyncpg.Connection) -> Json:
+        statement = await connection.prepare(checked)  # exactly one
+        fetched = await (await statement.cursor()).fetch(bounds["rows"] + 1)
+        rows = [[shown(value)[: bounds["cell"]] for value in row.values()] for row in fetched[: bounds["rows"]]]
+        names = [attribute.name for attribute in statement.get_attributes()]
+        return {"columns": names, "rows": rows, "more": len(fetched) > bounds["rows"]}
+
+    return {"read": tables_read(query, tables), **asyncio.run(_connected(url, times, work))}
+
+
+async def _connected(url: str, times: Json, work: Work) -> Json:
+    """Returns what `work` does in a transaction that cannot write; `error` if it fails.
+
+    `down` is True besides if there is no connection.
+    """
+    try:
+        connection = await asyncpg.connect(url, timeout=times["connect"], statement_cache_size=0)
+    except MemoryError:
+        raise
+    except Exception as error:  # texts of the driver's errors repeat parts of the connection string
+        known = [why for kinds, why in _NO_CONNECTION if isinstance(error, kinds)]
+        why = known[0] if known else f"it is no connection string such as {_FORM}"
+        return {"error": f"{why} ({type(error).__name__})", "down": True}
+    try:
+        async with asyncio.timeout(times["statement"] + times["connect"]):  # a server that is silent from now on
+            await connection.transaction(readonly=True).start()
+            await connection.execute(
+                f"SET LOCAL statement_timeout = '{times['statement']}s'; SET LOCAL lock_timeout = '{times['lock']}s'; "
+                "SET LOCAL search_path = public; SET LOCAL standard_conforming_strings = on"
+            )
+            return await work(connection)
+    except MemoryError:
+        raise
+    except asyncpg.QueryCanceledError:
+        return {"error": f"The query takes longer than {times['statement']} s. Ask for less at once."}
+    except asyncpg.PostgresError as error:
+        return {"error": str(error)}
+    except Exception as error:
+        return {"error": f"The query failed: {type(error).__name__}."}
+    finally:
+        with contextlib.suppress(Exception):
+            await connection.close(timeout=1)  # ends the transaction: a notice of it is never sent
