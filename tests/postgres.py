@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,7 +56,7 @@ def running() -> Iterator[Postgres]:
             ["--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C"],
         )
         options = f"-c port={server.port} -c listen_addresses=127.0.0.1 -k {folder} -c fsync=off"
-        control = [programs_folder / "pg_ctl", "-D", data, "-w"]
+        control: list[str | Path] = [programs_folder / "pg_ctl", "-D", data, "-w"]
         _run([*control, "start", "-t", "60"], ["-l", folder / "log", "-o", options])
         try:
             yield server
@@ -73,7 +73,7 @@ def _free_port() -> int:
     return port
 
 
-def _run(program: list[str | Path], options: list[str | Path]) -> None:
+def _run(program: Sequence[str | Path], options: Sequence[str | Path]) -> None:
     done = subprocess.run(
         [*program, *options], user=_USER, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, check=False
     )

@@ -28,7 +28,7 @@ _NO_CONNECTION: list[tuple[tuple[type[BaseException], ...], str]] = [
     ((OSError, TimeoutError), "the server cannot be reached"),
 ]
 _DESCRIBE = f"""
-SELECT CASE WHEN n.nspname = 'public' AND c.relname !~ '^pg_' THEN '' ELSE quote_ident(n.nspname) || '.' END
+SELECT CASE WHEN n.nspname = 'public' THEN '' ELSE quote_ident(n.nspname) || '.' END
     || quote_ident(c.relname) AS "table", greatest(c.reltuples, 0)::bigint AS rows,
   obj_description(c.oid, 'pg_class') AS about, quote_ident(a.attname) AS sql,
   format_type(a.atttypid, a.atttypmod) AS type, col_description(c.oid, a.attnum) AS note,
@@ -91,7 +91,7 @@ def reply(url: str, times: Json, sql: str, tables: list[str], bounds: Json) -> J
         names = [attribute.name for attribute in statement.get_attributes()]
         return {"columns": names, "rows": rows, "more": len(fetched) > bounds["rows"]}
 
-    return {"read": tables_read(query, tables), **asyncio.run(_connected(url, times, work))}
+    return {"read": tables_read(query, tables, "postgres"), **asyncio.run(_connected(url, times, work))}
 
 
 async def _connected(url: str, times: Json, work: Work) -> Json:
@@ -112,7 +112,7 @@ async def _connected(url: str, times: Json, work: Work) -> Json:
             await connection.transaction(readonly=True).start()
             await connection.execute(
                 f"SET LOCAL statement_timeout = '{times['statement']}s'; SET LOCAL lock_timeout = '{times['lock']}s'; "
-                "SET LOCAL search_path = public; SET LOCAL standard_conforming_strings = on"
+                "SET LOCAL search_path = ''; SET LOCAL standard_conforming_strings = on"
             )
             return await work(connection)
     except MemoryError:

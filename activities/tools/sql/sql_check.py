@@ -48,8 +48,7 @@ _POSTGRES_FUNCTIONS = re.compile(
     |jsonb_(path_(exists|query|query_array|query_first)|pretty|strip_nulls)|row_to_json|to_jsonb?|row
     |every|gcd|lcm|min_scale|scale|trim_scale|num_(non)?nulls|octet_length|regexp_(match|matches|split_to_(array|table))
     |(date|int4|int8|num|ts|tstz)range|range_(agg|merge)|isempty|(lower|upper)_inc|(lower|upper)_inf
-    |(phraseto_|plainto_|websearch_to_|to_)tsquery|to_tsvector|ts_headline|ts_rank|ts_rank_cd
-    |similarity|word_similarity|unaccent""",
+    |(phraseto_|plainto_|websearch_to_|to_)tsquery|to_tsvector|ts_headline|ts_rank|ts_rank_cd""",
     re.VERBOSE,
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -65,6 +64,7 @@ def check(sql: str, tables: list[str], joins: int, dialect: str = "duckdb") -> e
     """Returns the parsed query. Raises Refused unless it is one SELECT (or WITH, UNION) over `tables`.
 
     At most `joins` joins, each with its condition: without one the parser takes twice as long for each further join.
+    PostgreSQL's tables have their schema in what is returned: it runs without a path, on which others may place functions.
     """
     try:
         _check_joins(sqlglot.tokenize(sql, read=dialect), joins)
@@ -89,8 +89,7 @@ def check(sql: str, tables: list[str], joins: int, dialect: str = "duckdb") -> e
     # Outside its part of the query such a name of PostgreSQL's is a table of the server.
     if odd := [name for name in names if not _PLAIN_NAME.fullmatch(name) or name.startswith("pg_")]:
         raise Refused(f"'{odd[0]}' cannot name a WITH clause. Use letters, digits and underscores, and no pg_.")
-    for table in query.find_all(exp.Table):
-        _check_table(table, names | set(map(_plain, tables)), dialect)
+    _check_tables(query, set(map(_plain, tables)), names, dialect)
     return query
 
 
@@ -102,9 +101,9 @@ def _where(error: SqlglotError) -> str:
     return f": {one_line(str(error), limits.SENTENCE_BYTES)}"
 
 
-def tables_read(query: exp.Expr, tables: list[str]) -> list[str]:
+def tables_read(query: exp.Expr, tables: list[str], dialect: str = "duckdb") -> list[str]:
     """Returns those of `tables` that `query` reads."""
-    read = {name for table in query.find_all(exp.Table) for name in (_spelled(table), table.name.lower())}
+    read = {_spelled(table, dialect) for table in query.find_all(exp.Table)}
     return [name for name in tables if _plain(name) in read]
 
 
@@ -113,8 +112,9 @@ def _plain(name: str) -> str:
     return name.replace('"', "").lower()
 
 
-def _spelled(table: exp.Table) -> str:
-    return f"{table.db}.{table.name}".lower().removeprefix(".")
+def _spelled(table: exp.Table, dialect: str) -> str:
+    """Returns a name in the same form, without the schema that needs not be written."""
+    return f"{table.db}.{table.name}".lower().removeprefix(f"{_HOME[dialect]}.").removeprefix(".")
 
 
 def _check_joins(tokens: list[Token], joins: int) -> None:
@@ -151,11 +151,17 @@ def _check_postgres(node: exp.Expr) -> None:
         raise Refused(f"The type {node.name} is not available.")
 
 
-def _check_table(table: exp.Table, known: set[str], dialect: str) -> None:
-    if isinstance(table.this, exp.Func if dialect == "postgres" else _ROW_SOURCES):
-        return
-    if not isinstance(table.this, exp.Identifier):
-        raise Refused("Functions that read files or settings are not available. Use the tables.")
-    name = _spelled(table)
-    if table.catalog or not {name, name.removeprefix(f"{_HOME[dialect]}.")} & known:
-        raise Refused(f"There is no table {quoted(table.sql(dialect=dialect))}.")
+def _check_tables(query: exp.Expr, tables: set[str], own: set[str], dialect: str) -> None:
+    """Refuses all but `tables` and the query's `own`; gives PostgreSQL's tables their schema."""
+    if dialect == "postgres" and (twice := own & tables):
+        raise Refused(f"'{twice.pop()}' is a table. Give the WITH clause another name.")
+    for table in query.find_all(exp.Table):
+        if isinstance(table.this, exp.Func if dialect == "postgres" else _ROW_SOURCES):
+            continue
+        if not isinstance(table.this, exp.Identifier):
+            raise Refused("Functions that read files or settings are not available. Use the tables.")
+        is_own = not table.db and table.name.lower() in own
+        if table.catalog or not (is_own or _spelled(table, dialect) in tables):
+            raise Refused(f"There is no table {quoted(table.sql(dialect=dialect))}.")
+        if dialect == "postgres" and not (table.db or is_own):
+            table.set("db", exp.to_identifier(_HOME[dialect]))

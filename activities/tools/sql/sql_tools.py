@@ -185,7 +185,7 @@ class TableTools:
             return {f"database {self._options.url}": str(problem)}
         lines = {}
         for table in store.tables:
-            about = self._options.descriptions.get(table["name"], table.get("about", "")).rstrip(".")
+            about = _about(table, self._options)
             columns = ", ".join(map(_summary, table["columns"]))
             lines[f"table {table['name']}"] = f"table {table['name']} ({columns}){': ' if about else ''}{about}"
         return lines
@@ -230,6 +230,12 @@ class TableTools:
         return ToolOutput(_markdown(rows), sources=list(sources))
 
 
+def _about(table: Json, options: TableOptions) -> str:
+    """Returns what the team says of a table, else what its database says."""
+    about: str = options.descriptions.get(table["name"]) or table.get("about", "")
+    return about.rstrip(".")
+
+
 def _summary(column: Json) -> str:
     name = column["sql"]
     if "range" in column:
@@ -259,10 +265,10 @@ def _all_described(tables: list[Json], options: TableOptions) -> list[str]:
 def _describe(table: Json, options: TableOptions) -> str:
     name = table["name"]
     columns = ", ".join(f"{column['sql']} {column['type']}" for column in table["columns"])
-    about = options.descriptions.get(name) or table.get("about") or "no description"
+    about = _about(table, options) or "no description"
     notes = [f"  Note: {note}" for note in table["notes"]]
     source = options.sources.get(name, table["source"])
-    lines = [f"table {name} ({columns}): {about.rstrip('.')}. Rows: {table['rows']}. Source: {source}"]
+    lines = [f"table {name} ({columns}): {about}. Rows: {table['rows']}. Source: {source}"]
     for column in table["columns"]:
         if "values" in column:
             values = ", ".join(map(_listed, column["values"]))
