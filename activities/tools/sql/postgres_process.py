@@ -105,7 +105,7 @@ async def _connected(url: str, times: Json, work: Work) -> Json:
         raise
     except Exception as error:  # texts of the driver's errors repeat parts of the connection string
         known = [why for kinds, why in _NO_CONNECTION if isinstance(error, kinds)]
-        why = known[0] if known else f"it is no connection string such as {_FORM}"
+        why = known[0] if known else f"its connection string is not of the form {_FORM}"
         return {"error": f"{why} ({type(error).__name__})", "down": True}
     try:
         async with asyncio.timeout(times["statement"] + times["connect"]):  # a server that is silent from now on

@@ -64,7 +64,7 @@ def check(sql: str, tables: list[str], joins: int, dialect: str = "duckdb") -> e
     """Returns the parsed query. Raises Refused unless it is one SELECT (or WITH, UNION) over `tables`.
 
     At most `joins` joins, each with its condition: without one the parser takes twice as long for each further join.
-    PostgreSQL's tables have their schema in what is returned: it runs without a path, on which others may place functions.
+    What is returned names PostgreSQL's tables with their schema: it runs without a path, on which functions may lie.
     """
     try:
         _check_joins(sqlglot.tokenize(sql, read=dialect), joins)
