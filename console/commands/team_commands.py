@@ -1,4 +1,4 @@
-"""The commands `teams`, `teams new` and `tool`: what teams there are and reach, a new one over files, a tool tried."""
+"""The commands `teams`, `teams new` and `tool`: what teams there are, reach and take, a new one, a tool tried."""
 
 import contextlib
 import hashlib
@@ -21,9 +21,11 @@ from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import did_you_mean
+from supervision.contract.model_choice import chain_of
 from supervision.contract.team import Role, is_name
 
 if TYPE_CHECKING:
+    from activities.model.port import ModelEndpoint
     from activities.teams.team_files import LoadedTeam
     from supervision.contract.team import Team
 
@@ -85,6 +87,43 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
     rows += offer_rows(name or "", offered)
     wrong = broken or any(unread.values()) or any(offer.problems or offer.changes for offer in offered)
     return Report(listed, lambda _: rows, notes, code=FAILED if wrong else DONE)
+
+
+async def taker_report(settings: Settings, name: str, goal: str, endpoint: "ModelEndpoint") -> Report:
+    """Returns which role of a team would take a goal, by its fixed routes or the planner's choice, without a run."""
+    from activities.model.port import ModelFailure
+    from activities.questions.planning import choose_role
+
+    if not goal.strip():
+        raise CommandFailed(BAD_INPUT, 'there is no goal: write --ask "a question or task"')
+    files = team_files(settings)
+    try:
+        loaded = await files.load(name)
+        plan, model = await choose_role(endpoint, chain_of(settings.supervisor_model)[0], loaded, goal)
+    except ModelFailure as failure:
+        raise CommandFailed(FAILED, f"no fixed route fits, and the planner can't be asked: {failure.message}") from None
+    finally:
+        await files.close()
+        await endpoint.close()
+    role = loaded.team.role(plan.subtasks[0].role)
+    by = f"the planner's choice, {model}" if model else "a fixed route, no model is asked"
+    answer = {
+        "team": name,
+        "role": role.name,
+        "label": role.label,
+        "person": role.person.who if role.person else None,
+        "fallback": role.fallback,
+        "secondary_role": plan.subtasks[1].role if len(plan.subtasks) > 1 else None,
+        "model": model or None,
+        "reason": plan.reasoning,
+    }
+    rows: list[RenderableType] = [indented(f"{role.name}  ({by})", 0, "bold")]
+    rows += [
+        indented(safe_line(f"{key}: {answer[key]}", _CELL), 2)
+        for key in ("label", "person", "fallback", "secondary_role", "reason")
+        if answer[key]
+    ]
+    return Report(answer, lambda _: rows)
 
 
 async def _check_schemas(loaded: "LoadedTeam") -> None:
