@@ -257,7 +257,7 @@ def teams(
     if (name or team == "new") and not (team == "new" and name and data):
         raise typer.BadParameter("write `teams new NAME --data FOLDER`, or `teams pin NAME`")
     if ask is not None:
-        if team is None or name:
+        if not team or name or not ask.strip():
             raise typer.BadParameter('write `teams TEAM --ask "GOAL"`')
         from worker_main import model_endpoint  # loads what a Worker needs: for this option only
 

@@ -157,38 +157,31 @@ def _input_price(model: str, tokens: float) -> float | None:
     return price(model, ModelUsage(input_tokens=round(tokens)))
 
 
-async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, goal: str) -> tuple[Plan, str]:
-    """Returns the plan of a route for a goal, without a run, and the model that chose it; "" for a fixed route.
+async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, goal: str) -> tuple[Plan, str | None]:
+    """Returns the plan of a route for a goal, without a run, and the model that chose it; None for a fixed route.
 
-    Raises ModelFailure.
+    Raises ModelFailure. A reply that can't be read is the generalist's, as in the last try of a run.
     """
     call = PlanInput(
-        run=RunRef(run_id="asked"),
-        goal_ref="",
-        model=model,
-        team_ref="",
-        max_subtasks=limits.MAX_SUBTASKS,
-        strategy="route",
-        nesting_left=1,
-        attempt=limits.PLAN_TRIES,  # what can't be read is the generalist's, as in the last try of a run
+        run=RunRef(run_id="asked"), goal_ref="", team_ref="", model=model, max_subtasks=limits.MAX_SUBTASKS
     )
+    call.strategy, call.nesting_left, call.attempt = "route", 1, limits.PLAN_TRIES
     data = await catalogue(loaded.team, loaded.toolbox)
-    context = PlanContext(call, loaded.team, goal, tool_texts(loaded.toolbox), data)
-    reading = fixed_route(context)
-    chosen_by = "" if reading else model
-    if reading is None:
-        mode = mode_of(call)
-        rules = rules_for(loaded.team, call.max_subtasks, call.max_turns, mode.rules)
-        request = ModelRequest(
-            model=model,
-            system=planner_system(loaded.team, context.roles, context.tools, data, rules),
-            messages=[user_message(planner_request(goal, {}, {}, last_words=mode.last_words))],
-            max_tokens=limits.PLAN_MAX_TOKENS,
-            output_schema=endpoint.output_schema(mode.form(context)),
-        )
-        reading = mode.read(await endpoint.complete(request, StreamProgress()), context)
-    assert reading.plan is not None  # a route is a plan
-    return reading.plan, chosen_by
+    context, mode = PlanContext(call, loaded.team, goal, tool_texts(loaded.toolbox), data), mode_of(call)
+    fixed = fixed_route(context)
+    if fixed is not None and fixed.plan is not None:
+        return fixed.plan, None
+    rules = rules_for(loaded.team, call.max_subtasks, call.max_turns, mode.rules)
+    request = ModelRequest(
+        model=model,
+        system=planner_system(loaded.team, context.roles, context.tools, data, rules),
+        messages=[user_message(planner_request(goal, {}, {}, last_words=mode.last_words))],
+        max_tokens=limits.PLAN_MAX_TOKENS,
+        output_schema=endpoint.output_schema(mode.form(context)),
+    )
+    chosen = mode.read(await endpoint.complete(request, StreamProgress()), context).plan
+    assert chosen is not None  # a route is a plan
+    return chosen, model
 
 
 PLAN = Question("plan", PlanInput, PlanReply, make_plan)

@@ -94,8 +94,6 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: "Mode
     from activities.model.port import ModelFailure
     from activities.questions.planning import choose_role
 
-    if not goal.strip():
-        raise CommandFailed(BAD_INPUT, 'there is no goal: write --ask "a question or task"')
     files = team_files(settings)
     try:
         loaded = await files.load(name)
@@ -105,25 +103,17 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: "Mode
     finally:
         await files.close()
         await endpoint.close()
-    role = loaded.team.role(plan.subtasks[0].role)
-    by = f"the planner's choice, {model}" if model else "a fixed route, no model is asked"
-    answer = {
-        "team": name,
-        "role": role.name,
+    role, *others = [loaded.team.role(subtask.role) for subtask in plan.subtasks]
+    said = {
         "label": role.label,
         "person": role.person.who if role.person else None,
         "fallback": role.fallback,
-        "secondary_role": plan.subtasks[1].role if len(plan.subtasks) > 1 else None,
-        "model": model or None,
-        "reason": plan.reasoning,
+        "secondary_role": others[0].name if others else None,
+        "reason": plan.reasoning or None,
     }
-    rows: list[RenderableType] = [indented(f"{role.name}  ({by})", 0, "bold")]
-    rows += [
-        indented(safe_line(f"{key}: {answer[key]}", _CELL), 2)
-        for key in ("label", "person", "fallback", "secondary_role", "reason")
-        if answer[key]
-    ]
-    return Report(answer, lambda _: rows)
+    by = f"the planner's choice, {model}" if model else "a fixed route, no model is asked"
+    rows = [indented(safe_line(f"{key}: {text}", _CELL), 2) for key, text in said.items() if text]
+    return Report({"role": role.name, "model": model, **said}, lambda _: [f"{role.name}  ({by})", *rows])
 
 
 async def _check_schemas(loaded: "LoadedTeam") -> None:
