@@ -33,7 +33,7 @@ program ui-server github.com/temporalio/ui-server/v2/cmd/server
 cp -r "$(module go.temporal.io/server)/schema" "$folder/schema"
 cp "$(module go.temporal.io/server)/config/docker.yaml" "$folder/server.yaml"
 cp "$(module github.com/temporalio/ui-server/v2)/config/docker.yaml" "$folder/ui.yaml"
-chmod -R u+w "$folder"
+chmod -R u+w,a+rX "$folder"
 
 debootstrap --variant=minbase --include=$packages bookworm "$folder/root" "$mirror" >"$folder/debootstrap.log"
 rm -f "$folder"/root/usr/lib/python3*/EXTERNALLY-MANAGED "$folder"/root/var/cache/apt/archives/*.deb
