@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,11 @@ class Stack:
         files = [word for file in FILES for word in ("-f", file)]
         self.compose = [*tool, *files, "-p", PROJECT, "--env-file", "deploy/standin.env"]
         self.ui = free_port()
-        os.environ |= {"COMPOSE_PROFILES": "standin", "TEMPORAL_PORT": str(free_port()), "TEMPORAL_UI_PORT": str(self.ui)}
+        os.environ |= {
+            "COMPOSE_PROFILES": "standin",
+            "TEMPORAL_PORT": str(free_port()),
+            "TEMPORAL_UI_PORT": str(self.ui),
+        }
         self._stopped = threading.Event()
 
     def container(self, service: str) -> str:
@@ -119,9 +124,6 @@ class Stack:
                 run(*self.compose, "up", "-d", *self.alone, service)
         for service in SERVICES:
             until(service, lambda s=service: self.fits(s, _goal_of(s)))
-        until(
-            "a Worker that serves", lambda: "worker ready" in self.log("worker") and "worker ready" in self.log("model")
-        )
 
     def down(self, *words: str) -> None:
         """Removes the containers."""
@@ -183,9 +185,10 @@ def _in_order() -> list[str]:
 
 
 def _goal_of(service: str) -> str:
-    """Returns the strongest condition that others wait for, else that it runs."""
-    asked = {s["depends_on"][service]["condition"] for s in SERVICES.values() if service in s.get("depends_on", {})}
-    return max(asked, default="service_started", key=len) if asked else "service_started"
+    """Returns what a service's container is to be in the end."""
+    if service in ("schema", "namespace"):
+        return "service_completed_successfully"
+    return "service_healthy" if "healthcheck" in SERVICES[service] else "service_started"
 
 
 def starter(stack: Stack, *words: str, check: bool = True) -> str:
@@ -209,9 +212,14 @@ def stored(stack: Stack, run_id: str) -> dict[str, float]:
 
 
 def begin(stack: Stack, run_id: str, answered: int = 3) -> None:
-    """Starts a run and waits until some of its calls were answered."""
+    """Starts a run and waits until some of its calls were answered and one is in flight."""
     starter(stack, "run", "--data", "/shop", "--id", run_id, "--detach", GOAL)
-    until("answered calls", lambda: sum(c["event"] == "answered" for c in calls(stack, run_id)) >= answered)
+
+    def under_way() -> bool:
+        events = Counter(call["event"] for call in calls(stack, run_id))
+        return events["answered"] >= answered and events["received"] > events["answered"]
+
+    until("answered calls and one in flight", under_way)
 
 
 def finish(stack: Stack, run_id: str) -> str:
@@ -246,15 +254,20 @@ def images(stack: Stack) -> str:
     """Gets upstream's images, or makes stand-ins for them; builds the project's."""
     named = {settings["image"] for settings in SERVICES.values() if "build" not in settings}
     named |= set(re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
-    present = [not run(stack.engine, "image", "inspect", name, check=False).returncode for name in named]
-    got = "there" if all(present) else "upstream's"
-    if not all(present) and any(run(stack.engine, "pull", name, check=False).returncode for name in named):
-        got = "stand-ins"
+    if any(run(stack.engine, "image", "inspect", name, check=False).returncode for name in named) and any(
+        run(stack.engine, "pull", name, check=False).returncode for name in named
+    ):
         with tempfile.TemporaryDirectory(prefix="compose-test-") as folder:
             run(str(HERE / "stand_ins.sh"), stack.engine, folder)
     limits = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000") if stack.engine == "podman" else ()
     run(stack.engine, "build", "--network", "host", *limits, "--tag", SERVICES["worker"]["image"], str(ROOT))
-    return f"{len(named)} images ({got}); {SERVICES['worker']['image']} built; engine {stack.engine}"
+    of = "stand-ins" if stand_ins(stack) else "upstream's"
+    return f"{stack.engine}; {len(named)} images, {of}; {SERVICES['worker']['image']} built"
+
+
+def stand_ins(stack: Stack) -> list[str]:
+    """Returns the images that are stand-ins or built on one: nothing else may find them."""
+    return run(stack.engine, "images", "-q", "--filter", "label=supervisor.stand-in").stdout.split()
 
 
 def first_run(stack: Stack) -> str:
@@ -277,12 +290,12 @@ def old_volumes(stack: Stack) -> str:
 def killed(stack: Stack, service: str) -> str:
     """One service's first process is killed in mid-run; the engine starts it again."""
     begin(stack, f"kill-{service}")
-    before = stack.state(service)["StartedAt"]
+    before, since = stack.state(service)["StartedAt"], time.monotonic()
     stack.kill(service)
     until(
         f"{service} again", lambda: stack.state(service).get("StartedAt") != before and stack.fits(service, "running")
     )
-    return finish(stack, f"kill-{service}")
+    return f"up again after {time.monotonic() - since:.1f} s; {finish(stack, f'kill-{service}')}"
 
 
 def cut_off(stack: Stack, service: str, network: str) -> str:
@@ -315,16 +328,25 @@ def restored(stack: Stack) -> str:
 
 
 def refused(stack: Stack) -> str:
-    """What a Worker says without a key, without its store and without a server."""
+    """A Worker without a key, and one whose data folder belongs to another user, say so and end."""
     image = SERVICES["worker"]["image"]
-    said = []
-    for words, why in (
-        (("python", "worker_main.py", "--roles", "model"), "ANTHROPIC_API_KEY"),
-        (("python", "worker_main.py", "--roles", "tools"), "/data"),
-    ):
-        done = run(stack.engine, "run", "--rm", "--read-only", "--tmpfs", "/tmp", image, *words, check=False)
-        said.append((done.returncode, why in done.stdout + done.stderr))
-    return str(said)
+    with tempfile.TemporaryDirectory(prefix="compose-test-") as folder:
+        no_key = ("--network", "none"), ("--roles", "model"), "no model to call: set ANTHROPIC_API_KEY"
+        on_temporal = (
+            "--network",
+            f"{PROJECT}_temporal",
+            "-e",
+            "TEMPORAL_ADDRESS=server:7233",
+            "-v",
+            f"{folder}:/data",
+        )
+        unwritable = on_temporal, ("--roles", "workflows"), "let user 10001 write there"
+        for options, roles, words in (no_key, unwritable):
+            command = (image, "python", "worker_main.py", *roles)
+            done = run(stack.engine, "run", "--rm", "--read-only", "--tmpfs", "/tmp", *options, *command, check=False)
+            if done.returncode != 2 or words not in done.stderr or "Traceback" in done.stderr:
+                raise Broken(f"{roles}: exit code {done.returncode}, {done.stderr}")
+    return "both say what to do, exit code 2"
 
 
 def main() -> int:
@@ -336,6 +358,7 @@ def main() -> int:
         with stack.checking_health():
             step("up", lambda: stack.up() or f"{len(SERVICES)} services")
             step("README's run", lambda: first_run(stack))
+            step("no key; no right to write", lambda: refused(stack))
             step("down and up on old volumes", lambda: old_volumes(stack))
             for service in KILLED:
                 step(f"kill -9 {service}", lambda s=service: killed(stack, s))
@@ -350,6 +373,8 @@ def main() -> int:
     finally:
         if "KEEP" not in os.environ:
             stack.down("--volumes")
+            if images_made := stand_ins(stack):
+                run(stack.engine, "rmi", "--force", *dict.fromkeys(images_made))
     return 0
 
 
