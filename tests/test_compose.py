@@ -36,9 +36,10 @@ def dependencies(service: str) -> dict[str, str]:
     return {name: rule["condition"] for name, rule in SERVICES[service].get("depends_on", {}).items()}
 
 
-def test_it_follows_the_compose_specification() -> None:
+@pytest.mark.parametrize("file", ["docker-compose.yml", "deploy/encryption.yml", "tests/compose/override.yml"])
+def test_it_follows_the_compose_specification(file: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", COMPOSE],
+        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", ROOT / file],
         capture_output=True,
         text=True,
     )
