@@ -26,7 +26,7 @@ module() {
 mkdir "$folder/go"
 source=$(go mod download -json "$cli@$version" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
 install -m 644 "$source/go.mod" "$source/go.sum" "$folder/go"
-program temporal "$cli/cmd/temporal"
+cp "$(.venv/bin/python -m runtime.server.temporal_binary)" "$folder/temporal"
 program temporal-server go.temporal.io/server/cmd/server
 program temporal-sql-tool go.temporal.io/server/cmd/tools/sql
 program ui-server github.com/temporalio/ui-server/v2/cmd/server
