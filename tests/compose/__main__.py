@@ -28,7 +28,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 FILES = ("docker-compose.yml", "tests/compose/override.yml")
-SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / FILES[0]).read_text())["services"]
+ALL: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / FILES[0]).read_text())["services"]
+SERVICES = {name: settings for name, settings in ALL.items() if settings.get("profiles", ["standin"]) == ["standin"]}
 PROJECT = "supervisor-compose-test"
 PODMAN_COMPOSE = "podman-compose==1.6.0"
 GOAL = "What happened to deliveries to the South in 2025, and why do office chairs come back?"
