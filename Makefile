@@ -29,9 +29,9 @@ demo-people: $(READY) ## The same with a team that asks people: decide in a seco
 	@SUPERVISOR_TEAMS_DIR=examples/teams $(VENV) -m console.demo --team purchasing \
 	    --goal "From which supplier do we order office lamps, by our policy, and why?"
 
-# Most tests wait for processes and timers: three at a time keep two cores busy.
+# Most tests wait for processes and timers: five at a time keep two cores busy.
 test: dev ## Run all tests
-	$(VENV) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(VENV) -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 mutants: $(DEV) ## Change the rules in small ways, and see that their unit tests notice
 	@nice $(VENV) -m tests.mutants $(MODULES)

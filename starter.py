@@ -5,36 +5,32 @@ Exit codes: 0 done (a partial answer, too); 1 the run failed, does not exist or 
 Ctrl-C (the run continues).
 """
 
-from collections.abc import Callable, Coroutine
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 try:
     import typer
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
-from console.command import Access, perform, user
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, calls_report, print_artifact, verify_run
 from console.commands.inspect_command import inspect_files
-from console.commands.list_commands import list_report
-from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
+from console.commands.list_commands import SpendBy, list_report, spend_report
+from console.commands.mcp_commands import pin_team
 from console.commands.repair_command import repair
-from console.commands.report_commands import plan_report, result_report, status_report, trace_report
+from console.commands.report_commands import page_report, plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import delete_run, prune, put_path
-from console.commands.team_commands import new_team, teams_report
-from console.commands.tool_command import try_tool
-from console.commands.update_commands import cancel, extend, resume, tell
+from console.commands.team_commands import new_team, teams_report, try_tool
+from console.commands.update_commands import cancel, extend
 from console.hints import keep_connection
-from console.run.find_run import find_run
-from console.run.run_handle import RunHandle
-from console.terminal import Report, console, print_out
+from console.options import deciding
+from console.options.shared import AnyRun, AsJson, RunId, access, do, with_run
+from console.terminal import console, print_out
 from runtime.paths import keep_files_private, run_worker
 from runtime.process import exit_now
-from supervision.contract.updates import Pause, RetrySubtask, SkipSubtask, Steer
 
 EXIT_CODES = (__doc__ or "").partition("\n\n")[2].strip()
 app = typer.Typer(
@@ -44,30 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-access = Access()
-Work = Coroutine[Any, Any, Report | int]
-
-
-def do(work: Callable[[Access], Work], as_json: bool = False) -> NoReturn:
-    """Does the work, shows its report and ends the command with its exit code."""
-    raise typer.Exit(perform(access, lambda: work(access), as_json=as_json))
-
-
-def with_run(run_id: str | None, work: Callable[[RunHandle, Access], Work], as_json: bool = False) -> NoReturn:
-    """As `do`, for work on one run."""
-
-    async def connected(access: Access) -> Report | int:
-        client = await access.client()
-        return await work(RunHandle(client, await find_run(client, run_id)), access)
-
-    do(connected, as_json)
-
-
-PEOPLE = "People decide"
-_ID = "its id as `run` and `list` print it, or the beginning of one"
-RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help=_ID)]
-AnyRun = Annotated[str | None, typer.Argument(metavar="RUN_ID", help=f"{_ID}; the newest run without")]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, nothing else there")]
+app.add_typer(deciding.app)
 
 
 @app.callback(invoke_without_command=True)
@@ -176,6 +149,16 @@ def result(
 
 
 @app.command()
+def report(
+    run_id: AnyRun = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")] = Path("report.html"),
+    prompts: Annotated[bool, typer.Option("--prompts", help="with prompts and whole replies")] = False,
+) -> None:
+    """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""
+    do(lambda access: page_report(access, run_id, output, prompts=prompts))
+
+
+@app.command()
 def artifacts(
     run_id: AnyRun = None,
     save: Annotated[Path | None, typer.Option(help="write the files into this folder")] = None,
@@ -220,49 +203,12 @@ def list_runs(
     do(lambda access: list_report(access, limit, state, team, owner, waiting), as_json)
 
 
-Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
-By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]
-Why = Annotated[str | None, typer.Option(help="a comment")]
-
-
-@app.command(rich_help_panel=PEOPLE)
-def inbox(
-    owner: Annotated[str | None, typer.Option(help="only in runs of this owner")] = None, as_json: AsJson = False
+@app.command()
+def spend(
+    days: Annotated[int, typer.Option(min=1, max=3650)] = 30, by: SpendBy = "day", as_json: AsJson = False
 ) -> None:
-    """List what waits for a person, in all open runs."""
-    do(lambda access: inbox_report(access, owner), as_json)
-
-
-@app.command(rich_help_panel=PEOPLE)
-def show(words: Words, as_json: AsJson = False) -> None:
-    """Show all of what is asked: a plan, a tool call, a question."""
-    do(lambda access: show_report(access, words), as_json)
-
-
-@app.command(rich_help_panel=PEOPLE)
-def approve(
-    words: Words,
-    by: By,
-    plan: Annotated[Path | None, typer.Option(help="with this plan in place of the one that waits")] = None,
-) -> None:
-    """Approve a plan or a tool call."""
-    do(lambda access: decision_report(access, words, "approve", None, by, plan=plan))
-
-
-@app.command(rich_help_panel=PEOPLE)
-def deny(words: Words, by: By, why: Why = None) -> None:
-    """Deny a tool call, with a word to the model, or reject a plan."""
-    do(lambda access: decision_report(access, words, "deny", why, by))
-
-
-@app.command(rich_help_panel=PEOPLE)
-def reply(
-    words: Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID TEXT", help="an id as `inbox` lists it, a text")],
-    by: By,
-    file: Annotated[Path | None, typer.Option(help="the text, in place of TEXT")] = None,
-) -> None:
-    """Reply to a question, hand in a person's finding, or say what should be different in a plan."""
-    do(lambda access: reply_report(access, words, file, by))
+    """Show what ended runs have cost: dollars, tokens, runs."""
+    do(lambda access: spend_report(access, days, by), as_json)
 
 
 @app.command("cancel")
@@ -285,54 +231,6 @@ def extend_limits(
     with_run(run_id, lambda run, _: extend(run, deadline, budget_tokens, budget_usd, unlimited or []))
 
 
-@app.command(rich_help_panel=PEOPLE)
-def pause(
-    run_id: RunId,
-    by: By,
-    now: Annotated[bool, typer.Option("--now", help="in the middle of turns, which may be paid again")] = False,
-    why: Why = None,
-) -> None:
-    """Pause a run: worker agents stop after their turn, and nothing more begins."""
-    with_run(run_id, lambda run, _: tell(run, Pause, now=now, by=by, comment=why))
-
-
-@app.command("resume", rich_help_panel=PEOPLE)
-def resume_run(run_id: RunId, by: By) -> None:
-    """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
-    with_run(run_id, lambda run, _: resume(run, by))
-
-
-@app.command(rich_help_panel=PEOPLE)
-def steer(
-    run_id: RunId,
-    text: Annotated[str, typer.Argument(help="what worker agents are to know or do")],
-    by: By,
-    to: Annotated[str, typer.Option(help="one subtask, such as t3 or t3/t2; all without")] = "*",
-) -> None:
-    """Say a word to worker agents at work; with no --to to the later prompts of the run, too."""
-    with_run(run_id, lambda run, _: tell(run, Steer, to, text=text, by=by))
-
-
-SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
-
-
-@app.command(rich_help_panel=PEOPLE)
-def retry(
-    run_id: RunId,
-    subtask: SubtaskPath,
-    by: By,
-    instruction: Annotated[str | None, typer.Option(help="what should be different")] = None,
-) -> None:
-    """Have a subtask that has ended worked on again."""
-    with_run(run_id, lambda run, _: tell(run, RetrySubtask, subtask, instruction=instruction, by=by))
-
-
-@app.command(rich_help_panel=PEOPLE)
-def skip(run_id: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> None:
-    """End a subtask with what it has; the run goes on without the rest."""
-    with_run(run_id, lambda run, _: tell(run, SkipSubtask, subtask, by=by, comment=why))
-
-
 @app.command("repair")
 def repair_run(run_id: AnyRun = None) -> None:
     """Mend a run whose history does not replay: reset it to the last task up to which it does."""
@@ -342,18 +240,25 @@ def repair_run(run_id: AnyRun = None) -> None:
 @app.command()
 def teams(
     team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, checked as with --check")] = None,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="`new NAME --data FOLDER` writes a team")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="`new NAME --data FOLDER` writes a team, `pin NAME` its team.lock"),
+    ] = None,
     data: Annotated[list[Path] | None, typer.Option(help="a folder or file for a new team; may be repeated")] = None,
-    check: Annotated[bool, typer.Option("--check", help="run each tools.py and check it, as a Worker does")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="run each tools.py as a Worker does; with TEAM ask its MCP servers, too")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
+    if team == "pin" and name and not data:
+        do(lambda access: pin_team(access.settings, name), as_json)
     if (name or team == "new") and not (team == "new" and name and data):
-        raise typer.BadParameter("a new team is written by: teams new NAME --data FOLDER")
+        raise typer.BadParameter("write `teams new NAME --data FOLDER`, or `teams pin NAME`")
     if name and data:
         folders, paths = access.settings.teams_folders, data
         do(lambda _: new_team(folders, name, paths))
-    do(lambda access: teams_report(access.settings.teams_folders, name=team, check=check), as_json)
+    do(lambda access: teams_report(access.settings, name=team, check=check), as_json)
 
 
 @app.command()
@@ -363,7 +268,7 @@ def tool(
     attach: Annotated[list[Path] | None, typer.Option(help="a text file that the tool may read")] = None,
 ) -> None:
     """Try a tool without a run: print its schema, or its output for these arguments."""
-    do(lambda access: try_tool(access.settings.teams_folders, name, arguments, attach or []))
+    do(lambda access: try_tool(access.settings, name, arguments, attach or []))
 
 
 @app.command()

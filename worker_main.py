@@ -31,12 +31,15 @@ from activities.questions.planning import PLAN
 from activities.questions.question import Desk, activities_of
 from activities.questions.synthesis import SYNTHESIS
 from activities.run.lookups import Lookups
+from activities.run.notices import NoticeActivities
 from activities.run.publishing import PublishingActivities
 from activities.run.run_setup import ProcessFacts, RunSetupActivities
+from activities.steps import Steps
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, named_pools
-from runtime import search_attributes, telemetry
+from activities.tools.secrets import Secrets
+from runtime import logs, search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
 from runtime.process import exit_now, keep_private, say, search_later_objects_only
@@ -78,7 +81,7 @@ async def serving(
     endpoint = model_endpoint(settings)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
-        files = TeamFiles(settings.teams_folders, FileCache(cache_dir()))
+        files = TeamFiles(settings.teams_folders, FileCache(cache_dir()), Secrets(settings.secrets_dir))
         stack.push_async_callback(files.close)
         for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox, words):
             await stack.enter_async_context(worker)
@@ -110,6 +113,7 @@ def compose(
         search_attributes=attributes,
         warnings=search_attributes.warnings(attributes),
         model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
+        notices=bool(settings.notice_words),
         ceilings=settings.ceilings,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
@@ -126,13 +130,14 @@ def compose(
             publishing.adopt_finding,
             publishing.keep_words,
             publishing.publish_result,
+            NoticeActivities(settings.notice_words).notify,
             lookups.pool_backlog,
             lookups.end_earlier_child,
             lookups.child_consumed,
         ],
         model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
-        interceptors=[Attempts(words), Guard(store)],
+        interceptors=[Steps(telemetry.parent_of, content=settings.capture_content), Attempts(words), Guard(store)],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,
         pool=pool,
@@ -175,20 +180,24 @@ def model_activities(
 ) -> list[Callable[..., Any]]:
     """Returns the activities that call the model, with one gate for all of them."""
     header = settings.call_header == "on"
-    calls = ModelCalls(endpoint, store, conversations, at_once=settings.model_calls, call_header=header)
+    at_once, daily_usd = settings.model_calls, settings.daily_usd
+    calls = ModelCalls(endpoint, store, conversations, at_once=at_once, call_header=header, daily_usd=daily_usd)
     questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
     return [*questions, AgentTurnActivities(calls, teams).call_model]
 
 
-async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | None, watchdog: Watchdog) -> None:
+async def serve(
+    settings: Settings, roles: Sequence[WorkerRole], pool: str | None, watchdog: Watchdog, say: Callable[[str], None]
+) -> None:
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
     watchdog.watch(asyncio.get_running_loop())
-    tracing = telemetry.configure("temporal-supervisor-worker")
-    client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT, report=say, keys=settings.keys)
+    client = await connect(wait=limits.WORKER_CONNECT_WAIT, report=say, keys=settings.keys)
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
         process = serving(client, settings, roles, pool=pool, strict_sandbox=False, words=watchdog.words)
         async with process as attributes:
+            if "SupervisorWaiting" in attributes:
+                telemetry.count_waits(client)
             for warning in search_attributes.warnings(attributes):
                 say(f"warning: {warning}")
             if settings.model == "standin":
@@ -200,7 +209,6 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
                 watchdog.words.beat()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), BEAT.total_seconds())
-    await asyncio.to_thread(tracing.shutdown)  # it may wait for a collector that is away
 
 
 def parse_roles(text: str) -> list[WorkerRole]:
@@ -230,12 +238,14 @@ def main() -> None:
     serves.add_argument("--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, no others")
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
+    parser.add_argument("--log-format", choices=["text", "json"], help="instead of SUPERVISOR_LOG_FORMAT")
     options = parser.parse_args()
     keep_private()
     keep_files_private()
-    telemetry.configure_log(options.debug)
     try:
         settings = load_settings(options.env_file)
+        report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
+        sending = telemetry.configure("temporal-supervisor-worker", measured=True)
     except (ValueError, OSError) as error:
         say(f"settings: {describe_errors(error)}" if isinstance(error, ValidationError) else str(error))
         exit_now(2)
@@ -244,10 +254,11 @@ def main() -> None:
         exit_now(2)
     try:
         search_later_objects_only()
-        with last_words(say) as words, Watchdog(words) as watchdog:
-            asyncio.run(serve(settings, options.roles, options.pool, watchdog))
+        with last_words(report) as words, Watchdog(words) as watchdog:
+            asyncio.run(serve(settings, options.roles, options.pool, watchdog, report))
+            sending.shutdown()
     except (ConnectionFailed, ValueError) as error:
-        say(str(error))
+        report(str(error))
         exit_now(2)
     except KeyboardInterrupt:  # while it waits for the server; later the signal is handled
         exit_now(0)

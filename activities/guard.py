@@ -17,13 +17,13 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 from activities.contracts.run_contracts import RunRef, SetupInput
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import Grants, RunGrant
-from supervision.base import limits
+from supervision.base import limits, spans
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.store_keys import is_key, is_team, run_prefix
 
 _REFERENCES = ("ref", "head")
 
-_refusals = metrics.get_meter("temporal-supervisor").create_counter(
+_refusals = metrics.get_meter(spans.SCOPE).create_counter(
     "supervisor.refused_calls", description="activities that were scheduled without a right to them"
 )
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from getpass import getuser
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import ValidationError
 from temporalio.client import Client
@@ -67,6 +67,7 @@ class Access:
     env_file: Path | None = None
     debug: bool = False
     _client: Client | None = None
+    _telemetry: Telemetry = Telemetry()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -90,21 +91,25 @@ class Access:
         except (ArtifactUnavailable, ValueError):
             return None
 
-    @cached_property
-    def telemetry(self) -> Telemetry:
-        """Tracing as `OTEL_*` configures it. Raises ValueError for an exporter that is not supported."""
-        return configure("temporal-supervisor")
+    async def stores_with_end(self, run_id: str) -> list[ArtifactStore]:
+        """Returns the parts of the store that have the end of a run, without the server, which knows the namespace."""
+        url, keys = self.settings.artifacts_url, self.settings.keys
+        parts = [open_store(url, unquote(folder), keys) for folder in await open_store(url).folders()]
+        return [part for part in parts if await part.latest_ended(run_id) is not None]
 
     async def client(self) -> Client:
-        """Returns a connected client, the same each time. Raises ConnectionFailed if there is no usable server."""
+        """Returns a connected client, the same each time.
+
+        Raises ConnectionFailed if there is no usable server, ValueError for traces that can't be sent as asked.
+        """
         if self._client is None:
-            keys = self.settings.keys
-            self._client = await connect(self.telemetry, address=self.address, namespace=self.namespace, keys=keys)
+            self._telemetry, keys = configure("temporal-supervisor"), self.settings.keys
+            self._client = await connect(address=self.address, namespace=self.namespace, keys=keys)
         return self._client
 
     def close(self) -> None:
         """Sends the remaining spans."""
-        if "telemetry" in self.__dict__ and not self.telemetry.shutdown():
+        if not self._telemetry.shutdown():
             print_err(TRACES_LOST)
 
 

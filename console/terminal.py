@@ -34,6 +34,7 @@ _SPACE = re.compile(r"\s+")
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u200c\u200d\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )  # seen as nothing
+_UNPLAIN = re.compile(r"[^\n -~]")
 _LATIN = frozenset(  # Cyrillic and Greek letters that look like Latin ones
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406\u0408"
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04bb\u04cf\u0501\u051b\u051d"
@@ -64,9 +65,17 @@ def safe_json(value: JsonValue) -> str:
     return "".join(c if c == "\n" or _allowed(c) == c else json.dumps(c)[1:-1] for c in text)
 
 
-def revealed(text: str) -> str:
-    """Returns `text` with each character that can't be seen, or is no plain space, as `<U+202E>`; lines stay."""
-    return "".join(f"<U+{ord(c):04X}>" if _is_hidden(c) else c for c in text)
+def revealed(text: str, kept: str = "") -> str:
+    """Returns `text` with each character that can't be seen, or is no plain space, as `<U+202E>`; lines stay.
+
+    So do the characters `kept`.
+    """
+
+    def seen(found: re.Match[str]) -> str:
+        char = found[0]
+        return f"<U+{ord(char):04X}>" if char not in kept and _is_hidden(char) else char
+
+    return _UNPLAIN.sub(seen, text)
 
 
 def _is_hidden(char: str) -> bool:

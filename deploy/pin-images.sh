@@ -6,7 +6,7 @@ set -eu
 cd "${1:-$(dirname "$0")/..}"
 files="Dockerfile docker-compose.yml"
 # shellcheck disable=SC2086
-images=$(grep -hoE '(python|postgres|temporalio/[a-z-]+):[0-9][0-9A-Za-z._-]*' $files | sort -u)
+images=$(grep -hoE '(python|postgres|temporalio/[a-z-]+|grafana/[a-z-]+):[0-9][0-9A-Za-z._-]*' $files | sort -u)
 for image in $images; do
     digest=$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$image")
     printf '%s\n' "$digest" | grep -qxE 'sha256:[0-9a-f]{64}' || { echo "no digest of $image: $digest" >&2; exit 1; }

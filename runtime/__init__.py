@@ -1,1 +1,1 @@
-"""The process around workflows and activities: settings, connection, Workers, tracing, the embedded server."""
+"""The process around workflows and activities: settings, connection, Workers, telemetry, the embedded server."""

@@ -1,4 +1,4 @@
-"""The connection to Temporal: its own configuration, with the project's data converter and tracing."""
+"""The connection to Temporal: its own configuration, with the project's data converter."""
 
 import asyncio
 import os
@@ -16,7 +16,6 @@ from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 from runtime.paths import PROGRAM, cache_dir, command
 from runtime.payloads import converter_with
 from runtime.server.server_record import PORT, read_record
-from runtime.telemetry import Telemetry
 from supervision.base import limits
 from supervision.base.trust import is_loopback
 
@@ -93,7 +92,6 @@ def _listeners(table: Path, port: int) -> list[int]:
 
 
 async def connect(
-    telemetry: Telemetry | None = None,
     *,
     address: str | None = None,
     namespace: str | None = None,
@@ -103,13 +101,12 @@ async def connect(
 ) -> Client:
     """Returns a client of an existing namespace; tries again for `wait`, and reports that once. ConnectionFailed."""
     config = target(address, namespace)
-    plugins = telemetry.plugins if telemetry else []
     loop = asyncio.get_running_loop()
     until, waits = loop.time() + wait.total_seconds(), False
     while True:
         try:
             async with asyncio.timeout(limits.CONNECT_TIMEOUT.total_seconds()):
-                client = await Client.connect(**config, data_converter=converter_with(keys), plugins=plugins)
+                client = await Client.connect(**config, data_converter=converter_with(keys))
                 await namespace_id(client)
                 return client
         except (RuntimeError, TimeoutError, RPCError) as error:

@@ -29,7 +29,6 @@ from temporalio.worker import (
 if TYPE_CHECKING:
     from temporalio.bridge.proto.workflow_activation import WorkflowActivation
     from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
-    from temporalio.contrib.opentelemetry import OpenTelemetryPlugin
 
 log = logging.getLogger(__name__)
 
@@ -47,23 +46,6 @@ def _fits(patch: str, owner: object, *names: str) -> bool:
     why = f"it lacks {', '.join(lacking)}" if lacking else f"the patch is for {_WRITTEN_FOR}"
     log.warning("temporalio %s is used without the patch '%s': %s", version, patch, why)
     return False
-
-
-# --- Tracing, which the SDK calls experimental ----------------------------------------------------
-
-
-def tracer_provider(**options: Any) -> Any:
-    """Returns a provider of tracers for workflow code, too. Imported late: few processes trace."""
-    from temporalio.contrib.opentelemetry import create_tracer_provider
-
-    return create_tracer_provider(**options)
-
-
-def tracing_plugin() -> "OpenTelemetryPlugin":
-    """Returns the plugin of a client whose workflows and activities have spans."""
-    from temporalio.contrib.opentelemetry import OpenTelemetryPlugin
-
-    return OpenTelemetryPlugin(add_temporal_spans=True)
 
 
 # --- Slots for workflow tasks, by an interface that the SDK calls experimental --------------------

@@ -1,16 +1,18 @@
 """Settings of a process: `SUPERVISOR_*` variables or `.env`, and the provider's own variables."""
 
 import os
+import shlex
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runtime.paths import cache_dir
 from supervision.base import limits
-from supervision.base.trust import distrust
+from supervision.base.trust import distrust, is_loopback
 from supervision.contract.ceilings import Ceilings, InlineTeams
 from supervision.contract.model_choice import chain_of
 
@@ -37,12 +39,16 @@ class Settings(BaseSettings):
     """The build of this Worker: runs stay with the build that began them. None: any Worker serves any run."""
     teams_dir: Path | None = None
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
+    secrets_dir: Path | None = None
+    """A folder of private files, each the value of a secret that a team file names; else the environment has it."""
     model: Literal["", "standin"] = ""
     """`standin` lets a Worker use the stand-in model; anything else must come from ANTHROPIC_*."""
     max_budget_usd: float | None = Field(default=100.0, gt=0)
     """What a run may cost at most in US dollars, whatever its request says; `none` is no ceiling."""
     max_budget_tokens: int | None = Field(default=50_000_000, ge=1)
     """What a run may use at most in tokens; `none` is no ceiling."""
+    daily_usd: float | None = Field(default=None, gt=0)
+    """What all Workers of the store may spend on a UTC day in US dollars; None is no ceiling."""
     max_parallel: int = Field(default=limits.MAX_PARALLEL, ge=1, le=limits.MAX_PARALLEL)
     """How many worker agents of one run may work at a time."""
     allowed_models: Annotated[list[str], NoDecode] = []
@@ -70,12 +76,20 @@ class Settings(BaseSettings):
     """True if the key may go to another machine over plain http; on loopback it always may."""
     call_header: Literal["on", "off"] = "on"
     """With `on` requests carry `x-supervisor-call`."""
+    notify: SecretStr | None = None
+    """What gets a line of JSON when a run waits for a person or ends: an https URL, or a command without a shell."""
+    log_format: Literal["text", "json"] = "text"
+    """Lines of a Worker's log to read, or one JSON object each."""
     mcp_token: SecretStr | None = None
     """What clients of `mcp --http` send; without it one is made and kept in the cache folder."""
     supervisor_model: str = "claude-opus-5-5"
     worker_model: str = "claude-haiku-5-5"
     """Each a model, or several as a fallback chain, separated by commas."""
 
+    capture_content: bool = Field(
+        default=False, validation_alias=AliasChoices("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
+    )
+    """True lets spans hold prompts, replies, arguments and outputs of tools."""
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
     anthropic_api_key_file: Path | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY_FILE"))
     """A file that holds the key, so that no environment shows it; ANTHROPIC_API_KEY wins."""
@@ -92,6 +106,17 @@ class Settings(BaseSettings):
     def _chain(cls, value: str) -> str:
         chain_of(value)
         return value
+
+    @field_validator("notify")
+    @classmethod
+    def _notify(cls, value: SecretStr | None) -> SecretStr | None:
+        words = shlex.split(value.get_secret_value()) if value else []
+        if words and "://" in words[0]:
+            parts = urlsplit(words[0])
+            private = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+            if not private or not parts.hostname or len(words) > 1:
+                raise ValueError("write one https URL (plain http only to this machine), or a command")
+        return value if words else None
 
     @field_validator("model_window", mode="before")
     @classmethod
@@ -110,6 +135,11 @@ class Settings(BaseSettings):
         from runtime.encryption import read_keys  # few processes encrypt
 
         return read_keys(self.keys_file) if self.keys_file else None
+
+    @property
+    def notice_words(self) -> list[str]:
+        """The words of the command that gets notices, or a URL alone; empty without one."""
+        return shlex.split(self.notify.get_secret_value()) if self.notify else []
 
     @property
     def ceilings(self) -> Ceilings:

@@ -1,158 +1,209 @@
-"""Tracing by OpenTelemetry's own `OTEL_*` variables, off unless they ask for it; and the log of a Worker.
+"""Traces and metrics by OpenTelemetry's own `OTEL_*` variables, over OTLP; off unless they ask for it.
 
-No prompt text is in spans. The log has one line for what is expected: a failed call of a model that Temporal tries
-again is everyday life, and its message says all. A bug keeps its traceback.
+A collector that is away or slow costs a bounded queue and a thread: what does not fit is lost.
 """
 
-import logging
+import asyncio
 import os
-import re
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from textwrap import indent
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
-from temporalio.exceptions import ApplicationError
-from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+from opentelemetry import context, metrics, trace
+from opentelemetry.context import Context
+from temporalio.client import Client
+from temporalio.runtime import OpenTelemetryConfig
+from temporalio.service import RPCError
 
-from supervision.base import limits
-from supervision.base.errors import ErrorKind
-from supervision.base.text import clean, one_line
+from supervision.base import limits, spans
 
-_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-_QUERIES = ("QueryWorkflow:", "HandleQuery:")
-_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-_CORE = "temporalio.core"
-_LINE_BYTES = 16 * 1024
-_EXPECTED = re.compile(r"Activity not found on completion|Task not found|query task not found", re.IGNORECASE)
-_AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
-_SAME_OUTAGE = 30.0  # seconds between two lines of the SDK that it has no answer
-_EXPORTER = "opentelemetry.exporter"
-TRACES_LOST = "the collector of traces that OTEL_* names takes none: they are lost, the work continues"
-_SERVER_AWAY = "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then"
+if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
+
+_ENDPOINT, _OTLP_HTTP = "OTEL_EXPORTER_OTLP_ENDPOINT", ("", "http/protobuf")
+_WAITS = ("person", "provider", "paused")  # values of the search attribute SupervisorWaiting
+_COUNT_TIMEOUT = timedelta(seconds=5)
+TRACES_LOST = "the collector that OTEL_* names takes no traces or metrics: they are lost, the work continues"
+Signal = Literal["TRACES", "METRICS"]
 
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Plugins for the Temporal client, and `shutdown`: it sends the last spans, and returns False if they are lost."""
+    """What a process has set up: `shutdown` sends what is left, and returns False if that is lost."""
 
-    plugins: list[Any] = field(default_factory=list)
     shutdown: Callable[[], bool] = lambda: True
 
 
-def wanted(environ: Mapping[str, str]) -> str | None:
-    """Returns the exporter that the variables name, `otlp` or `console`; None if tracing is off."""
+def wanted(signal: Signal, environ: Mapping[str, str]) -> str | None:
+    """Returns the exporter that the variables name, `otlp` or `console`; None if the signal is off."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
-    named = environ.get("OTEL_TRACES_EXPORTER", "").strip().lower()
+    named = environ.get(f"OTEL_{signal}_EXPORTER", "").strip().lower()
     if named == "none":
         return None
-    return named or ("otlp" if any(environ.get(name) for name in _ENDPOINTS) else None)
+    return named or ("otlp" if _address(signal, environ) else None)
 
 
-def configure(service: str, environ: Mapping[str, str] = os.environ) -> Telemetry:
-    """Sets up the process's tracer provider. Raises ValueError for an exporter that is not supported."""
-    exporter = wanted(environ)
-    if exporter is None:
+def configure(service: str, environ: Mapping[str, str] = os.environ, *, measured: bool = False) -> Telemetry:
+    """Sets up the process's tracer provider and, if it is `measured`, its meter provider.
+
+    Raises ValueError for an exporter or a protocol that is not supported.
+    """
+    signals: list[Signal] = ["TRACES", "METRICS"] if measured else ["TRACES"]
+    exporters = {signal: exporter for signal in signals if (exporter := wanted(signal, environ))}
+    for signal, exporter in exporters.items():
+        _require_supported(signal, exporter, environ)
+    if not exporters:
         return Telemetry()
-    # Imported late: a process without tracing does not pay for the SDK.
-    from opentelemetry import trace
+    # Imported late: a process without it does not pay for the SDK.
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-    from opentelemetry.sdk.trace import ReadableSpan
+
+    resource = Resource.create({"service.name": service}).merge(OTELResourceDetector().detect())
+    shutdowns = [_traced(exporters["TRACES"], resource)] if "TRACES" in exporters else []
+    shutdowns += [_measured(exporters["METRICS"], resource)] if "METRICS" in exporters else []
+    return Telemetry(lambda: _in_time(shutdowns))
+
+
+def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig | None:
+    """Returns where the SDK's core sends Temporal's own metrics; None if nowhere. ValueError as `configure`."""
+    if wanted("METRICS", environ) != "otlp":
+        return None
+    _require_supported("METRICS", "otlp", environ)
+    from opentelemetry.util.re import parse_env_headers
+
+    headers = environ.get("OTEL_EXPORTER_OTLP_METRICS_HEADERS") or environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")
+    every = timedelta(milliseconds=float(environ.get("OTEL_METRIC_EXPORT_INTERVAL") or 60_000))
+    return OpenTelemetryConfig(
+        url=_address("METRICS", environ) or "http://localhost:4318/v1/metrics",
+        headers=parse_env_headers(headers, liberal=True),
+        metric_periodicity=every,
+        durations_as_seconds=True,
+        http=True,
+    )
+
+
+def parent_of(run_id: str, first_run_id: str, place: str) -> Context | None:
+    """Returns the context of what belongs to a run or subtask, whose span may not be written yet.
+
+    None if this process has no traces.
+    """
+    sampler = getattr(trace.get_tracer_provider(), "sampler", None)
+    if sampler is None:
+        return None
+    number = spans.trace_id(run_id, first_run_id)
+    sampled = sampler.should_sample(None, number, spans.INVOKE_WORKFLOW).decision.is_sampled()
+    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if sampled else trace.TraceFlags.DEFAULT)
+    above = trace.SpanContext(number, spans.span_id(first_run_id, place), is_remote=True, trace_flags=flags)
+    return trace.set_span_in_context(trace.NonRecordingSpan(above), Context())
+
+
+def run_started(run_id: str, first_run_id: str, began_at: int) -> None:
+    """Writes the span of the client that started a run, linked to the span in which the client did so."""
+    parent, beside = parent_of(run_id, first_run_id, run_id), trace.get_current_span().get_span_context()
+    if parent is not None:
+        trace.get_tracer(spans.SCOPE).start_span(
+            spans.START,
+            parent,
+            trace.SpanKind.CLIENT,
+            {spans.CONVERSATION: run_id},
+            [trace.Link(beside)] if beside.is_valid else [],
+            began_at,
+        ).end()
+
+
+def count_waits(client: Client) -> None:
+    """Has the metrics say how many runs wait, by kind, as the server lists them: every Worker says the same."""
+    loop = asyncio.get_running_loop()
+
+    async def counted(kind: str) -> int:
+        query = f"ExecutionStatus = 'Running' AND SupervisorWaiting = '{kind}'"
+        return (await client.count_workflows(query, rpc_timeout=_COUNT_TIMEOUT)).count
+
+    def observe(_: metrics.CallbackOptions) -> Iterable[metrics.Observation]:  # in the exporter's thread
+        for kind in _WAITS if loop.is_running() else ():
+            try:
+                number = asyncio.run_coroutine_threadsafe(counted(kind), loop).result(_COUNT_TIMEOUT.total_seconds())
+            except (RPCError, TimeoutError, RuntimeError):
+                return
+            yield metrics.Observation(number, {spans.KIND: kind})
+
+    words = "runs that wait, by kind; each Worker reports all of the namespace"
+    metrics.get_meter(spans.SCOPE).create_observable_gauge(spans.WAITING, [observe], "{run}", words)
+
+
+def _address(signal: Signal, environ: Mapping[str, str]) -> str | None:
+    """Returns the URL of a signal's collector; None if none is named."""
+    if own := environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"):
+        return own
+    base = environ.get(_ENDPOINT)
+    return f"{base.rstrip('/')}/v1/{signal.lower()}" if base else None
+
+
+def _require_supported(signal: Signal, exporter: str, environ: Mapping[str, str]) -> None:
+    if exporter not in ("otlp", "console"):
+        raise ValueError(f"OTEL_{signal}_EXPORTER={exporter} is not supported: use otlp, console or none")
+    own = f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"
+    name = own if environ.get(own) else "OTEL_EXPORTER_OTLP_PROTOCOL"
+    if (protocol := environ.get(name, "").strip().lower()) not in _OTLP_HTTP:
+        raise ValueError(f"{name}={protocol} is not supported: use http/protobuf, on a collector's port 4318")
+    address = _address(signal, environ)
+    if address and urlsplit(address).scheme not in ("http", "https"):
+        raise ValueError(f"OTEL_EXPORTER_OTLP_* names {address}: write http://host:4318")
+
+
+def _traced(exporter: str, resource: "Resource") -> Callable[[], None]:
+    from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
+    from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
-    from runtime.sdk_patches import tracer_provider, tracing_plugin
+    class RunIds(RandomIdGenerator):
+        """Gives a span the ids that its context asks for."""
 
-    class RunSpans(BatchSpanProcessor):
-        """Leaves out queries: a followed run is queried several times a second, each time in a trace of its own."""
+        def generate_trace_id(self) -> int:
+            return _asked(spans.TRACE_ID_KEY) or super().generate_trace_id()
 
-        def on_end(self, span: ReadableSpan) -> None:
-            if not span.name.startswith(_QUERIES):
-                super().on_end(span)
+        def generate_span_id(self) -> int:
+            return _asked(spans.SPAN_ID_KEY) or super().generate_span_id()
 
-    spans: SpanExporter
-    if exporter == "console":
-        spans = ConsoleSpanExporter()
-    elif exporter == "otlp":
+    sender: SpanExporter = ConsoleSpanExporter()
+    if exporter == "otlp":
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-        spans = OTLPSpanExporter()
-    else:
-        raise ValueError(f"OTEL_TRACES_EXPORTER={exporter} is not supported: use otlp, console or none")
-    resource = Resource.create({"service.name": service}).merge(OTELResourceDetector().detect())
-    provider = tracer_provider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(RunSpans(spans))
+        sender = OTLPSpanExporter()
+    provider = TracerProvider(resource=resource, id_generator=RunIds(), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(sender))
     trace.set_tracer_provider(provider)
-    return Telemetry([tracing_plugin()], lambda: _in_time(provider.shutdown))
+    return provider.shutdown
 
 
-def _in_time(shutdown: Callable[[], None]) -> bool:
-    """Returns False if it does not end soon: an exporter retries for longer than a command may take."""
-    ending = threading.Thread(target=shutdown, daemon=True)
-    ending.start()
-    ending.join(limits.TRACES_WAIT.total_seconds())
-    return not ending.is_alive()
+def _asked(key: str) -> int | None:
+    number: Any = context.get_value(key)
+    return number if isinstance(number, int) else None
 
 
-class ShortLines(logging.Filter):
-    """Makes each expected failure one line, and each outage of the server or of a collector of traces."""
+def _measured(exporter: str, resource: "Resource") -> Callable[[], None]:
+    from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
+    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, MetricExporter, PeriodicExportingMetricReader
 
-    _traces_lost = False
-    _away_at = 0.0
+    sender: MetricExporter = ConsoleMetricExporter()
+    if exporter == "otlp":
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Returns False for records that say nothing to an operator; shortens the others in place."""
-        error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, ApplicationError) and ErrorKind(error.type or "") is not ErrorKind.UNEXPECTED:
-            again = "is not tried again" if error.non_retryable else "is tried again"
-            record.msg, record.args = f"{_subject(record)} {again}: {error.type}: {error.message}", ()
-            record.exc_info = record.exc_text = None
-        if record.name.startswith(_EXPORTER):
-            logged, self._traces_lost = self._traces_lost, self._traces_lost or record.levelno >= logging.ERROR
-            record.msg, record.args = TRACES_LOST, ()
-            return self._traces_lost and not logged
-        if not record.name.startswith(_CORE):
-            return True
-        text = record.getMessage()
-        if _EXPECTED.search(text):
-            return False
-        away = record.levelno <= logging.WARNING and _AWAY.search(text)
-        record.msg, record.args = _SERVER_AWAY if away else one_line(text, limits.SENTENCE_BYTES), ()
-        if not away:
-            return True
-        last, self._away_at = self._away_at, record.created
-        return record.created - last > _SAME_OUTAGE
+        sender = OTLPMetricExporter()
+    reader, exemplars = PeriodicExportingMetricReader(sender), AlwaysOffExemplarFilter()  # a fifth of the cost
+    provider = MeterProvider([reader], resource, exemplar_filter=exemplars, shutdown_on_exit=False)
+    metrics.set_meter_provider(provider)
+    return provider.shutdown
 
 
-class CleanLines(logging.Formatter):
-    """Writes each message on one line without escape sequences, as texts may be of others; indents tracebacks."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        """Returns the line of a record."""
-        record.message = one_line(clean(record.message), _LINE_BYTES)
-        return super().formatMessage(record)
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        """Returns a traceback."""
-        return indent(clean(super().formatException(ei)), "  ")
-
-
-def _subject(record: logging.LogRecord) -> str:
-    """Returns the activity that a record is about, as `t1/1 call_model`."""
-    info = getattr(record, "temporal_activity", None) or {}
-    return one_line(f"{info.get('workflow_id', '')} {info.get('activity_type', 'it')}", limits.SENTENCE_BYTES)
-
-
-def configure_log(debug: bool) -> None:
-    """Sets up this process's log; with `debug` all that the SDK and Python have to say."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(CleanLines(_FORMAT))
-    if not debug:
-        handler.addFilter(ShortLines())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    core = LoggingConfig(
-        filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
-        forwarding=LogForwardingConfig(logger=logging.getLogger(_CORE)),
-    )
-    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=core)), error_if_already_set=False)
+def _in_time(shutdowns: list[Callable[[], None]]) -> bool:
+    """Returns False if they do not end soon: an exporter retries for longer than a command may take."""
+    ending = [threading.Thread(target=shutdown, daemon=True) for shutdown in shutdowns]
+    for thread in ending:
+        thread.start()
+    for thread in ending:
+        thread.join(limits.TRACES_WAIT.total_seconds())
+    return not any(thread.is_alive() for thread in ending)

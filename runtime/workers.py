@@ -29,6 +29,7 @@ from runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_
 from supervision.base import limits
 from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
+_UNVERSIONED = "unversioned"  # named, since the SDK makes a name by hashing all modules: 0.4 s of CPU
 _CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
 _REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
 
@@ -89,7 +90,9 @@ def workers(
         "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
         "default_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
     }
-    if build_id:
+    if build_id is None:
+        common["build_id"] = _UNVERSIONED
+    else:
         common["deployment_config"] = WorkerDeploymentConfig(
             version=WorkerDeploymentVersion(DEPLOYMENT, build_id),
             use_worker_versioning=True,

@@ -15,6 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.connection import connect as _connect
 from runtime.settings import load_settings
+from runtime.telemetry import run_started
 from supervision.base import limits
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.base.text import label, slug
@@ -56,6 +57,7 @@ def new_run_id(client: Client, goal: str) -> str:
 async def start(client: Client, request: RunRequest, run_id: str | None = None) -> str:
     """Starts a run and returns its id. Raises temporalio's WorkflowAlreadyStartedError if there is a run of that id."""
     team = request.team if isinstance(request.team, str) else f"{request.team.name} (inline)"
+    began_at = time.time_ns()
     handle = await client.start_workflow(
         _RUN_TYPE,
         request,
@@ -67,6 +69,7 @@ async def start(client: Client, request: RunRequest, run_id: str | None = None) 
         static_details=f"{label(request.goal, limits.SUMMARY_BYTES)}\n\nTeam **{team}**, strategy {request.strategy}",
         result_type=RunResult,
     )
+    run_started(handle.id, handle.first_execution_run_id or "", began_at)
     return handle.id
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings as hypothesis
 from temporalio.client import Client
 
 from runtime.connection import connect
@@ -27,12 +28,22 @@ gc.set_threshold(limits.NEW_OBJECTS)
 
 os.environ.setdefault("GOGC", "400")  # servers that collect garbage seldom take a seventh less CPU
 
-SLOW = ("tests/recovery", "tests/console", "tests/workflow")
+hypothesis.register_profile("usual", deadline=None, max_examples=40)  # of how fast the machine is they say nothing
+hypothesis.load_profile("usual")
+
+SLOW = (
+    *("machine", "recovery/test_kill", "corpus/test_raw_inputs", "corpus/test_liveness", "faults", "recovery"),
+    *("console/test_people", "console/test_hints", "corpus", "console", "runtime", "workflow", "activity"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the slowest files first: at the end one of them would keep a single process busy."""
-    items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
+
+    def place(item: pytest.Item) -> int:
+        return next((i for i, name in enumerate(SLOW) if item.nodeid.startswith(f"tests/{name}")), len(SLOW))
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from activities.files.manifest import DataFile
 from examples.make import HERE, NUMBERS
 from standin.server.api_reply import text_block, tool_block
 from tests.scripted_model import Reply, Script, Step, answer, message
@@ -23,11 +24,13 @@ _VALUES = {"annual": "annual_fee_eur", "notice": "notice_months", "liability": "
 _MONTHS = {word: number for number, word in NUMBERS.items()}
 
 
-def contract_files(folder: Path, count: int) -> list[tuple[str, Path]]:
-    """Returns so many contracts by name, those of the example again and again."""
+def contract_files(folder: Path, count: int) -> list[DataFile]:
+    """Returns so many contracts, those of the example again and again."""
     made = sorted((ROOT / "data").iterdir())
     names = [f"{number:03d}{made[number % len(made)].suffix}" for number in range(count)]
-    return [(name, Path(shutil.copy(made[number % len(made)], folder / name))) for number, name in enumerate(names)]
+    return [
+        DataFile(name, Path(shutil.copy(made[number % len(made)], folder / name))) for number, name in enumerate(names)
+    ]
 
 
 def clerk_reads_each(count: int) -> Script:

@@ -59,6 +59,11 @@ class WorkerProcess:
         await until(lambda: self.process.poll() is not None, 60)
         return self.process.wait()
 
+    async def stopped(self) -> None:
+        """Returns once it has ended in order."""
+        self.process.terminate()
+        assert await self.ended() == 0
+
     def kill(self) -> None:
         """Ends it as a crash would."""
         self.process.send_signal(signal.SIGKILL)

@@ -39,7 +39,7 @@ WORKFLOWS = {
 }
 ACTIVITIES = {
     *("prepare_run", "publish_result", "adopt_finding", "keep_words", "expand_plan", "tabulate", "pool_backlog"),
-    *("end_earlier_child", "child_consumed"),
+    *("end_earlier_child", "child_consumed", "notify"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),
 }
@@ -68,6 +68,7 @@ SETTINGS = {
         "SUPERVISOR_KEYS_FILE",
         "SUPERVISOR_BUILD_ID",
         "SUPERVISOR_TEAMS_DIR",
+        "SUPERVISOR_SECRETS_DIR",
         "SUPERVISOR_MODEL",
     ),
     "SUPERVISOR_MODEL_RPM",
@@ -80,7 +81,9 @@ SETTINGS = {
         "SUPERVISOR_MODEL_WINDOW",
     ),
     *("SUPERVISOR_MAX_BUDGET_USD", "SUPERVISOR_MAX_BUDGET_TOKENS", "SUPERVISOR_MAX_PARALLEL"),
-    *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS", "SUPERVISOR_MCP_TOKEN"),
+    *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS", "SUPERVISOR_DAILY_USD"),
+    *("SUPERVISOR_LOG_FORMAT", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),
+    *("SUPERVISOR_MCP_TOKEN", "SUPERVISOR_NOTIFY"),
     *("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"),
     *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
 }
@@ -106,12 +109,14 @@ COMMANDS = {
     "status": {"RUN_ID", "--json"},
     "plan": {"RUN_ID", "--json"},
     "trace": {"RUN_ID", "--full", "--json"},
+    "report": {"RUN_ID", "--output", "--prompts"},
     "verify": {"RUN_ID", "--json"},
     "result": {"RUN_ID", "--json", "--full", "--wait", "--output"},
     "artifacts": {"RUN_ID", "--save", "--json"},
     "artifact": {"REF", "--run", "--output"},
     "inspect": {"PATHS", "--json"},
     "list": {"--limit", "--state", "--team", "--owner", "--waiting", "--json"},
+    "spend": {"--days", "--by", "--json"},
     "inbox": {"--owner", "--json"},
     "show": {"WORDS", "--json"},
     "approve": {"WORDS", "--by", "--plan"},
@@ -153,6 +158,7 @@ def test_workflow_types_queries_updates_and_signals(type_: type) -> None:
     expected = WORKFLOWS[str(defined.name)]
     assert set(defined.queries) - {None} == expected["queries"]
     assert set(defined.updates) - {None} == expected["updates"]
+    assert all(update.description for update in defined.updates.values())  # the Web UI's form shows it
     assert set(defined.signals) - {None} == expected["signals"]
 
 
@@ -208,14 +214,7 @@ def test_python_names() -> None:
     assert all(inspect.isclass(getattr(supervision.contract, name)) for name in CONTRACT)
     own = {name for name, value in vars(tool).items() if getattr(value, "__module__", "") == tool.__name__}
     assert {name for name in own if inspect.isclass(getattr(tool, name))} == TOOL_MODULE
-    assert list(inspect.signature(connect).parameters) == [
-        "telemetry",
-        "address",
-        "namespace",
-        "wait",
-        "report",
-        "keys",
-    ]
+    assert list(inspect.signature(connect).parameters) == ["address", "namespace", "wait", "report", "keys"]
     assert list(inspect.signature(worker_main.serving).parameters) == [
         *("client", "settings", "roles", "pool", "attributes", "strict_sandbox", "words")
     ]

@@ -28,6 +28,7 @@ with workflow.unsafe.imports_passed_through():
         UpdateReply,
         read_update,
     )
+    from supervision.planning.new_roles import unknown_role_problems
     from supervision.planning.plan_graph import plan_problems
     from supervision.results.payload_fit import fit
     from supervision.run.decisions import ALL, Decision, Told
@@ -87,7 +88,10 @@ class Handlers:
         """Returns the Markdown for the Web UI: what the SDK's own query for metadata shows."""
         return self._state.details() if isinstance(self._state, RunState) else self._state.message
 
-    @workflow.update
+    @workflow.update(
+        description='Gives the run new totals, which count from its start: {"deadline": "PT2H", "budget": {"usd": 10, '
+        '"tokens": 2000000}}. What is left out stays as it is.'
+    )
     def extend_limits(self, update: ExtendLimits | JsonValue = None) -> UpdateReply:
         """New totals for budget and deadline; they apply at once, to a run that waits, too."""
         state, new = self._run_state(), read_update(ExtendLimits, update)
@@ -124,11 +128,13 @@ class Handlers:
         wait = next((wait for wait in state.waits.current if wait.id == decision.id), None)
         if wait is not None and decision.choice not in wait.choices:
             raise ValueError(f"'{wait.id}' cannot be decided so: possible are {', '.join(wait.choices)}")
-        # Items of the run's data are known to activities only: a plan with a template is checked there.
-        templates = decision.plan is not None and any(subtask.for_each for subtask in decision.plan.subtasks)
-        if decision.plan is not None and not templates and self._context is not None:
-            attachments = [attachment.name for attachment in self._context.setup.attachments]
-            if problems := plan_problems(decision.plan, state.request.max_subtasks, attachments):
+        if decision.plan is not None and self._context is not None:
+            problems = unknown_role_problems(decision.plan, self._context.team)
+            # Items of the run's data are known to activities only: a plan with a template is checked there.
+            if not any(subtask.for_each for subtask in decision.plan.subtasks):
+                attachments = [attachment.name for attachment in self._context.setup.attachments]
+                problems += plan_problems(decision.plan, state.request.max_subtasks, attachments)
+            if problems:
                 raise ValueError(cut("the plan cannot run: " + "; ".join(problems), limits.ERROR_BYTES))
 
     @workflow.update(
@@ -183,10 +189,12 @@ class Handlers:
         if state.once(new.request_id):
             state.steering.pause(now=new.now or state.steering.now)
             self._said(state, "paused", new, now=new.now)
-        at_work = len(state.board.running())
-        cost = "now, and their calls in flight may be paid again" if state.steering.now else "after their turn"
-        message = f"paused; {at_work} subtask{'' if at_work == 1 else 's'} at work stop {cost}"
-        return UpdateReply(accepted=True, phase=state.phase, message=message)
+        at_work = len(set(state.board.running()) - state.waits.of_subtasks())
+        many = at_work != 1
+        whose = "their calls" if many else "its call"
+        when = f"now, and {whose} in flight may be paid again" if state.steering.now else "after the turn under way"
+        stops = f"; {at_work} subtask{'s' * many} at work stop{'' if many else 's'} {when}" if at_work else ""
+        return UpdateReply(accepted=True, phase=state.phase, message=f"paused{stops}")
 
     @pause.validator
     def _pause_valid(self, update: Pause | JsonValue = None) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +17,11 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.base.text import cut
+    from supervision.contract.finding import Labels
     from supervision.contract.model_choice import Effort
     from supervision.contract.plan import Plan
     from supervision.contract.progress import Phase
-    from supervision.contract.status import Wait
+    from supervision.contract.status import TraceEvent, Wait
     from supervision.contract.team import TeamCard
     from supervision.run.decisions import Decision, Decisions
     from supervision.run.events import decided
@@ -31,6 +33,11 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.child_links import ChildLinks
     from workflows.children.parent_link import ParentLink
 
+_log = logging.getLogger("supervisor.run")
+_LOGGED = (
+    *("phase", "attempt", "attempts", "role", "turns", "error", "revision", "subtasks"),
+    *("round", "model", "candidate", "id", "kind", "decision", "pool"),
+)
 STARTS_AT_ONCE = 12  # children: a message to the server holds 4 MiB, so 12 inputs of 256 KiB, the most one may have
 
 
@@ -52,6 +59,7 @@ class RunContext:
     children that start at once. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the
     roles that the plan added.
     `described_in` has for each subtask the plan that brought it: its brief is the same then, whenever it begins.
+    `plan_labels` has for each subtask those of what its description was made from.
     `written_by` has the models of the supervisor's own conversations, by their heads, `heard` how many of people's
     words are in them.
     """
@@ -69,6 +77,7 @@ class RunContext:
     parent: ParentLink | None = None
     plan_ref: str = ""
     described_in: dict[str, str] = field(default_factory=dict)
+    plan_labels: dict[str, Labels] = field(default_factory=dict)
     starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
     written_by: dict[str, str] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
@@ -104,11 +113,15 @@ class RunContext:
         """The supervisor's own models, in the order of preference."""
         return [self.setup.supervisor_model, *self.setup.supervisor_fallbacks]
 
-    def adopt(self, plan: Plan, ref: str, described_in: str = "") -> None:
-        """Takes over a revision of the plan; new subtasks are `described_in` it, or in a part of it."""
+    def adopt(self, plan: Plan, ref: str, described_in: str = "", labels: Labels | None = None) -> None:
+        """Takes over a revision of the plan; new subtasks are `described_in` it, or in a part of it.
+
+        They have its `labels`: without any, its author has seen what the worker agents wrote so far.
+        """
         self.plan_ref = ref
         for subtask in plan.subtasks:
             self.described_in.setdefault(subtask.id, described_in or ref)
+            self.plan_labels.setdefault(subtask.id, labels or self.state.labels)
         self.state.adopt(plan)
 
     def expires_at(self, last: bool = False) -> datetime:
@@ -123,10 +136,11 @@ class RunContext:
 
     @contextlib.contextmanager
     def own_work(self) -> Iterator[None]:
-        """Counts the time of the block as the supervisor's own, if it ends without an error."""
+        """Counts the time of the block as the supervisor's own, without pauses, if it ends without an error."""
         began = workflow.now()
         yield
-        self.state.own_seconds += (workflow.now() - began).total_seconds()
+        held = self.state.time_and_budget.held_seconds(began, workflow.now())
+        self.state.own_seconds += (workflow.now() - began).total_seconds() - held
 
     async def until_resumed(self) -> None:
         """Returns when the run is not paused."""
@@ -242,6 +256,7 @@ class RunContext:
             """Returns the end of the run's time; None while its clock is held."""
             return None if self.state.time_and_budget.held else self.expires_at(last)
 
+        log_line("waits", wait.subject, kind=wait.kind)
         try:
             while not ended():
                 end = deadline()
@@ -262,6 +277,7 @@ class RunContext:
                     await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
         finally:
             waits.end(wait)
+            log_line("waits no longer", wait.subject, kind=wait.kind)
         self.show()
 
     async def decision(self, wait: Wait, timeout: timedelta, content: str | None = None) -> Decision | None:
@@ -281,6 +297,20 @@ class RunContext:
         """Holds the run's clock for a reason, or no longer for that one; nested runs follow."""
         if self.state.time_and_budget.hold(why, wanted):
             self.children.limits_changed()
+
+
+def log_event(event: TraceEvent) -> None:
+    """Writes an event into the Worker's log, without the texts in it."""
+    log_line(event.type, event.subtask_id, **{name: event.data[name] for name in _LOGGED if name in event.data})
+
+
+def log_line(what: str, subject: str | None, **fields: object) -> None:
+    """Writes a line about this workflow into the Worker's log, once: a replay writes none."""
+    if not workflow.unsafe.is_replaying() and _log.isEnabledFor(logging.INFO):
+        info = workflow.info()
+        run = info.root.workflow_id if info.root else info.workflow_id
+        place = "/".join(filter(None, [info.workflow_id.removeprefix(run).strip("/"), subject]))
+        _log.info(what, extra={"fields": {"run": run, **({"subtask": place} if place else {}), **fields}})
 
 
 def _is_decided(decisions: Decisions, wait: Wait) -> bool:

@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
-    from activities.contracts.run_contracts import Published, PublishInput, RunRef, SetupInput
+    from activities.contracts.run_contracts import Published, PublishInput, RunFacts, RunRef, SetupInput
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError, run_kind
     from supervision.base.text import cut, one_line
@@ -29,13 +29,14 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.write_answer import answer_word_for_word, sole_finding, tabulate, write_answer
     from workflows.calls import run_calls
     from workflows.calls.failures import CallFailed
+    from workflows.calls.notifying import Notices
     from workflows.children.child_contracts import NestedInput
     from workflows.children.child_links import ChildLinks
     from workflows.children.nested_result import nested_result
     from workflows.children.parent_link import ParentLink
     from workflows.handlers import Handlers
     from workflows.plan.make_plan import Replanning, make_plan, own_plan
-    from workflows.run_context import RunContext
+    from workflows.run_context import RunContext, log_event
     from workflows.subtasks.dispatch import Dispatch
 
 PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
@@ -57,6 +58,7 @@ class SupervisorWorkflow(Handlers):
         """Reads the input. What is wrong with it is kept for `run`: an error raised here would block the run."""
         self._nested, surplus = _nested_input(surplus)
         self._visibility = Visibility()
+        self._notices: Notices | None = None
         self._changed, self._reset = asyncio.Event(), asyncio.Event()
         self._context: RunContext | None = None
         self._state: RunState | SupervisionError
@@ -64,6 +66,7 @@ class SupervisorWorkflow(Handlers):
         self._children: ChildLinks | None = None
         try:
             self._state = state = self._new_state(parse_request(request, surplus))
+            state.trace.seen = log_event
             self._children = ChildLinks(state, self._parent)
             workflow.register_random_seed_callback(self._note_reset)
         except SupervisionError as error:
@@ -78,7 +81,7 @@ class SupervisorWorkflow(Handlers):
         nested = self._nested
         state = RunState(request, workflow.now, workflow.info().start_time, nested.terms.grant if nested else None)
         if nested is not None:
-            state.root_has_finding = nested.terms.root_has_finding
+            state.root_has_finding, state.labels = nested.terms.root_has_finding, nested.brief.labels
             state.steering.take(nested.told)
             state.time_and_budget.hold("paused", state.steering.paused)
             self._parent = ParentLink(nested, state)
@@ -167,6 +170,7 @@ class SupervisorWorkflow(Handlers):
             state.restart()
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
         self._visibility.usable = [] if self._nested else setup.search_attributes
+        self._notices = Notices(run, state) if setup.notices and not self._nested else None
         self._context = RunContext(
             state=state,
             setup=setup,
@@ -267,6 +271,8 @@ class SupervisorWorkflow(Handlers):
             state.board.close(why)
         self._enter(state, phase)
         result = await _published(state, self._context, self._parent)
+        if self._notices is not None:
+            await self._notices.all_sent()
         # An update that was accepted gets its reply before the run is closed.
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
@@ -281,6 +287,8 @@ class SupervisorWorkflow(Handlers):
         """Makes a change visible: in the lists, in the parent's status. Queries render what is asked."""
         state = self._run_state()
         self._visibility.waiting(state)
+        if self._notices is not None:
+            self._notices.look()
         if self._parent is not None:
             self._parent.report()
         if self._children is not None:
@@ -319,14 +327,14 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
             result = state.result()
-            return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result)
+            return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result, parent.subtask_id)
         # A call that was cancelled may have been answered while this waited: what it cost is booked.
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
         result.result_ref = state.result_ref = stored.result_ref
         result.trace_ref = state.trace_ref = stored.trace_ref
         result.answer_ref = stored.answer_ref or result.answer_ref
         state.answer = replace(state.answer, ref=result.answer_ref)
-    return fit(result) if parent is None else nested_result(state, result)
+    return fit(result) if parent is None else nested_result(state, result, parent.subtask_id)
 
 
 async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:
@@ -347,8 +355,22 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
         team=context.team.name if state.phase == "done" and context.nested is None else None,
         planned=state.planned,
         estimate=state.estimate.total if state.estimate else None,
+        facts=RunFacts(
+            goal_ref=context.setup.goal_ref,
+            team=context.team.name,
+            phase=state.phase,
+            error=state.error,
+            notice=state.model_notice,
+            owner=owner_of(state),
+            began_at=workflow.info().workflow_start_time.isoformat(),
+        ),
     )
     return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
+
+
+def owner_of(state: RunState) -> str:
+    """Returns whose run it is, as the request claims; empty if it does not."""
+    return one_line(state.request.metadata.get("owner", ""), _OWNER_BYTES)
 
 
 class Visibility:
@@ -365,7 +387,7 @@ class Visibility:
         if not self._shown_team:
             self._shown_team = True
             updates.append(TEAM.value_set(state.request.team_name))
-            if owner := one_line(state.request.metadata.get("owner", ""), _OWNER_BYTES):
+            if owner := owner_of(state):
                 updates.append(OWNER.value_set(owner))
         cost = state.usage.usd
         if cost:

@@ -243,7 +243,7 @@ class ToolLoop:
             stopped=lambda: self.told.paused and self.told.now,
         )
         self._turn_open = False
-        progress.last_tokens = reply.usage.tokens
+        progress.last_tokens, progress.labels = reply.usage.tokens, reply.labels
         progress.last_finding = reply.finding or reply.earlier or progress.last_finding
         self._trace.note(
             "turn",
@@ -315,7 +315,7 @@ class ToolLoop:
             approved_sha256=call.arguments_sha256 if call.waits_for == "tool" else None,
         )
         try:
-            reply = await activity_calls.run_tool(payload, agent.tools_queue)
+            reply = await activity_calls.run_tool(payload, agent.tools_queue, agent.role.timeout_of(call.name))
         except CallFailed as failed:
             if failed.problem.type in STORE | {ErrorKind.NOT_GRANTED}:
                 raise  # what the run needs is gone, which is no result of the tool
@@ -327,6 +327,7 @@ class ToolLoop:
             arguments=call.preview,
             is_error=reply.result.is_error,
             preview=reply.preview[:200],
+            **({"after": self._progress.labels.path} if self._progress.labels.untrusted else {}),
         )
         return reply
 
@@ -341,6 +342,7 @@ class ToolLoop:
             tools=progress.tools,
             head=progress.head,
             heard=progress.heard,
+            labels=progress.labels,
         )
 
 

@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 from itertools import count
+from operator import or_
 from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
@@ -23,17 +25,19 @@ from activities.prompts.agent_opening import agent_opening
 from activities.prompts.agent_prompts import LAST_OUTPUT, correction_request, is_correction_request, worker_request
 from activities.replies import answer_schema
 from activities.replies.tool_uses import ToolUse, read_tool_uses
-from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text
+from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text, read_texts
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox
+from supervision.agent import policy
 from supervision.agent.agent_tools import Conclusion, cells_of, conclude, read_call, read_finish, read_question
 from supervision.base import limits
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL, STEER
 from supervision.base.text import clean, cut, one_line, size
-from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
+from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord, Labels
 from supervision.contract.team import Role
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, found_nowhere
+from supervision.run.attempt_rules import subtask_path
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
 SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
@@ -48,7 +52,7 @@ _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
 
-_STEERS = re.compile(rf"<{STEER}>\n(.*?)\n</{STEER}>", re.DOTALL)
+_STEERS = re.compile(rf"<{STEER}>\n((?:(?!<{STEER}>\n).)*?)\n</{STEER}>", re.DOTALL)
 
 
 class Grounds(NamedTuple):
@@ -116,6 +120,7 @@ class AgentTurnActivities:
             turn = turn.model_copy(update={"note": "\n".join(filter(None, [turn.note, LAST_OUTPUT]))})
         options = CallOptions(
             max_tokens=turn.max_tokens,
+            labels=await self._labels(turn, loaded),
             # The last turn forbids tools, which the conversation's cached part does not have: only the prefix fits.
             cache="prefix" if turn.last else "conversation",
             concludes=turn.last,
@@ -156,6 +161,24 @@ class AgentTurnActivities:
         terms = (turn.model, turn.effort, turn.max_turns, turn.run.date)
         return agent_opening(role, tools, *terms, brief.names_items, schema), within
 
+    async def _labels(self, turn: TurnInput, loaded: LoadedTeam) -> Labels:
+        """Returns what the model has read with this call, by the brief, what is stored of it, and the calls before."""
+        labels, brief, role = Labels(), turn.brief, loaded.team.role(turn.role)
+        if turn.head is not None:
+            before = await self._calls.conversations.entry(turn.head)
+            labels, answered = before.labels, {result.call_id for result in turn.results if result.ref}
+            place = subtask_path(activity.info().workflow_id or "", turn.run.run_id)
+            for block in before.reply.tool_uses():
+                tool = loaded.toolbox.get(block["name"]) if block["name"] in role.tools else None
+                if tool is not None and block["id"] in answered:
+                    labels |= policy.labels_of(tool, f"{tool.name} {_preview(block.get('input'))}", place)
+        if brief is not None:
+            store = self._calls.store
+            refs = [dependency.record_ref for dependency in brief.dependencies if dependency.record_ref]
+            records = map(FindingRecord.model_validate_json, await read_texts(store, refs))
+            labels = reduce(or_, [record.labels for record in records], labels | brief.labels)
+        return labels
+
     async def _previous(self, brief: SubtaskBrief) -> str | None:
         if brief.previous_ref is None:
             return None
@@ -183,9 +206,10 @@ class AgentTurnActivities:
             stop_detail=_detail(details),
             model=message.model,
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
-            calls=[] if concluded else await self._tool_calls(turn, calls),
+            calls=[] if concluded else await self._tool_calls(turn, calls, answered.labels),
             fullest=message.fullest,
             cleared=answered.view.cleared,
+            labels=answered.labels,
             usage=answered.usage,
         )
         if finish and concluded:
@@ -193,15 +217,15 @@ class AgentTurnActivities:
         elif text and (turn.last or not calls):
             concluded = replace(conclude(text, forced=turn.last), **_fields_in(text))
         if concluded:
-            reply.finding, reply.misfit = await self._stored(turn, answered.head, concluded)
+            reply.finding, reply.misfit = await self._stored(turn, answered, concluded)
             reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
         elif turn.last and (earlier := await self._last_text(answered.head)):
-            reply.earlier, _ = await self._stored(turn, answered.head, conclude(earlier))
+            reply.earlier, _ = await self._stored(turn, answered, conclude(earlier))
         if stored := reply.finding or reply.earlier:
             reply.preview = stored.summary
         return reply
 
-    async def _tool_calls(self, turn: TurnInput, blocks: list[Json]) -> list[ToolCallRef]:
+    async def _tool_calls(self, turn: TurnInput, blocks: list[Json], labels: Labels) -> list[ToolCallRef]:
         """Returns the calls of a reply, with what a person is asked about those that wait for one."""
         loaded, room = await self._teams.load(turn.team_ref), limits.PAYLOAD_AIM_BYTES
         role, calls = loaded.team.role(turn.role), list[ToolCallRef]()
@@ -211,8 +235,9 @@ class AgentTurnActivities:
             if call.name == ASK_TOOL and role.ask and (question := read_question(block.get("input"))):
                 call.waits_for, asked = "question", clean(question.question)
                 call.choices = [one_line(clean(item), limits.LINE_BYTES) for item in question.choices[:_CHOICES]]
-            elif tool is not None and tool.approve == "always":
+            elif tool is not None and policy.decide(tool, labels, block.get("input")) == "ask":
                 call.waits_for, asked = "tool", json.dumps(block.get("input"), ensure_ascii=False, indent=1)
+                call.after = labels.path
             else:
                 continue
             call.preview = one_line(asked, limits.PARAGRAPH_BYTES) if call.waits_for == "question" else call.preview
@@ -235,27 +260,33 @@ class AgentTurnActivities:
                 break
         return ""
 
-    async def _stored(self, turn: TurnInput, head: str, conclusion: Conclusion) -> tuple[Finding, list[str]]:
+    async def _stored(self, turn: TurnInput, answered: Answered, conclusion: Conclusion) -> tuple[Finding, list[str]]:
         """Stores the text, the output and the record of a conclusion, whose claims are looked up in what it rests on.
 
-        Returns the finding, and what keeps its output from the form of its role.
+        Returns the finding, and what keeps its output from the form of its role. Of a quarantined role that has read
+        untrusted text the output alone is kept: any word beside it may be the attacker's.
         """
         store, run_id = self._calls.store, turn.run.run_id
         loaded = await self._teams.load(turn.team_ref)
         role = loaded.team.role(turn.role)
         output, misfit = await _output(role, conclusion, run_id)
+        labels = answered.labels
+        if labels.untrusted and policy.is_quarantined(role) and isinstance(output, dict) and not misfit:
+            conclusion = Conclusion("", conclusion.confidence, [], conclusion.outcome)
+            labels = labels.model_copy(update={"untrusted": ""})
         cells = {path or "output": _cell(path, text) for path, text in cells_of(output)}
         text = "\n\n".join(
-            [conclusion.text, *(["\n".join(f"- {p}: {cell}" for p, cell in cells.items())] if cells else [])]
+            filter(None, [conclusion.text, "\n".join(f"- {path}: {cell}" for path, cell in cells.items())])
         )
         grounding = role.grounding
-        grounds = await read_grounds(self._calls.conversations, head, loaded.toolbox)
-        claims = await asyncio.to_thread(check, text, grounds.texts) if grounding == "tools" else []
+        grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox)
+        checks = grounding == "tools" and conclusion.text
+        claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
         claims = [claim if claim.source else _named(claim, conclusion.text, cells) for claim in claims]
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" and not misfit else "partial",
             grounding=grounding,
-            summary=conclusion.summary or cut(conclusion.text, limits.SUMMARY_BYTES),
+            summary=conclusion.summary or cut(conclusion.text or text, limits.SUMMARY_BYTES),
             confidence=conclusion.confidence,
             limitations=[
                 *(
@@ -268,6 +299,7 @@ class AgentTurnActivities:
             unsupported=found_nowhere(claims),
             checked=_shown_claims(claims),
             evidence=grounds.calls,
+            labels=labels,
         )
         data = text.encode("utf-8", "replace")
 

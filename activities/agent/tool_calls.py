@@ -8,11 +8,12 @@ from typing import TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities import steps
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.heartbeat import waiting
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json, ModelEndpoint
-from activities.prompts.agent_prompts import ASK_MISUSE, FINISH_MISUSE, NOT_APPROVED, UNKNOWN_OUTCOME
+from activities.prompts.agent_prompts import ASK_MISUSE, FINISH_MISUSE, NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
 from activities.replies.tool_uses import earlier_output
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable
 from activities.store.reading import read_text
@@ -20,8 +21,9 @@ from activities.teams.stored_teams import StoredTeams, TeamUnavailable
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import ToolRun
 from activities.tools.tool import ToolContext
+from supervision.agent import policy
 from supervision.agent.agent_tools import page, page_chars, read_call
-from supervision.base import limits
+from supervision.base import limits, spans
 from supervision.base.errors import ErrorKind
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.store_keys import effect_key, result_key
@@ -81,13 +83,18 @@ class ToolActivities:
             return await self._reply(request, ToolRun(ASK_MISUSE, is_error=True))
         if request.call.name == READ_OUTPUT_TOOL:
             return await self._reply(request, await self._read_output(request, entry, block))
+        steps.show(spans.TOOL_ARGUMENTS, block.get("input"))
         run = partial(self._run, request, loaded, block)
         tool, role = loaded.toolbox.get(request.call.name), loaded.team.role(request.role)
-        # The call's hash is that of the arguments in the conversation: see _shown_block.
-        if tool is not None and tool.approve == "always" and request.approved_sha256 != request.call.arguments_sha256:
-            return await self._reply(request, ToolRun(NOT_APPROVED, is_error=True))
-        if tool is not None and tool.name in role.tools and tool.effects != "read":
-            return await self._once(request, run)
+        if tool is not None and tool.name in role.tools:
+            verdict = policy.decide(tool, entry.labels, block.get("input"))
+            # The call's hash is that of the arguments in the conversation: see _shown_block.
+            approved = verdict == "ask" and request.approved_sha256 == request.call.arguments_sha256
+            if verdict != "allowed" and not approved:
+                words = NOT_APPROVED if verdict == "ask" else REFUSED
+                return await self._reply(request, ToolRun(words, is_error=True))
+            if tool.effects != "read":
+                return await self._once(request, run)
         return await self._reply(request, await run())
 
     async def _read_output(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun:
@@ -127,6 +134,7 @@ class ToolActivities:
     async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
         put = partial(self._store.put_output, request.run.run_id)
         ref = await _stored(lambda: put(ran.text.encode("utf-8", "replace")))
+        steps.show(spans.TOOL_RESULT, ran.text)
         artifacts = []
         for new in ran.artifacts:
             key = await _stored(partial(put, new.data))

@@ -26,7 +26,7 @@ def main(setup: Json) -> None:
     _say(_answer(module, setup["first"], setup["memory"]) if setup["first"] else {"result": None})
     bounds = {
         # What may be written to: libraries reserve addresses, and map files, that cost no memory.
-        resource.RLIMIT_DATA: _data_bytes() + setup["memory"],
+        resource.RLIMIT_DATA: data_bytes() + setup["memory"],
         resource.RLIMIT_FSIZE: setup["file_bytes"],
         resource.RLIMIT_CORE: 0,
     }
@@ -40,7 +40,8 @@ def main(setup: Json) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _data_bytes() -> int:
+def data_bytes() -> int:
+    """Returns the memory of this process that it can write to."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[5]) * resource.getpagesize()

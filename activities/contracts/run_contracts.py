@@ -4,17 +4,20 @@ The models of all `*contracts` modules are history: fields may be added with def
 recorded runs live. A *reference* is a key of the artifact store; a *head* is that of a conversation's last entry.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from activities.contracts.packed import FindingRefs
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
+from supervision.contract.finding import Labels, Read
 from supervision.contract.model_choice import Effort
 from supervision.contract.plan import Shares
+from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Gap, RunResult
+from supervision.contract.result import Gap, Problem, RunResult
+from supervision.contract.status import WaitKind
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
 
@@ -89,6 +92,7 @@ class SubtaskBrief(Model):
 
     `description_ref` is a refined description in place of the plan's. In a round of review `feedback` says what to
     fix in the finding at `previous_ref`. `names_items` is True if the finding has to name items for a template.
+    `labels` are those of all texts in it.
     """
 
     goal_ref: str
@@ -101,6 +105,7 @@ class SubtaskBrief(Model):
     feedback: str | None = None
     previous_ref: str | None = None
     names_items: bool = False
+    labels: Read = Labels()
 
 
 class SetupInput(Model):
@@ -118,7 +123,8 @@ class SetupInput(Model):
 class RunSetup(Model):
     """Everything that a run depends on beside its request, fixed when it starts.
 
-    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds.
+    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds. `data_labels` are those
+    of attachments and items. With `notices` the operator's SUPERVISOR_NOTIFY is told of the run.
     """
 
     store_id: str
@@ -136,15 +142,32 @@ class RunSetup(Model):
     tools_queue: str
     model_queue: str = MODEL_QUEUE
     search_attributes: list[str] = []
+    notices: bool = False
     warnings: list[str] = []
     model_notice: str | None = None
     ceilings: Ceilings | None = None
+    data_labels: Read = Labels()
     was_reset: bool = False
 
     @property
     def prompt_bytes(self) -> int:
         """The same as the size of stored texts."""
         return int(self.prompt_tokens * limits.CHARS_PER_TOKEN)
+
+
+class RunFacts(Model):
+    """What a report says of a run beside its result; `error` is why it failed, `notice` what is said of its model.
+
+    `owner` is whose run it is, as its request claims.
+    """
+
+    goal_ref: str
+    team: str
+    phase: Phase
+    error: Problem | None = None
+    notice: str | None = None
+    owner: str = ""
+    began_at: str = ""
 
 
 class PublishInput(Model):
@@ -166,17 +189,19 @@ class PublishInput(Model):
     team: str | None = None
     planned: int = 0
     estimate: Shares | None = None
+    facts: RunFacts | None = None
 
 
 class Published(Model):
     """Where the whole result, trace and answer are: by their hashes, so that a rewritten store is noticed.
 
-    A page of a result has no trace.
+    A page of a result has no trace. The `facts` are in the store alone.
     """
 
     result_ref: str
     trace_ref: str = ""
     answer_ref: str | None = None
+    facts: RunFacts | None = None
 
 
 class PoolQuestion(Model):
@@ -184,6 +209,23 @@ class PoolQuestion(Model):
 
     run: RunRef
     queue: str
+
+
+NoticeKind = WaitKind | Literal["paused", "ended"]
+
+
+class Notice(Model):
+    """What the operator is told of a run: how it has ended, or what it waits for, by the wait's `kind` and `id`."""
+
+    run: RunRef
+    event: Literal["waiting", "ended", "failed"]
+    kind: NoticeKind
+    id: str | None = None
+    status: Literal["running", "completed", "partial", "failed", "cancelled"]
+    error: str | None = None
+    confidence: float | None = None
+    owner: str = ""
+    at: str
 
 
 class ChildRef(Model):

@@ -2,12 +2,14 @@
 
 import hashlib
 import json
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from activities.contracts.packed import FindingRefs
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
 from supervision.contract.base import Model
-from supervision.contract.finding import ArtifactRef, Finding
+from supervision.contract.finding import ArtifactRef, Finding, Labels, Read
 from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
 
@@ -55,7 +57,8 @@ class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation.
 
     `index` is its place among the calls of the reply: that is how it is found again, whatever ids a model gives. One
-    that `waits_for` a person has all that the person is `asked`, unless that is long, and where it is stored.
+    that `waits_for` a person has all that the person is `asked`, unless that is long, and where it is stored; it
+    comes `after` some untrusted text was read.
     """
 
     index: int = 0
@@ -67,6 +70,7 @@ class ToolCallRef(Model):
     asked: str | None = None
     asked_ref: str = ""
     choices: list[str] = []
+    after: Annotated[str, Field(exclude_if=lambda after: not after)] = ""
 
 
 class TurnReply(Model):
@@ -77,6 +81,7 @@ class TurnReply(Model):
     `finish_call_id` names the call of `finish` that gave it: it is answered if more turns follow.
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
     would make a cut reply longer. `cleared` tool outputs of the conversation, the oldest ones, were shown as previews.
+    `labels` are those of the conversation.
     """
 
     head: str
@@ -93,6 +98,7 @@ class TurnReply(Model):
     earlier: Finding | None = None
     fullest: bool = False
     cleared: int = 0
+    labels: Read = Labels()
     usage: Usage
 
 

@@ -24,7 +24,7 @@ from supervision.base.text import clean, one_line
 Json = dict[str, Any]
 
 FILE_BYTES = 1 << 30  # of one file, and of what it is converted to
-_CONVERSION_TIME = timedelta(seconds=120)  # 200 MB of CSV take some 20 s
+_CONVERSION_TIME = timedelta(minutes=4)  # 200 MB of CSV take some 30 s of CPU, on a busy machine four times that
 _CHILDREN = 2
 _ZIP_TIME = timedelta(minutes=10)  # of all files in one zipped folder
 _MEMORY_BYTES = 288 << 20  # what a converting process may reserve beside its libraries; it uses two thirds of that
@@ -35,22 +35,28 @@ _MODULE = "activities.files.conversion"
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file that people know by `name`; `fetch` writes its content to a path, which is needed once per content."""
+    """A file that people know by `name`; `fetch` writes its content to a path, which is needed once per content.
+
+    One with a `problem` has no content. `fetch` raises FileNotFoundError with the reason if there is none any longer.
+    """
 
     name: str
     sha256: str
     bytes: int
     fetch: Callable[[Path], Awaitable[None]]
+    problem: str | None = None
 
 
-def local_file(name: str, path: Path) -> SourceFile:
-    """Returns a file of this machine. Raises OSError if it can't be read."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+def local_file(name: str, path: Path, problem: str | None = None) -> SourceFile:
+    """Returns a file of this machine, known to have a problem or none. Raises OSError if it can't be read."""
 
     async def fetch(target: Path) -> None:
         await asyncio.to_thread(shutil.copyfile, path, target)
 
+    if problem:
+        return SourceFile(name, "", 0, fetch, problem)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     return SourceFile(name, digest, path.stat().st_size, fetch)
 
 
@@ -86,7 +92,7 @@ class FileCache:
         self._delete_own = weakref.finalize(self, shutil.rmtree, whole, ignore_errors=True) if folder is None else None
         self._folder = whole / f"files-{VERSION}"
         self._kept = 0  # what this process has added
-        seconds = 2 * _CONVERSION_TIME.total_seconds()
+        seconds = _CONVERSION_TIME.total_seconds()
         self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY_BYTES, seconds=seconds, file_bytes=FILE_BYTES)
 
     async def reports(self, sources: Iterable[SourceFile], owner: str) -> list[FileReport]:
@@ -125,6 +131,8 @@ class FileCache:
             self._delete_own()
 
     async def _report(self, source: SourceFile, owner: str) -> list[Json]:
+        if source.problem:
+            return [{"name": source.name, "problem": source.problem}]
         if not is_data(source.name):
             kind = PurePosixPath(source.name).suffix or source.name
             return [{"name": source.name, "problem": f"files of the kind '{kind}' are not read"}]
@@ -138,7 +146,10 @@ class FileCache:
         made = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=self._folder))
         fetched = made / "fetched"
         try:
-            await source.fetch(fetched)
+            try:
+                await source.fetch(fetched)
+            except FileNotFoundError as gone:
+                return [{"name": source.name, "problem": str(gone)}]
             if (await asyncio.to_thread(local_file, "", fetched)).sha256 != source.sha256:
                 # Kept under that name, it would be what other runs read for the file that really has this content.
                 return [{"name": source.name, "problem": "its content is not what its list says"}]

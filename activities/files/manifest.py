@@ -2,8 +2,11 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from activities.files.file_cache import FileCache, FileReport, SourceFile, are_there
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
@@ -14,15 +17,26 @@ from supervision.contract.base import Model
 MANIFEST_TYPE = "application/vnd.temporal-supervisor.files+json"
 """The media type of an attachment that is a manifest, not a text."""
 _PART_BYTES = limits.ARTIFACT_BYTES
+_GONE = "it is no longer stored"
+_NAMED = 5  # of the files that can't be read, in one line
+
+
+class DataFile(NamedTuple):
+    """A file of this machine by the name that it has in a run; one with a `problem` can't be read."""
+
+    name: str
+    path: Path
+    problem: str | None = None
 
 
 class FileEntry(Model):
-    """One file: its path below the folder, and the references of its parts in order."""
+    """One file: its path below the folder, and the references of its parts in order; none with a `problem`."""
 
     name: str
     bytes: int
     sha256: str
     parts: list[str]
+    problem: str | None = None
 
 
 class Manifest(Model):
@@ -35,41 +49,72 @@ class FilesRefused(Exception):
     """Files beyond a ceiling; the message says which. Nothing was stored."""
 
 
-def found_files(paths: Sequence[Path]) -> list[tuple[str, Path]]:
-    """Returns name and path of each file that is given or lies in a given folder, hidden ones left out.
+def found_files(paths: Sequence[Path]) -> list[DataFile]:
+    """Returns each file that is given or lies in a given folder, hidden ones left out.
 
     Raises FilesRefused if there are none, too many or too large ones.
     """
-    found: dict[str, Path] = {}
+    found: dict[str, DataFile] = {}
     for path in paths:
-        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-        for file in inside:
-            name = file.relative_to(path).as_posix() if path.is_dir() else file.name
-            if not file.is_file() or any(part.startswith((".", "~$")) for part in PurePosixPath(name).parts):
+        folder = path if path.is_dir() else None
+        for file in sorted(_inside(path)) if folder else [path]:
+            name = file.relative_to(path).as_posix() if folder else file.name
+            if any(map(_is_hidden, PurePosixPath(name).parts)):
                 continue
-            if path.is_dir() and not file.resolve().is_relative_to(path.resolve()):
-                raise FilesRefused(f"{file} leads out of {path}: copy the file itself, or remove the link")
-            if found.setdefault(name, file) != file:
+            name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            if found.setdefault(name, DataFile(name, file, _problem(file, folder))).path != file:
                 raise FilesRefused(f"two files have the name {name}: pass the folder above them")
-    total = sum(file.stat().st_size for file in found.values())
+    total = sum(file.path.stat().st_size for file in found.values() if not file.problem)
     if not found:
         raise FilesRefused(f"there is no file in {', '.join(map(str, paths))}")
     if len(found) > limits.DATA_FILES:
         raise FilesRefused(f"{len(found):,} files, at most {limits.DATA_FILES:,} are taken: pass a smaller folder")
     if total > limits.DATA_BYTES:
         raise FilesRefused(f"{total >> 20:,} MiB, at most {limits.DATA_BYTES >> 20:,} are taken: pass a smaller folder")
-    return list(found.items())
+    return list(found.values())
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """Yields what is no folder, links to folders, and folders that can't be listed; hidden folders are left out."""
+    closed: list[OSError] = []
+    for at, folders, files in os.walk(folder, onerror=closed.append):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        yield from (Path(at, name) for name in (*files, *(n for n in folders if os.path.islink(os.path.join(at, n)))))
+    yield from (Path(error.filename) for error in closed)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "~$"))
+
+
+def _problem(file: Path, folder: Path | None) -> str | None:
+    """Returns why something can't be read; a pipe or a device, which may never end, is not opened."""
+    try:
+        if folder and not file.resolve().is_relative_to(folder.resolve()):
+            return "it leads out of its folder: copy the file itself"
+        mode = file.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return "it is a link to a folder" if file.is_symlink() else "this folder can't be listed"
+        if not stat.S_ISREG(mode):
+            return "it is a pipe, a socket or a device"
+        file.open("rb").close()
+    except (OSError, RuntimeError) as error:  # the latter of a link to itself
+        return f"it can't be read: {getattr(error, 'strerror', 'its link leads nowhere')}"
+    return None
 
 
 async def put_files(
-    store: ArtifactStore, files: Iterable[tuple[str, Path]], uploaded: Callable[[str, int], None] = lambda *_: None
+    store: ArtifactStore, files: Iterable[DataFile], uploaded: Callable[[str, int], None] = lambda *_: None
 ) -> str:
     """Stores files by content and returns the reference of their manifest. What is there is not sent again.
 
     `uploaded` is called with the name of each file and the bytes that were sent for it.
     """
     entries = []
-    for name, path in files:
+    for name, path, problem in files:
+        if problem:
+            entries.append(FileEntry(name=name, bytes=0, sha256="", parts=[], problem=problem))
+            continue
         whole, parts, size, sent = hashlib.sha256(), list[str](), 0, 0
         with path.open("rb") as file:
             while part := await asyncio.to_thread(file.read, _PART_BYTES):
@@ -134,6 +179,16 @@ class RunFiles:
             self._reading = asyncio.create_task(self._read())
         return await asyncio.shield(self._reading)
 
+    def unread(self) -> str:
+        """Returns a sentence on the files that can't be read, as far as they were looked at; empty if all can."""
+        if self._reading is None or not self._reading.done():
+            return "the files take long to read: the plan is made without their columns and titles"
+        reports = self._reading.result()
+        unread = [f"{report.name} ({report.problem})" for report in reports if report.problem]
+        more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
+        named = f"{'; '.join(unread[:_NAMED])}{more}"
+        return f"{len(unread)} of {len(reports)} files can't be read: {named}" if unread else ""
+
     async def rows(self, file: str, count: int) -> list[str]:
         """Returns the first rows of the converted table in a file of `reports`, each as JSON."""
         return await self._cache.rows(file, count, self._run_id)
@@ -145,14 +200,20 @@ class RunFiles:
     def _source(self, file: FileEntry) -> SourceFile:
         async def fetch(target: Path) -> None:
             with target.open("wb") as out:
-                for part in file.parts:
-                    await asyncio.to_thread(out.write, await self._store.get(part))
+                try:
+                    for part in file.parts:
+                        await asyncio.to_thread(out.write, await self._store.get(part))
+                except ArtifactMissing:
+                    raise FileNotFoundError(_GONE) from None
 
-        return SourceFile(file.name, file.sha256, file.bytes, fetch)
+        return SourceFile(file.name, file.sha256, file.bytes, fetch, file.problem)
 
 
 def _usable(reading: asyncio.Task[list[FileReport]]) -> bool:
-    return not reading.cancelled() and reading.exception() is None and are_there(reading.result())
+    if reading.cancelled() or reading.exception() is not None:
+        return False
+    # a folder that machines share may show a new file a little later
+    return are_there(reading.result()) and not any(report.problem == _GONE for report in reading.result())
 
 
 def is_text(data: bytes) -> bool:

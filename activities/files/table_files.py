@@ -22,6 +22,7 @@ Json = dict[str, Any]
 
 ROWS = 10_000_000
 _COLUMNS = 2000  # each is looked at by itself, and listed
+_TABLES = 500  # of one file: each takes some 20 ms and a file
 _MEMORY = "128MB"
 _SAMPLE_LINES = 200
 _CHUNK = 1 << 20
@@ -84,9 +85,11 @@ Rows = Callable[[], Iterable[list[str]]]
 def row_tables(sheets: Iterable[tuple[str, Rows]], path: Path, out: Path) -> list[Json]:
     """Returns a table for each sheet: its rows of texts, with a title above the header or without one.
 
-    A sheet that can't be read is a note of the first table. Raises Unreadable if none can be read.
+    A sheet that can't be read is a note of the first table. Raises Unreadable if none can be read, and for too many.
     """
-    tables, problems = list[Json](), list[str]()
+    sheets, tables, problems = list(sheets), list[Json](), list[str]()
+    if len(sheets) > _TABLES:
+        raise Unreadable(f"it has {len(sheets):,} tables, at most {_TABLES:,} are read: copy those needed into a file")
     for sheet, rows in sheets:
         plain = out / "sheet.csv"
         try:
@@ -119,8 +122,10 @@ def spreadsheet_tables(path: Path, out: Path) -> list[Json]:
 
     try:
         book = python_calamine.CalamineWorkbook.from_path(str(path))
+    except python_calamine.PasswordError:
+        raise Unreadable("it is encrypted") from None
     except python_calamine.CalamineError as error:
-        raise Unreadable(f"it is no spreadsheet that can be read, perhaps encrypted: {error}") from None
+        raise Unreadable(f"it is no spreadsheet that can be read: {error}") from None
     return row_tables(((name, partial(_sheet_rows, book, name)) for name in book.sheet_names), path, out)
 
 

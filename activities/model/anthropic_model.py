@@ -101,8 +101,7 @@ class AnthropicModel(ModelEndpoint):
                     **(http_options or {}),
                 ),
                 default_headers={"accept-encoding": "identity"},  # packing delays events
-                # trace ids and content stay with us
-                open_telemetry={"traces": {"content_mode": "metadata_only"}, "propagation": False},
+                open_telemetry=False,  # the span of a call is the activity's, and no trace id leaves
             )
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:

@@ -22,6 +22,7 @@ from activities.store.artifacts import ArtifactChanged, ArtifactStore
 from supervision.agent.agent_tools import beginning, output_name
 from supervision.base import limits
 from supervision.contract.base import Model
+from supervision.contract.finding import Labels, Read
 from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
 
@@ -63,8 +64,8 @@ class Entry(Model):
     Only the first entry has an opening. `ancestors` are the keys of all entries before it, oldest first. In
     `input`, the new user messages, a tool_result block has `content_ref`, a key, in place of `content`, and the
     `sources` and `artifacts` that the tool named, which the model does not get. `view` says
-    what of the conversation the call showed the model. `spent` is what failed attempts at this call had cost, `at`
-    when the answer was stored, as ISO 8601.
+    what of the conversation the call showed the model, `labels` what it had read by then. `spent` is what failed
+    attempts at this call had cost, `at` when the answer was stored, as ISO 8601.
     """
 
     opening: Opening | None = None
@@ -72,6 +73,7 @@ class Entry(Model):
     input: list[Json]
     reply: ModelMessage
     view: ConversationView = ConversationView()
+    labels: Read = Labels()
     spent: Usage = Usage()
     at: str | None = None
 

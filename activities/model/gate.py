@@ -11,7 +11,7 @@ from cachetools import LRUCache
 from opentelemetry import metrics
 
 from activities.model.port import ModelEndpoint, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from supervision.base import limits
+from supervision.base import limits, spans
 from supervision.base.errors import ErrorKind
 from supervision.provider.provider_breaker import (
     AskAgain,
@@ -26,12 +26,12 @@ from supervision.provider.provider_breaker import (
 GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the process; a longer one is a later attempt
 
 _log = logging.getLogger(__name__)
-_meter = metrics.get_meter("temporal-supervisor")
+_meter = metrics.get_meter(spans.SCOPE)
 _transitions = _meter.create_counter(
-    "supervisor.provider_breaker.transitions", description="changes of a provider breaker's state, by model and state"
+    spans.BREAKER_CHANGES, description="changes of a provider breaker's state, by model and state"
 )
 _state = _meter.create_gauge(
-    "supervisor.provider_breaker.open", description="by model: 1 while no call is sent or only a probe, else 0"
+    spans.BREAKER_OPEN, description="by model: 1 while no call is sent or only a probe, else 0"
 )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from secrets import SystemRandom
+from typing import Any
 
 from pydantic import ValidationError
 from temporalio import activity
@@ -33,13 +34,17 @@ from activities.model.port import (
     user_message,
 )
 from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter, corrected, lasting
+from activities.steps import consumed, messages, note
+from activities.steps import show as show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
+from activities.store.spending import DailySpend
 from supervision.agent.turn_rules import WINDOW_FULL
-from supervision.base import limits
+from supervision.base import limits, spans
 from supervision.base.errors import ODD, WAITING, ErrorKind
 from supervision.base.store_keys import call_header, call_key
 from supervision.base.text import cut
 from supervision.contract.base import Model
+from supervision.contract.finding import Labels
 from supervision.contract.usage import Usage
 
 ODD_REPLY_ATTEMPTS = 3  # unreadable answers (HTML, no content): two more tries, then a typed failure
@@ -95,12 +100,15 @@ def _delay(retry_after: float | None, failures: int) -> timedelta:
 CALL_HEADER = "x-supervisor-call"
 
 
+_UNASKED: Any = {"run": True, "brief": {"labels"}}
+
+
 @dataclass(frozen=True)
 class CallName:
     """The name of a call within its workflow: the step, and the hash of what is asked.
 
     What is asked is the activity's input without its run: references, model, effort, not the words sent, so that a
-    Worker of another version finds the answer, too.
+    Worker of another version finds the answer, too. Labels say nothing of what is asked.
     """
 
     run: RunRef
@@ -110,7 +118,7 @@ class CallName:
     @classmethod
     def of(cls, asked: SupervisorCall | TurnInput, step: str) -> "CallName":
         """Returns the name of the call that an activity's input asks for."""
-        return cls(asked.run, step, arguments_sha256(asked.model_dump(mode="json", exclude={"run"})))
+        return cls(asked.run, step, arguments_sha256(asked.model_dump(mode="json", exclude=_UNASKED)))
 
     def key(self, workflow_id: str) -> str:
         """Returns the key of the call's entry."""
@@ -119,28 +127,33 @@ class CallName:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """How a call is made: its room for a reply, what of it is cached, whether it may call tools."""
+    """How a call is made: its room for a reply, what of it is cached, whether it may call tools, what it shows."""
 
     max_tokens: int
     cache: CacheUse = "none"
     concludes: bool = False
+    labels: Labels = Labels()
 
 
 @dataclass(frozen=True)
 class Answered:
     """A call's answer: the new head of its conversation, the message, and the usage of all attempts at it.
 
-    `view` says what of the conversation the call showed the model.
+    `view` says what of the conversation the call showed the model, `labels` what it had read by then.
     """
 
     head: str
     message: ModelMessage
     usage: Usage
     view: ConversationView
+    labels: Labels
 
 
 class ModelCalls:
-    """Model calls of the activities of one process; `call_header` sends `x-supervisor-call`."""
+    """Model calls of the activities of one process; `call_header` sends `x-supervisor-call`.
+
+    `daily_usd` is the operator's ceiling over all Workers of the store.
+    """
 
     def __init__(
         self,
@@ -150,11 +163,13 @@ class ModelCalls:
         *,
         at_once: int = limits.MODEL_SLOTS,
         call_header: bool = True,
+        daily_usd: float | None = None,
     ) -> None:
         self.model = model
         self.store = store
         self.conversations = conversations
         self._gate = ModelGate(model, at_once)
+        self._daily = DailySpend(store, daily_usd)
         self._call_header = call_header
 
     async def begin(
@@ -199,8 +214,10 @@ class ModelCalls:
         await self.store.require(name.run.store_id)
         key = name.key(workflow_id)
         if entry := await self.conversations.find(key):
+            note(journal=True, response_model=entry.reply.model)
             return self._answered(key, entry)
         prompt = await prompting()
+        await self._afford(prompt.opening.model, earlier)
         request = ModelRequest(
             model=prompt.opening.model,
             system=prompt.opening.system,
@@ -216,16 +233,31 @@ class ModelCalls:
         )
         message, draft = await self._fitted(prompt, request, earlier)
         past = draft.past
+        note(response_model=message.model, finish_reasons=[message.stop_reason])
+        show_text(spans.SYSTEM_TEXT, prompt.opening.system)
+        show_text(spans.INPUT_MESSAGES, messages(draft.added))
+        show_text(spans.OUTPUT_MESSAGES, messages([{"role": "assistant", "content": message.content}]))
         entry = Entry(
             opening=None if past else prompt.opening,
             ancestors=[*past.last.ancestors, past.head] if past else [],
             input=draft.added,
             reply=message,
             view=draft.view,
+            labels=how.labels,
             spent=earlier.spent,
             at=datetime.now(UTC).isoformat(),
         )
         return self._answered(key, await self._save(key, entry, earlier))
+
+    async def _afford(self, model: str, earlier: EarlierAttempts) -> None:
+        """Raises an error if the operator's ceiling of a day allows no call, or can't count this one."""
+        if self._daily.ceiling is not None and self.model.price(model, ModelUsage(input_tokens=1)) is None:
+            words = f"not sent: SUPERVISOR_DAILY_USD is set, and the price of '{model}' is unknown"
+            raise self._error(ModelFailure(ErrorKind.MODEL_NOT_SERVED, words, retryable=False), earlier)
+        if held := await self._daily.reached():
+            why, wait = held
+            seconds = wait.total_seconds()
+            raise self._error(ModelFailure(ErrorKind.CIRCUIT_OPEN, why, retryable=False, retry_after=seconds), earlier)
 
     async def _fitted(
         self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: EarlierAttempts
@@ -277,14 +309,27 @@ class ModelCalls:
                 **self._handed_on(earlier, request, progress),
             }
         )
+        model, tokens = request.model, None
         try:
             async with waiting():
                 message = await self._gate.complete(request, progress)
+            model, tokens = message.model, message.usage
             return _distinct(message)
         except ModelFailure:
             earlier.spent += usage_of(self.model, request.model, progress.usage, calls=0)
             show(earlier.model_dump)
             raise
+        finally:
+            usage = usage_of(self.model, model, tokens or progress.usage)
+            consumed(model, usage)
+            await self._count(usage.usd)
+
+    async def _count(self, usd: float | None) -> None:
+        """Counts dollars for the ceiling of the day; a store that is away gets them with those of the next call."""
+        try:
+            await self._daily.add(usd)
+        except ArtifactUnavailable as error:
+            activity.logger.warning("the day's spend can't be stored: %s", error)
 
     def _error(self, failure: ModelFailure, earlier: EarlierAttempts) -> ApplicationError:
         """Returns the failure as Temporal sees it, and leaves what the next attempt needs to know."""
@@ -314,7 +359,7 @@ class ModelCalls:
     def _answered(self, key: str, entry: Entry) -> Answered:
         reply = entry.reply
         usage = usage_of(self.model, reply.model, reply.usage)
-        return Answered(key, reply, usage + entry.spent, entry.view)
+        return Answered(key, reply, usage + entry.spent, entry.view, entry.labels)
 
 
 def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: int = 1) -> Usage:

@@ -154,6 +154,7 @@ FINISH_MISUSE = (
 )
 ASK_MISUSE = f"{ASK_TOOL} was not called: it takes one question, and it may not be open to this role."
 NOT_APPROVED = "This call was not run: a person has to approve it first. Call it again to have it approved."
+REFUSED = "This call was not run: this tool may not be called after texts of others were read. Continue without it."
 _UNSUPPORTED = """Your finding was not accepted yet. These figures, quotations or URLs stand neither in a tool output \
 nor in your brief:
 {claims}
@@ -316,4 +317,5 @@ def contradiction_block(item: Contradiction) -> str:
 
 
 def _attribute(text: str) -> str:
-    return plain(cut(text, limits.SENTENCE_BYTES).replace('"', "'").replace("\n", " "))
+    line = " ".join(cut(text, limits.SENTENCE_BYTES).splitlines())
+    return line.replace('"', "'").replace("<", "&lt;").replace(">", "&gt;")

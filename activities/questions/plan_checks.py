@@ -4,13 +4,14 @@ from dataclasses import dataclass, field, replace
 
 from activities.contracts.planning_contracts import PlanInput
 from activities.contracts.run_contracts import AttachmentRef
+from activities.teams.toolbox import Toolbox
 from supervision.base import limits
-from supervision.base.text import cut, did_you_mean, quoted
+from supervision.base.text import cut, quoted
 from supervision.contract.plan import NewRole, Plan, Subtask
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard
 from supervision.planning import capabilities
 from supervision.planning.expansion import NO_DATA, Data
-from supervision.planning.new_roles import new_role_problems
+from supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles
 from supervision.planning.plan_graph import plan_problems
 from supervision.planning.revisions import merge, revision_problems
 from supervision.results.payload_fit import cut_to
@@ -33,11 +34,11 @@ class CheckedPlan:
 
 @dataclass(frozen=True)
 class PlanningTeam:
-    """The team that a plan is for; `readers` are the names of its tools that show attachments."""
+    """The team that a plan is for, with its tools."""
 
     team: Team
     card: TeamCard
-    readers: set[str]
+    toolbox: Toolbox
 
 
 def check_plan(
@@ -58,26 +59,15 @@ def check_plan(
         given = [s.model_copy(update={"attachments": _readable(s, usable, call.attachments)}) for s in plan.subtasks]
         return CheckedPlan(plan.model_copy(update={"subtasks": given}))
     problems = _rule_problems(plan, previous, call, data)
-    problems += new_role_problems(team.team, plan.new_roles)
+    problems += new_role_problems(team.team, plan.new_roles) or team.toolbox.joined(plan.new_roles)
     problems += _nesting_problems(plan, team.team, call.nesting_left)
     problems += _candidate_problems(plan, usable)
-    unknown = _unknown_roles(plan, team.team)
     if call.is_given:
-        names = [role.name for role in usable.roles]
-        problems += [
-            f"subtask {quoted(subtask_id)}: {quoted(role)} is not a role of the team{did_you_mean(role, names)}"
-            for subtask_id, role in unknown.items()
-        ]
+        problems += unknown_role_problems(plan, team.card)
     missing = capabilities.missing(plan, usable)
     if problems or missing:
         return CheckedPlan(problems=problems + missing, incapable=bool(missing))
-    return replace(_expanded(plan, previous, team.team, usable, call), unknown_roles=unknown)
-
-
-def _unknown_roles(plan: Plan, team: Team) -> dict[str, str]:
-    """Returns the roles that subtasks name and neither the team nor the plan has, by subtask."""
-    known = {"auto", *(role.name for role in team.roles), *(role.name for role in plan.new_roles)}
-    return {subtask.id: subtask.role for subtask in plan.subtasks if subtask.role not in known}
+    return replace(_expanded(plan, previous, team.team, usable, call), unknown_roles=unknown_roles(plan, team.team))
 
 
 def _rule_problems(plan: Plan, previous: Plan | None, call: PlanInput, data: Data) -> list[str]:
@@ -161,7 +151,11 @@ def _usable_card(team: PlanningTeam, added: list[NewRole], nesting_left: int) ->
             description=role.description,
             model=able.model,
             fallback_models=able.fallback_models,
-            tools=[ToolCard(name=tool, reads_attachments=tool in team.readers) for tool in role.tools],
+            tools=[
+                ToolCard.model_validate(tool, from_attributes=True)
+                for tool in map(team.toolbox.get, role.tools)
+                if tool
+            ],
         )
         for role in added
     ]

@@ -40,7 +40,6 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
     The plan of the run's caller and a fixed route of the team are plans that no model is asked for.
     """
     loaded = await desk.teams.load(call.team_ref)
-    tools = [tool for tool in map(loaded.toolbox.get, loaded.toolbox.names()) if tool is not None]
     context = PlanContext(
         call=call,
         team=loaded.team,
@@ -53,8 +52,8 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
     reply.strategy, reply.finished, reply.problems = reading.strategy, reading.finished, reading.problems
     if reading.plan is not None:
         card = await desk.teams.card(call.team_ref, call.model)
-        team = PlanningTeam(loaded.team, card, {tool.name for tool in tools if tool.reads_attachments})
-        planned = reading.plan.subtasks
+        team = PlanningTeam(loaded.team, card, loaded.toolbox)
+        planned = [*reading.plan.subtasks, *(previous.subtasks if previous else [])]
         data = await named_data(desk.store, desk.teams, call) if any(s.for_each for s in planned) else NO_DATA
         checked = check_plan(reading.plan, previous, team, call, data, routed=reading.routed)
         await _accept(desk, call, reply, checked, context.goal)
@@ -89,7 +88,8 @@ async def _ask(desk: Desk, mode: PlanMode, context: PlanContext, previous: Plan 
     name = CallName.of(call, call.terms.step)
     system = planner_system(context.team, context.roles, context.tools, context.catalogue, rules)
     opening = opening_of(desk, call, system, mode.form(context))
-    attachments = {item.name: await _beginning(desk, item) for item in call.attachments}
+    untrusted = (await desk.teams.load(call.team_ref)).toolbox.labels_of_data().untrusted
+    attachments = {item.name: await _beginning(desk, item, untrusted) for item in call.attachments}
 
     async def within(tokens: int) -> str:
         return planner_request(
@@ -110,12 +110,14 @@ async def _ask(desk: Desk, mode: PlanMode, context: PlanContext, previous: Plan 
     return await desk.calls.begin(name, opening, within, options)
 
 
-async def _beginning(desk: Desk, attachment: AttachmentRef) -> str:
-    """Returns the beginning of an attachment's text; of another kind of file its size alone."""
+async def _beginning(desk: Desk, attachment: AttachmentRef, untrusted: str) -> str:
+    """Returns the beginning of an attachment's text; of an untrusted one and of another kind of file its size alone."""
     text = await read_text(desk.store, attachment.ref)
     size = f"{attachment.bytes:,} bytes"
     if "\0" in text or "\ufffd" in text[:_ATTACHMENT_CHARS]:
         return f"({size}, not a text)"
+    if untrusted:  # else it could have a part in the plan, which all agents follow
+        return f"({size}, to be read by worker agents alone)"
     return text if len(text) <= _ATTACHMENT_CHARS else f"{text[:_ATTACHMENT_CHARS]} [... {size} in all]"
 
 

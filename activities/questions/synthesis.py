@@ -347,7 +347,8 @@ class _Synthesis:
             if schema is not None:
                 await _take_json(reply, fields, schema, call.run.run_id)
         citable = _citable(call, self._plan)
-        answer = with_valid_marks(draft.answer, {subtask.id for subtask in self._plan.subtasks}, citable)
+        planned = {subtask.id for subtask in self._plan.subtasks}
+        answer = with_valid_marks(draft.answer, planned, citable, cited.texts)
         if answer.strip():
             await self._keep(reply, answer)
         await asyncio.to_thread(_take_references, reply, draft, answer, citable, cited)

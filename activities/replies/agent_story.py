@@ -17,6 +17,7 @@ from activities.store.artifacts import ArtifactError, ArtifactStore
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
 from supervision.base.text import cut, one_line
+from supervision.contract.finding import Labels
 from supervision.contract.status import TraceEvent
 
 _ATTEMPT_CALLS_SHOWN = 30  # the last tool calls of a failed attempt, to the one who rewrites its description
@@ -60,7 +61,11 @@ class AgentStories:
                 continue
             self._seen.add(key)
             at = min(entry.at or until, until, key=datetime.fromisoformat)
-            parts = [*(_notes(entry) if number > 1 else ()), ("turn", _turn(number, entry)), *_tools(own_uses)]
+            parts = [
+                *(_notes(entry) if number > 1 else ()),
+                ("turn", _turn(number, entry)),
+                *_tools(own_uses, entry.labels),
+            ]
             events += [TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data) for kind, data in parts]
         return events
 
@@ -105,12 +110,16 @@ def _turn(number: int, entry: Entry) -> Json:
     }
 
 
-def _tools(uses: list[ToolUse]) -> Iterator[tuple[str, Json]]:
+def _tools(uses: list[ToolUse], labels: Labels) -> Iterator[tuple[str, Json]]:
+    after = {"after": labels.path} if labels.untrusted else {}
     for use in uses:
         if use.name != FINISH_TOOL:
             arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
             preview = "not answered yet" if use.output is None else one_line(use.output, limits.SENTENCE_BYTES)
-            yield "tool", {"name": use.name, "arguments": arguments, "is_error": use.is_error, "preview": preview}
+            yield (
+                "tool",
+                {"name": use.name, "arguments": arguments, "is_error": use.is_error, "preview": preview, **after},
+            )
 
 
 def _notes(entry: Entry) -> Iterator[tuple[str, Json]]:

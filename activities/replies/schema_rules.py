@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import count, islice
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError, ValidationError, best_match
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
@@ -148,5 +148,5 @@ def _target(root: Json, reference: str) -> Any:
 
 
 def _validator(schema: Json) -> Draft202012Validator:
-    # A registry of its own: the default one would fetch what it does not know.
-    return Draft202012Validator(schema, registry=Registry())
+    # A registry of its own: the default one would fetch what it does not know. A date is one: it counts as closed.
+    return Draft202012Validator(schema, registry=Registry(), format_checker=FormatChecker(["date"]))

@@ -1,14 +1,17 @@
 """The end of a run: a finding that is the answer as it stands, and its whole result and trace, put into the store."""
 
 import json
+from datetime import UTC, datetime
 
 from temporalio import activity
 
+from activities import steps
 from activities.contracts.run_contracts import AdoptInput, AdoptReply, Published, PublishInput, WordsInput
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_plan, read_text
+from activities.store.spending import RunSpend, keep_run_spend
 from activities.store.stats import keep_sample
 from supervision.base import limits
 from supervision.base.store_keys import ended_key
@@ -17,6 +20,7 @@ from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
+from supervision.grounding.citations import marks_from_below
 from supervision.planning.estimate import sample_of
 from supervision.results.answer import with_gaps
 
@@ -62,11 +66,29 @@ class PublishingActivities:
             answer_ref=answer_ref,
         )
         info = activity.info()
+        if str(info.workflow_id).startswith(f"{run.run_id}/") and answer_ref:  # what the supervisor above reads as a finding
+            *_, subtask_id, _attempt = str(info.workflow_id).split("/")
+            whole = await read_text(self._store, answer_ref)
+            below = marks_from_below(whole, {subtask.id for subtask in plan.subtasks}, subtask_id)
+            refs.answer_ref = await self._store.put_output(run.run_id, _encoded(below))
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
+            ended = refs.model_copy(update={"facts": publication.facts})
             await self._store.create(
-                ended_key(run.run_id, info.workflow_run_id or ""), _encoded(refs.model_dump_json())
+                ended_key(run.run_id, info.workflow_run_id or ""), _encoded(ended.model_dump_json())
             )
         await self._keep_sample(publication, result, plan)
+        ended_at, facts = datetime.now(UTC), publication.facts
+        if facts and info.workflow_id == run.run_id:
+            spent = RunSpend(
+                run_id=run.run_id,
+                owner=facts.owner,
+                team=facts.team,
+                ended_at=ended_at,
+                usage=result.usage,
+                spend=result.spend,
+            )
+            await keep_run_spend(self._store, spent)
+        steps.run_ended(run, facts, result, info.workflow_id or "", ended_at)
         return refs
 
     @activity.defn

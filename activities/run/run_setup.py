@@ -48,6 +48,7 @@ class ProcessFacts:
     search_attributes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     model_notice: str | None = None
+    notices: bool = False
     ceilings: Ceilings = field(default_factory=Ceilings)
 
 
@@ -90,6 +91,8 @@ class RunSetupActivities:
         facts.ceilings.check_models(models)
         unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
         warnings = _budget_warnings(request, unpriced)
+        files = self._teams.files_of(run) if files_ref else None  # those of the run above are its own warning
+        unread = files.unread() if files else ""
         attachments = [*(setup.brief.attachments if setup.brief else []), *attachments]
         return RunSetup(
             store_id=await self._store.identity(),
@@ -109,9 +112,11 @@ class RunSetupActivities:
             tools_queue=facts.tools_queue,
             model_queue=facts.model_queue,
             search_attributes=facts.search_attributes,
-            warnings=[*facts.warnings, *warnings, *lowered],
+            notices=facts.notices,
+            warnings=[*facts.warnings, *warnings, *lowered, *([unread] if unread else [])],
             model_notice=facts.model_notice,
             ceilings=facts.ceilings,
+            data_labels=loaded.toolbox.labels_of_data(),
             was_reset=bool(setup.own_first_run_id) and setup.own_first_run_id != activity.info().workflow_run_id,
         )
 

@@ -223,6 +223,11 @@ class ArtifactStore:
         """Returns all keys below `prefix`, sorted; it is whole segments that end in "/", as `run_prefix` gives."""
         return sorted([meta["path"] async for meta in self.objects(prefix)])
 
+    async def folders(self) -> list[str]:
+        """Returns the names of the folders at the top; those of a whole store are the ids of namespaces, encoded."""
+        with self._reported("list its folders"):
+            return list((await obstore.list_with_delimiter_async(self._backend))["common_prefixes"])
+
     async def delete(self, key: str) -> None:
         """Deletes an object, if there is one of that key."""
         if not is_key(key):

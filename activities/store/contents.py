@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base.store_keys import STATS, UPLOADS, digest_of, is_grant
+from supervision.base.store_keys import OF_NO_RUN, UPLOADS, digest_of, is_grant
 
 
 @dataclass
@@ -49,7 +49,7 @@ async def read_contents(store: ArtifactStore) -> Contents:
         segment, slash, _ = key.partition("/")
         if segment == UPLOADS and slash:
             uploads.append(StoredUpload(key, meta["size"], modified))
-        elif slash and segment != STATS:
+        elif slash and segment not in OF_NO_RUN:
             run = runs.setdefault(segment, StoredRun(segment + slash, modified))
             run.modified = max(run.modified, modified)
             run.bytes += meta["size"]

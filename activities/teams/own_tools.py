@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import logging
-import os
 import sys
 import threading
 import traceback
@@ -19,10 +18,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from activities.teams.toolbox import complaints
+from activities.tools.files import open_to_others
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
 from supervision.base import limits
 from supervision.base.text import NAME_SHOWN_BYTES, one_line
-from supervision.base.trust import distrust
 from supervision.contract.team import ToolRights
 
 _PATIENCE = timedelta(seconds=1)  # a loop that does not answer for so long after a call's timeout is blocked
@@ -165,9 +164,8 @@ def _settle(done: "Future[T]", work: Callable[[], T]) -> None:
 
 def own_tools(file: Path) -> list[Tool[Any]]:
     """Returns the tools of a `tools.py`. Raises ValueError with every problem, or with the line of its exception."""
-    for path in (file, file.parent, file.parent.parent):  # who may write to a folder may exchange what is in it
-        if why := distrust(path.stat(), os.getuid()):
-            raise ValueError(f"it is code and is not run: {path} is open to others, {why}")
+    if why := open_to_others(file):
+        raise ValueError(f"it is code and is not run: {why}")
     try:
         tools = getattr(_imported(file), "TOOLS", None)
     except BaseException as error:  # an author's code may raise anything

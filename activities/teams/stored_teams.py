@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Literal
@@ -15,6 +16,7 @@ from activities.store.artifacts import ArtifactStore
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
 from activities.teams.toolbox import Toolbox
 from activities.tools.files import Files
+from activities.tools.mcp.pins import Pinned
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import clean, one_line
@@ -30,12 +32,16 @@ _CACHED_TEAMS = 256  # parsed teams kept in a process
 
 
 class StoredTeam(Model):
-    """A team as stored: its definition, the source of its tools, the models of roles that name none, its data."""
+    """A team as stored: its definition, the source of its tools, the models of roles that name none, its data.
+
+    `pinned` are the definitions of its MCP servers' tools, by name.
+    """
 
     source: Literal["file", "inline"]
     team: Team
     worker_models: list[str] = []
     catalogue: str = ""
+    pinned: dict[str, Pinned] = {}
 
 
 class TeamUnavailable(SupervisionError):
@@ -75,6 +81,7 @@ class StoredTeams:
             stored = StoredTeam(source="inline", team=team, worker_models=worker_models or [])
         if files is not None:
             await _read_within(files, limits.FILES_TIMEOUT / 2)
+        stored.pinned = loaded.toolbox.pinned(_named(loaded.team))
         stored.catalogue = await catalogue(loaded.team, loaded.toolbox, files)
         return await self._put(run_id, stored), loaded
 
@@ -96,17 +103,17 @@ class StoredTeams:
         team = stored.team
         try:
             if stored.source == "inline":
-                return await self._files.load_inline(team)
+                inline = await self._files.load_inline(team)
+                return replace(inline, toolbox=inline.toolbox.as_pinned(stored.pinned))
             current = await self._files.load(team.name)
         except TeamError as error:
             raise TeamUnavailable(error.message) from error
-        named = {tool for role in team.roles for tool in role.tools} | set(team.toolbox)
-        if lacking := sorted(named.difference(current.toolbox.names())):
+        if lacking := sorted(_named(team).difference(current.toolbox.names())):
             raise TeamUnavailable(
                 f"{current.folder}: the run was started with tools that team '{team.name}' does not have here: "
                 f"{', '.join(lacking)}"
             )
-        return LoadedTeam(team=team, folder=current.folder, toolbox=current.toolbox)
+        return LoadedTeam(team=team, folder=current.folder, toolbox=current.toolbox.as_pinned(stored.pinned))
 
     async def catalogue(self, ref: str) -> str:
         """Returns what data the team at `ref` had when the run began."""
@@ -130,13 +137,18 @@ class StoredTeams:
 log = logging.getLogger(__name__)
 
 
+def _named(team: Team) -> set[str]:
+    return {tool for role in team.roles for tool in role.tools} | set(team.toolbox)
+
+
 async def catalogue(team: Team, toolbox: Toolbox, files: Files | None = None) -> str:
     """Returns a line for each table and document that the team's tools reach, as many as there is room for.
 
     Data that cannot be read now is left out: a plan can be made without it.
     """
     names = dict.fromkeys([tool for role in team.roles for tool in role.tools] + team.toolbox)
-    tools = [tool for tool in map(toolbox.get, names) if tool is not None]
+    # Untrusted names of columns would be instructions to the planner, whose plan all agents follow.
+    tools = [tool for tool in map(toolbox.get, names) if tool is not None and tool.returns == "trusted"]
     items: dict[str, str] = {}
     for read in dict.fromkeys(tool.catalogue for tool in tools if tool.catalogue is not None):
         items |= await _items(partial(read, files))

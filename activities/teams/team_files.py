@@ -16,6 +16,7 @@ A team is a folder with a `team.toml`; the folder's name is the team's name. A s
     uses = "document_search"                        # a kind of activities/teams/toolbox.py
     options = { documents = "documents/*.md" }      # paths are relative to the folder and stay inside it
 
+A section `[mcp_servers.NAME]` names a server of further tools; what they say is pinned in a `team.lock` beside it.
 An author's own tools go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
 `activities/tools/tool.py`. Such a file is code and runs in the Worker with its rights: it is refused if users other
 than the operator could have written it.
@@ -35,7 +36,10 @@ from activities.files.file_cache import FileCache
 from activities.teams.own_tools import OwnTools
 from activities.teams.toolbox import Toolbox, complaints, open_toolbox
 from activities.tools.files import Fingerprint, fingerprint
-from activities.tools.tool import Tool
+from activities.tools.mcp.mcp_servers import McpConnection, McpTools
+from activities.tools.mcp.pins import LOCK
+from activities.tools.secrets import Secrets
+from activities.tools.tool import Tool, ToolSource
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import did_you_mean, one_line, quoted
@@ -80,8 +84,9 @@ class _Reading:
 class TeamFiles:
     """The teams in some folders; of two teams of the same name, the first folder's is used."""
 
-    def __init__(self, folders: list[Path], cache: FileCache | None = None) -> None:
+    def __init__(self, folders: list[Path], cache: FileCache | None = None, secrets: Secrets | None = None) -> None:
         self._folders = folders
+        self._secrets = secrets or Secrets()
         self.cache = cache or FileCache()
         self._readings: dict[str, _Reading] = {}
 
@@ -97,21 +102,27 @@ class TeamFiles:
 
     def has_code(self, name: str) -> bool:
         """True if the team of that name has tools that its author wrote."""
-        return (self._folder(name) / "tools.py").is_file()
+        return (self.folder(name) / "tools.py").is_file()
+
+    def servers(self, name: str) -> dict[str, McpConnection]:
+        """Returns a connection to each MCP server of a team, to be closed. Raises TeamError `UnknownTeam`."""
+        folder, named = self.folder(name), self.definition(name).mcp_servers
+        return {server: McpConnection(folder, says, self._secrets) for server, says in named.items()}
 
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
-        team = _definition(self._folder(name))
+        team = _definition(self.folder(name))
         self._require_teams(team)
         return team
 
     async def load(self, name: str) -> LoadedTeam:
-        """Returns the team of that name, read again whenever its team.toml or tools.py changed.
+        """Returns the team of that name, read again whenever its team.toml, tools.py or team.lock changed.
 
         Raises TeamError `UnknownTeam` if there is none, or with the problems of its files.
         """
-        folder = self._folder(name)
-        current = fingerprint([file for file in (folder / "team.toml", folder / "tools.py") if file.is_file()])
+        folder = self.folder(name)
+        read = [folder / name for name in ("team.toml", "tools.py", LOCK)]
+        current = fingerprint([file for file in read if file.is_file()])
         reading = self._readings.get(name)
         if reading is None or reading.files != current:
             team = asyncio.create_task(self._read(name, folder, reading))
@@ -144,11 +155,13 @@ class TeamFiles:
             await _close(former)
         team = await asyncio.to_thread(self.definition, name)
         code = folder / "tools.py"
-        toolbox, problems = await open_toolbox(
-            team.tools, folder, OwnTools(code) if code.is_file() else None, self.cache
-        )
+        others: list[tuple[str, ToolSource]] = [(str(code), OwnTools(code))] if code.is_file() else []
+        for server, says in team.mcp_servers.items():
+            others.append((f"mcp_servers.{server}", McpTools(folder, server, says, self._secrets)))
+        toolbox, problems = await open_toolbox(team.tools, folder, others, self.cache)
         if not any(problem.startswith(f"{code}: ") for problem in problems):
             problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file
+            problems += toolbox.joined(team.roles)
         if problems:
             await toolbox.close()
             raise _broken(folder, problems)
@@ -158,9 +171,13 @@ class TeamFiles:
         """Returns a team out of a request, with tools that team files registered.
 
         Its roles name a tool by its name, or as `team/tool` where several teams have one of that name. Raises
-        TeamError `InvalidRequest` for a tool that no team file has or gives to inline teams, and for a `tools`
-        section: commands, paths and addresses never come from a request.
+        TeamError `InvalidRequest` for a tool that no team file has or gives to inline teams, and for a section `tools`
+        or `mcp_servers`: commands, paths and addresses never come from a request.
         """
+        if team.mcp_servers:
+            raise _refused(
+                "team.mcp_servers: an inline team has no servers, its roles name tools such as team/server__tool"
+            )
         if team.tools:
             raise _refused("team.tools: an inline team has no tools section, its roles name tools")
         self._require_teams(team)
@@ -186,9 +203,12 @@ class TeamFiles:
         except ValidationError as error:
             raise _refused(f"team: {complaints(error)}") from error
         toolbox = Toolbox(registered[name] for name in picked.values())
+        if problems := toolbox.joined(checked.roles):
+            raise _refused("; ".join(f"team.{problem}" for problem in problems))
         return LoadedTeam(checked, None, toolbox, frozenset(name.split("/")[0] for name in picked.values()))
 
-    def _folder(self, name: str) -> Path:
+    def folder(self, name: str) -> Path:
+        """Returns the folder of the team of that name. Raises TeamError `UnknownTeam`."""
         for folder in self._folders:
             if is_name(name) and (folder / name / "team.toml").is_file():
                 return folder / name
@@ -206,7 +226,7 @@ class TeamFiles:
         for role in team.roles:
             if role.team is not None:
                 try:
-                    self._folder(role.team)
+                    self.folder(role.team)
                 except TeamError as error:
                     problems.append(f"roles.{role.name}.team: {error.message}")
         if problems:
@@ -305,7 +325,7 @@ def _broken(folder: Path, problems: list[str]) -> TeamError:
 
 def _unknown_tools(team: Team, toolbox: Toolbox) -> list[str]:
     """Returns a problem for each tool that a role or the toolbox names, and that the team does not have."""
-    known = {*toolbox.names(), *(entry.name for entry in team.tools)}
+    known = {*toolbox.names(), *(entry.name for entry in team.tools), *team.server_tools}
     has = one_line(", ".join(sorted(known)), limits.PARAGRAPH_BYTES) or "none"
     return [
         f"{where}: there is no tool {quoted(name)}{did_you_mean(name, known)}; the team has: {has}"

@@ -6,22 +6,29 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from activities.files.file_cache import FileCache
+from activities.store.artifacts import ArtifactUnavailable
 from activities.tools.calculator import calculator
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
+from activities.tools.mcp.pins import Pinned
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.text_tools import format_document, read_attachment
 from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
+from supervision.agent import policy
 from supervision.base import limits
 from supervision.base.prompt_marks import OWN_TOOLS
 from supervision.base.text import NAME_SHOWN_BYTES, cap, clean, did_you_mean, one_line
 from supervision.contract.base import StrictModel
+from supervision.contract.finding import Labels
+from supervision.contract.plan import NewRole
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, ToolEntry
 
@@ -80,17 +87,42 @@ class Toolbox:
         """Returns all names, sorted."""
         return sorted(self._tools)
 
+    def pinned(self, names: Iterable[str]) -> dict[str, Pinned]:
+        """Returns the definitions of those of the tools that are an MCP server's."""
+        tools = [self._tools[name] for name in names if name in self._tools]
+        return {tool.name: tool.pinned for tool in tools if tool.pinned}
+
+    def as_pinned(self, pinned: dict[str, Pinned]) -> "Toolbox":
+        """Returns the same tools, of which these have those definitions; their sources are closed here."""
+        if not pinned:
+            return self
+        return Toolbox(tool.as_pinned(pinned.get(tool.name) or tool.pinned) for tool in self._tools.values())
+
     def get(self, name: str) -> Tool[Any] | None:
         """Returns the tool of that name, None if there is none."""
         return self._tools.get(name)
+
+    def labels_of_data(self) -> Labels:
+        """Returns the labels of what a brief shows of the data that the tools read: attachments and items."""
+        tools = [tool for tool in self._tools.values() if tool.reads_attachments or tool.catalogue]
+        labels = [policy.labels_of(tool, "data", "the brief") for tool in tools]
+        return reduce(or_, labels, Labels(private=True))
 
     def definitions(self, names: list[str]) -> list[dict[str, Any]]:
         """Returns name, description and input_schema of these tools for the model; unknown names are left out."""
         tools = [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
         return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema()} for tool in tools]
 
+    def joined(self, roles: Iterable[Role | NewRole]) -> list[str]:
+        """Returns the problems of roles whose tools no role may have together."""
+        words = {role.name: {name: self._tools[name] for name in role.tools if name in self._tools} for role in roles}
+        return [f"roles.{name}.tools: {why}" for name, tools in words.items() if (why := policy.joined(tools))]
+
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
-        """Runs one call for `role`. Returns every failure as an error result; raises only if it is cancelled."""
+        """Runs one call for `role`. Returns every failure of the tool as an error result.
+
+        Raises only if it is cancelled, and ArtifactUnavailable if what it reads can't be reached now.
+        """
         tool = self._tools.get(name) if name in role.tools else None
         if tool is None:
             shown = one_line(clean(name), NAME_SHOWN_BYTES)
@@ -101,14 +133,14 @@ class Toolbox:
             parsed = arguments if tool.own else tool.arguments.model_validate(arguments)
         except ValidationError as error:
             return _error(f"Wrong arguments: {complaints(error)}")
-        task = asyncio.create_task(_guarded(tool, parsed, context))
-        timeout = limits.TOOL_TIMEOUT
+        task = asyncio.create_task(_guarded(tool, parsed, replace(context, pinned=tool.pinned)))
+        timeout = tool.timeout_seconds or limits.TOOL_TIMEOUT.total_seconds()
         try:
-            await asyncio.wait({task}, timeout=timeout.total_seconds())
+            await asyncio.wait({task}, timeout=timeout)
         finally:
             task.cancel()  # does nothing to a finished task; a tool that ignores it is left behind
         if not task.done():
-            return _error(f"The tool did not answer within {timeout.total_seconds():g} s.")
+            return _error(f"The tool did not answer within {timeout:g} s.")
         if task.cancelled():
             return _error("The tool ended the call without a result.")
         return task.result()
@@ -123,7 +155,7 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
     """Runs the tool. Catches SystemExit, too, inside the task: it would end the process."""
     try:
         return _checked(await tool.run(arguments, context))
-    except (asyncio.CancelledError, GeneratorExit):
+    except (asyncio.CancelledError, GeneratorExit, ArtifactUnavailable):  # the last is no result of a tool
         raise
     except ToolMisuse as misuse:
         return _error(str(misuse))
@@ -211,11 +243,12 @@ def _as_set_up(tool: Tool[Any], entry: ToolEntry) -> Tool[Any]:
 
 
 async def open_toolbox(
-    entries: list[ToolEntry], folder: Path, own: ToolSource | None, cache: FileCache
+    entries: list[ToolEntry], folder: Path, others: list[tuple[str, ToolSource]], cache: FileCache
 ) -> tuple[Toolbox, list[str]]:
-    """Returns the tools of a team, those of its `tools.py` first, and the problems of those that cannot be used.
+    """Returns the tools of a team, those of `others` first, and the problems of those that cannot be used.
 
-    Tools over the same files have one source. An option that several of them give is that of the last one.
+    `others` are sources that name their tools themselves, each with its place in messages. Tools over the same files
+    have one source. An option that several of them give is that of the last one.
     """
     sources, problems = list[tuple[str, ToolSource]](), list[str]()
     groups = dict[tuple[Kind, str], dict[str, ToolEntry]]()
@@ -238,14 +271,14 @@ async def open_toolbox(
             sources.append((where, made))
     entry_of = {entry.name: entry for entry in entries}
     opened, tools = list[ToolSource](), list[Tool[Any]]()
-    for where, source in [(str(folder / "tools.py"), own), *sources] if own else sources:
+    for where, source in [*others, *sources]:
         try:
             found = await source.open()
         except (ValueError, OSError) as error:
             problems.append(f"{where}: {error}")
             continue
         opened.append(source)
-        tools += found if source is own else [_as_set_up(tool, entry_of[tool.name]) for tool in found]
+        tools += [_as_set_up(tool, entry_of[tool.name]) for tool in found] if (where, source) in sources else found
     try:
         return Toolbox(tools, opened), problems
     except ValueError as error:

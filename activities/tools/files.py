@@ -1,6 +1,7 @@
 """Files that tools read: which ones they are, and what a tool has made of them."""
 
 import asyncio
+import os
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -14,6 +15,7 @@ from activities.files.file_cache import (
     with_unique_tables,
 )
 from supervision.base import limits
+from supervision.base.trust import distrust
 
 _TEAM_DATA_FILES = 1000  # a wider pattern is a mistake
 _MADE = 4  # for so many sets of files at a time: a team's own, and with those of a few runs
@@ -117,6 +119,14 @@ def files_inside(folder: Path, pattern: str) -> list[Path]:
         if path.stat().st_size > limits.TEAM_DATA_BYTES:
             raise ValueError(f"{path} is larger than {limits.TEAM_DATA_BYTES} bytes")
     return files
+
+
+def open_to_others(file: Path) -> str | None:
+    """Returns why code of a team is not run: users other than the operator could have written it; None if not."""
+    for path in (file, file.parent, file.parent.parent):  # who may write to a folder may exchange what is in it
+        if why := distrust(path.stat(), os.getuid()):
+            return f"{path} is open to others, {why}"
+    return None
 
 
 def fingerprint(files: list[Path]) -> Fingerprint:

@@ -17,17 +17,22 @@ exception as the name and first line of the error. `activities.teams.toolbox` cl
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from activities.tools.mcp.pins import Pinned
+from supervision.agent.policy import ToolWords
+from supervision.base.text import clean
 from supervision.contract.base import StrictModel
-from supervision.contract.team import Approval, Effects, Reads, Returns, Targets
 
 if TYPE_CHECKING:  # an author's tool needs nothing of the store
     from activities.tools.files import Files
+
+
+_DESCRIPTION_CHARS = 4000  # of an MCP server's tool: a page that each turn pays for
 
 
 class Arguments(BaseModel):
@@ -69,53 +74,53 @@ class ToolOutput:
 class ToolContext:
     """The part of a run that a tool sees: its id, its subtask's attachments, and a key that is stable over attempts.
 
-    `files` are the files that the user gave to the run as data.
+    `files` are the files that the user gave to the run as data, `pinned` is the definition of an MCP server's tool.
     """
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
     idempotency_key: str = ""
     run_id: str = ""
     files: "Files | None" = None
+    pinned: Pinned | None = None
 
 
 @dataclass(frozen=True)
-class Tool(Generic[A]):
-    """A tool: its name, its arguments and the function that runs it.
+class Tool(ToolWords, Generic[A]):
+    """A tool: its name, its arguments, the function that runs it, and the words by which its calls are judged.
 
     `name` is up to 64 letters, digits, `_` and `-`: providers accept no other. `run` returns a ToolOutput, a text, a
     number, or a list or dict, which the model gets as JSON; a plain function gets a thread for each call.
-    `reads` says whose data it shows: `public`, which anybody may know, or `private`. What it `returns` is `trusted`, or
-    may hold words of an attacker. Its `effects` are none (`read`), a message to somebody outside (`outward`), or a change
-    (`write`). `approve` says when a person decides about a call before it is run: `never`, `always`, or once the agent
-    has read untrusted text (`tainted`, which is the default of a tool with effects). `targets` are values of arguments
-    with which such a call needs no approval. `supervision.agent.policy` decides by these words.
     `evidence` says what outputs prove: `data` of the world, what was `computed` from the arguments, or `nothing`,
     because they only repeat these.
     `catalogue` returns the data that the tool reaches, a run's files included: a line by the name of each table or
     document.
     `reads_attachments` is True if the tool shows the attachments of its context. With `inline=False` only roles of its
-    own team have it: no team inside a request may name it. `own` is set when a tool of a `tools.py` is loaded: its
-    arguments are checked in the thread of its team.
+    own team have it: no team inside a request may name it. A call may take `timeout_seconds`, else the default time.
+    `pinned` is the definition of an MCP server's tool, which models get in place of the arguments' schema. `own` is
+    set when a tool of a `tools.py` is loaded: its arguments are checked in the thread of its team.
     """
 
     name: str
     description: str
     arguments: type[A]
     run: Callable[[A, ToolContext], Awaitable[ToolOutput]] | Callable[[A, ToolContext], Any]
-    reads: Reads = "private"
-    returns: Returns = "trusted"
-    effects: Effects = "read"
-    approve: Approval | None = None
-    targets: Targets = field(default_factory=dict)
     evidence: Literal["data", "computed", "nothing"] = "data"
     own: bool = False
     catalogue: "Callable[[Files | None], Awaitable[dict[str, str]]] | None" = None
     reads_attachments: bool = False
     inline: bool = True
+    pinned: Pinned | None = None
+    timeout_seconds: float | None = None
+
+    def as_pinned(self, pinned: Pinned | None) -> "Tool[A]":
+        """Returns the tool with that definition."""
+        if pinned is None:
+            return self
+        return replace(self, pinned=pinned, description=clean(pinned.description)[:_DESCRIPTION_CHARS])
 
     def schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the arguments. It is shared, so do not change it."""
-        return _schema(self.arguments)
+        return self.pinned.input_schema if self.pinned else _schema(self.arguments)
 
 
 class ToolSource(Protocol):

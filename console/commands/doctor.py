@@ -4,12 +4,13 @@ import asyncio
 import http.client
 import json
 import shlex
+import shutil
 import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
@@ -19,8 +20,10 @@ from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from activities.store.artifacts import ArtifactUnavailable
+from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
+from activities.store.spending import spent_on
 from console.command import DONE, FAILED, Access, endpoint, server_address
+from console.commands.mcp_commands import offers, team_files
 from console.commands.team_commands import teams_report
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
@@ -34,7 +37,7 @@ from runtime.paths import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
-from supervision.base.text import clean, one_line
+from supervision.base.text import clean, money, one_line
 from supervision.base.trust import is_loopback, is_readable_by_others
 from supervision.contract.model_choice import chain_of
 
@@ -90,7 +93,8 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     async for row in model_rows(access.settings):
         yield row
     yield _files()
-    async for row in _teams(access.settings.teams_folders):
+    yield _notices(access.settings.notice_words)
+    async for row in _teams(access.settings):
         yield row
     try:
         client = await access.client()
@@ -104,6 +108,8 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
         keys = access.settings.keys
         sealed = f", encrypted with key {keys.names[0]}" if keys else ""
         yield CheckRow("ok", "artifact store", f"{store.url}, id {store_id}{sealed}")
+        if ceiling := access.settings.daily_usd:
+            yield await _today(store, ceiling)
     except (ArtifactUnavailable, ValueError) as error:
         url = access.settings.artifacts_url
         fix = "create that bucket, check its credentials," if "://" in url else f"make {url} a folder of yours,"
@@ -116,6 +122,16 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
         yield CheckRow("problem", "server", f"it stopped answering: {error.message}")
 
 
+async def _today(store: ArtifactStore, ceiling: float) -> CheckRow:
+    """Returns what Workers have spent today, by this environment's ceiling."""
+    spent = await spent_on(store, datetime.now(UTC).date())
+    text = f"{money(spent)} of {money(ceiling)} spent since 00:00 UTC by Workers that have a ceiling"
+    if spent < ceiling:
+        return CheckRow("ok", "spend of the day", text)
+    fix = "runs wait until 00:00 UTC: start Workers with a higher SUPERVISOR_DAILY_USD to go on before"
+    return CheckRow("problem", "spend of the day", text, fix)
+
+
 def _files() -> CheckRow:
     """Returns a row that warns if other users of this machine can read the cache folder."""
     folder = cache_dir()
@@ -125,13 +141,33 @@ def _files() -> CheckRow:
     return CheckRow("ok", "cache folder", f"{folder}, yours alone")
 
 
-async def _teams(folders: list[Path]) -> AsyncIterator[CheckRow]:
-    """Yields a row for each team or file of a team that can't be used, as far as no code of a team is run for that."""
-    checked: Any = (await teams_report(folders)).data
+def _notices(words: list[str]) -> CheckRow:
+    """Returns a row on the setting that Workers with this environment have; a URL may hold a secret."""
+    if not words:
+        return CheckRow("ok", "notices", "none: SUPERVISOR_NOTIFY names no command and no URL")
+    if "://" in words[0]:
+        return CheckRow("ok", "notices", f"sent to {urlsplit(words[0]).hostname}")
+    if shutil.which(words[0]) is None:
+        fix = "let SUPERVISOR_NOTIFY name one, or install it where Workers run"
+        return CheckRow("warning", "notices", f"there is no program '{words[0]}' here", fix)
+    return CheckRow("ok", "notices", f"sent by the command {words[0]}")
+
+
+async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
+    """Yields a row for each team or file of a team that can't be used, and for each MCP server, which is started.
+
+    Other code of teams is not run.
+    """
+    checked: Any = (await teams_report(settings)).data
     wrong = {team["name"]: [team["error"]] if team["error"] else team["unread"] for team in checked}
     for name, problems in wrong.items():
         for problem in problems:
             yield CheckRow("warning", f"team {name}", problem, f"correct it; {hint('teams', name)} says more")
+    for name in [team["name"] for team in checked if team.get("mcp_servers")]:
+        for offer in await offers(team_files(settings), name):
+            good = not offer.problems and not offer.changes
+            fix = "" if good else f"{hint('teams', name, '--check')} says more"
+            yield CheckRow("ok" if good else "warning", f"MCP {name}/{offer.server}", offer.summary, fix)
     if not any(wrong.values()):
         yield CheckRow("ok", "teams", f"{', '.join(wrong)}: their files can be read")
 

@@ -1,32 +1,29 @@
 """The commands `verify`, `artifacts`, `artifact` and `trace --full`: what an answer was made of, out of the store."""
 
-import json
 import re
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-from pydantic import JsonValue
 from rich.console import RenderableType
 from rich.text import Text
 
 from activities.contracts.run_contracts import Published
 from activities.model.conversation import ConversationStore
-from activities.model.port import Json
-from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore
+from activities.store.artifacts import ArtifactStore
 from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
 from console.hints import hint
+from console.report.evidence import block_text, call_time, entries_of, evidence_of, stored_calls
 from console.run.find_run import find_run
-from console.run.run_handle import NoAnswer, RunHandle, subtask_path
+from console.run.run_handle import NoAnswer, RunHandle
 from console.run.run_outcome import outcome_so_far, read_result
 from console.terminal import Report, print_err, safe, safe_line
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
-from supervision.contract.finding import ArtifactRef, Finding, FindingRecord
-from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
+from supervision.contract.finding import ArtifactRef
+from supervision.grounding.chain import Link
 
 _CALL_CHARS = 62  # a line has room for the beginning of the output's hash on 80 columns
 _HASH_CHARS = 8  # `--json` has whole references
@@ -49,30 +46,17 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
         raise CommandFailed(
             FAILED, f"the store has no result of '{run_id}': it still runs, was terminated, or was pruned"
         )
-    published = Published.model_validate_json(ended)
-    result = await read_result(store, published.result_ref)
-    problems: list[str] = []
-    answer = result.answer
-    if published.answer_ref:
-        answer = await _verified_text(store, published.answer_ref, problems) or answer
-    findings = {
-        report.id: await _grounded(store, report.finding)
-        for report in result.subtasks
-        if report.finding and report.replaced_by is None
-    }
-    planned = [subtask.description for subtask in result.subtasks]
-    links = answer_chain(answer, result.citations, findings, planned)
-    links += field_links(result.answer_json, findings, planned)
-    problems += [problem for finding in findings.values() for problem in finding.problems]
+    result = await read_result(store, Published.model_validate_json(ended).result_ref)
+    found = await evidence_of(store, result)
     missing = [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
-    problems = list(dict.fromkeys([*problems, *missing]))
-    doubted = sum(bool(link.problem) for link in links)
+    problems = list(dict.fromkeys([*found.changed, *missing]))
+    doubted = sum(bool(link.problem) for link in found.links)
     confidence = "none" if result.confidence is None else f"{result.confidence:.0%}"
-    rows = [*_link_rows(links, answer)]
+    rows = [*_link_rows(found.links, found.answer)]
     rows += [f"✘ {safe_line(problem, limits.ERROR_BYTES)}" for problem in problems]
-    rows += [f"{len(links)} claims, {doubted} in doubt · confidence {confidence}"]
+    rows += [f"{len(found.links)} claims, {doubted} in doubt · confidence {confidence}"]
     code = FAILED if problems or doubted else DONE
-    return Report({"claims": links, "problems": problems}, lambda _: rows, code=code)
+    return Report({"claims": found.links, "problems": problems}, lambda _: rows, code=code)
 
 
 def _link_rows(links: list[Link], answer: str) -> Iterator[str]:
@@ -109,38 +93,7 @@ def _claim_rows(link: Link) -> Iterator[str]:
         yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
 
 
-async def _grounded(store: ArtifactStore, finding: Finding) -> Grounded:
-    """Reads a finding, its record and the outputs behind it; the store compares each with its hash."""
-    problems: list[str] = []
-    text = await _verified_text(store, finding.text_ref, problems)
-    stored = await _verified_text(store, finding.record_ref, problems) if finding.record_ref else ""
-    record = FindingRecord.model_validate_json(stored) if stored else FindingRecord()
-    refs = {item.output_ref for item in record.evidence if item.output_ref}
-    outputs = {ref: await _verified_text(store, ref, problems) for ref in sorted(refs)}
-    return Grounded(
-        text=text,
-        evidence=record.evidence,
-        outputs=outputs,
-        problems=problems,
-        unsupported=record.unsupported,
-        grounding=record.grounding,
-        output=json.loads(await _verified_text(store, finding.output_ref, problems) or "null")
-        if finding.output_ref
-        else None,
-    )
-
-
-async def _verified_text(store: ArtifactStore, ref: str, problems: list[str]) -> str:
-    """Returns the text at a reference; empty, with a problem, if it is not what was stored there."""
-    try:
-        return (await store.get(ref)).decode("utf-8", "replace")
-    except (ArtifactChanged, ArtifactMissing) as error:
-        problems.append(str(error))
-        return ""
-
-
 _NAME_CHARS = 100
-_CALL_SEGMENTS = 5  # of the key of a stored model call
 
 
 async def artifacts_report(run: RunHandle, access: Access, save: Path | None) -> Report:
@@ -229,35 +182,25 @@ def _file_names(listed: list[ArtifactRef]) -> list[str]:
 async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
     """Returns the stored model calls of a subtask, of a step of the supervisor, or `all`: prompts and whole replies."""
     store = await access.store()
-    conversations = ConversationStore(store)
-    calls: list[dict[str, Any]] = []
-    places = set()
-    async for meta in store.objects(run_prefix(run.id)):
-        parts = meta["path"].split("/")
-        if len(parts) != _CALL_SEGMENTS:
-            continue
-        subtask, step = subtask_path(unquote(parts[2]), run.id), unquote(parts[3])
-        places.add(subtask or step.partition(".")[0])
-        if which not in ("all", subtask or step.partition(".")[0]):
-            continue
-        entry = await conversations.entry(meta["path"])
-        opening = entry.opening
-        calls.append(
-            {
-                "workflow_id": unquote(parts[2]),
-                "step": step,
-                "at": entry.at or meta["last_modified"].astimezone(UTC).isoformat(),
-                "model": entry.reply.model,
-                "system": opening and opening.system,
-                "tools": [tool.get("name") for tool in opening.tools] if opening else [],
-                "input": await conversations.resolve(entry.input),
-                "reply": entry.reply.content,
-            }
-        )
-    if not calls:
-        known = f"it has {', '.join(sorted(places))}" if places else "it stored none yet"
-        raise CommandFailed(BAD_INPUT, f"run '{run.id}' stored no model call of '{which}': {known}")
-    calls.sort(key=lambda call: datetime.fromisoformat(call["at"]))
+    conversations, known = ConversationStore(store), await stored_calls(store, run.id)
+    wanted = [call for call in known if which in ("all", call.work)]
+    if not wanted:
+        places = ", ".join(sorted({call.work for call in known}))
+        stored = f"it has {places}" if places else "it stored none yet"
+        raise CommandFailed(BAD_INPUT, f"run '{run.id}' stored no model call of '{which}': {stored}")
+    calls = [
+        {
+            "workflow_id": call.workflow_id,
+            "step": call.step,
+            "at": call_time(call, entry).isoformat(),
+            "model": entry.reply.model,
+            "system": entry.opening and entry.opening.system,
+            "tools": [tool.get("name") for tool in entry.opening.tools] if entry.opening else [],
+            "input": await conversations.resolve(entry.input),
+            "reply": entry.reply.content,
+        }
+        for call, entry in await entries_of(conversations, wanted)
+    ]
     return Report(calls, lambda _: (row for call in calls for row in _call_rows(call)))
 
 
@@ -271,14 +214,4 @@ def _call_rows(call: dict[str, Any]) -> Iterator[RenderableType]:
     for message in [*call["input"], {"role": "reply", "content": call["reply"]}]:
         content = message["content"]
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-            yield from (Text(safe_line(f"── {message['role']}: {block.get('type')}", 100), "cyan"), _block_text(block))
-
-
-def _block_text(block: Json) -> str:
-    """Returns what a block of a message says: its text, the output of a tool, or the whole block as JSON."""
-    said = block.get(str(block.get("type")), block.get("content"))
-    return said if isinstance(said, str) else json.dumps(_shown(block), ensure_ascii=False, indent=2)
-
-
-def _shown(block: Json) -> JsonValue:
-    return {name: value for name, value in block.items() if name not in ("type", "signature")}
+            yield from (Text(safe_line(f"── {message['role']}: {block.get('type')}", 100), "cyan"), block_text(block))

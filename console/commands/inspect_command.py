@@ -7,13 +7,16 @@ from typing import Any
 from rich.console import Console
 
 from activities.files.file_cache import FileCache, FileReport, local_file
+from activities.files.manifest import DataFile
 from console.command import BAD_INPUT, CommandFailed
-from console.run.request_options import NamedFiles, data_files
+from console.run.request_options import data_files
 from console.terminal import Report, counted, safe_line
 from runtime.paths import cache_dir
+from supervision.base import limits
 
 _OWNER = "inspect"
 _SHOWN_VALUES = 5
+_SHOWN_COLUMNS = 40  # of a table; more scroll everything else away
 
 
 async def inspect_files(paths: list[Path]) -> Report:
@@ -22,11 +25,11 @@ async def inspect_files(paths: list[Path]) -> Report:
     return Report(reports, lambda screen: _rows(reports, screen))
 
 
-async def reports_on(files: NamedFiles) -> list[FileReport]:
+async def reports_on(files: list[DataFile]) -> list[FileReport]:
     """Returns what each file holds. Raises CommandFailed if one cannot be opened."""
     cache = FileCache(cache_dir())
     try:
-        return await cache.reports([local_file(name, path) for name, path in files], _OWNER)
+        return await cache.reports([local_file(*file) for file in files], _OWNER)
     except OSError as error:
         raise CommandFailed(BAD_INPUT, f"{error.filename} can't be read: {error.strerror}") from None
     finally:
@@ -43,8 +46,10 @@ def _rows(reports: list[FileReport], screen: Console) -> Iterable[str]:
             yield f"{report.name}: a document of {pages}{counted(report.document['chars'], 'character')}{title}"
         for table in report.tables:
             yield f"{report.name}: table {table['name']}, {counted(table['rows'], 'row')}"
-            yield from (f"    {_column(column)}" for column in table["columns"])
-            yield from (f"  ! {note}" for note in table["notes"])
+            yield from (f"    {_column(column)}" for column in table["columns"][:_SHOWN_COLUMNS])
+            if (more := len(table["columns"]) - _SHOWN_COLUMNS) > 0:
+                yield f"    and {counted(more, 'more column')}: `--json` shows all"
+            yield from (f"  ! {safe_line(note, limits.SENTENCE_BYTES)}" for note in table["notes"])
     tables = [table for report in reports for table in report.tables]
     documents = sum(report.document is not None for report in reports)
     unread = sum(report.problem is not None for report in reports)

@@ -1,15 +1,16 @@
-"""The command `list`: its table."""
+"""The commands `list` and `spend`: their tables."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 from temporalio.client import Client, WorkflowExecution
 
+from activities.store.spending import RunSpend, run_spends
 from console.command import BAD_INPUT, Access, CommandFailed
 from console.hints import hint
 from console.run.find_run import SEARCHED_RUNS, no_runs, roots, short_id
@@ -18,9 +19,11 @@ from console.run.standstill import Standstill, causes_of
 from console.terminal import Report, safe_line, wrapped
 from console.view.answer_text import why_partial
 from supervision.base.text import did_you_mean, money
+from supervision.contract.usage import Usage
 from temporal_supervisor.people import OWNER, inbox
 
 _DESCRIBED_AT_ONCE = 16  # questions to the server at a time, while runs are listed
+SpendBy = Literal["owner", "day", "team", "model"]
 _ID_CHARS = 400  # the most that a run's id may have
 _STATES = {
     "running": "Running",
@@ -125,3 +128,41 @@ def run_table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[Rende
             why = Text(f"◐ {short_id(row['run_id'])}: {row['partial']}", style="dim")
             why.truncate(screen.width, overflow="ellipsis")
             yield why
+
+
+async def spend_report(access: Access, days: int, by: SpendBy) -> Report:
+    """Returns dollars, tokens and runs of the last days, the most expensive first, days in their order."""
+    today = datetime.now(UTC).date()
+    spent = await run_spends(await access.store(), days, today)
+    sums: dict[str, tuple[int, Usage]] = {}
+    for run in spent:
+        for name, usage in _parts(run, by).items():
+            runs, sum_ = sums.get(name, (0, Usage()))
+            sums[name] = runs + 1, sum_ + usage
+    names = sorted(sums, key=lambda name: name if by == "day" else (-(sums[name][1].usd or 0.0), name))
+    rows = [(name, *sums[name]) for name in names]
+    data = [{by: name, "runs": runs, "tokens": usage.tokens, "usd": usage.usd} for name, runs, usage in rows]
+    total = sum((run.usage for run in spent), Usage())
+
+    def screen(_: Console) -> Iterator[Table]:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        table.add_column(by)
+        for name in ("runs", "tokens", "cost"):
+            table.add_column(name, justify="right")
+        for name, runs, usage in [*rows, ("all", len(spent), total)]:
+            cells = [safe_line(name, _ID_CHARS) or "-", str(runs), f"{usage.tokens:,}", money(usage.usd)]
+            table.add_row(*map(Text, cells))
+        yield table
+
+    none = [] if spent else [f"no run of this namespace ended in the last {days} days"]
+    return Report(data, screen if spent else lambda _: (), notes=none)
+
+
+def _parts(run: RunSpend, by: SpendBy) -> dict[str, Usage]:
+    """Returns what a run has cost by the names that it counts for."""
+    if by != "model":
+        return {{"owner": run.owner, "day": f"{run.ended_at:%Y-%m-%d}", "team": run.team}[by]: run.usage}
+    parts: dict[str, Usage] = {}
+    for row in run.spend:
+        parts[row.model] = parts.get(row.model, Usage()) + row.usage
+    return parts

@@ -87,6 +87,8 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
         yield f"run {run.id}: {item.goal}"
         until = f", until {_day(wait.expires_at)}" if wait.expires_at else ""
         yield f"asked by {wait.subtask_id or 'the supervisor'} since {_day(wait.since)}{until}"
+        if wait.after:
+            yield Text(f"! {safe_line(wait.after, _WHAT_CHARS)}", style="yellow")
         if wait.arguments_sha256:
             yield f"SHA-256 of the arguments: {wait.arguments_sha256}"
         yield ""

@@ -1,4 +1,4 @@
-"""The commands `status`, `plan`, `trace` and `result`: reports on one run, with or without a Worker to ask."""
+"""The commands `status`, `plan`, `trace`, `result`, `report`: one run, with or without a Worker to ask."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -16,6 +16,8 @@ from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFaile
 from console.commands.evidence_commands import write_file
 from console.commands.people_commands import way_rows
 from console.hints import hint
+from console.report.report_data import report_data
+from console.report.report_page import report_page
 from console.run.full_trace import full_trace
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far, read_result, run_outcome
@@ -172,6 +174,13 @@ async def result_report(
             raise CommandFailed(BAD_INPUT, f"{output}: {error}") from None
         return Report(outcome.as_json(run.id), lambda _: (), code=outcome.code)
     return answer_report(run.id, outcome, None if outcome.forgotten else web_address(run.client, run.id))
+
+
+async def page_report(access: Access, given: str | None, output: Path, *, prompts: bool) -> Report:
+    """Writes the report of a run as one HTML page; out of the store alone once the run has ended."""
+    data = await report_data(access, given, prompts=prompts)
+    write_file(output, report_page(data).encode())
+    return Report(data, lambda _: ())
 
 
 async def unread(run: RunHandle) -> CommandFailed:

@@ -9,12 +9,12 @@ from typing import Any
 from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
-from activities.files.manifest import MANIFEST_TYPE, put_files
+from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, server_address, user, web_address
 from console.commands.plan_question import PlanLeft, PlanQuestion
 from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
-from console.run.request_options import NamedFiles, check_run_id, prepared_request
+from console.run.request_options import check_run_id, prepared_request
 from console.run.run_handle import RunHandle, is_open, state_word
 from console.terminal import Report, console, counted, print_err
 from console.view.answer_text import answer_report
@@ -28,6 +28,7 @@ from supervision.contract.status import Status
 from temporal_supervisor.runs import new_run_id, start
 
 _HINT = "Ctrl-C leaves the run going"
+_READ_BYTES = 4 << 20  # of CSV that are made a table in a second
 
 
 async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
@@ -90,12 +91,16 @@ async def follow_run(
     return report
 
 
-async def _stored(access: Access, files: NamedFiles) -> Attachment:
+async def _stored(access: Access, files: list[DataFile]) -> Attachment:
     """Stores files and returns the attachment that names them all."""
     sent: list[int] = []
     ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
     news = f", {sum(map(bool, sent)):,} of them new ({sum(sent) / 2**20:,.1f} MiB)"
-    print_err(f"{counted(len(files), 'file')} as data{news}")
+    seconds = sum(file.path.stat().st_size for file in files if not file.problem) / _READ_BYTES
+    wait = (
+        f"; before the plan a Worker reads them, in about {seconds:.0f} s if they are new to it" if seconds > 3 else ""
+    )
+    print_err(f"{counted(len(sent), 'file')} as data{news}{wait}")
     return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
 
 

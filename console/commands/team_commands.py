@@ -1,8 +1,10 @@
-"""The commands `teams` and `teams new`: what teams there are and what they reach, and a new one over some files."""
+"""The commands `teams`, `teams new` and `tool`: what teams there are and reach, a new one over files, a tool tried."""
 
+import contextlib
+import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -11,32 +13,35 @@ from rich.console import RenderableType
 
 from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
 from console.commands.inspect_command import reports_on
+from console.commands.mcp_commands import Offer, offer_rows, offers, team_files
 from console.hints import hint
-from console.run.request_options import data_files
-from console.terminal import Report, counted, indented, print_err, safe_line
-from runtime.paths import cache_dir
+from console.run.request_options import data_files, read_text_file
+from console.terminal import Report, counted, indented, print_err, print_json, print_out, safe_line
+from runtime.settings import Settings
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
-from supervision.contract.team import is_name
+from supervision.base.errors import ErrorKind, SupervisionError
+from supervision.base.text import did_you_mean
+from supervision.contract.team import Role, is_name
 
 if TYPE_CHECKING:
-    from supervision.contract.team import Role, Team
+    from activities.teams.team_files import LoadedTeam
+    from supervision.contract.team import Team
 
 _CELL = 600
 _NO_NAME = "a folder's name must be lower-case letters, digits, hyphens or underscores, so rename it"
 
 
-async def teams_report(folders: list[Path], *, name: str | None = None, check: bool = False) -> Report:
+async def teams_report(settings: Settings, *, name: str | None = None, check: bool = False) -> Report:
     """Returns each team with its roles, tools and data, or one; exit code 1 if a team or a file of it can't be used.
 
-    The code of a team (`tools.py`) is run for a team that is named, and for all with `check`.
+    The code of a team (`tools.py`) is run for a team that is named, and for all with `check`. With both its MCP servers
+    are asked what they offer.
     """
     # these load the tools' libraries: 0.3 s for one command only
-    from activities.files.file_cache import FileCache
-    from activities.teams.team_files import TeamError, TeamFiles
+    from activities.teams.team_files import TeamError
     from supervision.planning.team_hints import team_hints
 
-    files = TeamFiles(folders, FileCache(cache_dir()))
+    files = team_files(settings)
     usable: dict[str, Team] = {}
     data: dict[str, list[str]] = {}
     unread: dict[str, list[str]] = {}
@@ -50,10 +55,15 @@ async def teams_report(folders: list[Path], *, name: str | None = None, check: b
                 usable[each] = files.definition(each)
                 continue
             loaded = await files.load(each)
+            await _check_schemas(loaded)
             usable[each], data[each] = loaded.team, await loaded.toolbox.data()
             unread[each] = list(dict.fromkeys(await loaded.toolbox.problems()))
         except TeamError as error:
             broken[each] = error
+    offered = list[Offer]()
+    if name and check:
+        with contextlib.suppress(TeamError):  # it is among the broken ones
+            offered = await offers(files, name)
     await files.close()
     listed: list[dict[str, Any]] = [
         {**team.model_dump(mode="json"), "error": None, "data": data.get(each, []), "unread": unread.get(each, [])}
@@ -72,7 +82,22 @@ async def teams_report(folders: list[Path], *, name: str | None = None, check: b
         rows += _team_rows(team, team_hints(team))
         rows += _data_rows(data.get(each, []), whole=name is not None)
         rows += [indented(f"✘ {safe_line(problem, limits.ERROR_BYTES)}", 2, "red") for problem in unread.get(each, [])]
-    return Report(listed, lambda _: rows, notes, code=FAILED if broken or any(unread.values()) else DONE)
+    rows += offer_rows(name or "", offered)
+    wrong = broken or any(unread.values()) or any(offer.problems or offer.changes for offer in offered)
+    return Report(listed, lambda _: rows, notes, code=FAILED if wrong else DONE)
+
+
+async def _check_schemas(loaded: "LoadedTeam") -> None:
+    """Raises TeamError for an output schema that is none."""
+    from activities.replies.answer_schema import check_schema
+    from activities.teams.team_files import TeamError
+
+    for role in loaded.team.roles:
+        if role.output_schema is not None:
+            try:
+                await check_schema(role.output_schema, loaded.team.name, f"roles.{role.name}.output_schema")
+            except SupervisionError as error:
+                raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{loaded.folder}/team.toml: {error.message}") from None
 
 
 def _team_rows(team: "Team", hints: list[str]) -> Iterator[RenderableType]:
@@ -106,14 +131,18 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     folder = home / name
     if folder.exists():
         raise CommandFailed(FAILED, f"{folder} exists already: edit it, or choose another name")
-    files = data_files(data)
-    reports = await reports_on(files)
+    found = data_files(data)
+    reports = await reports_on(found)
     kinds = {"tables": any(report.tables for report in reports), "documents": any(r.document for r in reports)}
     if not any(kinds.values()):
         raise CommandFailed(BAD_INPUT, f"nothing in {data[0]} can be read: {hint('inspect', str(data[0]))} says why")
     (folder / "data").mkdir(parents=True)
-    for file, path in files:
-        shutil.copyfile(path, folder / "data" / file.replace("/", "-"))
+    files = [file for file in found if not file.problem]
+    for file in files:
+        shutil.copyfile(file.path, folder / "data" / file.name.replace("/", "-"))
+    for file in found:
+        if file.problem:
+            print_err(f"✘ {safe_line(file.name, limits.LINE_BYTES)} is left out: {file.problem}")
     roles = TeamFiles(folders).definition("files").roles
     (folder / "team.toml").write_text(_team_file(name, roles, kinds), encoding="utf-8")
     print_err(f"wrote {folder / 'team.toml'}, and {counted(len(files), 'file')} into {folder / 'data'}")
@@ -123,7 +152,7 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     return DONE
 
 
-def _team_file(name: str, roles: "list[Role]", kinds: dict[str, bool]) -> str:
+def _team_file(name: str, roles: list[Role], kinds: dict[str, bool]) -> str:
     """Returns a team file with the roles of team `files` that have something to read."""
     tools = [tool for tool in _TOOLS if kinds.get(tool[2], True)]
     named = {tool for tool, _, _ in tools}
@@ -161,3 +190,62 @@ _TOOLS = (
     ("read_document", "document_read", "documents"),
 )
 """The tools of a new team: name, kind, and the option that names their files."""
+
+
+async def try_tool(settings: Settings, name: str, arguments: str | None, attach: list[Path]) -> int:
+    """Runs the tool `TEAM/TOOL` in this process and prints its output; without arguments its schema."""
+    # these load the tools' libraries: 0.3 s for one command only
+    from activities.tools.tool import ToolContext
+
+    team_name, _, tool_name = name.partition("/")
+    if not tool_name:
+        example = hint("tool", "default/calculate")
+        raise CommandFailed(BAD_INPUT, f"'{name}' names no tool: write TEAM/TOOL, as in {example}")
+    files = team_files(settings)
+    toolbox = (await files.load(team_name)).toolbox
+    tool = toolbox.get(tool_name)
+    if tool is None:
+        known = toolbox.names()
+        guess = f"{did_you_mean(tool_name, known)}; it has: {', '.join(known)}"
+        raise CommandFailed(BAD_INPUT, f"team '{team_name}' has no tool '{tool_name}'{guess}")
+    if arguments is None:
+        print_json({"name": tool.name, "description": tool.description, "input_schema": tool.schema()})
+        return DONE
+    context = ToolContext(
+        attachments={path.name: _reader(path) for path in attach},
+        idempotency_key=hashlib.sha256(arguments.encode()).hexdigest(),
+        run_id="tried-by-hand",
+    )
+    role = Role(name="operator", description="Tries a tool.", system_prompt="-", tools=[tool.name])
+    ran = await toolbox.run(role, tool.name, _parsed(arguments), context)
+    await files.close()
+    if ran.is_error:
+        print_err(f"the tool failed: {ran.text}")
+        return FAILED
+    print_out(ran.text)
+    if ran.sources:
+        print_err(f"sources: {', '.join(ran.sources)}")
+    for artifact in ran.artifacts:
+        print_err(f"artifact {artifact.name} ({artifact.media_type}, {len(artifact.data):,} bytes)")
+    if len(ran.text) > limits.TOOL_OUTPUT_CHARS:
+        print_err(f"a worker agent sees the first {limits.TOOL_OUTPUT_CHARS:,} characters, and more by read_output")
+    return DONE
+
+
+def _parsed(arguments: str) -> dict[str, Any]:
+    try:
+        value = json.loads(arguments)
+    except ValueError as error:
+        raise CommandFailed(BAD_INPUT, f"the arguments are no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise CommandFailed(BAD_INPUT, 'the arguments must be an object such as {"title": "emma"}')
+    return value
+
+
+def _reader(path: Path) -> Callable[[], Awaitable[str]]:
+    text = read_text_file(path).decode("utf-8-sig")
+
+    async def read() -> str:
+        return text
+
+    return read

@@ -14,9 +14,11 @@ from pydantic import BaseModel, Field, JsonValue
 
 from console.command import BAD_INPUT, Access, CommandFailed, web_address
 from console.commands.people_commands import item_report
-from console.commands.report_commands import unread, whole
+from console.commands.report_commands import unread
 from console.commands.run_commands import require_likely_team, require_workers
 from console.commands.update_commands import require_open, tell, told
+from console.report.report_data import report_data
+from console.report.report_page import report_page
 from console.run.find_run import find_run
 from console.run.request_options import seconds as as_duration
 from console.run.run_handle import NoAnswer, RunHandle, facts, is_open, state_word
@@ -40,7 +42,7 @@ _PLAN = re.compile(r"plan\.(\d+)", re.ASCII)
 _ON_PLAN: Mapping[str, Literal["approve", "change", "reject"]]
 _ON_PLAN = {"approve": "approve", "change": "change", "deny": "reject"}
 _REPORT_URI = "supervisor://run/{run_id}/report"
-_REPORT_TYPE = "text/markdown"
+_REPORT_TYPE = "text/html"
 _ARTIFACT_URI = "supervisor://run/{run_id}/artifact/{sha256}"
 
 Ctx = Context[Access, Any]
@@ -336,10 +338,8 @@ async def cancel(run_id: RunId, ctx: Ctx) -> Taken:
 
 
 async def report(run_id: str, ctx: Ctx) -> str:
-    """The report of a run: its answer with sources, gaps and cost, as data."""
-    access, run = _access(ctx), await _run(ctx, run_id)
-    outcome = await whole(run, await access.store(), await _outcome(access, run))
-    return answer_report(run.id, outcome).text().strip()
+    """The report of a run as a page: answer, proofs, findings, gaps, cost, as data."""
+    return report_page(await report_data(_access(ctx), run_id))
 
 
 async def artifact(run_id: str, sha256: str, ctx: Ctx) -> str | bytes:

@@ -37,10 +37,10 @@ async def full_trace(run: RunHandle, store: ArtifactStore | None) -> list[TraceE
     try:
         described = await run.require()
     except CommandFailed:
-        if (forgotten := await _stored(run.id, store)) is None or store is None:
+        if (forgotten := await stored_trace(run.id, store)) is None or store is None:
             raise
         return await AgentStories(store, ConversationStore(store)).whole(forgotten)
-    stored = None if is_open(described) else await _stored(run.id, store)
+    stored = None if is_open(described) else await stored_trace(run.id, store)
     events = await _of_workflow(run, run.id) if stored is None else stored
     if store is None:
         return events
@@ -51,7 +51,7 @@ async def full_trace(run: RunHandle, store: ArtifactStore | None) -> list[TraceE
     return await stories.whole(events)
 
 
-async def _stored(run_id: str, store: ArtifactStore | None) -> list[TraceEvent] | None:
+async def stored_trace(run_id: str, store: ArtifactStore | None) -> list[TraceEvent] | None:
     """Returns the events that the run stored at its end; None if there are none, or the store is away."""
     try:
         ended = await store.latest_ended(run_id) if store else None

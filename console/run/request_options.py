@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from activities.files.kinds import is_data
-from activities.files.manifest import FilesRefused, found_files, is_text
+from activities.files.manifest import DataFile, FilesRefused, found_files, is_text
 from console.command import BAD_INPUT, CommandFailed
 from console.hints import EXAMPLE_GOAL, hint
 from supervision.base import limits
@@ -21,7 +21,6 @@ from supervision.contract.request import RunRequest, describe_errors, parse_requ
 from supervision.planning.expansion import Data
 from supervision.planning.plan_graph import plan_problems
 
-NamedFiles = list[tuple[str, Path]]
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _ID_BYTES = 400  # the server allows 1,000; child ids add to it
 _SAME = (
@@ -50,7 +49,7 @@ _PARTS = {
 """The options that are parts of one field."""
 
 
-def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes], NamedFiles]:
+def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes], list[DataFile]]:
     """Returns the request that the options of `run` make, the uploads that it refers to, and the files that are data.
 
     Nothing is stored yet. Options override the fields of a request file. Raises CommandFailed, or SupervisionError
@@ -115,8 +114,8 @@ def parsed_plan(data: bytes, name: str) -> Plan:
     return plan
 
 
-def data_files(paths: list[Path]) -> NamedFiles:
-    """Returns name and path of each file that is given or lies in a given folder. Raises CommandFailed."""
+def data_files(paths: list[Path]) -> list[DataFile]:
+    """Returns each file that is given or lies in a given folder. Raises CommandFailed."""
     if missing := [str(path) for path in paths if not path.exists()]:
         raise CommandFailed(BAD_INPUT, f"there is no {', '.join(missing)}: name a file or a folder")
     try:

@@ -1,5 +1,6 @@
 """How a run ended: its state, its result or the partial one, and the exit code that says so."""
 
+import re
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -11,7 +12,6 @@ from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.command import CANCELLED, DONE, FAILED, CommandFailed
 from console.run.run_handle import NoAnswer, RunHandle, is_open, readable_memo, state_word
-from supervision.base.errors import ErrorKind
 from supervision.contract.result import RunResult
 
 
@@ -26,6 +26,7 @@ class Ending:
         return f"{self.type}: {self.message}"
 
 
+_OPEN = re.compile(r"^it is (\w+)$")  # the reason of a subtask that has not ended
 _CANCELLED = Ending("Cancelled", "the run was cancelled")
 
 
@@ -63,8 +64,8 @@ async def outcome_so_far(run: RunHandle, store: ArtifactStore | None, *, wait: b
     try:
         described = await run.require()
     except CommandFailed:
-        if stored := await stored_result(run.id, store):
-            return _stored_outcome(stored)
+        if stored := await stored_end(run.id, store):
+            return stored[1]
         raise
     if wait or not is_open(described):
         return await run_outcome(run, store)
@@ -89,25 +90,23 @@ async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome
     return RunOutcome(FAILED, "failed", None, Ending("Error", str(cause)))
 
 
-def _stored_outcome(result: RunResult) -> RunOutcome:
-    """Returns the outcome of a stored result, for when the server no longer knows how its run ended."""
-    if result.answer:
-        return RunOutcome(DONE, "completed", result, forgotten=True)
-    if any(r.error and r.error.type == ErrorKind.CANCELLED for r in result.subtasks):
-        return RunOutcome(CANCELLED, "cancelled", result, _CANCELLED, forgotten=True)
-    unknown = Ending("Unknown", "it gave no answer; the server has forgotten why")
-    return RunOutcome(FAILED, "failed", result, unknown, forgotten=True)
-
-
-async def stored_result(run_id: str, store: ArtifactStore | None) -> RunResult | None:
-    """Returns the whole result as the run stored it; None if it is not there, or the store is away."""
-    if store is None:
-        return None
+async def stored_end(run_id: str, store: ArtifactStore | None) -> tuple[Published, RunOutcome] | None:
+    """Returns what a run stored at its end, with the whole result; None if there is nothing, or the store is away."""
     try:
-        published = await store.latest_ended(run_id)
-        return await read_result(store, Published.model_validate_json(published).result_ref) if published else None
+        ended = await store.latest_ended(run_id) if store else None
+        if store is None or ended is None:
+            return None
+        published = Published.model_validate_json(ended)
+        result = await read_result(store, published.result_ref)
     except (ArtifactMissing, ArtifactUnavailable, ValidationError):
         return None
+    facts = published.facts
+    if facts is None or facts.phase == "done":
+        return published, RunOutcome(DONE, "completed", result, forgotten=True)
+    if facts.phase == "cancelled":
+        return published, RunOutcome(CANCELLED, "cancelled", result, _CANCELLED, forgotten=True)
+    why = Ending(facts.error.type, facts.error.message) if facts.error else Ending("Unknown", "it gave no answer")
+    return published, RunOutcome(FAILED, "failed", result, why, forgotten=True)
 
 
 async def read_result(store: ArtifactStore, ref: str) -> RunResult:
@@ -118,10 +117,13 @@ async def read_result(store: ArtifactStore, ref: str) -> RunResult:
 
 async def _partial(run: RunHandle, store: ArtifactStore | None) -> RunResult | None:
     """Returns a result without an end: from the store, from a Worker, or at least the preview in the memo."""
-    if stored := await stored_result(run.id, store):
-        return stored
+    if stored := await stored_end(run.id, store):
+        return stored[1].result
     try:
-        return (await run.result()).model_copy(update={"status": "partial"})
+        result, ended = await run.result(), state_word(await run.describe())
+        for gap in result.gaps:  # a Worker knows nothing of a sudden end
+            gap.reason = _OPEN.sub(rf"{ended} while it was \1", gap.reason)
+        return result.model_copy(update={"status": "partial"})
     except NoAnswer:
         pass
     preview = (await readable_memo(await run.describe())).get("partial")

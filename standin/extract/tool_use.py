@@ -23,7 +23,9 @@ _MOST_CHARS = re.compile(r"maxLength: (\d+)")
 _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")  # capitals that begin no sentence
 _SENTENCE_STARTS = ("i",)
 _ID = re.compile(
-    r"^[^\S\n]*+(?:(?:[-*]|\d++[.)])[^\S\n]*+)?\[([^\]\s]{1,120})\]|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})", re.MULTILINE
+    r"^[^\S\n]*+(?:(?:[-*]|\d++[.)])[^\S\n]*+)?\[([^\]\n]{1,120}?)(?: p\. \d{1,5})?\]"  # a page is no part of it
+    r"|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})",
+    re.MULTILINE,
 )
 _URL = re.compile(r"https?://[^\s<>\"')\]]+")
 _ARITHMETIC = re.compile(r"(?<![\d.])\.?+\d[\d.]*+(?:\s*+[-+*/]\s*+\(?+\d[\d.]*+\)?+)++")

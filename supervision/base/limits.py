@@ -52,6 +52,7 @@ UNSUPPORTED_LISTED = 100  # of a whole run, in its result
 TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation; the rest is read by `read_output`
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
+MCP_TIMEOUT_MAX = timedelta(minutes=10)  # that a team file may give one call of an MCP server's tool
 TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model
 TOOL_RETRY_INITIAL = timedelta(seconds=1)  # as for model calls
 
@@ -157,6 +158,10 @@ ARTIFACT_BYTES = 16 * KIB * KIB  # one object
 STORE_READS = 32  # objects read at once by one load: a cold process needs no more connections to be fast
 STORE_REQUEST_TIMEOUT = timedelta(seconds=20)  # one request of a 16 MiB object on a slow line
 STORE_REQUEST_RETRIES = 3  # inside one operation; Temporal's retries come on top
+
+# --- Notices ---------------------------------------------------------------------------------------
+NOTICE_TIME = timedelta(seconds=5)  # one try: a chat answers in a second, and the end of a run waits for its notice
+NOTICE_ATTEMPTS = 3  # with pauses of 1 and 2 s: some 18 s in all
 
 # --- Reaching Temporal ----------------------------------------------------------------------------
 CONNECT_TIMEOUT = timedelta(seconds=5)  # one try; a local server answers in milliseconds

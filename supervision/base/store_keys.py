@@ -9,6 +9,8 @@
     <run>/started/<a call's id>.*                   the beginning and the result of a tool call with effects
     uploads/<sha256>                                texts that users stored before any run, see `starter.py put`
     stats/<team>/<time and run>                     what a finished run took: the newest 200 of each team
+    spend/<day>/runs/<run>                          what a run that ended on that day has cost
+    spend/<day>/workers/<random id>                 what a Worker process has spent on that day, if there is a ceiling
 
 All of it lies below a segment of its own for each namespace (`activities.store.artifacts.open_store`). Every segment is
 an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested supervisor's names begin with its scope.
@@ -16,7 +18,8 @@ an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested su
 
 import hashlib
 import re
-from datetime import datetime
+from datetime import date, datetime
+from typing import Literal
 from urllib.parse import quote, unquote
 
 KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
@@ -29,7 +32,8 @@ _GRANT = "grant."
 _ENDED = "ended."
 UPLOADS = "uploads"
 STATS = "stats"
-OF_NO_RUN = (UPLOADS, STATS)
+SPEND = "spend"
+OF_NO_RUN = (UPLOADS, STATS, SPEND)
 _STARTED = "started"
 _OWN = (STORE_ID, *OF_NO_RUN, _OUTPUTS, _STARTED)
 _DIGEST_CHARS = 64
@@ -127,6 +131,16 @@ def stats_prefix(team: str) -> str:
 def stats_key(team: str, run_id: str, ended_at: datetime) -> str:
     """Returns the key of what a run took; keys of a team are in the order of time."""
     return f"{stats_prefix(team)}{encode(f'{ended_at:%Y%m%dT%H%M%S.%f}-{run_id}')}"
+
+
+def spend_prefix(day: date, kind: Literal["runs", "workers"]) -> str:
+    """Returns the beginning of the keys of what runs that ended, or Worker processes, have spent on a UTC day."""
+    return f"{SPEND}/{day.isoformat()}/{kind}/"
+
+
+def spend_key(day: date, kind: Literal["runs", "workers"], name: str) -> str:
+    """Returns the key of what one of them has spent."""
+    return spend_prefix(day, kind) + encode(name)
 
 
 def upload_key(sha256: str) -> str:

@@ -50,6 +50,21 @@ def require_private(url: str) -> None:
         )
 
 
+def require_http(url: str, *, secret: bool) -> str | None:
+    """Returns what is wrong with the URL of a server of tools; a `secret` in its headers needs encryption."""
+    try:
+        parts = urlsplit(url)
+        plain, host = {"http": True, "https": False}[parts.scheme], parts.hostname
+        _ = parts.port
+    except (ValueError, KeyError):
+        return f"url: '{url}' is not an http or https URL"
+    if not host or parts.username is not None:
+        return "url: it must name a host, and no user or password: a secret goes into headers"
+    if plain and secret and not is_loopback(host):
+        return f"url: plain http to '{host}' would send its headers unencrypted: use https"
+    return None
+
+
 def host_and_port(url: str) -> str:
     """Returns host:port of a model endpoint. Raises ValueError for anything but an http or https URL."""
     try:
@@ -63,10 +78,10 @@ def host_and_port(url: str) -> str:
 
 
 class Credentials:
-    """The credentials of model calls, as they are and in base64."""
+    """Credentials, as they are and in base64; of fewer characters than `least` they may be ordinary words."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._forms = {form for secret in secrets if len(secret) >= _LEAST_CHARS for form in _forms(secret)}
+    def __init__(self, secrets: Iterable[str] = (), least: int = _LEAST_CHARS) -> None:
+        self._forms = {form for secret in secrets if len(secret) >= least for form in _forms(secret)}
 
     def withheld(self, text: str) -> str:
         """Returns a text, or JSON, with "[secret]" in place of each credential."""

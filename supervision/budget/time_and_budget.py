@@ -36,6 +36,7 @@ class TimeAndBudget:
         self._held_by: set[str] = set()
         self._held_since = started_at
         self._held = timedelta()
+        self._holds: list[tuple[datetime, datetime]] = []
 
     @property
     def deadline_at(self) -> datetime:
@@ -58,11 +59,21 @@ class TimeAndBudget:
 
     def hold(self, why: str, wanted: bool = True) -> bool:
         """Holds the clock for a reason, or no longer for that one. Returns True if the deadline has moved."""
-        before, self._held = self._held_time, timedelta()
-        was_held, self._held_since = self.held, self._now()
+        was_held = self.held
         (self._held_by.add if wanted else self._held_by.discard)(why)
-        self._held = before
-        return was_held and not self.held
+        if self.held and not was_held:
+            self._held_since = self._now()
+        has_moved = was_held and not self.held
+        if has_moved:
+            self._held += self._now() - self._held_since
+            self._holds.append((self._held_since, self._now()))
+        return has_moved
+
+    def held_seconds(self, begin: datetime, end: datetime) -> float:
+        """Returns how long the clock stood still between two times."""
+        holds = [*self._holds, (self._held_since, self._now())] if self.held else self._holds
+        parts = (min(end, until) - max(begin, since) for since, until in holds)
+        return sum(part.total_seconds() for part in parts if part > timedelta())
 
     @property
     def work_until(self) -> datetime:
@@ -140,6 +151,8 @@ class TimeAndBudget:
 
     def restart_clock(self) -> None:
         """Begins the whole deadline again: the run was reset."""
+        if self.held:
+            self._holds.append((self._held_since, self._now()))
         self._started_at = self._held_since = self._now()
         self._held = timedelta()
 

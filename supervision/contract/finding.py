@@ -1,6 +1,11 @@
 """A finding: the result of a worker agent's subtask."""
 
-from typing import Literal
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
 
 from supervision.contract.base import Model
 
@@ -18,6 +23,35 @@ class ArtifactRef(Model):
 Outcome = Literal["done", "partial"]
 Grounding = Literal["tools", "knowledge"]
 """What a finding is built on: outputs of tools and its brief, or the model's own knowledge, which code can't check."""
+
+
+class Labels(Model, frozen=True):
+    """What was read on the way to a text: private data, and untrusted text, by the first call that brought it.
+
+    `untrusted` is that call with its subtask, such as "web_fetch example.com in t1"; empty if there was none.
+    """
+
+    private: bool = False
+    untrusted: str = ""
+
+    def __or__(self, other: Self) -> Self:
+        """Returns the labels of a text that is made of two."""
+        private, untrusted = self.private or other.private, self.untrusted or other.untrusted
+        return self.model_copy(update={"private": private, "untrusted": untrusted})
+
+    @property
+    def path(self) -> str:
+        """What led to a call, for people; empty if that was nothing untrusted."""
+        return f"after reading {self.untrusted}{', and private data' * self.private}" if self.untrusted else ""
+
+    @classmethod
+    def of(cls, findings: "Iterable[Finding | None]") -> "Labels":
+        """Returns the labels of what is made of all findings."""
+        return reduce(or_, [finding.labels for finding in findings if finding], Labels())
+
+
+Read = Annotated[Labels, Field(exclude_if=lambda labels: labels == Labels())]
+"""Labels as a field that is left out where nothing is to be said."""
 
 
 class Evidence(Model):
@@ -48,6 +82,7 @@ class FindingRecord(Model):
     unsupported: list[str] = []
     checked: list[CheckedClaim] = []
     evidence: list[Evidence] = []
+    labels: Read = Labels()
 
 
 class Finding(Model):
@@ -55,6 +90,7 @@ class Finding(Model):
 
     `record_ref` leads to its FindingRecord, `items_ref` to the list of items that it names, `output_ref` to the JSON
     object that its role's `output_schema` asks for. `unsupported` are the claims of its text that no tool output has.
+    `labels` say what its author had read.
     """
 
     outcome: Outcome = "done"
@@ -70,3 +106,4 @@ class Finding(Model):
     items_ref: str = ""
     output_ref: str = ""
     grounding: Grounding = "tools"
+    labels: Read = Labels()

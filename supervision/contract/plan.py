@@ -127,6 +127,12 @@ class Shares(Model):
     usd: Range | None = None
     seconds: Range
 
+    @property
+    def line(self) -> str:
+        """Calls and dollars in words."""
+        usd = f", ${self.usd.low:.2f}-{self.usd.high:.2f}" if self.usd else ""
+        return f"{self.calls.low:.0f}-{self.calls.high:.0f} calls{usd}"
+
 
 class Estimate(Model):
     """The ranges of a plan: of its first 100 subtasks and the supervisor's own work, and of the whole run in `total`.

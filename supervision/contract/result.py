@@ -57,6 +57,7 @@ class Problem(Model):
 class SubtaskReport(Model):
     """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
 
+    `held_seconds` is how long the run's clock stood still meanwhile, as a result has it: people were awaited.
     `model` is that of the last attempt, `replaced_by` the subtask that took its place in a later revision, `gaps` those
     of the nested supervisor's answer, which the run lists among its own. A template has the `counts` of its items,
     left-out ones in the total alone, and the state that they come to.
@@ -73,6 +74,7 @@ class SubtaskReport(Model):
     error: Problem | None = None
     started_at: str | None = None
     finished_at: str | None = None
+    held_seconds: float = 0.0
     usage: Usage = Usage()
     model: str | None = None
     workflow_id: str | None = None
@@ -84,9 +86,13 @@ class SubtaskReport(Model):
 
 
 class Timing(Model):
-    """Seconds. `sequential` is the time of all subtasks in a row, `critical_path` that of the longest chain."""
+    """Seconds. `sequential` is the time of all subtasks in a row, `critical_path` that of the longest chain.
+
+    Both are without the time in which the clock stood still, `held`; `speedup` is `sequential` over the rest of `wall`.
+    """
 
     wall_seconds: float = 0.0
+    held_seconds: float = 0.0
     sequential_seconds: float = 0.0
     critical_path_seconds: float = 0.0
     speedup: float = 0.0

@@ -34,6 +34,7 @@ class Wait(Model):
     `t3/1` the first attempt of t3, `t3/1:4.0` the first call of that attempt's fourth turn, `t3/t2/1:4.0` one in the
     nested run of t3, `levels` below. The supervisor's own work has its name as id. `workflow_id` is the supervisor
     whose work waits. `content_ref` is where all of what is asked is stored. At `expires_at` the wait ends by itself.
+    `after` says which untrusted text was read before the call.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Wait(Model):
     arguments_sha256: str | None = None
     choices: list[str] = []
     content_ref: str = ""
+    after: str = ""
     since: str
     expires_at: str | None = None
     model: str = ""

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_val
 
 from supervision.base import limits
 from supervision.base.text import did_you_mean, one_line, quoted
+from supervision.base.trust import require_http
 from supervision.contract.base import Duration, Model, StrictModel
 from supervision.contract.finding import Grounding
 from supervision.contract.model_choice import Efforts, ModelChain
@@ -36,6 +37,10 @@ Targets = dict[str, list[JsonValue]]
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,47}")
 _POOL = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
+_SERVER_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_NO_TOOL_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_SECRET_IN_TEXT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
+_SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 def is_name(text: str) -> bool:
@@ -60,6 +65,8 @@ def _matching(pattern: re.Pattern[str], rule: str) -> AfterValidator:
 Name = Annotated[str, _matching(_NAME, "1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")]
 PoolName = Annotated[str, _matching(_POOL, "1 to 32 lower-case letters, digits or hyphens")]
 ToolName = Annotated[str, _matching(_TOOL_NAME, "1 to 64 letters, digits, hyphens or underscores, a letter first")]
+ServerName = Annotated[str, _matching(_SERVER_NAME, "1 to 32 lower-case letters, digits or hyphens, a letter first")]
+SecretName = Annotated[str, _matching(_SECRET_NAME, "the name of a variable, such as TICKETS_TOKEN, never its value")]
 Capability = Annotated[str, Field(max_length=_CAPABILITY_CHARS)]
 
 
@@ -164,7 +171,7 @@ class Role(RoleBase, StrictModel):
 
 
 class ToolRights(StrictModel):
-    """What a team file says of a tool in place of its kind's own words: see `activities.tools.tool.Tool`."""
+    """What a team file says of a tool in place of its kind's own words: see `supervision.agent.policy.ToolWords`."""
 
     reads: Reads | None = None
     returns: Returns | None = None
@@ -190,8 +197,76 @@ class ToolEntry(ToolRights):
     inline: bool = True
 
 
+class McpTool(ToolRights):
+    """What a team file says of a tool of an MCP server. What the server itself says of it counts for nothing.
+
+    With `inline = false` no team inside a request may name it.
+    """
+
+    reads: Reads = "private"
+    returns: Returns = "untrusted"
+    effects: Effects = "write"
+    inline: bool = True
+
+
+class McpServer(StrictModel):
+    """A server of tools: a `command`, which is run in the team's folder, or a `url`. Nothing but `tools` is offered.
+
+    `env` names the variables that the command gets beside PATH and HOME, `headers` the secret of each header; inside a
+    longer text it stands as `${NAME}`. A call may take `timeout` seconds.
+    """
+
+    command: Annotated[str, Field(min_length=1)] | None = None
+    args: list[str] = []
+    env: list[SecretName] = []
+    url: str | None = None
+    headers: dict[str, str] = {}
+    timeout: Annotated[float, Field(gt=0, le=limits.MCP_TIMEOUT_MAX.total_seconds())] = 60.0
+    tools: dict[str, McpTool] = {}
+
+    @field_validator("env", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        if isinstance(value, dict):
+            names = ", ".join(f'"{name}"' for name in value)
+            raise ValueError(
+                f"write env = [{names}], and put the values where Workers run: no team file holds a secret"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _reachable(self) -> "McpServer":
+        if (self.command is None) == (self.url is None):
+            raise ValueError("give it either a command or a url")
+        if self.url is None and self.headers:
+            raise ValueError("headers belong to a url; a command has env")
+        if self.url is not None and self.args:
+            raise ValueError("args belong to a command")
+        if self.url is not None and (problem := require_http(self.url, secret=bool(self.headers))):
+            raise ValueError(problem)
+        for text in self.headers.values():
+            if not secrets_in(text):
+                raise ValueError(f"headers: {quoted(text)} names no secret: write NAME, or ${{NAME}} in a longer text")
+        return self
+
+    @property
+    def secrets(self) -> list[str]:
+        """The names of all secrets that it gets."""
+        return list(dict.fromkeys([*self.env, *(name for text in self.headers.values() for name in secrets_in(text))]))
+
+
+def secrets_in(header: str) -> list[str]:
+    """Returns the names of the secrets in the text of a header."""
+    return [header] if _SECRET_NAME.fullmatch(header) else _SECRET_IN_TEXT.findall(header)
+
+
+def server_tool(server: str, tool: str) -> str:
+    """Returns the name that a tool of an MCP server has for models and roles."""
+    return f"{server}__{_NO_TOOL_NAME.sub('_', tool)}"
+
+
 class Team(StrictModel):
-    """Roles and their tools. `generalist` takes subtasks whose role is unknown.
+    """Roles and their tools. `generalist` takes subtasks whose role is unknown. `mcp_servers` have further tools.
 
     `toolbox` names the tools that roles defined by a plan may use. `planning` is for the planner, `routes` are taken
     before it is asked, the first that fits. `on_failure` is what users read when a run gave no answer.
@@ -203,6 +278,7 @@ class Team(StrictModel):
     roles: Annotated[list[Role], Field(min_length=1, max_length=limits.TEAM_ROLES)]
     generalist: str  # it and what follows are compared with the roles: a field's validator sees those before it
     tools: list[ToolEntry] = []
+    mcp_servers: dict[ServerName, McpServer] = {}
     toolbox: list[str] = []
     planning: Planning = Planning()
     routes: Annotated[list[Route], Field(max_length=_TEAM_ROUTES)] = []
@@ -245,6 +321,11 @@ class Team(StrictModel):
             raise ValueError(f"tool names must differ: {repeated}")
         return tools
 
+    @property
+    def server_tools(self) -> list[str]:
+        """The names of all tools of its MCP servers."""
+        return [server_tool(name, tool) for name, server in self.mcp_servers.items() for tool in server.tools]
+
     def role(self, name: str) -> Role:
         """Returns the role of that name. Raises KeyError if there is none."""
         for role in self.roles:
@@ -258,6 +339,7 @@ class ToolCard(Model):
 
     name: str
     reads_attachments: bool = False
+    timeout_seconds: float | None = None
 
 
 class RoleCard(RoleBase):
@@ -279,6 +361,11 @@ class RoleCard(RoleBase):
     def models(self) -> list[str]:
         """All models of the role, in the order of preference."""
         return [self.model, *self.fallback_models]
+
+    def timeout_of(self, tool: str) -> timedelta:
+        """The time that one call of a tool may take."""
+        seconds = next((card.timeout_seconds for card in self.tools if card.name == tool), None)
+        return timedelta(seconds=seconds) if seconds else limits.TOOL_TIMEOUT
 
 
 class TeamCard(Model):

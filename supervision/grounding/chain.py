@@ -1,12 +1,13 @@
 """The chain from a claim of an answer to what it rests on: findings, and the outputs of tools behind these."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Literal
 
 from pydantic import JsonValue
 
 from supervision.contract.base import Model
-from supervision.contract.finding import Evidence, Grounding
+from supervision.contract.finding import CheckedClaim, Evidence, Grounding
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
@@ -41,6 +42,7 @@ class Grounded(Model):
 
     text: str = ""
     evidence: list[Evidence] = []
+    checked: list[CheckedClaim] = []
     outputs: Mapping[str, str] = {}
     problems: list[str] = []
     unsupported: list[str] = []
@@ -103,14 +105,13 @@ def _claim_links(
 ) -> Iterator[Link]:
     wrongly_cited = cited.miscited(answer, set(findings), given)
     texts = {subtask_id: Support([Source(finding.text)]) for subtask_id, finding in findings.items()}
-    outputs = {
-        subtask_id: [
-            (item, Support([Source(finding.outputs[item.output_ref])]))
-            for item in finding.evidence
-            if item.output_ref in finding.outputs
-        ]
-        for subtask_id, finding in findings.items()
-    }
+
+    @cache  # of 1,000 findings an answer uses a few
+    def outputs_of(subtask_id: str) -> list[tuple[Evidence, Support]]:
+        finding = findings[subtask_id]
+        read = [item for item in finding.evidence if item.output_ref in finding.outputs]
+        return [(item, Support([Source(finding.outputs[item.output_ref])])) for item in read]
+
     stated = Support([Source(text) for text in given])
     seen: set[str] = set()
     for claim in claims(answer):
@@ -121,7 +122,7 @@ def _claim_links(
         link.findings = [subtask_id for subtask_id, support in texts.items() if support.supports(claim)]
         for subtask_id in link.findings:
             if claim.text not in findings[subtask_id].unsupported:
-                link.outputs += [item for item, support in outputs[subtask_id] if support.supports(claim)]
+                link.outputs += [item for item, support in outputs_of(subtask_id) if support.supports(claim)]
         if stated.supports(claim):
             link.elsewhere = _REST
         elif not link.outputs and any(findings[subtask_id].grounding == "knowledge" for subtask_id in link.findings):

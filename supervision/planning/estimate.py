@@ -197,7 +197,8 @@ def _took(usage: Usage, seconds: float, among: int = 1, role: str = "", model: s
 def _seconds(report: SubtaskReport) -> float:
     if report.started_at is None or report.finished_at is None:
         return 0.0
-    return (datetime.fromisoformat(report.finished_at) - datetime.fromisoformat(report.started_at)).total_seconds()
+    whole = datetime.fromisoformat(report.finished_at) - datetime.fromisoformat(report.started_at)
+    return whole.total_seconds() - report.held_seconds
 
 
 def _sum(drawn: Mapping[str, _Case], order: Iterable[str], depends_on: Mapping[str, Sequence[str]]) -> _Case:

@@ -1,9 +1,9 @@
 """Roles that a plan defines for itself, with tools out of the team's toolbox only."""
 
 from supervision.base import limits
-from supervision.base.text import quoted
-from supervision.contract.plan import NewRole
-from supervision.contract.team import Role, Team, is_name
+from supervision.base.text import did_you_mean, quoted
+from supervision.contract.plan import NewRole, Plan
+from supervision.contract.team import Role, Team, TeamCard, is_name
 
 
 def new_role_problems(team: Team, new_roles: list[NewRole]) -> list[str]:
@@ -18,6 +18,21 @@ def new_role_problems(team: Team, new_roles: list[NewRole]) -> list[str]:
         problems += _role_problems(role, taken, team.toolbox)
         taken.add(role.name)
     return problems
+
+
+def unknown_roles(plan: Plan, team: Team | TeamCard) -> dict[str, str]:
+    """Returns the roles that subtasks name and neither the team nor the plan has, by subtask."""
+    known = {"auto", *(role.name for role in team.roles), *(role.name for role in plan.new_roles)}
+    return {subtask.id: subtask.role for subtask in plan.subtasks if subtask.role not in known}
+
+
+def unknown_role_problems(plan: Plan, team: TeamCard) -> list[str]:
+    """Returns a sentence for each of these roles."""
+    names = [role.name for role in team.roles] + [role.name for role in plan.new_roles]
+    return [
+        f"subtask {quoted(subtask_id)}: {quoted(role)} is not a role of the team{did_you_mean(role, names)}"
+        for subtask_id, role in unknown_roles(plan, team).items()
+    ]
 
 
 def with_new_roles(team: Team, new_roles: list[NewRole]) -> Team:

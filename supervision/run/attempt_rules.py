@@ -78,3 +78,8 @@ def back_off(failures: int) -> timedelta:
 def child_id(workflow_id: str, subtask_id: str, attempt: int, candidate: int = 0) -> str:
     """Returns the workflow id of a subtask attempt under a supervisor's, or of one candidate of it."""
     return f"{workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
+
+
+def subtask_path(workflow_id: str, run_id: str) -> str:
+    """Returns the path of a worker agent's subtask from the root, such as t3/t1."""
+    return "/".join(workflow_id.removeprefix(run_id).split("/")[1::2])

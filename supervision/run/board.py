@@ -69,6 +69,7 @@ class Board:
         self._unfinished: dict[SubtaskState, dict[str, None]] = {"running": {}, "waiting": {}}
         self._left_out: dict[str, str] = {}
         self._once_completed: set[str] = set()
+        self._outdated: set[str] = set()  # at work, by an attempt that began with findings that were changed since
         self.extend(plan)
 
     def extend(self, plan: Plan) -> None:
@@ -215,6 +216,7 @@ class Board:
         """Begins the next attempt of a subtask and returns its number, from 1."""
         report = self._move(subtask_id, "running")
         report.attempts += 1
+        self._outdated.discard(subtask_id)
         report.workflow_id, report.nested, report.gaps = workflow_id, None, []
         report.started_at = report.started_at or self._now().isoformat()
         return report.attempts
@@ -269,7 +271,7 @@ class Board:
         template = self._reports.get(template_of(subtask_id) or "")
         if template is not None and template.counts:
             template.counts.partial += _is_partial(finding) - _is_partial(report.finding)
-        report.finding, report.stale = finding, False
+        report.finding, report.stale = finding, subtask_id in self._outdated
         self._once_completed.add(subtask_id)
         if template is not None:
             template.error = None
@@ -280,14 +282,18 @@ class Board:
         return finding.text_ref if finding else None
 
     def mark_stale(self, changed: Collection[str]) -> dict[str, list[str]]:
-        """Marks the completed subtasks that rest on findings that were changed. Returns these for each of them."""
-        stale = {
-            report.id: of
-            for report in self._reports.values()
-            if report.finding and report.state == "completed" and (of := [d for d in report.depends_on if d in changed])
-        }
-        for subtask_id in stale:
-            self._reports[subtask_id].stale = True
+        """Marks the subtasks that rest on findings that were changed, those at work once they complete.
+
+        Returns the findings for each completed one.
+        """
+        stale: dict[str, list[str]] = {}
+        for subtask_id in changed:
+            for report in map(self._reports.__getitem__, self._dependents.get(subtask_id, ())):
+                if report.state == "completed" and report.finding:
+                    report.stale = True
+                    stale.setdefault(report.id, []).append(subtask_id)
+                elif report.state == "running" and report.attempts:
+                    self._outdated.add(report.id)
         return stale
 
     def fail(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:

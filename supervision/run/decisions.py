@@ -206,8 +206,7 @@ class Steering:
 
     def skip(self, new: SkipSubtask) -> None:
         """Has a subtask ended."""
-        by = f" by {new.by}" if new.by else ""
-        why = cut(f"skipped{by}{f': {new.comment}' if new.comment else ''}", limits.ERROR_BYTES)
+        why = cut(f"{new.by or 'a person'} skipped it{f': {new.comment}' if new.comment else ''}", limits.ERROR_BYTES)
         self.skips[new.subtask_id] = Problem(type=ErrorKind.CANCELLED, message=why)
 
     def _report(self, subtask_id: str) -> SubtaskReport:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from supervision.base import limits
 from supervision.base.text import one_line
-from supervision.contract.plan import Plan
+from supervision.contract.plan import Estimate, Plan
 from supervision.contract.status import TraceEvent, Wait
 from supervision.contract.updates import Update
 from supervision.run.decisions import Decision
@@ -72,7 +72,8 @@ def _requested(data: _Data) -> str:
 
 
 def _accepted(data: _Data) -> str:
-    return _numbered(f"plan with {_Word(data.get('subtasks')):subtask}", data.get("revision"), "revision")
+    text = _numbered(f"plan with {_Word(data.get('subtasks')):subtask}", data.get("revision"), "revision")
+    return f"{text}, expected: {data['expected']}" if data.get("expected") else text
 
 
 def _started(data: _Data) -> str:
@@ -105,7 +106,8 @@ def _written(data: _Data) -> str:
 def _decided(data: _Data) -> str:
     by, text = (f"{before}{data.get(name) or ''}" for before, name in ((" by ", "by"), (": ", "text")))
     said = f"{by if data.get('by') else ''}{text if data.get('text') else ''}"
-    return f"{data.get('id')}: {data.get('decision')}{said}"
+    after = f" ({data['after']})" if data.get("after") else ""
+    return f"{data.get('id')}: {data.get('decision')}{said}{after}"
 
 
 def _by(words: str) -> Callable[[_Data], str]:
@@ -133,14 +135,14 @@ TABLE: tuple[EventRow, ...] = (
     _R("deadline_reached", "", "the deadline is reached: writing the answer from what exists", "bad"),
     _R("cancel_requested", "", "somebody cancels the run", "bad"),
     _R("waiting_provider", "why", "waits for `resume`: {why}", "bad"),
-    _R("decided", "id kind decision by? text?", _decided, "good"),
+    _R("decided", "id kind decision after? by? text?", _decided, "good"),
     _R("paused", "now? by? why?", _by("the run is paused"), "head"),
     _R("resumed", "by? why?", _by("the run is resumed"), "head"),
     _R("steered", "word by? why?", _by("a person says: {word}"), "good"),
     _R("model_replaced", "model by why work? head?", "model {by} takes over from {model}: {why}", "bad"),
     # The plan.
     _R("plan_requested", "attempt revision", _requested, "faint"),
-    _R("plan_accepted", "subtasks revision strategy reasoning estimated_tokens", _accepted, "good"),
+    _R("plan_accepted", "subtasks revision strategy reasoning estimated_tokens expected", _accepted, "good"),
     _R("plan_rejected", "attempt problems", "the plan can't run: {problems}", "bad"),
     _R("role_unknown", "role by", "the team has no role {role}: {by} does it", "bad"),
     _R("items_planned", "items found revision", "a subtask for {items} of {found:item}", "good"),
@@ -161,7 +163,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("candidate_chosen", "choice of reason", "candidate {choice} of {of} is the best"),
     # Worker agents.
     _R("turn", "turn stop_reason preview tokens model cleared?", _turn, "faint"),
-    _R("tool", "name arguments is_error preview", "{name} {arguments} → {preview}"),
+    _R("tool", "name arguments is_error preview after?", "{name} {arguments} → {preview}"),
     _R("note", "text", "is told: {text}"),
     _R("finding_returned", "unsupported", "its finding goes back: {unsupported}", "bad"),
     # The answer.
@@ -186,7 +188,7 @@ def sentence(event: TraceEvent) -> tuple[str, Mood]:
     return f"{event.type} {event.data if event.data else ''}", "faint"
 
 
-def plan_accepted(plan: Plan, strategy: str) -> dict[str, JsonValue]:
+def plan_accepted(plan: Plan, strategy: str, estimate: Estimate | None = None) -> dict[str, JsonValue]:
     """Returns the fields of `plan_accepted`."""
     return {
         "subtasks": len(plan.subtasks),
@@ -194,6 +196,7 @@ def plan_accepted(plan: Plan, strategy: str) -> dict[str, JsonValue]:
         "strategy": strategy,
         "reasoning": plan.reasoning,
         "estimated_tokens": sum(subtask.estimated_tokens for subtask in plan.subtasks),
+        "expected": estimate.total.line if estimate else "",
     }
 
 
@@ -214,7 +217,7 @@ def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
 
 def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
     """Returns the fields of `decided`; without a decision the time for it was over."""
-    shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind}
+    shown: dict[str, JsonValue] = {"id": wait.id, "kind": wait.kind, **({"after": wait.after} if wait.after else {})}
     if decision is None:
         return {**shown, "decision": "expired"}
     said = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}

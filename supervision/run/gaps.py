@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from supervision.base import limits
+from supervision.base.errors import ErrorKind
 from supervision.base.text import cut, one_line
 from supervision.contract.plan import template_of
 from supervision.contract.result import Gap, SubtaskReport
@@ -61,7 +62,8 @@ def gap_of(
         reason += f"; {left_out[report.id]}" if report.id in left_out else ""
     elif error is not None:
         cause = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
-        reason = f"{report.state}: {cause}"
+        by_a_person = report.state == "skipped" and error.type == ErrorKind.CANCELLED
+        reason = error.message if by_a_person else f"{report.state}: {cause}"
     return _gap(report, reason)
 
 

@@ -12,7 +12,7 @@ from supervision.budget.amount import Amount
 from supervision.budget.ledger import Spending
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
-from supervision.contract.finding import ArtifactRef
+from supervision.contract.finding import ArtifactRef, Labels
 from supervision.contract.plan import Estimate, Plan, template_of
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
@@ -43,7 +43,8 @@ class RunState:
     The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
     ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
     `rejected_subtasks` are those whose model calls the provider refuses for all alike;
-    `child_has_finding` is True once a worker agent returned a finding.
+    `child_has_finding` is True once a worker agent returned a finding. `labels` are those of all that worker agents
+    wrote, findings and failures.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class RunState:
         self.rejected_subtasks: set[str] = set()
         self.root_has_finding = False
         self.child_has_finding = False
+        self.labels = Labels()
         self.resumes = 0
         self.own_seconds = 0.0
         self.warnings: list[str] = []
@@ -281,8 +283,9 @@ class RunState:
     def result(self) -> RunResult:
         """Returns the result so far; final once the phase is `done`."""
         now = self.finished_at or self._now()
-        reports = self.board.reports()
+        reports = [self._timed(report, now) for report in self.board.reports()]
         gaps, answer = self.gaps, self.answer
+        wall, held = (now - self.started_at).total_seconds(), self.time_and_budget.held_seconds(self.started_at, now)
         return RunResult(
             status=self._status(),
             answer=with_gaps(answer.text, gaps) if answer.text else "",
@@ -300,11 +303,19 @@ class RunState:
             artifacts=self._artifacts(),
             usage=self.usage,
             spend=self.spending.rows(),
-            timing=timing(reports, (now - self.started_at).total_seconds(), self.own_seconds, now),
+            timing=timing(reports, wall, self.own_seconds, now, held),
             plan_revisions=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
             warnings=self.all_warnings,
             truncated=answer.json_ref is not None,
         )
+
+    def _timed(self, report: SubtaskReport, now: datetime) -> SubtaskReport:
+        """Returns a report with how long the clock stood still during its work."""
+        if report.started_at is None:
+            return report
+        end = datetime.fromisoformat(report.finished_at) if report.finished_at else now
+        held = self.time_and_budget.held_seconds(datetime.fromisoformat(report.started_at), end)
+        return report.model_copy(update={"held_seconds": round(held, 3)}) if held else report
 
     def _confidence(self) -> float | None:
         """Returns what the answer says of itself, never above what its basis allows."""
@@ -327,15 +338,19 @@ class RunState:
         return "completed" if complete else "partial"
 
 
-def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime) -> Timing:
-    """Returns the times of a run. The supervisor's `own` seconds (planning, review, synthesis) are on every path."""
+def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime, held: float = 0.0) -> Timing:
+    """Returns the times of a run, whose clock stood still for `held` seconds of `wall`.
+
+    The supervisor's `own` seconds (planning, review, synthesis) are on every path.
+    """
     times = {report.id: _time(report, now) for report in reports}
     sequential = own + sum(times.values(), timedelta()).total_seconds()
     return Timing(
         wall_seconds=round(wall, 3),
+        held_seconds=round(held, 3),
         sequential_seconds=round(sequential, 3),
         critical_path_seconds=round(own + _longest_chain(reports, times).total_seconds(), 3),
-        speedup=round(sequential / wall, 2) if wall > 0 else 0.0,
+        speedup=round(sequential / (wall - held), 2) if wall > held else 0.0,
     )
 
 
@@ -343,7 +358,8 @@ def _time(report: SubtaskReport, now: datetime) -> timedelta:
     if report.started_at is None:
         return timedelta()
     end = datetime.fromisoformat(report.finished_at) if report.finished_at else now
-    return max(timedelta(), end - datetime.fromisoformat(report.started_at))
+    held = timedelta(seconds=report.held_seconds)
+    return max(timedelta(), end - datetime.fromisoformat(report.started_at) - held)
 
 
 def _longest_chain(reports: list[SubtaskReport], times: dict[str, timedelta]) -> timedelta:

@@ -15,18 +15,23 @@ TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with it
 
 
 class Trace:
-    """The last TRACE_EVENTS events. `now` is the workflow's clock; numbers continue from `last_seq`."""
+    """The last TRACE_EVENTS events. `now` is the workflow's clock; numbers continue from `last_seq`.
+
+    `seen` gets each event when it is added.
+    """
 
     def __init__(self, now: Callable[[], datetime], last_seq: int = 0) -> None:
         self._now = now
         self._events: deque[TraceEvent] = deque(maxlen=limits.TRACE_EVENTS)
         self.last_seq = last_seq
+        self.seen: Callable[[TraceEvent], None] = lambda event: None
 
     def note(self, event: str, subtask_id: str | None = None, /, **data: JsonValue) -> None:
         """Adds an event: its type and fields are those of a row of `supervision.run.events`."""
         self.last_seq += 1
         at = self._now().isoformat()
         self._events.append(TraceEvent(seq=self.last_seq, at=at, type=event, subtask_id=subtask_id, data=data))
+        self.seen(self._events[-1])
 
     @property
     def last_line(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
@@ -17,8 +17,7 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 from activities.attempts import MISSING_ATTEMPTS, Attempts
 from activities.guard import NotGranted
 from activities.heartbeat import beating, show, waiting
-from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactTooLarge, ArtifactUnavailable
-from activities.teams.stored_teams import TeamUnavailable
+from activities.store.artifacts import ArtifactMissing, ArtifactUnavailable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import DEADLY
@@ -73,10 +72,7 @@ async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progre
         (ArtifactMissing("gone"), MISSING_ATTEMPTS - 1, "ArtifactMissing", False),
         (ArtifactMissing("gone"), MISSING_ATTEMPTS, "ArtifactMissing", True),
         (ArtifactUnavailable("away"), 1000, "ArtifactUnavailable", False),
-        (TeamUnavailable("lacking"), 1000, "TeamUnavailable", False),
         (NotGranted("no"), 1, "NotGranted", True),
-        (ArtifactChanged("changed"), 1, "ArtifactChanged", True),
-        (ArtifactTooLarge("large"), 1, "ArtifactTooLarge", True),
         (RPCError("no answer", RPCStatusCode.UNAVAILABLE, b""), 100, "ServerUnavailable", False),
     ],
 )
@@ -87,15 +83,6 @@ async def test_what_is_gone_for_good_ends_by_name_and_what_may_come_back_does_no
         await _attempt(Slow(error), number=attempt)
     assert (caught.value.type, caught.value.non_retryable) == (kind, final)
     assert caught.value.__cause__ is None
-
-
-@pytest.mark.parametrize(
-    ("kind", "quiet"), [(ErrorKind.INVALID_REQUEST, True), (ErrorKind.CANCELLED, True), (ErrorKind.UNEXPECTED, False)]
-)
-async def test_an_end_that_is_no_fault_of_the_worker_raises_no_alarm(kind: ErrorKind, quiet: bool) -> None:
-    with pytest.raises(ApplicationError) as caught:
-        await _attempt(Slow(SupervisionError(kind, "ended")))
-    assert (caught.value.category is ApplicationErrorCategory.BENIGN, caught.value.non_retryable) == (quiet, True)
 
 
 class Died(BaseException):
@@ -172,10 +159,6 @@ async def dies_after_it_waited() -> None:
     raise Died
 
 
-async def fails() -> None:
-    raise ApplicationError("odd")
-
-
 async def works() -> None:
     show(lambda: {"tokens": 7})
 
@@ -204,15 +187,6 @@ async def test_deaths_while_a_call_waits_do_not_count(call: Call) -> None:
     assert not await refused(call)
 
 
-async def test_attempts_that_end_in_an_ordinary_way_do_not_count(call: Call) -> None:
-    for _ in range(limits.CALL_DEATHS):
-        await call.die(dies)
-        call.left = []  # its heartbeats did not arrive
-        with pytest.raises(ApplicationError, match="odd"):
-            await call.attempt(fails)
-    assert not await refused(call)
-
-
 async def test_an_attempt_that_is_stopped_is_no_death(call: Call) -> None:
     async def stopped() -> None:
         raise asyncio.CancelledError
@@ -228,17 +202,3 @@ async def test_details_that_nobody_understands_are_one_death(details: Any) -> No
     call = Call()
     call.left, call.number = [details], 1
     assert not await refused(call)
-
-
-async def test_what_is_worked_on_has_witnesses_but_what_waits(call: Call) -> None:
-    seen = []
-
-    async def looks() -> None:
-        seen.append([pair for pair in call.witnessed if pair[1]])
-        async with waiting():
-            seen.append([pair for pair in call.witnessed if pair[1]])
-        seen.append([pair for pair in call.witnessed if pair[1]])
-
-    await call.attempt(looks)
-    assert seen == [[("unknown", "run/t1/1")], [], [("unknown", "run/t1/1")]]
-    assert not any(pair[1] for pair in call.witnessed)

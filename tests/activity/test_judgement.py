@@ -4,10 +4,7 @@ from typing import Any, Literal
 
 import pytest
 
-from activities.agent.agent_turn import AgentTurnActivities
 from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import SubtaskBrief
-from activities.contracts.turn_contracts import TurnInput
 from activities.questions.judgement import (
     JUDGE,
     REFINE,
@@ -51,15 +48,6 @@ async def refine(desk: Desk, reply: Reply, team: str | Team = ORCHARD, **fields:
     return await desk.ask(REFINE, request)
 
 
-async def test_a_description_is_rewritten_from_the_error(desk: Desk) -> None:
-    reply = await refine(desk, as_json({"description": "Count the pears of 1990 in the yearbook only"}))
-    assert await desk.read(reply.description_ref) == "Count the pears of 1990 in the yearbook only"
-    assert desk.steps == ["refine.t1.2"]
-    for shown in ("Count the pears of 1990", "TurnLimit: no finding after ten turns", "How large is the crop?"):
-        assert shown in desk.prompt
-    assert "Weigh the pears" not in desk.prompt
-
-
 async def test_the_tools_and_the_data_of_the_role_are_shown_to_the_one_who_rewrites(desk: Desk) -> None:
     folder = desk.teams_folder / "yearbooks"
     folder.mkdir()
@@ -78,55 +66,14 @@ async def test_the_tools_and_the_data_of_the_role_are_shown_to_the_one_who_rewri
     assert "narrow the subtask to what they can give and say so in it" in desk.prompt
 
 
-async def test_a_second_refinement_starts_from_the_first(desk: Desk) -> None:
-    ref = await desk.put("refined", "Count them in the yearbook")
-    await refine(desk, as_json({"description": "Count them in the almanac"}), description_ref=ref)
-    assert "Count them in the yearbook" in desk.prompt
-    assert "Count the pears of 1990" not in desk.prompt
-
-
 @pytest.mark.parametrize(
     "reply",
-    [
-        text("sorry"),
-        as_json({"description": "  "}),
-        as_json({"description": "Analyze the data thoroughly and provide insights"}),
-        stop("refusal"),
-        stop("max_tokens", "{"),
-    ],
-    ids=["prose", "nothing", "vague", "refusal", "cut"],
+    [text("sorry"), as_json({"description": "Analyze the data thoroughly and provide insights"}), stop("refusal")],
+    ids=["prose", "vague", "refusal"],
 )
 async def test_without_a_usable_description_there_is_none(desk: Desk, reply: Reply) -> None:
     got = await refine(desk, reply)
     assert (got.description_ref, got.usage.model_calls) == (None, 1)
-
-
-async def test_a_worker_agent_sees_the_refined_description_and_what_to_mend(desk: Desk) -> None:
-    desk.say(text("44 pears\n\nConfidence: 0.9\nLimitations: none"))
-    brief = SubtaskBrief(
-        goal_ref=await desk.put("goal", "How large is the crop?"),
-        plan_ref=await desk.plan(T1),
-        subtask_id="t1",
-        description_ref=await desk.put("refined", "Count them in the yearbook"),
-        feedback="Give the unit.",
-        previous_ref=await desk.put("finding", "It is 44."),
-    )
-    turn = TurnInput(
-        run=await desk.run_ref(),
-        team_ref=await desk.team(ORCHARD),
-        role="reader",
-        model=MODEL,
-        step="turn.1",
-        brief=brief,
-        max_tokens=1000,
-    )
-    reply = await desk.do(AgentTurnActivities(desk.calls, desk.teams).call_model, turn)
-    assert "<subtask>\nCount them in the yearbook\n</subtask>" in desk.prompt
-    assert "Count the pears of 1990" not in desk.prompt
-    assert "<previous_finding>\nIt is 44.\n</previous_finding>" in desk.prompt
-    assert "<feedback>\nGive the unit.\n</feedback>" in desk.prompt
-    assert reply.finding is not None
-    assert reply.finding.text_bytes == len("44 pears")
 
 
 # --- review --------------------------------------------------------------------------------------------
@@ -145,30 +92,8 @@ async def review(desk: Desk, reply: Reply) -> ReviewReply:
     return await desk.ask(REVIEW, request)
 
 
-def verdict(subtask_id: str, feedback: str = "Give the year.", ok: bool = False) -> dict[str, Any]:
-    return {"subtask_id": subtask_id, "ok": ok, "feedback": feedback}
-
-
 def reviewed(*verdicts: dict[str, Any], conflicts: list[Any] | None = None) -> Reply:
     return as_json({"verdicts": list(verdicts), "conflicts": conflicts or []})
-
-
-async def test_a_reviewer_sees_what_was_asked_and_what_came(desk: Desk) -> None:
-    reply = await review(desk, reviewed(verdict("t1", ok=True), verdict("t2")))
-    assert [(v.subtask_id, v.feedback) for v in reply.verdicts] == [("t2", "Give the year.")]
-    assert (reply.problem, desk.steps) == ("", ["review.1"])
-    for shown in ("How large is the crop?", "Count the pears of 1990", "44 pears", "9 kg"):
-        assert shown in desk.prompt
-    assert "Not yet begun" not in desk.prompt
-    (verdict_form,) = (form for form in desk.schema["$defs"].values() if "ok" in form["properties"])
-    assert list(verdict_form["properties"]) == ["subtask_id", "feedback", "ok", "wrong_approach"]
-
-
-async def test_verdicts_that_say_nothing_useful_are_dropped(desk: Desk) -> None:
-    reply = await review(
-        desk, reviewed(verdict("t9"), verdict("t3"), verdict("t1", "  "), verdict("t2"), verdict("t2", "Twice."))
-    )
-    assert [(v.subtask_id, v.feedback) for v in reply.verdicts] == [("t2", "Give the year.")]
 
 
 async def test_a_conflict_needs_two_findings_that_exist(desk: Desk) -> None:
@@ -183,9 +108,7 @@ async def test_a_conflict_needs_two_findings_that_exist(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
-        (text("all fine"), "the reply is not the JSON asked for"),
         (as_json({"verdicts": "none"}), "the reply is not the JSON asked for: verdicts"),
-        (stop("refusal"), "the model refused"),
         (stop("max_tokens", '{"verdicts": ['), "the reply was cut off"),
     ],
 )
@@ -215,7 +138,7 @@ async def judge(
     return await desk.ask(JUDGE, request)
 
 
-@pytest.mark.parametrize(("choice", "index"), [(1, 0), (2, 1), (0, None), (3, None), (-1, None)])
+@pytest.mark.parametrize(("choice", "index"), [(1, 0), (0, None), (3, None)])
 async def test_a_choice_counts_from_one_and_out_of_range_is_none(desk: Desk, choice: int, index: int | None) -> None:
     reply = await judge(desk, "select", as_json({"choice": choice, "reason": "It names its source."}))
     assert (reply.choice, reply.resolution) == (index, "It names its source.")
@@ -237,16 +160,8 @@ async def test_a_judge_of_candidates_sees_what_speaks_against_each(desk: Desk) -
     assert "First put aside candidates with important figures" in desk.prompt
 
 
-@pytest.mark.parametrize(("prefer", "index"), [("t2", 1), ("t9", None), (None, None)])
+@pytest.mark.parametrize(("prefer", "index"), [("t2", 1), ("t9", None)])
 async def test_a_conflict_is_settled_for_one_side_or_none(desk: Desk, prefer: str | None, index: int | None) -> None:
     reply = await judge(desk, "conflict", as_json({"prefer": prefer, "resolution": "45 is newer."}))
     assert (reply.choice, reply.resolution) == (index, "45 is newer.")
     assert '<finding subtask_id="t2" role="reader">' in desk.prompt
-
-
-@pytest.mark.parametrize("question", ["select", "conflict"])
-async def test_a_judge_nobody_can_read_settles_nothing(desk: Desk, question: Literal["select", "conflict"]) -> None:
-    reply = await judge(desk, question, text("both are fine"))
-    assert reply.choice is None
-    assert reply.resolution == ""
-    assert reply.problem.startswith("the reply is not the JSON asked for")

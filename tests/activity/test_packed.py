@@ -50,13 +50,6 @@ def test_a_thousand_findings_fit_into_a_review() -> None:
     assert ReviewInput.model_validate_json(written) == sent
 
 
-def test_a_brief_that_builds_on_many_findings_is_small() -> None:
-    brief = SubtaskBrief(goal_ref=REF, plan_ref=REF, subtask_id="t", dependencies=findings(LONGEST[:110]))
-    written = brief.model_dump_json()
-    assert len(written) < 110 * 200
-    assert SubtaskBrief.model_validate_json(written) == brief
-
-
 def test_a_plan_of_a_thousand_subtasks_fits_into_a_reply() -> None:
     subtasks = [
         Subtask(id=subtask_id, description="Find out about it", role="r" * 40, depends_on=LONGEST[number - 2 : number])
@@ -74,14 +67,8 @@ def brief_with(packed: object) -> SubtaskBrief:
 
 @pytest.mark.parametrize(
     "forged",
-    [
-        b64encode(zlib.compress(b" " * 50_000_000)).decode(),
-        b64encode(b"no stream").decode(),
-        b64encode(zlib.compress(b"[" * 100_000)).decode(),
-        "é",
-        None,
-    ],
-    ids=["a bomb", "not compressed", "deep", "not base64", "nothing"],
+    [b64encode(zlib.compress(b" " * 50_000_000)).decode(), b64encode(zlib.compress(b"[" * 100_000)).decode(), "é"],
+    ids=["a bomb", "deep", "not base64"],
 )
 def test_a_forged_list_is_refused_in_little_time_and_memory(forged: str | None) -> None:
     with pytest.raises(ValueError, match="dependencies"):

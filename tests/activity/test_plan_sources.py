@@ -145,17 +145,6 @@ async def test_a_teams_instructions_and_examples_are_part_of_the_prompt(desk: De
 # --- Fields that live --------------------------------------------------------------------------------
 
 
-async def test_weight_reasons_and_estimates_are_kept_in_the_plan(desk: Desk) -> None:
-    wanted = {"weight": 0.9, "reasoning": "It reads.", "estimated_tokens": 5000}
-    limited = {**T1, **wanted, "timeout_seconds": 1.0}
-    reply = await plan(desk, subtasks(limited, reasoning="A fact.", aggregation="reduce"), a_team())
-    made = Plan.model_validate_json(await desk.read(reply.plan_ref))
-    assert made.subtasks[0].model_dump(include={*wanted, "timeout_seconds"}) == {**wanted, "timeout_seconds": None}
-    assert (made.reasoning, made.aggregation) == ("A fact.", "reduce")
-    odd = await plan(desk, subtasks({**T1, "weight": 7.0, "estimated_tokens": -3}), a_team())
-    assert (planned(odd).subtasks[0].weight, planned(odd).subtasks[0].estimated_tokens) == (1.0, 0)
-
-
 async def test_what_a_review_misses_is_before_the_planners_eyes(desk: Desk) -> None:
     ref = await desk.plan(Subtask(**T1))
     addition = {"id": "t2", "description": "Count the pears of 1994"}
@@ -177,22 +166,6 @@ async def test_a_fixed_route_is_taken_before_the_model_is_asked(desk: Desk, stra
     )
     assert "pear crop" in planned(reply).reasoning
     assert desk.asked == []
-
-
-async def test_goals_that_no_route_fits_and_other_strategies_are_planned(desk: Desk) -> None:
-    team = a_team(routes=[Route(pattern="apples", role="counter")])
-    assert (await plan(desk, subtasks(T1, strategy="plan"), team)).strategy == "plan"
-    team = a_team(routes=[Route(pattern="*", role="counter")])
-    assert (await plan(desk, subtasks(T1), team, strategy="plan")).strategy == "plan"
-    assert len(desk.asked) == 2
-
-
-async def test_a_callers_plan_is_checked_like_the_planners(desk: Desk) -> None:
-    ref = await desk.plan(Subtask(**T1))
-    reply = await plan(desk, None, a_team(), own_plan_ref=ref)
-    assert (planned(reply).goal, planned(reply).revision, desk.asked) == ("How large is the pear crop?", 1, [])
-    vague = await desk.plan(Subtask(id="t1", description="Do the research"))
-    assert (await plan(desk, None, a_team(), own_plan_ref=vague)).problems[0].startswith("subtask 't1' is vague")
 
 
 # --- Attachments -------------------------------------------------------------------------------------
@@ -217,6 +190,20 @@ async def test_the_planner_sees_the_beginnings_of_attachments_and_what_one_agent
     assert f"has 7 turns and sees at most {limits.TOOL_OUTPUT_CHARS:,} characters" in desk.prompt
 
 
+async def test_what_the_team_calls_untrusted_has_no_part_in_the_plan(desk: Desk) -> None:
+    untrusted = '"attachment"\nreturns = "untrusted"'
+    write_orchard(desk)
+    file = desk.teams_folder / "orchard" / "team.toml"
+    text = ORCHARD.replace('"attachment"', untrusted).replace('"sql_', 'returns = "untrusted"\nuses = "sql_')
+    file.write_text(text.replace("uses = returns", "returns"))
+    await plan(desk, subtasks(T1), "orchard", attachments=await attached(desk))
+    shown = desk.asked[-1].step.prompt
+    assert "(15 bytes, to be read by worker agents alone)" in shown
+    assert "wasps" not in shown
+    assert "why frost harms" in desk.prompt.lower()
+    assert "harvest" not in desk.prompt
+
+
 async def test_a_large_attachment_goes_only_to_a_role_that_can_read_it(desk: Desk) -> None:
     team, attachments = write_orchard(desk), (await attached(desk))[:1]
     listing = {"attachments": ["yearbook.txt"]}
@@ -228,11 +215,3 @@ async def test_a_large_attachment_goes_only_to_a_role_that_can_read_it(desk: Des
     able = {**T1, "role": "auto", "capabilities": ["reading"], **listing}
     settled = await plan(desk, subtasks(able), team, attachments=attachments)
     assert planned(settled).subtasks[0].role == "reader"
-
-
-async def test_a_route_gets_the_attachments_that_its_role_can_read(desk: Desk) -> None:
-    team = write_orchard(desk)
-    for role, names in (("counter", ["note.txt"]), ("reader", ["yearbook.txt", "note.txt"])):
-        choice = as_json({"role": role, "secondary_role": None, "description": "Count all the pears"})
-        reply = await plan(desk, choice, team, strategy="route", attachments=await attached(desk))
-        assert planned(reply).subtasks[0].attachments == names

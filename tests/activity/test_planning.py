@@ -81,31 +81,11 @@ async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
     assert "capabilities: reading, maps" in desk.prompt
 
 
-async def test_auto_may_answer_directly_and_may_go_step_by_step(desk: Desk) -> None:
-    direct = await plan(desk, as_json({"direct_answer": "Four.", "subtasks": [], "strategy": "plan"}))
-    assert planned(direct).direct_answer == "Four."
-    assert (await plan(desk, subtasks(T1, strategy="step"))).strategy == "step"
-
-
-async def test_a_direct_answer_is_only_for_auto(desk: Desk) -> None:
-    reply = await plan(desk, as_json({"direct_answer": "Four.", "subtasks": []}), strategy="plan")
-    assert reply.problems == ["a direct answer is not wanted here: plan subtasks"]
-    assert "direct_answer" not in desk.schema["properties"]
-
-
-async def test_who_is_busy_is_shown(desk: Desk) -> None:
-    await plan(desk, subtasks(T1), in_flight={"reader": 3, "counter": 0})
-    assert "- reader: 3" in desk.prompt
-    assert "- counter: 0" not in desk.prompt
-
-
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
         (text("no plan today"), "the reply is not the JSON asked for: the text holds no JSON object"),
-        (as_json({"subtasks": [{"id": "t1"}]}), "the reply is not the JSON asked for: subtasks.0.description: "),
         (stop("max_tokens", '{"subtasks": ['), "the plan was cut off: make it shorter"),
-        (subtasks(), "the plan has no subtasks and no direct_answer"),
         (
             subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost"]}),
             "subtask 't1' names 'ghost' in candidate_roles",
@@ -127,63 +107,30 @@ async def test_problems_are_fed_back_into_the_same_conversation(desk: Desk) -> N
     assert len(desk.asked[-1].step.body["messages"]) == 3
 
 
-async def test_a_refusal_is_no_problem_of_the_plan(desk: Desk) -> None:
-    reply = await plan(desk, stop("refusal", details={"explanation": "not this"}))
-    assert (reply.refusal, reply.problems, reply.plan) == ("not this", [], None)
-
-
 async def test_a_capability_nobody_has_makes_the_team_incapable(desk: Desk) -> None:
     reply = await plan(desk, subtasks({**T1, "role": "auto", "capabilities": ["flying"]}))
     assert reply.incapable
     assert "needs the capability 'flying', which no role has" in reply.problems[0]
 
 
-async def test_capabilities_choose_the_role_leave_it_open_or_split_the_subtask(desk: Desk) -> None:
-    made = await plan(
-        desk,
-        subtasks(
-            {**T1, "id": "a", "role": "auto", "capabilities": ["counting"]},
-            {**T1, "id": "b", "role": "auto", "capabilities": ["maps"]},
-            {**T1, "id": "c", "role": "auto", "capabilities": ["reading", "counting"]},
-        ),
-    )
-    assert [(s.id, s.role) for s in planned(made).subtasks] == [
-        ("a", "counter"), ("b", "auto"), ("c", "reader"), ("c-2", "counter"),
-    ]  # fmt: skip
-    few = await plan(desk, subtasks({**T1, "role": "auto", "capabilities": ["reading", "counting"]}), max_subtasks=1)
-    assert "split among roles the plan has 2 subtasks, at most 1 are allowed" in few.problems[0]
-
-
 # --- roles that plans define -----------------------------------------------------------------------
 
 
-async def test_a_new_role_joins_the_team_of_the_run(desk: Desk) -> None:
-    files = desk.teams
-    toolbox = team(toolbox=["workshop/calculate"])
-    await _write_workshop(desk)
-    ref = await desk.team(toolbox)
-    reply = await plan(desk, subtasks({**T1, "new_role": "cook"}, new_roles=[COOK]), team_ref=ref)
-    assert reply.problems == []
-    assert reply.team_ref not in (None, ref)
-    assert "its tools only from this list: calculate" in desk.prompt
-    lists = [name for name, kind in desk.schema["properties"].items() if kind.get("type") == "array"]
-    assert lists == ["subtasks", "new_roles"]  # in the contract's order
-    assert reply.team is not None
-    card = reply.team.role("cook")
-    assert ([tool.name for tool in card.tools], card.model) == (["calculate"], "claude-haiku-5-5")
-    loaded = await files.load(reply.team_ref or "")
-    assert loaded.team.role("cook").system_prompt == "You cook."
-    assert loaded.toolbox.definitions(loaded.team.role("cook").tools)[0]["name"] == "calculate"
-    assert planned(reply).subtasks[0].role == "cook"
-
-
-async def _write_workshop(desk: Desk) -> None:
+async def _write_workshop(desk: Desk, words: str = "") -> None:
     folder = desk.teams_folder / "workshop"
     folder.mkdir()
     (folder / "team.toml").write_text(
         'name = "workshop"\ngeneralist = "helper"\n[[roles]]\nname = "helper"\ndescription = "Helps."\n'
-        'system_prompt = "You help."\ntools = ["calculate"]\n[[tools]]\nname = "calculate"\nuses = "calculator"\n'
+        'system_prompt = "You help."\n[[tools]]\nname = "calculate"\nuses = "calculator"\n'
+        f"{words}"
     )
+
+
+async def test_a_new_role_joins_no_tools_that_no_role_may_have(desk: Desk) -> None:
+    await _write_workshop(desk, 'returns = "untrusted"\nreads = "private"\neffects = "write"\n')
+    ref = await desk.team(team(toolbox=["workshop/calculate"]))
+    reply = await plan(desk, subtasks({**T1, "new_role": "cook"}, new_roles=[COOK]), team_ref=ref)
+    assert "cook.tools: calculate reads private data, calculate returns untrusted text" in reply.problems[0]
 
 
 @pytest.mark.parametrize(
@@ -225,27 +172,7 @@ def choice(role: str, secondary: str | None = None, description: str = "Count al
     return as_json({"role": role, "secondary_role": secondary, "description": description})
 
 
-async def test_a_route_is_one_role_for_the_goal(desk: Desk) -> None:
-    reply = await route(desk, choice("counter"))
-    assert (reply.strategy, reply.problems) == ("route", [])
-    assert [(s.id, s.role, s.description) for s in planned(reply).subtasks] == [
-        ("t1", "counter", "Count all the pears")
-    ]
-    assert list(desk.schema["properties"]) == ["reasoning", "role", "secondary_role", "description"]
-    assert desk.schema["properties"]["role"]["enum"] == ["reader", "counter"]
-
-
-async def test_a_secondary_role_works_beside_the_first(desk: Desk) -> None:
-    reply = await route(desk, choice("counter", "reader"))
-    assert [(s.id, s.role, s.depends_on, s.importance) for s in planned(reply).subtasks] == [
-        ("t1", "counter", [], "required"),
-        ("t2", "reader", [], "optional"),
-    ]
-    same = await route(desk, choice("counter", "counter"))
-    assert len(planned(same).subtasks) == 1
-
-
-@pytest.mark.parametrize("reply", [choice("pilot"), choice(""), choice("auto", "counter")])
+@pytest.mark.parametrize("reply", [choice("pilot"), choice("auto", "counter")])
 async def test_an_invalid_choice_goes_to_the_generalist_with_the_goal(desk: Desk, reply: Reply) -> None:
     got = await route(desk, reply)
     assert [(s.role, s.description) for s in planned(got).subtasks] == [("reader", "How large is the pear crop?")]
@@ -259,22 +186,7 @@ async def test_a_choice_nobody_can_read_is_asked_for_again_and_at_last_made_here
     assert planned(last).subtasks[0].role == "reader"
 
 
-async def test_a_short_goal_still_makes_a_description(desk: Desk) -> None:
-    reply = await route(desk, choice("pilot"), goal="Pears?")
-    assert planned(reply).subtasks[0].description == "Answer this goal: Pears?"
-
-
 # --- step by step and revisions ------------------------------------------------------------------------
-
-
-async def test_step_by_step_the_first_call_gives_one_subtask(desk: Desk) -> None:
-    reply = await plan(desk, subtasks(T1, finished=False), strategy="step")
-    assert (reply.strategy, reply.finished) == ("step", False)
-    assert list(desk.schema["properties"])[:2] == ["reasoning", "finished"]
-    many = await plan(desk, subtasks(T1, T2, finished=False), strategy="step")
-    assert many.problems == ["give exactly one subtask, the next one, not 2"]
-    nothing = await plan(desk, subtasks(finished=True), strategy="step")
-    assert nothing.problems == ["nothing has been done yet: give the first subtask"]
 
 
 async def worked_on(desk: Desk, state: str = "completed") -> dict[str, Any]:
@@ -286,43 +198,11 @@ async def worked_on(desk: Desk, state: str = "completed") -> dict[str, Any]:
     return {"plan_ref": ref, "done": notes, "revision": 2}
 
 
-async def test_later_steps_see_what_was_found_and_add_to_the_plan(desk: Desk) -> None:
-    so_far = await worked_on(desk)
-    third = {"id": "t3", "description": "Weigh the 44 pears", "role": "counter", "depends_on": ["t1"]}
-    reply = await plan(desk, subtasks(third, finished=False), strategy="step", **so_far)
-    assert "it found 44 pears" in desk.prompt
-    assert ([s.id for s in planned(reply).subtasks], planned(reply).revision) == (["t1", "t2", "t3"], 2)
-    assert Plan.model_validate_json(await desk.read(reply.plan_ref)) == reply.plan
-    assert desk.steps == ["plan.2.1"]
-
-
-async def test_a_step_may_say_that_nothing_more_is_needed(desk: Desk) -> None:
-    reply = await plan(desk, subtasks(finished=True), strategy="step", **await worked_on(desk))
-    assert (reply.finished, reply.plan, reply.problems) == (True, None, [])
-    silent = await plan(desk, subtasks(finished=False), strategy="step", **await worked_on(desk))
-    assert silent.problems == ["give the next subtask, or set finished to true"]
-
-
-async def test_a_revision_adds_replacements_and_leaves_the_rest_alone(desk: Desk) -> None:
-    so_far = await worked_on(desk)
-    new = {"id": "t3", "description": "Weigh the pears by hand", "role": "counter", "replaces": ["t2"]}
-    reply = await plan(desk, subtasks(new), **so_far)
-    assert reply.problems == []
-    assert [(s.id, s.replaces) for s in planned(reply).subtasks] == [("t1", []), ("t2", []), ("t3", ["t2"])]
-    assert "replaces" in item_of(desk.schema)
-    assert "TurnLimit: ten turns" in desk.prompt
-
-
 @pytest.mark.parametrize(("change", "problem"), [({"id": "t1"}, "subtask id 't1' is in the plan already")])
 async def test_a_revision_of_what_stands_is_sent_back(desk: Desk, change: dict[str, Any], problem: str) -> None:
     new = {"id": "t3", "description": "Weigh the pears by hand", "role": "counter", **change}
     reply = await plan(desk, subtasks(new), **await worked_on(desk))
     assert reply.problems[0].startswith(problem)
-
-
-async def test_a_revision_may_add_nothing(desk: Desk) -> None:
-    reply = await plan(desk, subtasks(), **await worked_on(desk))
-    assert (reply.finished, reply.plan, reply.problems) == (True, None, [])
 
 
 async def test_a_plan_that_no_history_takes_goes_back_with_its_size(

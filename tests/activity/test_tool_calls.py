@@ -7,24 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.agent.tool_calls import ODD_TOOL_ATTEMPTS, ToolActivities
+from activities.agent.tool_calls import ToolActivities
 from activities.contracts.packed import DependencyRef
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, arguments_sha256
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import ModelMessage, ModelUsage
-from activities.prompts.agent_prompts import UNKNOWN_OUTCOME
+from activities.prompts.agent_prompts import NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable, open_store
 from activities.teams.stored_teams import StoredTeams, TeamUnavailable
 from activities.teams.team_files import TeamFiles
 from supervision.base import limits
 from supervision.base.store_keys import call_key
+from supervision.contract.finding import Labels
 
 RUN = "run-1"
+CLEAN = Labels(private=True)
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
 TEAM = """
 name = "crew"
@@ -35,7 +36,7 @@ generalist = "hand"
 name = "hand"
 description = "Works."
 system_prompt = "You work."
-tools = ["look", "send"]
+tools = ["look", "send", "keep"]
 """
 TOOLS = """
 import asyncio
@@ -52,7 +53,11 @@ async def work(arguments: Log, context: ToolContext) -> ToolOutput:
         await asyncio.sleep(0.01)
     return ToolOutput("done")
 
-TOOLS = [Tool("look", "Looks.", Log, work), Tool("send", "Sends.", Log, work, effects="write")]
+TOOLS = [
+    Tool("look", "Looks.", Log, work),
+    Tool("send", "Sends.", Log, work, effects="outward"),
+    Tool("keep", "Keeps.", Log, work, effects="write", approve="never"),
+]
 """
 
 
@@ -72,13 +77,13 @@ class Shop:
         (team / "tools.py").write_text(TOOLS)
         self.log = folder / "log"
 
-    async def request(self, *names: str, index: int = 0, log: str = "log") -> ToolInput:
+    async def request(self, *names: str, index: int = 0, log: str = "log", labels: Labels = CLEAN) -> ToolInput:
         """The input of one of the calls of a reply that asks for those tools."""
         arguments = {"path": str(self.folder / log)}
         blocks = [{"type": "tool_use", "id": f"c{n}", "name": name, "input": arguments} for n, name in enumerate(names)]
         reply = ModelMessage(model="m", message_id="m1", content=blocks, stop_reason="tool_use", usage=ModelUsage())
         head = _head("-".join([*names, log]))
-        entry = Entry(opening=Opening(system="s", model="m"), input=[], reply=reply)
+        entry = Entry(opening=Opening(system="s", model="m"), input=[], reply=reply, labels=labels)
         await ConversationStore(self.store).save(head, entry)
         team_ref, _ = await self._teams(self.store).save(RUN, "crew")
         call = ToolCallRef(
@@ -157,6 +162,19 @@ async def test_a_call_with_effects_is_made_once_and_its_result_is_kept(shop: Sho
     assert shop.begun() == 1
 
 
+@pytest.mark.parametrize(("name", "words"), [("send", NOT_APPROVED), ("keep", REFUSED), ("look", "done")])
+async def test_the_stored_conversation_decides_whatever_the_workflow_asks_for(
+    shop: Shop, name: str, words: str
+) -> None:
+    request = await shop.request(name, labels=Labels(untrusted="a page in t1"))
+    for hash_given in (None, "", "ab" * 32):
+        forged = request.model_copy(update={"approved_sha256": hash_given})
+        assert await shop.text(await shop.attempt(forged)) == words
+    assert shop.begun() == (3 if words == "done" else 0)
+    approved = request.model_copy(update={"approved_sha256": request.call.arguments_sha256})
+    assert await shop.text(await shop.attempt(approved)) == (words if name == "keep" else "done")
+
+
 async def test_a_call_with_effects_whose_process_died_is_not_made_again(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,16 +224,6 @@ async def test_what_a_worker_lacks_is_an_error_to_be_tried_again_and_no_result(
     assert shop.begun() == 0
 
 
-async def test_an_error_that_nobody_anticipates_ends_after_some_attempts(shop: Shop) -> None:
-    request = (await shop.request("look")).model_copy(update={"role": "nobody"})
-    with pytest.raises(Exception) as early:
-        await shop.attempt(request, number=1)
-    assert not isinstance(early.value, ApplicationError)
-    with pytest.raises(ApplicationError) as late:
-        await shop.attempt(request, number=ODD_TOOL_ATTEMPTS)
-    assert (late.value.type, late.value.non_retryable) == ("Unexpected", True)
-
-
 async def _reads(shop: Shop, output: object, offset: int = 0, findings: list[DependencyRef] | None = None) -> ToolReply:
     """What `read_output` returns in a conversation with one output before, of 30,000 characters."""
     request = await shop.request("look")
@@ -245,7 +253,7 @@ async def test_the_whole_text_of_a_finding_of_the_brief_is_read_by_its_subtask(s
     assert (await _reads(shop, "t1")).result.is_error
 
 
-@pytest.mark.parametrize("output", ["2-1", "1-2", "9-9", "run-1/secret", 7])
+@pytest.mark.parametrize("output", ["2-1", "9-9", "run-1/secret"])
 async def test_nothing_but_outputs_of_the_same_conversation_can_be_read(shop: Shop, output: object) -> None:
     reply = await _reads(shop, output)
     assert reply.result.is_error

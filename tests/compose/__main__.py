@@ -383,8 +383,9 @@ def main() -> int:
     finally:
         if "KEEP" not in os.environ:
             stack.down("--volumes")
-            if images_made := stand_ins(stack):
-                run(stack.engine, "rmi", "--force", *dict.fromkeys(images_made))
+            if made := stand_ins(stack):
+                run(stack.engine, "rmi", "--force", *dict.fromkeys(made))
+                run(stack.engine, "rmi", "--force", "localhost/supervisor-stand-in:base")
     return 0
 
 

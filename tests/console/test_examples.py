@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from activities.files.manifest import MANIFEST_TYPE, put_files
+from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from examples import make
 from runtime.settings import Settings
 from tests.console.conftest import ROOT, Cli
@@ -88,7 +88,7 @@ async def test_the_contracts_name_their_pages(cli: Cli) -> None:
 async def test_the_contracts_are_a_full_table_with_a_model_that_reads(
     lab: Lab, client: Client, settings: Settings
 ) -> None:
-    files = [(path.name, path) for path in sorted((EXAMPLES / "contracts/data").iterdir())]
+    files = [DataFile(path.name, path) for path in sorted((EXAMPLES / "contracts/data").iterdir())]
     store = await store_of(client, settings.artifacts_url)
     attached = {"name": "files", "ref": await put_files(store, files), "media_type": MANIFEST_TYPE}
     lab.play(clerk_reads_each(len(files)))

@@ -70,29 +70,6 @@ def test_the_subtasks_of_a_nested_supervisor_stand_under_the_one_it_works_on() -
     ]
 
 
-def test_a_template_is_one_row_with_the_counts_of_its_items() -> None:
-    template = SubtaskReport(
-        id="t2", depends_on=["t1"], counts=Counts(total=600, completed=312, running=8, waiting=280)
-    )
-    items = [SubtaskReport(id=f"t2.{number}", state="running") for number in range(1, 9)]
-    last = SubtaskReport(id="t3", depends_on=[item.id for item in items])
-    tree = tree_rows([SubtaskReport(id="t1"), template, last, *items])
-    rows: list[tuple[str, int, list[str]]] = [
-        ("t1", 0, []),
-        ("t2", 1, []),
-        ("t3", 2, []),
-        *((item.id, 2, []) for item in items),
-    ]
-    assert [(row.path, row.depth, row.after) for row in tree] == rows
-    shown = Console(width=100, record=True, file=io.StringIO())
-    crowded = picture()
-    crowded.reports = {report.id: report for report in (SubtaskReport(id="t1"), template, last, *items)}
-    shown.print(draw(crowded, 100, 30))
-    drawn = shown.export_text()
-    assert "312/600" in drawn
-    assert "t2.1" not in drawn
-
-
 def picture(subtasks: int = 6) -> Picture:
     """A run in the middle of things, with foreign text everywhere."""
     began = datetime.now(UTC).isoformat()
@@ -160,19 +137,6 @@ def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
     out = io.StringIO()
     Console(file=out, width=columns, height=30, color_system=None).print(draw(held(picture()), columns, 30, "hint"))
     assert max(cell_len(line.rstrip()) for line in out.getvalue().splitlines()) <= columns
-
-
-@pytest.mark.parametrize("lines", [14, 24, 50])
-def test_a_plan_of_hundreds_fits_the_height(lines: int) -> None:
-    assert len(printed(100, lines, picture(300)).splitlines()) <= lines
-    assert len(printed(100, lines, held(picture(300))).splitlines()) <= max(lines, 17)
-
-
-def test_the_clock_of_an_ended_run_stands_still() -> None:
-    shown = picture(1)
-    shown.started = datetime(2026, 1, 1, 10, 0, 0, tzinfo=UTC)
-    shown.closed = datetime(2026, 1, 1, 10, 2, 5, tzinfo=UTC)
-    assert " · 2:05" in Text.from_ansi(printed(200, 30, shown)).plain
 
 
 def test_foreign_text_is_shown_as_it_is_and_never_obeyed() -> None:

@@ -35,7 +35,8 @@ case $n in
 0) sed -i '1s/{/{,/' "$1";;
 1) sed -i '1s/{,/{/; s/"depends_on": \\[\\]/"depends_on": ["t3"]/' "$1";;
 2) sed -i 's/"depends_on": \\["t3"\\]/"depends_on": []/; s/"role": "analyst"/"role": "analist"/' "$1";;
-3) sed -i 's/"role": "analist"/"role": "analyst"/; s/and why"/and why, in Japan alone"/' "$1";;
+3) sed -i 's/"role": "analist"/"role": "auto"/; s/"capabilities": \\[\\]/"capabilities": ["flight"]/' "$1";;
+4) sed -i 's/\\["flight"\\]/[]/; s/"role": "auto"/"role": "analyst"/; s/and why"/and why, in Japan alone"/' "$1";;
 esac
 """
 
@@ -134,17 +135,6 @@ async def test_without_a_terminal_a_plan_is_left_waiting_with_the_commands_that_
     assert (await cli("result", "people-commands", "--wait")).code == 0
 
 
-async def test_json_says_what_waits(cli: Cli) -> None:
-    done = await cli("run", "--approve-plan", "--id", "people-json", "--json", GOAL)
-    shown = json.loads(done.out)
-    assert (done.code, shown["run_id"], shown["waiting"][0]["id"]) == (5, "people-json", "plan.1")
-    rejected = await cli("deny", "people-json", "plan.1", "--why", "too dear", "--by", "ann")
-    assert rejected.out == "run 'people-json': plan.1: reject\n"
-    ended = await cli("result", "people-json", "--wait")
-    assert (ended.code, "the plan was rejected: too dear" in ended.err) == (1, True)
-    assert "plan.1: reject by ann: too dear" in (await cli("trace", "people-json")).out
-
-
 async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> None:
     (cli.folder / "owned.json").write_text(json.dumps({"goal": GOAL, "metadata": {"owner": "ann"}}))
     assert (await cli("run", "--approve-plan", "--request", "owned.json", "--id", "people-owned")).code == 5
@@ -175,27 +165,19 @@ async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp
         await terminal.until(prompt)
         terminal.type("c only Japan\n")
         await terminal.until("plan 2: 3 subtasks")
-        for number, problem in enumerate(["is not JSON", "in a circle", "did you mean 'analyst'?"], 3):
+        for number, problem in enumerate(["is not JSON", "in a circle", "did you mean 'analyst'?", "flight"], 3):
             await until(lambda seen=number - 1: terminal.text.count(prompt) == seen)
             terminal.type("e\n")
             await terminal.until(problem)
-            kept = cli.folder / "plans" / f"people-tty.plan.{2 + (number == 5)}.json"
+            kept = cli.folder / "plans" / f"people-tty.plan.{2 + (number == 6)}.json"
             await terminal.until(f"your text is kept in {kept}")
-        await until(lambda: terminal.text.count(prompt) == 5)
+        await until(lambda: terminal.text.count(prompt) == 6)
         terminal.type("e\n")
         text = await terminal.whole()
     assert "completed: 3/3 subtasks" in text
     assert not kept.exists()
     plan = Plan.model_validate_json((await cli("plan", "people-tty", "--json")).out)
     assert all(subtask.description.endswith("in Japan alone") for subtask in plan.subtasks)
-
-
-async def test_at_a_terminal_one_sees_that_it_was_decided_elsewhere(cli: Cli) -> None:
-    async with cli.terminal("run", "--approve-plan", "--id", "people-elsewhere", GOAL) as terminal:
-        await terminal.until("leave it q: ")
-        assert (await cli("approve", "people-elsewhere", "plan.1")).code == 0
-        await terminal.until("the plan no longer waits")
-        assert "completed: 3/3 subtasks" in await terminal.whole()
 
 
 async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli) -> None:
@@ -221,14 +203,9 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
         (["approve", "t3/1:4.0"], 1, "nothing with the id 't3/1:4.0' waits for a person; `"),
         (["approve", "nobody", "plan.1"], 1, "there is no run 'nobody'"),
         (["approve", "a", "b", "c"], 2, "as ID or RUN ID"),
-        (["reply", "plan.1"], 2, "no reply: give the text"),
         (["reply", "RUN", "plan.1", "x" * 100_000], 2, "comment: has 100000 bytes, at most 4096 are allowed"),
-        (["reply", "RUN", "plan.1", "--file", "long.txt"], 2, "at most 4096 are allowed"),
-        (["reply", "RUN", "plan.1", "\x07\x1b"], 2, "comment: is empty"),
-        (["deny", "RUN", "plan.1", "--by", "x" * 300], 2, "by: "),
         (["approve", "RUN", "plan.1", "--plan", "ring.json"], 2, "in a circle: a -> b -> a"),
         (["approve", "RUN", "plan.1", "--plan", "field.json"], 2, "colour"),
-        (["approve", "RUN", "plan.1", "--plan", "wide.json"], 2, "wide.json has "),
         (["approve", "RUN", "plan.1", "--plan", "huge.json"], 2, "huge.json is larger than"),
         (["approve", "RUN", "plan.1", "--plan", "deep.json"], 2, "deep.json is not JSON"),
         (["retry", "RUN", "t9"], 2, "has no subtask 't9'"),
@@ -275,8 +252,9 @@ async def test_an_id_in_several_runs_is_asked_back(cli: Cli, refusing: str, left
 
 async def test_without_a_worker_nothing_is_decided_and_that_is_said(alone: Cli) -> None:
     assert (await alone("run", GOAL, "--approve-plan", "--id", "waits-people", "--detach", "--queue-anyway")).code == 0
-    for words in (["approve", "waits-people", "plan.1"], ["pause", "waits-people"], ["steer", "waits-people", "Hurry"]):
-        done = await alone(*words)
+    decisions = (["approve", "waits-people", "plan.1"], ["steer", "waits-people", "Hurry"], ["resume", "waits-people"])
+    extends = ["extend", "waits-people", "--budget-tokens", "5000000"]
+    for done in await asyncio.gather(*(alone(*words) for words in (*decisions, extends))):
         assert (done.code, "the run waits for a Worker" in done.sentence) == (3, True), done.err
     listed = await alone("inbox")
     assert (listed.code, listed.out) == (0, "")

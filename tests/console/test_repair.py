@@ -196,27 +196,6 @@ async def test_a_nested_run_is_mended_with_the_run_above_it(workshop: Workshop) 
     assert workshop.paid_again(run_id) == frozenset()
 
 
-async def test_the_same_repair_is_refused_the_second_time(workshop: Workshop) -> None:
-    with other_code(STARTS_CHILDREN):
-        async with serving(workshop.client, workshop.settings, strict_sandbox=False):
-            await workshop.begin("broken-3")
-            await workshop.is_at_work("broken-3")
-            first = await workshop.cli("repair", "broken-3")
-            assert first.code == 0, first.err
-            handle = workshop.client.get_workflow_handle("broken-3")
-
-            async def is_done_again() -> bool:
-                return len([event async for event in handle.fetch_history_events()]) > 30
-
-            await until(is_done_again)
-            before = await handle.describe()
-            second = await workshop.cli("repair", "broken-3")
-            assert second.code == 1
-            assert "a repair reset it to this workflow task before: nothing is changed" in second.err
-            assert (await handle.describe()).run_id == before.run_id
-            workshop.released.set()
-
-
 async def test_a_healthy_run_an_ended_one_and_none_are_left_alone(workshop: Workshop) -> None:
     async with serving(workshop.client, workshop.settings, strict_sandbox=False):
         handle = await workshop.begin("healthy")

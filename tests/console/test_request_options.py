@@ -51,17 +51,6 @@ def test_options_become_fields_and_others_keep_their_defaults(tmp_path: Path) ->
     assert (request.answer_schema, request.team, request.models.workers) == (SCHEMA, "default", None)
 
 
-def test_options_override_the_fields_of_a_request_file_one_by_one(tmp_path: Path) -> None:
-    in_file = {"goal": "goal", "budget": {"tokens": 7, "usd": 1.0}, "models": {"workers": "small"}, "max_turns": 4}
-    (tmp_path / "request.json").write_text(json.dumps(in_file))
-    request = options(
-        request=tmp_path / "request.json", budget_tokens=9, supervisor_model=["large", "larger"], max_parallel=2
-    )
-    assert (request.budget.tokens, request.budget.usd) == (9, 1.0)
-    assert (request.models.supervisor, request.models.workers) == (["large", "larger"], ["small"])
-    assert (request.goal, request.max_turns, request.max_parallel) == ("goal", 4, 2)
-
-
 def test_attached_files_are_uploads_and_named_by_reference(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Notes")
     request, uploads, _ = prepared_request({"goal": "goal", "attach": [tmp_path / "notes.md"]})

@@ -8,15 +8,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from temporalio.client import Client
-
 from console.demo import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
 from tests.console.conftest import GOAL, Cli, Model
 from tests.console.test_hints import hints, run_as_printed
 from tests.waiting import until
-
-PLANNED = ["plan", "t1", "review", "synthesize"]
 
 
 async def waits(cli: Cli, run_id: str, for_whom: str, subject: str = "") -> dict[str, Any]:
@@ -83,39 +79,6 @@ async def test_a_pool_without_a_worker_is_named_with_the_command_that_starts_one
     assert "--pool east" in cause["helps"]
     await every_screen_says(cli, "pool-1", "a Worker of pool east", "--pool east")
     await cli("cancel", "pool-1")
-
-
-async def test_a_run_on_a_queue_that_is_not_ours_is_a_note_and_no_problem(cli: Cli) -> None:
-    client = await Client.connect(cli.environ["TEMPORAL_ADDRESS"])
-    handle = await client.start_workflow("SupervisorWorkflow", id="elsewhere", task_queue="nobody-polls")
-    try:
-        cause = await waits(cli, "elsewhere", "worker")
-        assert cause["text"] == "a Worker of queue 'nobody-polls', which is not ours"
-        rows = json.loads((await cli("doctor", "--json")).out)
-        (row,) = [row for row in rows if "'elsewhere'" in row["text"]]
-        assert (row["level"], row["text"]) == ("ok", "'elsewhere' is on queue 'nobody-polls', which is not ours")
-        assert "elsewhere" not in (await cli("doctor", "--quiet")).out
-    finally:
-        await handle.terminate()
-
-
-async def test_a_store_that_is_away_is_named(cli: Cli, standin: Model) -> None:
-    store, aside = cli.folder / "artifacts", cli.folder / "artifacts-aside"
-    await standin.fails("store-1/t1*", delay_ms=3000)
-    assert (await cli("run", GOAL, "--id", "store-1", "--detach")).code == 0
-    await until(lambda: started(cli, "store-1"), 60)
-    store.rename(aside)
-    store.write_text("in the way")
-    try:
-        cause = await waits(cli, "store-1", "store")
-        assert "SUPERVISOR_ARTIFACTS_URL" in cause["helps"]
-        status = await cli("status", "store-1")
-        assert "for the artifact store" in status.out
-    finally:
-        store.unlink()
-        aside.rename(store)
-    await standin.usual()
-    assert (await cli("result", "store-1", "--wait")).code == 0
 
 
 async def started(cli: Cli, run_id: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.terminal import look_alikes, revealed, safe, safe_json, safe_line
+from console.terminal import look_alikes, revealed, safe, safe_json
 
 CORPUS = {
     "\x1b[31mred\x1b[0m": "red",
@@ -41,13 +41,6 @@ def test_nothing_that_steers_a_terminal_survives(text: str) -> None:
     shown.encode("utf-8")
     assert not any(ord(c) < 32 and c not in "\n\t" or 0x7F <= ord(c) <= 0x9F for c in shown)
     assert safe(shown) == shown
-
-
-@given(st.text(), st.integers(1, 40))
-def test_a_line_is_one_line_of_at_most_its_limit(text: str, limit: int) -> None:
-    line = safe_line(text, limit)
-    assert len(line) <= limit
-    assert "\n" not in line
 
 
 @pytest.mark.parametrize("text", CORPUS)

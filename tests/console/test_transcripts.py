@@ -4,9 +4,7 @@ import pytest
 from pydantic import JsonValue
 from rich.console import Console
 
-from console.commands.doctor import CheckRow, row_texts
 from console.run.standstill import Standstill
-from console.terminal import put
 from console.view.event_lines import line
 from console.view.live_view import LiveAgent, LiveCall, Picture, draw, log_line, story_rows
 from supervision.base.errors import ErrorKind
@@ -104,17 +102,4 @@ def test_the_screen_of_events_is_the_one_that_is_kept(capsys: pytest.CaptureFixt
         for row in story_rows(line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data)), COLUMNS):
             console.print(row)
     compare(f"events.{COLUMNS}", console.export_text().splitlines())
-    assert capsys.readouterr().out
-
-
-def test_the_screen_of_doctor_is_the_one_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
-    console = drawn()
-    rows = [
-        CheckRow("ok", "model", "https://api.anthropic.com answers in 120 ms, as seen from here"),
-        CheckRow("warning", "pool east", "no Worker, and spread/far needs one", f"{ALONE.helps}"),
-        CheckRow("problem", "open run", f"'pears': {LATE.cause}", f"{LATE.helps}; `temporal-supervisor status pears`"),
-    ]
-    for row in rows:
-        put(console, row_texts(row, COLUMNS))
-    compare(f"doctor.{COLUMNS}", console.export_text().splitlines())
     assert capsys.readouterr().out

@@ -85,14 +85,6 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
     assert (await cli("resume", "resume-1")).code == 1
 
 
-async def test_without_a_worker_nothing_is_changed_and_that_is_said(alone: Cli) -> None:
-    assert (await alone("run", GOAL, "--id", "stays-1", "--detach", "--queue-anyway")).code == 0
-    extend = ("extend", "stays-1", "--budget-tokens", "5000000")
-    for done in await asyncio.gather(alone("resume", "stays-1"), alone(*extend)):
-        assert done.code == 3
-        assert "run 'stays-1' can't be changed now: the run waits for a Worker" in done.sentence
-
-
 async def _is_told(client: Client, workflow_id: str, word: bytes) -> bool:
     history = await client.get_workflow_handle(workflow_id).fetch_history()
     signals = [event.workflow_execution_signaled_event_attributes for event in history.events]
@@ -117,7 +109,10 @@ async def test_a_person_reaches_the_subtasks_of_a_team_below(client: Client, mod
     turns = {f"t1/1/{subtask}/1/turn.1" for subtask in ("t1", "t2")}
     await until(lambda: turns <= set(model.steps(run_id)))
     run = RunHandle(client, run_id)
-    assert await said(tell(run, Pause, by="ann")) == f"run '{run_id}': paused; 1 subtask at work stop after their turn"
+    assert (
+        await said(tell(run, Pause, by="ann"))
+        == f"run '{run_id}': paused; 1 subtask at work stops after the turn under way"
+    )
     assert f"resume (it is paused): `{hint('resume', run_id).strip('`')}`" in "".join(
         cause.line for cause in stated(await run.status(), run_id)
     )

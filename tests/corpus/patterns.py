@@ -15,7 +15,7 @@ PACKAGES = ("supervision", "activities", "workflows", "runtime", "console", "sta
 _ANYWHERE = ("search", "sub", "subn", "findall", "finditer", "split")
 _FILLS = (" ", "a", "1", "\n", "-", ".", "/", "_", ",", "\t", "é", "A", "<", ":", "(", '"', "`", "\x1b")
 _BRANCHES = 3
-_PREFIXES = 24
+_PREFIXES = 12
 
 
 class Found(NamedTuple):

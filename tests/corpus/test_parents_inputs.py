@@ -146,7 +146,7 @@ def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workflow, "now", lambda: NOW)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(NUMBERS), st.sampled_from(EXTREMES) | st.integers() | st.floats() | st.sampled_from(TIMES))
 def test_any_number_is_refused_or_overflows_nowhere(field: tuple[type[BaseModel], Path], value: Any) -> None:
     model, where = field

@@ -36,7 +36,7 @@ class AnyArguments(Arguments):
     """None that matter."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def team() -> LoadedTeam:
     """The team that ships, with a role of a plan's own; its tools only count."""
     loaded = await TeamFiles([TEAMS]).load("default")

@@ -71,7 +71,7 @@ class ReplacedWorkers(contextlib.AbstractAsyncContextManager["ReplacedWorkers"])
 
     def __init__(self, client: Client, model: ScriptedModel, artifacts: Path, restarts: tuple[int, ...]) -> None:
         self._client = client
-        self._settings = settings_for(model.url, artifacts)
+        self._settings = settings_for(model.url, artifacts, notify="true" if restarts else None)  # a command
         self._restarts = list(restarts)
         self._calls = 0
         self._due = asyncio.Event()

@@ -3,12 +3,13 @@
 import asyncio
 import csv
 import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from activities.files.manifest import MANIFEST_TYPE, put_files
+from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from supervision.base import limits
 from supervision.contract.finding import FindingRecord
 from supervision.contract.request import Attachment
@@ -21,11 +22,14 @@ from tests.waiting import until
 from tests.workflow.runs import Lab
 from workflows.supervisor import SupervisorWorkflow
 
+ITEMS = int(os.environ.get("KILL_ITEMS", "40"))
+"""Documents of one table; a number in the environment is for a run by hand."""
+
 
 async def _finish(lone: Lab, workers: WorkerProcesses) -> RunResult:
     """Starts a new process, waits for the run, and checks both promises."""
     await workers.start()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(60 + ITEMS):
         result: RunResult = await lone.client.get_workflow_handle_for(SupervisorWorkflow.run, lone.run_id).result()
     # a long result leaves the workflows' ids out
     ids = [lone.run_id, *[f"{lone.run_id}/{report.id}/1" for report in result.subtasks if report.counts is None]]
@@ -44,7 +48,6 @@ def _turns(path: Path | None = None) -> dict[str, Callable[[Step], Reply]]:
     return {subtask_id: turns for subtask_id in ("t1", "t2")}
 
 
-ITEMS = 40
 SHAPE = plan({"id": "t1", "role": "counter"}, {"id": "t2", "role": "finder"})
 
 
@@ -119,7 +122,7 @@ async def test_kills_amid_many_documents_repeat_no_stored_answer_and_lose_no_row
     worker = await workers.start()
     await lone.start(team=REQUEST["team"], attachments=[attached], max_parallel=12, max_reviews=0)
     for share in (0.2, 0.5, 0.8):
-        await until(lambda share=share: len(lone.calls) >= share * 2 * ITEMS, 60)
+        await until(lambda share=share: len(lone.calls) >= share * 2 * ITEMS, 60 + ITEMS)
         worker.kill()
         worker = await workers.start()
     result = await _finish(lone, workers)
@@ -127,7 +130,7 @@ async def test_kills_amid_many_documents_repeat_no_stored_answer_and_lose_no_row
     assert lone.steps.count("plan.1.1") == 1
     (table,) = result.artifacts
     rows = list(csv.DictReader(io.StringIO((await store.get(table.ref)).decode(), newline="")))
-    assert [row["source"] for row in rows] == [name for name, _ in files]
+    assert [row["source"] for row in rows] == [file.name for file in files]
     whole = RunResult.model_validate_json(await store.get(result.result_ref or ""))
     records = {report.id: report.finding.record_ref for report in whole.subtasks if report.finding}
     for row in rows:
@@ -157,7 +160,7 @@ async def test_a_kill_in_the_conversion_of_a_file_repeats_no_call(
     """The Worker that prepared the run is gone; the next ones have another cache folder, and the first is killed."""
     orders, elsewhere = tmp_path / "orders.csv", tmp_path / "elsewhere"
     orders.write_text("Number,Ordered\n" + "".join(f"{n},{1 + n % 28}.03.2025 12:30\n" for n in range(300_000)))
-    ref = await put_files(await store_of(lone.client, workers.artifacts), [("orders.csv", orders)])
+    ref = await put_files(await store_of(lone.client, workers.artifacts), [DataFile("orders.csv", orders)])
     released = asyncio.Event()
 
     def turns(step: Step) -> Reply:

@@ -14,7 +14,7 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
-from runtime.server.server_record import ServerInfo, record_path, running, stop_running, write_record
+from runtime.server.server_record import record_path
 
 
 def private(cache: Path, db: Path | None = None, headless: bool = True) -> EmbeddedServer:
@@ -65,17 +65,6 @@ async def test_a_run_outlives_a_killed_server_with_a_database_in_wal_mode(cache:
         assert description.status == WorkflowExecutionStatus.RUNNING
 
 
-async def test_a_shared_server_is_joined_and_outlives_who_joined_it(cache: Path) -> None:
-    owner, guest = EmbeddedServer(headless=True), EmbeddedServer(headless=True)
-    async with owner as first:
-        async with guest as second:
-            assert second == first
-        assert (owner.joined, guest.joined) == (False, True)
-        assert await running(cache) == first
-    assert await running(cache) is None
-    assert not record_path(cache).exists()
-
-
 async def test_starters_at_the_same_moment_share_one_server(cache: Path) -> None:
     servers = [EmbeddedServer(headless=True) for _ in range(4)]
     infos = await asyncio.gather(*(server.start() for server in servers))
@@ -85,26 +74,6 @@ async def test_starters_at_the_same_moment_share_one_server(cache: Path) -> None
     finally:
         for server in servers:
             await server.stop()
-
-
-async def test_a_detached_server_is_left_running_and_can_be_ended_by_anyone(cache: Path) -> None:
-    server = EmbeddedServer(headless=True, detach=True)
-    async with server as info:
-        pass
-    assert await running(cache) == info
-    assert await stop_running(cache) == info
-    await server.ended()  # it is this process's child all the same
-    assert await running(cache) is None
-    assert await stop_running(cache) is None
-
-
-async def test_a_record_of_a_process_that_is_something_else_is_stale(cache: Path) -> None:
-    write_record(cache, ServerInfo(pid=os.getpid(), address="127.0.0.1:7233", ui=None, db=None, log="-"))
-    assert await running(cache) is None
-    assert await stop_running(cache) is None
-    async with EmbeddedServer(headless=True) as info:
-        assert info.pid != os.getpid()
-        assert await running(cache) == info
 
 
 async def test_a_port_taken_in_between_is_tried_again_with_another(

@@ -136,13 +136,6 @@ async def test_queries_after_a_restart_are_answered_and_leave_histories_that_rep
     assert slow.ahead == 0
 
 
-async def test_without_it_they_bring_events_ahead_of_their_task(client: Client, run_id: str) -> None:
-    """When this fails, the SDK has mended it: then WholeTasks is not needed any more."""
-    slow = Slow()
-    await asked_after_a_restart(client, run_id, slow)
-    assert slow.ahead > 0
-
-
 # --- updates ------------------------------------------------------------------------------------------
 
 
@@ -208,11 +201,6 @@ async def updated_after_a_restart(client: Client, queue: str, runner: WorkflowRu
 
 async def test_an_update_after_a_restart_leaves_a_history_that_replays(client: Client, run_id: str) -> None:
     assert await updated_after_a_restart(client, run_id, UpdatesLast(UnsandboxedWorkflowRunner())) == ""
-
-
-async def test_without_it_the_update_comes_first(client: Client, run_id: str) -> None:
-    """When this fails, the SDK has mended it: then UpdatesLast is not needed any more."""
-    assert "TMPRL1100" in await updated_after_a_restart(client, run_id, UnsandboxedWorkflowRunner())
 
 
 # --- one gate, activation by activation ---------------------------------------------------------------

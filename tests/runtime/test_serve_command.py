@@ -43,7 +43,7 @@ async def serving(process: Process, cache: Path) -> tuple[ServerInfo, str]:
     return info, output
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM])
 async def test_it_serves_until_told_to_stop_and_ends_cleanly(cache: Path, number: signal.Signals) -> None:
     process = await command("--headless")
     info, shown = await serving(process, cache)

@@ -1,6 +1,5 @@
 """Finding the `temporal` program; small shell scripts stand for the programs of other machines."""
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -77,14 +76,6 @@ def test_without_a_program_it_is_built_once_and_kept(path: Path, notes: list[str
     assert notes[-1] == f"temporal is ready: {first}"
 
 
-def test_only_one_of_several_processes_builds(path: Path, notes: list[str]) -> None:
-    fake_go(path)
-    with ThreadPoolExecutor(4) as pool:
-        programs = set(pool.map(find_temporal, [notes.append] * 4))
-    assert programs == {cache_dir() / "bin" / "temporal"}
-    assert (path / "installs").read_text().count("install") == 1
-
-
 def test_a_failed_build_says_why_and_what_to_install(path: Path) -> None:
     fake_go(path, install="echo 'no room left'; exit 1")
     with pytest.raises(TemporalNotFound, match=r"failed \(no room left\): install the Temporal CLI"):
@@ -129,17 +120,3 @@ def test_without_a_usable_go_the_error_says_what_to_install(path: Path, version:
     fake_go(path, version=version)
     with pytest.raises(TemporalNotFound, match=r"Temporal CLI .* Go 1\.23 .* SUPERVISOR_TEMPORAL"):
         find_temporal()
-
-
-def test_the_cache_folder_is_named_or_follows_the_desktop_specification(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SUPERVISOR_CACHE_DIR", str(tmp_path / "named"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert cache_dir() == tmp_path / "named"
-    monkeypatch.delenv("SUPERVISOR_CACHE_DIR")
-    assert cache_dir() == tmp_path / "xdg" / "temporal-supervisor"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert cache_dir() == tmp_path / "home" / ".cache" / "temporal-supervisor"
-    assert cache_dir().is_dir()

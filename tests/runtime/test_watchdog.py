@@ -18,11 +18,12 @@ import asyncio, re, sys, time
 from datetime import timedelta
 from supervision.base import limits
 limits.LOOP_SILENCE = timedelta(milliseconds=1500)
-NATIVE_CPU = timedelta(milliseconds=1500)
-WATCHDOG_TICK = timedelta(milliseconds=100)
 limits.GRACEFUL_SHUTDOWN = timedelta(milliseconds=500)
 limits.SHUTDOWN_MARGIN = timedelta(0)
+from runtime import watchdog as dog
 from runtime.watchdog import Watchdog, stopping_by_signal
+dog.NATIVE_CPU = timedelta(milliseconds=1500)
+dog.WATCHDOG_TICK = timedelta(milliseconds=100)
 
 def freeze_in_python():
     while True:

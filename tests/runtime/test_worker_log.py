@@ -1,7 +1,9 @@
 """A Worker's log: one line for what is expected, a traceback for a bug."""
 
 import io
+import json
 import logging
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,8 @@ from pathlib import Path
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from runtime.telemetry import TRACES_LOST, CleanLines, ShortLines
+from runtime.logs import CleanLines, JsonLines, ShortLines
+from runtime.telemetry import TRACES_LOST
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,33 +59,41 @@ def test_a_bug_keeps_its_traceback(log: logging.Logger, written: io.StringIO) ->
     assert written.getvalue().count("Traceback") == 2
 
 
-@pytest.mark.parametrize("debug", [False, True])
-def test_no_id_or_message_of_a_stranger_writes_a_line_or_an_escape_sequence(written: io.StringIO, debug: bool) -> None:
+EVIL = "x\n2026-11-23 ERROR root: FAKE LINE \x1b[31m\r\x9b31m\u2028\u202e"
+TIME = r"20\d\d-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d"
+
+
+def stranger(written: io.StringIO, formatter: logging.Formatter, *, debug: bool) -> None:
+    """Logs what a stranger has named and raised."""
     made = logging.Logger("stranger")
     handler = logging.StreamHandler(written)
-    handler.setFormatter(CleanLines("%(levelname)s %(message)s"))
+    handler.setFormatter(formatter)
     if not debug:
         handler.addFilter(ShortLines())
     made.addHandler(handler)
-    evil = "x\n2026-11-23 ERROR root: FAKE LINE \x1b[31m\r\x9b31m\u2028\u202e"
-    made.warning("workflow '%s' does not belong to run '%s'", evil, evil)
+    made.warning("workflow '%s' does not belong", EVIL, extra={"fields": {"run": EVIL, "seconds": 0.5}})
     try:
-        raise KeyError from ValueError(evil)
+        raise KeyError from ValueError(EVIL)
     except KeyError:
-        made.exception(evil)
+        made.exception(EVIL)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_no_id_or_message_of_a_stranger_writes_a_line_or_an_escape_sequence(written: io.StringIO, debug: bool) -> None:
+    stranger(written, CleanLines(), debug=debug)
     lines = written.getvalue().split("\n")
-    assert [line for line in lines if line and not line.startswith(("WARNING ", "ERROR x", "  "))] == []
+    assert [line for line in lines if line and not re.match(rf"{TIME} (WARNING|ERROR) |  ", line)] == []
+    assert re.search(r'run="x\\n2026-11-23 ERROR root: FAKE LINE .*" seconds=0.5$', lines[0])
     assert not set(written.getvalue()) & set("\x1b\x9b\r\u202e")
 
 
-def test_what_the_core_says_of_cancelled_activities_is_left_out(written: io.StringIO) -> None:
-    core = shortening("temporalio.core-temporalio_sdk_core::worker::activities", written)
-    core.warning("Activity not found on completion. TaskToken(CiQw...)")
-    for call in ("poll_workflow_task_queue", "poll_activity_task_queue"):  # one outage
-        core.warning(f"gRPC call {call} retried 6 times error=Status {{ code: Unavailable }}")
-    assert written.getvalue() == (
-        "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then\n"
-    )
+def test_as_json_each_record_is_an_object_on_a_line(written: io.StringIO) -> None:
+    stranger(written, JsonLines(), debug=False)
+    first, second = map(json.loads, written.getvalue().splitlines())
+    assert re.fullmatch(TIME, first["time"])
+    assert (first["level"], first["logger"], first["seconds"]) == ("WARNING", "stranger", 0.5)
+    assert "Traceback" in second["traceback"]
+    assert not set(str(first) + str(second)) & set("\x1b\x9b\r\u202e")
 
 
 def test_a_collector_that_takes_no_traces_is_told_once(written: io.StringIO) -> None:
@@ -109,6 +120,6 @@ def test_a_worker_without_a_server_says_at_once_that_it_waits(tmp_path: Path) ->
     finally:
         worker.kill()
         worker.communicate()
-    assert line.startswith("no Temporal server at 127.0.0.1:1 (connection refused): start one with `")
+    assert " INFO no Temporal server at 127.0.0.1:1 (connection refused): start one with `" in line
     assert "temporal-supervisor serve`, or set TEMPORAL_ADDRESS" in line
     assert line.rstrip().endswith("trying again for 60 s")

@@ -63,12 +63,6 @@ def test_the_answer_is_made_of_findings_and_cites_them() -> None:
     assert value["confidence"] is None  # an extract is not an answer
 
 
-def test_that_nothing_was_found_is_said() -> None:
-    nothing = "The tools returned nothing about: How large was the pear crop?"
-    value = ask(FINDINGS.replace("- Pears need sun &amp; water. [n-1]", nothing), ANSWER)
-    assert nothing in value["answer"]
-
-
 def test_a_finished_document_is_the_answer() -> None:
     document = (
         '<finding subtask_id="t3" role="scribe">\n# Pears\n\n## Figures\n\nThe crop is 44.\n</finding></findings>'
@@ -78,36 +72,17 @@ def test_a_finished_document_is_the_answer() -> None:
     assert value["answer"].count(FOOTER) == 1
 
 
-def test_a_draft_is_gone_on_with() -> None:
-    value = ask(FINDINGS + "<draft>\nSo far: pears are fruit.\n</draft>", ANSWER)
-    assert value["answer"].startswith("So far: pears are fruit.")
-
-
-def test_without_findings_the_answer_says_so() -> None:
-    value = ask("<goal>How large is the pear crop?</goal>", ANSWER)
-    assert value["answer"].startswith("No findings were handed over.")
-
-
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        (item(approved={"type": "boolean", "default": True}), {"approved": True}),
-        (item(crop={"type": "integer"}), {"crop": 44}),
-        (item(level={"type": "integer", "minimum": 50, "maximum": 60}), {"level": 50}),
-        (item(a={"const": 3}, b={"enum": ["x", "y"]}, c={"type": ["null", "string"]}), {"a": 3, "b": "x", "c": None}),
-        (item(pear_crop=TEXT), {"pear_crop": "Hill: pear crop went from 20 (1980) to 44 (2020)."}),
-        (item(two={"type": "array", "items": {"type": "boolean"}, "minItems": 2}), {"two": [False, False]}),
-        (item(either={"anyOf": [item(kind={"const": "k"}), TEXT]}), {"either": {"kind": "k"}}),
-    ],
+(item(level={"type": "integer", "minimum": 50, "maximum": 60}), {"level": 50}),
+(item(a={"const": 3}, b={"enum": ["x", "y"]}, c={"type": ["null", "string"]}), {"a": 3, "b": "x", "c": None}),
+(item(two={"type": "array", "items": {"type": "boolean"}, "minItems": 2}), {"two": [False, False]}),
+(item(either={"anyOf": [item(kind={"const": "k"}), TEXT]}), {"either": {"kind": "k"}}),
+],
 )  # fmt: skip
 def test_other_schemas_are_filled_with_defaults_and_from_the_findings(schema: dict[str, Any], expected: Any) -> None:
     assert ask(FINDINGS, schema) == expected
-
-
-def test_of_lines_that_fit_alike_the_largest_figure_is_taken() -> None:
-    hill = "Hill: pear crop went from 20 (1980) to 44 (2020)."
-    findings = FINDINGS.replace(hill, f"Mill: pear crop went from 9 (1980) to 7 (2020).\n{hill}")
-    assert ask(findings, item(pear_crop={"type": "integer"})) == {"pear_crop": 44}
 
 
 GROWTH = """<goal>Which farm's crop grew most?</goal><finding subtask_id="t1" role="counter">
@@ -121,31 +96,16 @@ GROWTH = """<goal>Which farm's crop grew most?</goal><finding subtask_id="t1" ro
 @pytest.mark.parametrize(
     ("properties", "expected"),
     [
-        ({"farm": TEXT, "growth_tons": NUMBER}, {"farm": "Hill", "growth_tons": 24.0}),
         ({"farm": TEXT, "growth_percent": NUMBER}, {"farm": "Hill", "growth_percent": 120.0}),
-        ({"crop_tons": NUMBER, "farm": TEXT}, {"crop_tons": 44.0, "farm": "Hill"}),
         (
             {"crop_1980": NUMBER, "crop_2020": NUMBER, "crop_change": NUMBER, "unit": TEXT, "best_farm": TEXT},
             {"crop_1980": 20.0, "crop_2020": 44.0, "crop_change": 24.0, "unit": "tons", "best_farm": "Hill"},
         ),
         ({"farm": {"enum": ["Mill", "Hill"]}, "gain": NUMBER}, {"farm": "Hill", "gain": 24.0}),
-        ({"farm": TEXT}, {"farm": "Hill"}),
-        ({"sun": TEXT}, {"sun": "A farm on a hill has more sun: 2,000 hours. [n-1]"}),
     ],
 )
 def test_an_object_is_about_one_thing_and_names_it(properties: dict[str, Any], expected: dict[str, Any]) -> None:
     assert ask(GROWTH, item(answer=TEXT, answer_json=item(**properties)))["answer_json"] == expected
-
-
-def test_without_a_question_for_the_growth_the_largest_is_meant() -> None:
-    asked = GROWTH.replace("Which farm's crop grew most?", "Which farm has most pears?")
-    value = ask(asked, item(answer=TEXT, answer_json=item(crop_tons=NUMBER, farm=TEXT)))["answer_json"]
-    assert value == {"crop_tons": 890.0, "farm": "Mill"}
-
-
-def test_a_schema_that_contains_itself_ends() -> None:
-    node = item(name=TEXT, children={"type": "array", "items": {"$ref": "#/$defs/node"}})
-    assert ask(FINDINGS, {"$ref": "#/$defs/node", "$defs": {"node": node}})["children"] == []
 
 
 def test_a_refined_description_keeps_the_subtask_and_names_the_error() -> None:

@@ -78,9 +78,7 @@ async def test_one_changed_value_changes_the_answer(folder: Path) -> None:
     ("question", "table", "value"),
     [
         ("Which country had the highest life expectancy in 2007?", "life_expectancy", "82.603"),
-        ("How did Iowa's nuclear generation change between 2001 and 2017?", "electricity", "5214"),
         ("What happened to US manufacturing employment between 2007 and 2010?", "employment", "11528.7"),
-        ("How did Apple's share price change between January 2004 and December 2006?", "share_prices", "84.84"),
     ],
 )
 async def test_each_table_answers(question: str, table: str, value: str) -> None:

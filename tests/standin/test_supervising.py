@@ -8,13 +8,7 @@ import pytest
 
 from activities.contracts.packed import DependencyRef
 from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNote
-from activities.questions.judgement import (
-    JUDGE,
-    REVIEW,
-    JudgeInput,
-    JudgeReply,
-    ReviewInput,
-)
+from activities.questions.judgement import JUDGE, JudgeInput, JudgeReply
 from activities.questions.planning import PLAN
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
 from standin.extract.answers import FOOTER
@@ -101,19 +95,6 @@ async def test_failed_work_is_tried_once_more_in_a_revision(desk: Desk) -> None:
     notes.append(WorkNote(subtask_id="t3", role="counter", state="failed", note="TurnLimit"))
     last = await plan(desk, plan_ref=reply.plan_ref, done=notes, revision=3)
     assert (last.finished, last.problems) == (True, [])
-
-
-async def test_only_empty_findings_fall_short(desk: Desk) -> None:
-    request = ReviewInput(
-        run=await desk.run_ref(),
-        goal_ref=await desk.put("goal", GOAL),
-        plan_ref=await desk.plan(T1, T2),
-        model=MODEL,
-        round=1,
-        findings=await desk.findings(t1=f"Confidence: 0.2\n\n{FOOTER}", t2="It rained."),
-    )
-    reply = await desk.ask(REVIEW, request)
-    assert (reply.problem, [verdict.subtask_id for verdict in reply.verdicts]) == ("", ["t1"])
 
 
 async def judged(desk: Desk, question: Literal["select", "conflict"]) -> JudgeReply:

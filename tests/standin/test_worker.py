@@ -4,8 +4,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from standin.extract.kind_of_call import think
 from standin.server.api_reply import ApiReply
 from standin.server.api_request import parse
@@ -109,17 +107,6 @@ def test_an_example_that_a_tool_shows_is_followed() -> None:
     assert "Line B: best month went from 147 (2015) to 159 (2019), a change of 12" in answer
 
 
-def test_an_error_is_named() -> None:
-    def broken(sql: str) -> str:
-        raise ValueError("the pantry is locked")
-
-    agent = analyst(orchards(), "How large was the pear crop of Hill Farm in 1990?")
-    agent.functions["look"] = broken
-    answer = agent.run()
-    assert agent.named() == ["show_shelves", "look"]
-    assert "look failed (the pantry is locked)" in answer
-
-
 def test_documents_are_searched_then_read_then_quoted() -> None:
     notes = {
         "n-17": "# Pruning\n\nPear trees are pruned in late winter, before\nthe buds open. Ladders are in the barn.",
@@ -138,6 +125,19 @@ def test_documents_are_searched_then_read_then_quoted() -> None:
     assert sorted(call[1]["note_id"] for call in agent.calls[1:]) == ["n-17", "n-4"]
     assert "- Pear trees are pruned in late winter, before the buds open. [n-17]" in answer
     assert "barn" not in answer
+
+
+def test_a_document_whose_id_has_blanks_is_read() -> None:
+    found = "[Chair notes 2.pdf p. 12] Chairs: The lot 7 broke\n[Sinks] Sinks: A sink"
+    functions: dict[str, Tool] = {
+        "find_notes": lambda query, limit=3: found,
+        "open_note": lambda note_id: "Chairs broke.",
+    }
+    agent = Agent(
+        "<goal>Why did chairs break?</goal><subtask>Question: Why did chairs break?</subtask>", NOTES, functions
+    )
+    agent.run()
+    assert ("open_note", {"note_id": "Chair notes 2.pdf"}) in agent.calls
 
 
 def test_a_document_is_composed_of_the_findings() -> None:
@@ -165,33 +165,10 @@ def test_a_document_is_composed_of_the_findings() -> None:
     assert answer.count(FOOTER) == 1
 
 
-def test_attachments_are_read_by_name() -> None:
-    reader = [tool("read_attachment", "Reads an attachment.", name=TEXT)]
-    agent = Agent(
-        "<subtask>What do the notes say about pears?</subtask><attachments>\n- notes.txt\n</attachments>",
-        reader,
-        {"read_attachment": lambda name: "Notes: the pears of 1999 were small."},
-    )
-    assert "the pears of 1999 were small" in agent.run()
-    assert agent.calls == [("read_attachment", {"name": "notes.txt"})]
-
-
 def test_the_last_turn_calls_nothing() -> None:
     agent = analyst(orchards(), "How large was the pear crop of Hill Farm in 1990?")
     agent.messages[0]["content"] += "\nThis is your last turn: no more tool calls are possible."
     assert agent.reply().stop_reason == "end_turn"
-
-
-@pytest.mark.parametrize(
-    ("spec", "value"),
-    [({"enum": ["red", "green"]}, "green"), ({"type": "integer", "minimum": 4}, 4), ({"type": "boolean"}, False)],
-)
-def test_other_arguments_get_what_the_subtask_says_or_the_least(spec: dict[str, Any], value: object) -> None:
-    agent = Agent(
-        "<subtask>Paint it green</subtask>", [tool("paint", "Paints.", how=spec)], {"paint": lambda how: "done"}
-    )
-    agent.run()
-    assert agent.calls == [("paint", {"how": value})]
 
 
 def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:
@@ -207,16 +184,6 @@ def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:
     (block,) = last.content
     assert (block["name"], block["input"]["outcome"], block["input"]["confidence"]) == ("finish", "done", None)
     assert "went from 20.0 (1980) to 44.0 (2020)" in block["input"]["finding"]
-
-
-def test_five_turns_are_the_most() -> None:
-    endless = [tool(f"tool_{n}", "Needs what another shows.", **{f"{n}_id": TEXT}) for n in range(9)]
-    functions: dict[str, Tool] = {f"tool_{n}": lambda n=n, **_: f"[key-{n}] shown" for n in range(9)}
-    agent = Agent(
-        "<subtask>Walk on</subtask>", [tool("begin", "Begins."), *endless], {**functions, "begin": lambda: "[a] x"}
-    )
-    agent.run()
-    assert agent.turns <= 5
 
 
 def test_a_role_that_may_ask_asks_once_beside_its_tools_and_quotes_the_reply() -> None:

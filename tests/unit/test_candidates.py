@@ -2,90 +2,21 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from temporalio import workflow
 
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
 from supervision.base.text import size
-from supervision.contract.finding import Finding
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Gap, Problem
-from supervision.contract.team import RoleCard
+from supervision.contract.result import Gap
 from supervision.results.answer import Answer
 from supervision.run.run_state import RunState
-from supervision.run.serving_models import ServingModels
-from supervision.run.slots import Slot
 from tests.unit.shapes import START, Clock
-from workflows.children.child_contracts import NestedResult, WorkerAgentResult
+from workflows.children.child_contracts import NestedResult
 from workflows.children.nested_result import NESTED_GAPS, as_agent_result, nested_result
-from workflows.run_context import RunContext
 from workflows.subtasks import dispatch
-from workflows.subtasks.assignment import Assignment
-from workflows.subtasks.attempt import _Attempt
-
-ROLE = RoleCard(name="finder", model="m")
-HALF = Finding(summary="so far", text_ref="run/outputs/half")
-FOUND = WorkerAgentResult(finding=Finding(summary="found", text_ref="run/outputs/found"))
-STOPPED = WorkerAgentResult(finding=HALF, stopped=True)
-TOO_LATE = WorkerAgentResult(finding=HALF, problem=Problem(type=ErrorKind.TIMEOUT, message="it is over"))
-NOTHING = WorkerAgentResult(stopped=True)
-
-
-async def handed_in(
-    monkeypatch: pytest.MonkeyPatch, outcomes: tuple[WorkerAgentResult, ...]
-) -> tuple[WorkerAgentResult, Assignment]:
-    """Returns the outcome of candidates that end in the very step of the event loop in which the attempt is stopped."""
-    end = asyncio.get_running_loop().create_future()
-
-    async def run_agent(_: _Attempt, candidate: int, *others: Any) -> WorkerAgentResult:
-        await asyncio.shield(end)
-        return outcomes[candidate - 1]
-
-    async def at_once(*_: Any, **__: Any) -> Any:
-        return SimpleNamespace(last=False)
-
-    monkeypatch.setattr(_Attempt, "_run_agent", run_agent)
-    monkeypatch.setattr(_Attempt, "_fund", at_once)
-    monkeypatch.setattr(_Attempt, "_book", lambda self, account, result: self.assignment.results.append(result))
-    monkeypatch.setattr(_Attempt, "_following", lambda *_: None)
-    models = ServingModels(Clock())
-    state = SimpleNamespace(has_finding=False, models=models)
-    context = SimpleNamespace(
-        state=state, hold=at_once, free=lambda slot: None, leave=models.leave, model_answered=models.answered
-    )
-    assignment = Assignment(cast(RunContext, context), "t1", ROLE)
-    attempt = _Attempt(assignment, 1)
-    async with asyncio.TaskGroup() as group:
-        stopped = group.create_task(attempt.run_candidates([Slot(ROLE) for _ in outcomes]))
-        for _ in range(3):
-            await asyncio.sleep(0)
-        end.set_result(None)
-        await asyncio.sleep(0)
-        stopped.cancel()
-    return stopped.result(), assignment
-
-
-@pytest.mark.parametrize("outcomes", [(FOUND, STOPPED), (STOPPED, FOUND), (TOO_LATE, FOUND), (NOTHING, FOUND)])
-async def test_the_finding_of_one_that_succeeded_counts(
-    monkeypatch: pytest.MonkeyPatch, outcomes: tuple[WorkerAgentResult, ...]
-) -> None:
-    outcome, _ = await handed_in(monkeypatch, outcomes)
-    assert outcome.finding == FOUND.finding
-
-
-@pytest.mark.parametrize("outcomes", [(NOTHING, STOPPED), (STOPPED, NOTHING), (TOO_LATE, NOTHING)])
-async def test_else_what_one_had_is_kept(
-    monkeypatch: pytest.MonkeyPatch, outcomes: tuple[WorkerAgentResult, ...]
-) -> None:
-    outcome, assignment = await handed_in(monkeypatch, outcomes)
-    assert (outcome.problem, outcome.stopped) == (None, True)
-    assert assignment.so_far == HALF
-
 
 ANSWER = Answer("The pears weigh 3 kg.", "run/outputs/answer")
 FINDINGS = Answer("t1 found 3 kg.", "run/outputs/answer", is_findings=True)
@@ -95,7 +26,7 @@ def handed_up(phase: Phase, answer: Answer) -> NestedResult:
     state = RunState(RunRequest(goal="g"), Clock(), START)
     state.phase, state.answer, state.finished_at = phase, answer, START + timedelta(seconds=1)
     state.warn("w" * 1_000)
-    return nested_result(state, state.result())
+    return nested_result(state, state.result(), "t1")
 
 
 def test_an_answer_is_a_finding_with_the_warnings_as_its_limitations() -> None:

@@ -20,17 +20,6 @@ async def workflow_tasks(handle: Handle) -> list[int]:
     ]
 
 
-async def task_of_update(handle: Handle) -> int:
-    """Returns the end of the workflow task in which a run took its first update."""
-    done = 0
-    async for event in handle.fetch_history_events():
-        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
-            done = event.event_id
-        elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
-            return done
-    raise LookupError(f"{handle.id} took no update")
-
-
 async def reset(client: Client, base: Handle, event_id: int) -> Handle:
     """Resets an execution of a run to one of its workflow tasks; returns a handle of the execution that goes on."""
     answer = await client.workflow_service.reset_workflow_execution(

@@ -39,22 +39,6 @@ async def test_a_goal_becomes_a_plan_findings_and_an_answer(lab: Lab) -> None:
     assert (await handle.query(SupervisorWorkflow.trace, events[-1].seq)).events == []
 
 
-async def test_a_tool_that_always_failed_is_a_warning_of_the_run(lab: Lab) -> None:
-    def turns(step: Step) -> Any:
-        call = {"query": "swans"} if step.number == 2 else {"size": "many"}  # one of two succeeds
-        return tools(("lookup", call)) if step.number < 3 else text("done")
-
-    def other(step: Step) -> Any:
-        return tools(("note", {})) if step.number < 3 else text("done")
-
-    shape = plan({"id": "t1"}, {"id": "t2", "role": "scribe"})
-    lab.play(script(shape, {"t1": turns, "t2": other}))
-    result = await lab.run()
-    assert result.status == "completed"
-    (warning,) = [warning for warning in result.warnings if warning.startswith("tool ")]
-    assert warning.startswith("tool note failed 2 of 2 calls: Wrong arguments: text: Field required")
-
-
 async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(lab: Lab) -> None:
     hold = asyncio.Event()
     shape = plan(

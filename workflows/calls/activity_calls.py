@@ -8,7 +8,7 @@ One attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from pydantic import JsonValue
@@ -70,10 +70,10 @@ async def call_model(
     return await _model_call("call_model", payload, TurnReply, summary, tokens, expires_at, queue, book, stopped)
 
 
-async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
+async def run_tool(payload: ToolInput, queue: str, time: timedelta) -> ToolReply:
     """Returns the output of one tool call, tried until a Worker has the store and the team of the run.
 
-    How often the tool itself may begin is the activity's to count.
+    One attempt may take that time. How often the tool itself may begin is the activity's to count.
     """
     summary = label(f"{payload.call.name}: {payload.call.preview}", limits.LINE_BYTES)
     return await reply_of(
@@ -81,7 +81,7 @@ async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
             ToolActivities.run_tool,
             payload,
             task_queue=queue,
-            start_to_close_timeout=limits.TOOL_TIMEOUT + limits.TOOL_MARGIN,
+            start_to_close_timeout=time + limits.TOOL_MARGIN,
             heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
             retry_policy=_TOOL_RETRY,
             summary=summary,

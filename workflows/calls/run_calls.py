@@ -14,6 +14,7 @@ with workflow.unsafe.imports_passed_through():
         AdoptReply,
         ChildRef,
         Consumed,
+        Notice,
         PoolQuestion,
         Published,
         PublishInput,
@@ -24,10 +25,12 @@ with workflow.unsafe.imports_passed_through():
     )
     from activities.questions.items import Expansions
     from activities.run.lookups import Lookups
+    from activities.run.notices import NoticeActivities
     from activities.run.publishing import PublishingActivities
     from activities.run.run_setup import RunSetupActivities
     from supervision.base import limits
     from supervision.base.queues import pool_queue
+    from supervision.base.text import label
     from supervision.contract.finding import Finding
     from supervision.contract.status import TraceEvent
     from workflows.calls.activity_calls import LASTING, reply_of
@@ -118,6 +121,20 @@ async def end_earlier_child(child: ChildRef) -> bool:
 async def child_consumed(child: ChildRef) -> Consumed:
     """Returns what a child has consumed, for one that ended without saying so."""
     return await _looked_up(Lookups.child_consumed, child, f"cost of {child.workflow_id}")
+
+
+async def notify(notice: Notice) -> None:
+    """Sends a notice. Raises CallFailed when the last try has failed."""
+    await reply_of(
+        workflow.execute_activity_method(
+            NoticeActivities.notify,
+            notice,
+            start_to_close_timeout=2 * limits.NOTICE_TIME,
+            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+            retry_policy=RetryPolicy(maximum_attempts=limits.NOTICE_ATTEMPTS),
+            summary=label(f"notice: {notice.kind} {notice.id or ''}", limits.LINE_BYTES),
+        )
+    )
 
 
 async def _looked_up(activity: Callable[[Any, ChildRef], Coroutine[Any, Any, T]], child: ChildRef, summary: str) -> T:

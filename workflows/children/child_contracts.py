@@ -10,7 +10,7 @@ from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE
 from supervision.budget.amount import Amount
 from supervision.contract.base import Model, number_exceeds
-from supervision.contract.finding import Finding
+from supervision.contract.finding import Finding, Labels, Read
 from supervision.contract.model_choice import Effort
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, Problem, RunResult
@@ -37,7 +37,8 @@ class LoopProgress(Model):
     time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
     `feedback_due` until a review's feedback was given in the conversation at `head`. Of the last turn's calls `pending`
     ones wait for a person, and `approved` ones are to be run; the `results` are those of the others. `note` is the
-    system's word for the next turn; people's words up to the number `heard` are in the conversation.
+    system's word for the next turn; people's words up to the number `heard` are in the conversation. `labels` are those
+    of the conversation.
     """
 
     head: str | None = None
@@ -57,6 +58,7 @@ class LoopProgress(Model):
     approved: list[ToolCallRef] = []
     note: str | None = None
     heard: int = 0
+    labels: Read = Labels()
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
@@ -98,7 +100,7 @@ class WorkerAgentResult(Model):
     supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
     next try can resume from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a nested
     run. `head` is its conversation's, with people's words up to the number `heard`; `finish_call_id` names the call in
-    it that gave the finding, if one did.
+    it that gave the finding, if one did. `labels` are those of all that its work has read.
     """
 
     finding: Finding | None = None
@@ -116,6 +118,7 @@ class WorkerAgentResult(Model):
     nested: NestedRun | None = None
     gaps: list[Gap] = []
     spend: list[Spend] = []
+    labels: Read = Labels()
 
     @property
     def succeeded(self) -> bool:
@@ -188,3 +191,4 @@ class NestedResult(RunResult):
     phase: Phase = "done"
     counts: Counts = Counts()
     turns: int = 0
+    labels: Read = Labels()

@@ -5,6 +5,7 @@ from supervision.base.text import cut, size
 from supervision.contract.finding import Finding
 from supervision.contract.progress import NestedRun
 from supervision.contract.result import Gap, RunResult
+from supervision.grounding.citations import marks_from_below
 from supervision.results.payload_fit import fit
 from supervision.run.run_state import RunState
 from workflows.children.child_contracts import NestedResult, WorkerAgentResult
@@ -22,33 +23,36 @@ def nested_run(state: RunState) -> NestedRun:
     )
 
 
-def nested_result(state: RunState, whole: RunResult) -> NestedResult:
-    """Returns the result for the supervisor above; the `whole` one is in the store."""
+def nested_result(state: RunState, whole: RunResult, subtask_id: str) -> NestedResult:
+    """Returns the result of a subtask for the supervisor above; the `whole` one is in the store."""
     fitted = fit(whole, _NESTED_RESULT_BYTES)
     return NestedResult(
         **dict(fitted),
-        finding=_finding(state, whole),
+        finding=_finding(state, whole, subtask_id),
+        labels=state.labels,
         phase=state.phase,
         counts=state.board.counts() + state.nested.counts,
         turns=sum(report.turns for report in whole.subtasks),
     )
 
 
-def _finding(state: RunState, whole: RunResult) -> Finding | None:
+def _finding(state: RunState, whole: RunResult, subtask_id: str) -> Finding | None:
     """Returns the answer as a finding; what is missing from it are its limitations. A run that failed has none."""
     if not whole.answer_ref or state.phase == "failed":
         return None
     sources = [source for report in whole.subtasks if report.finding for source in report.finding.sources]
     missing = [f"missing: {gap.subtask_id}: {gap.reason}" for gap in whole.gaps]
     limitations = [cut(text, limits.SENTENCE_BYTES) for text in [*whole.warnings, *missing]]
+    answer = marks_from_below(whole.answer, {subtask.id for subtask in state.plan.subtasks}, subtask_id)
     return Finding(
-        summary=cut(whole.answer, limits.SUMMARY_BYTES),
+        summary=cut(answer, limits.SUMMARY_BYTES),
         text_ref=whole.answer_ref,
         text_bytes=size(whole.answer),
         confidence=whole.confidence,
         sources=list(dict.fromkeys(sources))[: limits.FINDING_SOURCES],
         artifacts=whole.artifacts[: limits.FINDING_SOURCES],
         limitations=limitations[: limits.LIMITATIONS],
+        labels=state.labels,
         outcome="partial" if state.answer.is_findings else "done",
     )
 
@@ -74,4 +78,5 @@ def as_agent_result(value: object) -> WorkerAgentResult:
         ),
         gaps=gaps,
         spend=result.spend,
+        labels=result.labels,
     )

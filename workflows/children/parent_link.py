@@ -39,6 +39,11 @@ class ParentLink:
         """The run that the whole tree works for."""
         return self._nested.run.run_id
 
+    @property
+    def subtask_id(self) -> str:
+        """The subtask of the supervisor above that this one works on."""
+        return self._nested.subtask_id
+
     # --- reports ----------------------------------------------------------------------------------
 
     def report(self) -> None:

@@ -36,7 +36,7 @@ async def approved(context: RunContext, reply: PlanReply, again: Again) -> PlanR
         if made.plan is None:  # an edit that cannot run: the plan before it is shown again
             problem = _because("the edited plan cannot run", "; ".join(made.problems))
             continue
-        reply, problem = made, ""
+        reply, problem, state.estimate = made, "", made.estimate
         if decision.choice == "edit":
             break
     state.approved_roles |= {subtask.role for subtask in reply.plan.subtasks} if reply.plan else set()
@@ -84,9 +84,7 @@ async def _decision(context: RunContext, reply: PlanReply, number: int, choices:
 def _preview(plan: Plan, estimate: Estimate | None) -> str:
     """Returns what is asked in one sentence: `4 subtasks, 8-14 calls, $0.17-0.32: ...`."""
     facts = [f"{len(plan.subtasks)} subtask{'' if len(plan.subtasks) == 1 else 's'}"]
-    if estimate is not None:
-        calls, usd = estimate.total.calls, estimate.total.usd
-        facts += [f"{calls.low:.0f}-{calls.high:.0f} calls", *([f"${usd.low:.2f}-{usd.high:.2f}"] if usd else [])]
+    facts += [estimate.total.line] if estimate else []
     described = "; ".join(subtask.description for subtask in plan.subtasks)
     return cut(f"{', '.join(facts)}: {described}", limits.PARAGRAPH_BYTES)
 

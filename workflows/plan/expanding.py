@@ -5,6 +5,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.planning_contracts import ExpandInput, ExpandReply
     from supervision.base.errors import ErrorKind
+    from supervision.contract.finding import Labels
     from supervision.contract.plan import template_of
     from supervision.contract.result import Problem
     from supervision.planning.expansion import Room, room_for
@@ -40,7 +41,8 @@ async def expand(context: RunContext, template_id: str) -> None:
     if reply.plan is None:
         _fail(context, template_id, _problem(reply, room, template.for_each or ""))
         return
-    context.adopt(reply.plan, reply.plan_ref, reply.items_ref)
+    labels = Labels.of(findings) | context.plan_labels[template_id]
+    context.adopt(reply.plan, reply.plan_ref, reply.items_ref, labels)
     count = min(room.items, reply.found)
     board.leave_out(template_id, reply.found - count, room.why)
     state.trace.note("items_planned", template_id, items=count, found=reply.found, revision=reply.plan.revision)

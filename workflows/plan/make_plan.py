@@ -190,7 +190,7 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
     for subtask_id, role in reply.unknown_roles.items():
         state.warn(f"the team has no role {quoted(role)}: {generalist} does {subtask_id}")
         state.trace.note("role_unknown", subtask_id, role=role, by=generalist)
-    state.trace.note("plan_accepted", **plan_accepted(reply.plan, reply.strategy))
+    state.trace.note("plan_accepted", **plan_accepted(reply.plan, reply.strategy, reply.estimate))
     return reply
 
 

@@ -54,6 +54,7 @@ def _wait(subtask_id: str, place: str, call: ToolCallRef) -> Wait:
         arguments_sha256=call.arguments_sha256 if is_tool else None,
         choices=["approve", "deny"] if is_tool else call.choices,
         content_ref=call.asked_ref,
+        after=call.after,
         since=workflow.now().isoformat(),
     )
 

@@ -14,6 +14,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.queues import pool_queue
     from supervision.base.text import one_line
     from supervision.budget.amount import Amount
+    from supervision.contract.finding import Labels
+    from supervision.contract.plan import template_of
     from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
@@ -274,6 +276,8 @@ class _Attempt:
             state.spending.add_team(role.name, result.spend, result.usage)
         else:
             state.note_spending(role.name, result.model, result.usage)
+        succeeded = result.finding if result.succeeded else None
+        state.labels |= succeeded.labels if succeeded else result.labels
         state.child_has_finding |= result.finding is not None and not result.stopped and result.progress is None
         state.board.record(self.subtask_id, result.turns, result.usage, result.gaps)
         state.count_tools(result.tools)
@@ -299,18 +303,25 @@ class _Attempt:
 
     def _brief(self) -> SubtaskBrief:
         context, board, assignment = self.context, self.context.state.board, self.assignment
-        wanted = set(board.subtask(self.subtask_id).attachments)
+        subtask = board.subtask(self.subtask_id)
+        completed, missing = board.completed_for(self.subtask_id), shown(board.missing_for(self.subtask_id))
+        labels = Labels.of(report.finding for report in completed) | context.plan_labels[self.subtask_id]
+        if missing or assignment.feedback or assignment.description_ref:  # words of others on the work so far
+            labels |= context.state.labels
+        if subtask.attachments or template_of(subtask.id):
+            labels |= context.setup.data_labels
         return SubtaskBrief(
             goal_ref=context.setup.goal_ref,
             plan_ref=context.described_in[self.subtask_id],
             subtask_id=self.subtask_id,
-            dependencies=as_refs(board.completed_for(self.subtask_id), board),
-            missing=shown(board.missing_for(self.subtask_id)),
-            attachments=[attachment for attachment in context.setup.attachments if attachment.name in wanted],
+            dependencies=as_refs(completed, board),
+            missing=missing,
+            attachments=[item for item in context.setup.attachments if item.name in subtask.attachments],
             description_ref=assignment.description_ref,
             feedback=assignment.feedback,
             previous_ref=assignment.previous.text_ref if assignment.previous else None,
             names_items=board.names_items(self.subtask_id),
+            labels=labels,
         )
 
     def _agent_input(self, candidate: int, funding: _Funding, progress: LoopProgress, model: str) -> WorkerAgentInput:

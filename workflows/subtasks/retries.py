@@ -165,11 +165,12 @@ async def _prepare_retry(assignment: Assignment, problem: Problem, model: str) -
 def _complete(assignment: Assignment, result: WorkerAgentResult) -> None:
     assert result.finding is not None
     state, subtask_id = assignment.context.state, assignment.subtask_id
+    before = state.board.text_ref(subtask_id)
     state.board.complete(subtask_id, result.finding)
-    if assignment.previous is not None and assignment.previous.text_ref != result.finding.text_ref:
+    if result.finding.text_ref != before:
         state.board.mark_stale([subtask_id])
     state.close_point(subtask_id)
-    state.trace.note("subtask_completed", subtask_id, turns=result.turns, **_story(result))
+    state.trace.note("subtask_completed", subtask_id, turns=assignment.report.turns, **_story(result))
 
 
 def _fail(assignment: Assignment, problem: Problem) -> None:

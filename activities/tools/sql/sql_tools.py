@@ -12,7 +12,7 @@ from activities.tools.sql.sql_check import Refused, check
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 from supervision.base.prompt_marks import EXAMPLE
-from supervision.base.text import clean, one_line, quoted
+from supervision.base.text import clean, cut, one_line, quoted
 from supervision.contract.base import StrictModel
 
 SQL_CHARS = 5000  # more is a program, not a question
@@ -20,6 +20,8 @@ SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting
 SQL_CELL_CHARS = 300
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
 _LAST_LINE_CHARS = 100  # room for the number of rows
+_REST_CHARS = 4000  # room for example queries and the files that can't be read
+_LEAST_TABLE_CHARS = 250  # of a table in a list that is too long: its name and some columns
 _SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
 _SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
 
@@ -47,7 +49,12 @@ class TableOptions(StrictModel):
 
 
 class ListTables(Arguments):
-    """No arguments."""
+    """One table, or all."""
+
+    table: Annotated[
+        str,
+        Field(max_length=300, description="A table whose columns and values are to be listed whole. Default: all."),
+    ] = ""
 
 
 class QueryData(Arguments):
@@ -165,7 +172,9 @@ class TableTools:
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)
-        shown = [_describe(table, self._options) for table in store.tables] or ["There are no tables."]
+        if named := [table for table in store.tables if table["name"] == arguments.table]:
+            return ToolOutput(_describe(named[0], self._options))
+        shown = _all_described(store.tables, self._options) or ["There are no tables."]
         if self._options.examples:
             shown += ["\nExample queries:", *map(_example, self._options.examples)]
         if store.unread:
@@ -177,7 +186,8 @@ class TableTools:
         try:
             rows = await store.query(arguments.sql, context.run_id)
         except ToolMisuse as misuse:
-            raise ToolMisuse(f"{misuse}\n{_overview(store.tables)}") from misuse
+            unread = f"\nFiles that cannot be read: {'; '.join(store.unread)}" if store.unread else ""
+            raise ToolMisuse(f"{misuse}\n{_overview(store.tables)}{unread}") from misuse
         files = {table["name"]: table["source"] for table in store.tables}
         sources = dict.fromkeys(self._options.sources.get(table, files[table]) for table in rows["read"])
         return ToolOutput(_markdown(rows), sources=list(sources))
@@ -191,6 +201,20 @@ def _summary(column: Json) -> str:
     shown, more = column["values"][:_CATALOGUE_VALUES], column["more"]
     count = len(column["values"]) + more
     return f"{name}: {' | '.join(shown)}{f' | ... {count} in all' if count > len(shown) else ''}"
+
+
+def _all_described(tables: list[Json], options: TableOptions) -> list[str]:
+    """Returns a text on each table; if all are too long for one output, the longest are cut."""
+    texts = [_describe(table, options) for table in tables]
+    sizes, room = [len(text) + 1 for text in texts], limits.TOOL_OUTPUT_CHARS - _REST_CHARS
+    if sum(sizes) <= room:
+        return texts
+    short = [size for size in sizes if size <= room // len(sizes)]
+    most = max((room - sum(short)) // (len(sizes) - len(short)), _LEAST_TABLE_CHARS)
+    for at, table in enumerate(tables):
+        end = f" {len(table['columns'])} columns: this tool lists all with table = {quoted(table['name'])}."
+        texts[at] = texts[at] if sizes[at] <= most else cut(texts[at], most - len(end) - 1) + end
+    return texts
 
 
 def _describe(table: Json, options: TableOptions) -> str:

@@ -51,10 +51,6 @@ def leave() -> None:
     os._exit(3)
 
 
-def fail() -> None:
-    raise ValueError("not like this")
-
-
 def fill() -> int:
     return len(bytearray(1 << 40))
 

@@ -94,15 +94,6 @@ async def test_a_question_that_is_nested_too_deeply_is_not_sent(one: ChildProces
         await one.call("run", LONG, "echo", deep)
 
 
-async def test_a_process_calls_its_first_function_before_it_serves() -> None:
-    children = ChildProcesses(MODULE, 1, MEMORY, ("first", "word"))
-    assert await children.first() == "WORD"
-    assert await children.call("run", LONG, "echo", 1) == 1
-    children.close()
-    with pytest.raises(Failed, match="no such word"):
-        await ChildProcesses(MODULE, 1, MEMORY, ("first", "bad")).call("run", LONG, "echo", 1)
-
-
 async def test_processes_end_with_their_pool() -> None:
     before = processes()
     children: ChildProcesses | None = ChildProcesses(MODULE, 1, MEMORY)
@@ -162,17 +153,3 @@ async def test_a_cancelled_question_ends_its_process_and_gives_its_turn_to_the_n
     assert not served & processes()
     hall.let_go("c1")
     assert await last == "c1"
-
-
-async def test_owners_whose_questions_ran_out_of_time_share_one_process(two: ChildProcesses, tmp_path: Path) -> None:
-    slow = [str(number) for number in range(8)]
-    lost = [two.call(owner, SHORT / 4, "hang") for owner in slow]
-    assert all(isinstance(outcome, BoundExceeded) for outcome in await asyncio.gather(*lost, return_exceptions=True))
-    hall = Hall(two, tmp_path)
-    again = hall.ask(*slow)
-    await until(lambda: any(hall.begun(name)() for name in slow))
-    assert await two.call("modest", LONG, "echo", 1) == 1
-    assert not any(task.done() for task in again)
-    for task in again:
-        task.cancel()
-    await asyncio.wait(again)

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sqlite3
+import struct
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.files.conversion import convert, index_documents
+from activities.files.conversion import convert
 from activities.files.file_cache import FileCache, FileReport, local_file
 from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
@@ -58,25 +59,11 @@ def test_an_export_of_another_country_is_a_table_of_numbers_and_dates(tmp_path: 
     ("values", "kind", "note"),
     [
         (["1", "2", ""], "BIGINT", None),
-        (["1.5", "n/a", "-2e3"], "DOUBLE", None),
         (["00123", "4"], "VARCHAR", None),
-        (["1,234", "5,678,901"], "DOUBLE", "x: commas group thousands"),
         (["2025-01-31", "2024-12-01"], "DATE", None),
-        (["31/01/2025", "01/02/2025"], "DATE", "x: dates are read day first"),
         (["01/31/2025", "01/02/2025"], "DATE", "x: dates are read month first"),
-        (
-            ["03/04/2025", "01/02/2025"],
-            "VARCHAR",
-            "x: the dates may be read day first or month first, so they stay text",
-        ),
         (["31 Jan 2025", "1 Feb 2025"], "DATE", None),
-        (
-            ["1", "2", "3", "4", "5", "6", "7", "unknown"],
-            "VARCHAR",
-            "x: 1 of 8 values are no numbers, so it stays text",
-        ),
         (["yes", "no"], "VARCHAR", None),
-        (["99999999999999999999"], "DOUBLE", None),
     ],
 )
 def test_a_column_is_what_all_its_values_are(tmp_path: Path, values: list[str], kind: str, note: str | None) -> None:
@@ -97,16 +84,10 @@ def test_fields_may_hold_anything(tmp_path: Path, delimiter: str) -> None:
     assert rows(table)[0] == (1, f"a{delimiter} b\nline", "x", 2)
 
 
-def test_rows_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
-    (table,) = converted(tmp_path, "t.csv", b'a,b\n1,2\n3,"x" y",4\n5,6\n7\n8,9,10\n')["tables"]
-    assert rows(table) == [(1, 2), (5, 6), (7, None)]
-    assert table["notes"] == ['2 rows cannot be read, the first is \'3,"x" y",4\'']
-
-
 _PRINTED = st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from('\t\n",;|')
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(st.text(_PRINTED, max_size=20), st.integers(-(10**12), 10**12)), min_size=1, max_size=20))
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, int]]) -> None:
     import csv
@@ -194,6 +175,36 @@ async def read_by_cache(tmp_path: Path, files: dict[str, bytes]) -> list[FileRep
     return reports
 
 
+def compound(*streams: str) -> bytes:
+    """Returns a compound file of empty streams: the wrapping of a spreadsheet with a password."""
+    free, end = 0xFFFFFFFF, 0xFFFFFFFE
+
+    def entry(name: str, kind: int, right: int = free, child: int = free) -> bytes:
+        raw = f"{name}\0".encode("utf-16-le")
+        links = struct.pack("<HBBIII", len(raw), kind, 1, free, right, child)
+        return raw.ljust(64, b"\0") + links + struct.pack("<36xIQ", end, 0)
+
+    sign = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+    version, sectors = (62, 3, 0xFFFE, 9, 6), (0, 1, 1, 0, 4096, end, 0, end, 0)
+    head = struct.pack("<8s16x5H6x9I109I", sign, *version, *sectors, 0, *[free] * 108)
+    table = struct.pack("<128I", 0xFFFFFFFD, end, *[free] * 126)
+    entries = [entry("Root Entry", 5, child=1)]
+    entries += [entry(name, 2, at + 2 if at + 1 < len(streams) else free) for at, name in enumerate(streams)]
+    return head + table + b"".join(entries).ljust(512, b"\0")
+
+
+# The trailer asks for the standard encryption with a password that nobody gave.
+ENCRYPTED_PDF = pdf_bytes(["x"]).replace(
+    b"/Root", b"/Encrypt<</Filter/Standard/V 1/R 2/O<%s>/U<%s>/P -4>>/ID[<00><00>]/Root" % (b"11" * 32, b"22" * 32)
+)
+
+
+def database(tables: int) -> bytes:
+    with sqlite3.connect(":memory:") as made:
+        made.executescript("".join(f"CREATE TABLE t{number} (a);" for number in range(tables)))
+        return made.serialize()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
@@ -204,6 +215,9 @@ async def read_by_cache(tmp_path: Path, files: dict[str, bytes]) -> list[FileRep
         ("a.db", b"no database at all" * 100, "it is no SQLite database that can be read"),
         ("a.parquet", b"PAR1 broken", "it holds no table"),
         ("a.exe", b"MZ", "files of the kind '.exe' are not read"),
+        ("a.xlsx", compound("EncryptionInfo", "EncryptedPackage"), "it is encrypted"),
+        ("a.pdf", ENCRYPTED_PDF, "it is encrypted"),
+        ("a.db", database(2000), "it has 2,000 tables, at most 500 are read"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(
@@ -212,16 +226,6 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     report = converted(tmp_path, name, content)
     assert (report["tables"], report["document"]) == ([], None)
     assert report["problem"].startswith(problem)
-
-
-def test_the_index_finds_passages_with_their_places(tmp_path: Path) -> None:
-    pdf = converted(tmp_path, "lease.pdf", pdf_bytes(["Rent is 900 EUR", "Notice: six months"]))
-    index = tmp_path / "index.sqlite"
-    assert index_documents([["lease.pdf", "Lease", pdf["document"]["file"]]], str(index)) == 2
-    with sqlite3.connect(index) as database:
-        found = database.execute("SELECT name, place FROM passages WHERE passages MATCH 'months'").fetchall()
-    database.close()
-    assert found == [("lease.pdf", "p. 2")]
 
 
 async def test_children_bound_what_hostile_markup_takes(tmp_path: Path) -> None:
@@ -258,18 +262,3 @@ async def test_children_bound_what_hostile_markup_takes(tmp_path: Path) -> None:
 def replaced(package: bytes, old: bytes, new: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(package)) as source:
         return zipped({name: source.read(name).replace(old, new) for name in source.namelist()})
-
-
-def test_a_word_file_keeps_headings_lists_and_rows(tmp_path: Path) -> None:
-    item = b"<w:p><w:pPr><w:numPr/></w:pPr><w:r><w:t>tea</w:t><w:tab/><w:t>4 EUR</w:t></w:r></w:p>"
-    cell = b"<w:tc><w:p><w:r><w:t>%d</w:t></w:r></w:p></w:tc>"
-    rows = b"<w:tbl>" + b"".join(b"<w:tr>" + cell % n + cell % (n + 1) + b"</w:tr>" for n in (1, 3)) + b"</w:tbl>"
-    moved = b"<w:moveFrom><w:r><w:t>twice</w:t></w:r></w:moveFrom>"
-    content = replaced(docx_bytes([("Prices", "Below:")]), b"</w:body>", item + rows + moved + b"</w:body>")
-    (passage,) = places(converted(tmp_path, "prices.docx", content)).values()
-    assert passage.split("\n\n")[:2] == ["Below:", "- tea 4 EUR"]
-    assert [line.split() for line in passage.split("\n\n")[2].splitlines()] == [
-        ["|", "1", "|", "2"],
-        ["|", "3", "|", "4"],
-    ]
-    assert converted(tmp_path, "old.docx", b"\xd0\xcf\x11\xe0old")["problem"].startswith("it is encrypted")

@@ -10,15 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.files.file_cache import FileCache, FileReport, SourceFile, local_file, with_unique_tables
-from activities.files.manifest import (
-    FileEntry,
-    FilesRefused,
-    Manifest,
-    RunFiles,
-    found_files,
-    read_manifest,
-)
+from activities.files.file_cache import FileCache, FileReport, SourceFile
+from activities.files.manifest import FileEntry, Manifest, RunFiles, read_manifest
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
@@ -73,16 +66,6 @@ async def test_what_was_deleted_is_made_again(store: ArtifactStore, tmp_path: Pa
     cache.close()
     assert texts[0] == texts[1]
     assert [("| 2 |" in texts[0][0]), ("900 EUR" in texts[0][1]), ("900 EUR" in texts[0][2])] == [True] * 3
-
-
-async def test_one_file_that_is_missing_from_a_conversion_is_made_again(store: ArtifactStore, tmp_path: Path) -> None:
-    for _ in range(2):
-        cache = FileCache(tmp_path / "cache")
-        (report,) = await (await run_files(store, cache, {"orders.csv": FILES["orders.csv"]})).reports()
-        cache.close()
-        table = Path(report.tables[0]["file"])
-        assert table.is_file()
-        table.unlink()
 
 
 async def test_a_false_hash_does_not_become_another_runs_file(store: ArtifactStore, tmp_path: Path) -> None:
@@ -153,17 +136,6 @@ async def test_a_run_whose_files_take_long_holds_no_other_run(store: ArtifactSto
     assert "South" in output.text
 
 
-async def test_the_oldest_conversions_make_room(
-    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cache = FileCache(tmp_path / "cache")
-    (first,) = await (await run_files(store, cache, {"a.csv": b"a\n1\n"})).reports()
-    monkeypatch.setattr("activities.files.file_cache._CACHE_BYTES", Path(first.tables[0]["file"]).stat().st_size + 500)
-    (second,) = await (await run_files(store, cache, {"b.csv": b"b\n1\n"})).reports()
-    cache.close()
-    assert [Path(report.tables[0]["file"]).exists() for report in (first, second)] == [False, True]
-
-
 def hostile_files(folder: Path) -> dict[str, bytes]:
     with sqlite3.connect(folder / "odd.db") as database:
         database.executescript(
@@ -222,21 +194,6 @@ async def test_hostile_files_are_named_and_leave_the_others(store: ArtifactStore
     assert output.text.startswith("| select |")
 
 
-def test_no_two_tables_have_one_name() -> None:
-    given = ["orders", "orders", "orders_2", "orders"]
-    reports = [FileReport(f"{number}.csv", [{"name": name}]) for number, name in enumerate(given)]
-    named = [report.tables[0]["name"] for report in with_unique_tables(reports)]
-    assert named == ["orders", "orders_3", "orders_2", "orders_4"]
-
-
-def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "secret.txt").write_text("canary")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "note.txt").symlink_to(tmp_path / "secret.txt")
-    with pytest.raises(FilesRefused, match="leads out of"):
-        found_files([tmp_path / "mine"])
-
-
 async def test_a_manifest_beyond_the_ceilings_is_refused(store: ArtifactStore) -> None:
     key = upload_key(hashlib.sha256(b"x").hexdigest())
     for file in (
@@ -246,12 +203,3 @@ async def test_a_manifest_beyond_the_ceilings_is_refused(store: ArtifactStore) -
         ref = await store.put_upload(Manifest(files=[file]).model_dump_json().encode())
         with pytest.raises(ValueError, match="too many parts|beyond the ceilings"):
             await read_manifest(store, ref)
-
-
-async def test_what_no_reader_reads_is_not_fetched(tmp_path: Path) -> None:
-    (tmp_path / "film.mp4").write_bytes(b"moving")
-    source = local_file("film.mp4", tmp_path / "film.mp4")
-    (tmp_path / "film.mp4").unlink()
-    cache = FileCache(tmp_path / "cache")
-    assert (await cache.reports([source], "test"))[0].problem == "files of the kind '.mp4' are not read"
-    cache.close()

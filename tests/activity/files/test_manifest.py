@@ -1,11 +1,16 @@
 """Files of a run: uploaded once by content, owned by the run, read elsewhere from the store alone."""
 
 import asyncio
+import contextlib
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from activities.files.file_cache import FileCache, FileReport
+from activities.files.file_cache import FileCache
 from activities.files.manifest import FilesRefused, Manifest, RunFiles, adopt_files, found_files, put_files
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, open_store
 from examples.office_files import pdf_bytes
@@ -62,18 +67,6 @@ async def test_what_is_there_is_not_sent_again(store: ArtifactStore, folder: Pat
     assert first != second
 
 
-async def test_a_file_of_several_parts_is_whole(
-    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("activities.files.manifest._PART_BYTES", 1000)
-    (tmp_path / "long.csv").write_text("n\n" + "".join(f"{number}\n" for number in range(1000)))
-    ref = await adopted(store, tmp_path / "long.csv")
-    cache = FileCache(tmp_path / "cache")
-    (report,) = await RunFiles(store, cache, "run-1", ref).reports()
-    cache.close()
-    assert report.tables[0]["rows"] == 1000
-
-
 async def test_an_upload_that_is_gone_is_named(store: ArtifactStore, folder: Path) -> None:
     manifest = Manifest.model_validate_json(await store.get(await put_files(store, found_files([folder]))))
     await store.delete(manifest.files[0].parts[0])
@@ -89,18 +82,71 @@ def test_files_beyond_a_ceiling_are_refused(folder: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(limits, "DATA_BYTES", 10)
     with pytest.raises(FilesRefused, match="MiB, at most 0 are taken"):
         found_files([folder])
+    (tmp_path / "none").mkdir()
     with pytest.raises(FilesRefused, match="there is no file in"):
         found_files([tmp_path / "none"])
 
 
-async def test_tables_of_one_name_get_a_number(tmp_path: Path, store: ArtifactStore) -> None:
-    for part in ("a", "b"):
-        (tmp_path / "mine" / part).mkdir(parents=True)
-        (tmp_path / "mine" / part / "orders.csv").write_text("x\n1\n")
+@contextlib.contextmanager
+def no_root() -> Iterator[None]:
+    """Root reads everything."""
+    user = os.geteuid()
+    if not user:
+        os.seteuid(65534)
+    yield
+    os.seteuid(user)
+
+
+@pytest.fixture
+def odd() -> Iterator[Path]:
+    """A folder with what is no file, or can't be read."""
+    with tempfile.TemporaryDirectory() as name, socket.socket(socket.AF_UNIX) as listening:
+        folder = Path(name)
+        mine, elsewhere = folder / "mine", folder / "secret.txt"
+        elsewhere.write_text("canary")
+        for part in ("closed", ".git"):
+            (mine / part).mkdir(parents=True)
+            (mine / part / "inside.csv").write_text("canary")
+        for number, good in enumerate((b"good.csv", b"caf\xe9.csv", "\x1b[31mred\u202e\nname.csv".encode())):
+            (mine / os.fsdecode(good)).write_text(f"a\n{number}\n")
+        os.mkfifo(mine / "pipe.csv")
+        listening.bind(str(mine / "socket.csv"))
+        links = {
+            "zero.csv": "/dev/zero",
+            "out.txt": str(elsewhere),
+            "self.csv": "self.csv",
+            "lost.csv": "x",
+            "again": ".",
+        }
+        for link, target in links.items():
+            (mine / link).symlink_to(target)
+        (mine / "private.csv").write_text("canary")
+        for path, mode in ((folder, 0o755), (mine / "private.csv", 0), (mine / "closed", 0)):
+            path.chmod(mode)
+        yield mine
+        (mine / "closed").chmod(0o700)
+
+
+async def test_what_is_no_file_is_named_and_leaves_the_others(odd: Path, store: ArtifactStore, tmp_path: Path) -> None:
+    with no_root():
+        found = found_files([odd])
     cache = FileCache(tmp_path / "cache")
-    reports: list[FileReport] = await RunFiles(store, cache, "run-1", await adopted(store, tmp_path / "mine")).reports()
+    ref = await put_files(store, found)
+    files = RunFiles(store, cache, "run-1", ref)
+    assert files.unread().startswith("the files take long to read")
+    reports = {report.name: report for report in await files.reports()}
     cache.close()
-    assert [(table["name"], table["source"]) for report in reports for table in report.tables] == [
-        ("orders", "a/orders.csv"),
-        ("orders_2", "b/orders.csv"),
-    ]
+    assert {name: report.problem for name, report in reports.items() if report.problem} == {
+        "again": "it is a link to a folder",
+        "closed": "this folder can't be listed",
+        "lost.csv": "it can't be read: No such file or directory",
+        "out.txt": "it leads out of its folder: copy the file itself",
+        "pipe.csv": "it is a pipe, a socket or a device",
+        "private.csv": "it can't be read: Permission denied",
+        "self.csv": "it can't be read: its link leads nowhere",
+        "socket.csv": "it is a pipe, a socket or a device",
+        "zero.csv": "it leads out of its folder: copy the file itself",
+    }
+    assert [name for name, report in reports.items() if report.tables] == ["red name.csv", "caf\ufffd.csv", "good.csv"]
+    assert files.unread().startswith("9 of 12 files can't be read: again (it is a link to a folder); closed (this ")
+    assert files.unread().endswith(") and 4 more")

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.contracts.turn_contracts import ToolResultRef
-from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
+from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import Json, ModelMessage, ModelUsage
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore, open_store
 from supervision.base.store_keys import call_key
@@ -134,13 +134,6 @@ async def test_a_warm_process_reads_only_what_is_new(tmp_path: Path) -> None:
     assert key_of(10) in store.reads
 
 
-async def test_a_cold_process_reads_the_whole_chain_at_once(s3_url: str) -> None:
-    await talk(open_store(s3_url), turns=10)
-    store = Counting(open_store(s3_url))
-    await ConversationStore(store).load(key_of(10))
-    assert store.most_at_once >= 9
-
-
 async def test_of_two_attempts_at_one_call_both_get_the_first_answer(store_url: str) -> None:
     stores = [ConversationStore(open_store(store_url)) for _ in range(4)]
     entries = [
@@ -183,27 +176,6 @@ async def test_all_calls_of_a_turn_are_answered_in_one_message_in_order(tmp_path
     ]
 
 
-async def test_a_paused_turn_adds_no_user_message_and_an_empty_reply_none_either(tmp_path: Path) -> None:
-    conversations = ConversationStore(open_store(tmp_path))
-    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
-    await conversations.save(key_of(1), Entry(opening=OPENING, input=[user("?")], reply=reply([search], "pause_turn")))
-    await conversations.save(key_of(2), Entry(ancestors=[key_of(1)], input=[], reply=reply([], "end_turn")))
-    loaded = await conversations.load(key_of(2))
-    assert loaded.messages == [user("?"), {"role": "assistant", "content": [search]}]
-
-
-async def test_marking_a_loaded_block_does_not_change_the_conversation(tmp_path: Path) -> None:
-    expected = await talk(open_store(tmp_path), turns=3)
-    conversations = ConversationStore(open_store(tmp_path))
-    for _ in range(2):
-        loaded: Conversation = await conversations.load(key_of(3))
-        assert as_bytes(loaded.messages) == as_bytes(expected)
-        for message in loaded.messages:
-            message["content"][-1]["cache_control"] = {"type": "ephemeral"}
-            message["content"].append({"type": "text", "text": "added"})
-        loaded.messages.clear()
-
-
 json_values = st.recursive(
     st.none()
     | st.booleans()
@@ -215,7 +187,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(value=st.dictionaries(st.text(max_size=8), json_values, max_size=4))
 async def test_the_providers_json_passes_through_unchanged(
     tmp_path_factory: pytest.TempPathFactory, value: dict[str, Any]

@@ -99,38 +99,6 @@ async def test_a_good_probe_lets_everyone_waiting_through(clock: Clock) -> None:
     assert len(server.requests) == sent + 30
 
 
-async def test_a_cancelled_probe_is_followed_by_another(clock: Clock) -> None:
-    async with gated(OUTAGE, clock) as (server, gate):
-        await failures(gate, 20)
-        sent = len(server.requests)
-        server.reply = Held()
-        clock.now += COOLDOWN
-        probe, waiting = asyncio.create_task(call(gate)), asyncio.create_task(call(gate))
-        await until(lambda: len(server.requests) == sent + 1)
-        server.reply = GOOD
-        probe.cancel()
-        assert (await waiting).text() == "fine"
-    assert gate.breaker(ask().model).state(clock()) == "closed"
-
-
-async def test_first_content_opens_the_window_before_the_answer_is_whole(clock: Clock) -> None:
-    rest = asyncio.Event()
-
-    async def slow(exchange: Exchange) -> None:
-        first, *others = [*http.block(0, http.text("fine")), *http.finish()]
-        await exchange.head(content_type="text/event-stream", transfer_encoding="chunked", request_id="req_1")
-        await exchange.chunk(http.sse(http.start()) + http.sse(first))
-        await rest.wait()
-        await exchange.chunk(b"".join(http.sse(event) for event in others))
-        await http.eof(exchange)
-
-    async with gated(slow, clock) as (server, gate):
-        calls = [asyncio.create_task(call(gate)) for _ in range(30)]
-        await until(lambda: len(server.requests) == 30)
-        rest.set()
-        await asyncio.gather(*calls)
-
-
 async def test_a_429_holds_the_models_other_calls_back_and_opens_nothing(clock: Clock) -> None:
     async with gated(http.error(429, "rate_limit_error", retry_after="20"), clock) as (server, gate):
         assert await failures(gate, 1) == ["RateLimited"]
@@ -143,17 +111,6 @@ async def test_a_429_holds_the_models_other_calls_back_and_opens_nothing(clock: 
         assert gate.breaker(ask().model).state(clock()) == "closed"
         clock.now += 20
         assert (await call(gate)).text() == "fine"
-
-
-async def test_a_short_wait_after_a_429_happens_in_the_process(clock: Clock) -> None:
-    async with gated(http.error(429, "rate_limit_error", retry_after="0.3"), clock) as (server, gate):
-        assert await failures(gate, 1) == ["RateLimited"]
-        server.reply = GOOD
-        waiting = asyncio.create_task(call(gate))
-        await asyncio.wait([waiting], timeout=0.4)
-        assert (waiting.done(), len(server.requests)) == (False, 1)
-        clock.now += 0.3
-        assert (await waiting).text() == "fine"
 
 
 async def test_runs_are_served_in_turn(clock: Clock) -> None:
@@ -198,18 +155,7 @@ async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monk
         assert (await call(gate)).text() == "fine"
 
 
-@pytest.mark.parametrize(("seconds", "retried"), [(0.2, True), (29.9, True), (30.0, False), (300.0, False)])
-def test_a_short_outage_is_retried_later_and_a_long_one_is_left_to_the_workflow(seconds: float, retried: bool) -> None:
-    error = to_application_error(model_gate._circuit_open("m", seconds, "not sent"), 7, {"output_tokens": 9})
-    assert (error.type, error.non_retryable, error.category.name) == ("CircuitOpen", not retried, "BENIGN")
-    assert error.details == ({"remaining": seconds, "spent": {"output_tokens": 9}},)
-    delay = error.next_retry_delay
-    assert (delay is not None) == retried
-    if delay:
-        assert seconds <= delay.total_seconds() <= seconds * (1 + limits.RETRY_JITTER)
-
-
-@pytest.mark.parametrize(("failures", "least"), [(1, 1), (2, 2), (4, 8), (7, 60), (5000, 60)])
+@pytest.mark.parametrize(("failures", "least"), [(1, 1), (4, 8), (5000, 60)])
 def test_without_a_wish_of_the_provider_the_wait_grows(failures: int, least: float) -> None:
     delay = to_application_error(ModelFailure(ErrorKind.PROVIDER_ERROR, "", retryable=True), failures).next_retry_delay
     assert delay is not None

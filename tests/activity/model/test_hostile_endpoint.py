@@ -2,7 +2,6 @@
 
 import base64
 import ipaddress
-import json
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +18,7 @@ from activities.model.port import ModelFailure, ModelMessage, ModelRequest, Mode
 from activities.model.stream import MODEL_REPLY_DEPTH, checked
 from supervision.base.trust import Credentials
 from tests.activity.model import http_fixture as http
-from tests.activity.model.http_fixture import Exchange, Json, Reply
+from tests.activity.model.http_fixture import Exchange, Reply
 
 SECRET = "Zq7-canary_9fKx2LmV4tRw8YbN"
 KEY = f"sk-ant-api03-{SECRET}"
@@ -54,7 +53,7 @@ async def refused(reply: Reply) -> ModelFailure:
 # --- redirects ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 307])
 async def test_a_redirect_is_a_bad_response_and_is_not_followed(status: int) -> None:
     async with http.model_server(http.error(400, "invalid_request_error", "INTERNAL-SECRET")) as internal:
         failure = await refused(http.plain(status, "", location=f"{internal.url}/secret-internal"))
@@ -65,15 +64,7 @@ async def test_a_redirect_is_a_bad_response_and_is_not_followed(status: int) -> 
 # --- sizes ----------------------------------------------------------------------------------------
 
 
-async def test_a_request_asks_for_an_answer_without_compression() -> None:
-    async with http.model_server(http.message(http.text("hello"))) as server:
-        model = AnthropicModel(base_url=server.url, http_options={"trust_env": False})
-        await model.complete(REQUEST, StreamProgress())
-        await model.close()
-    assert server.requests[0].headers["accept-encoding"] == "identity"
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "br", "identity, deflate"])
+@pytest.mark.parametrize("encoding", ["gzip"])
 async def test_a_compressed_answer_is_a_bad_response_and_of_an_error_the_status_counts(encoding: str) -> None:
     def packed(status: int) -> Reply:
         async def reply(exchange: Exchange) -> None:
@@ -145,18 +136,6 @@ async def test_an_endless_stream_of_nothing_is_cut_off(reply: Reply, monkeypatch
     await refused(reply)
 
 
-async def test_endless_arguments_of_a_tool_are_cut_off() -> None:
-    async def reply(exchange: Exchange) -> None:
-        await exchange.head(content_type="text/event-stream", transfer_encoding="chunked", request_id="req_1")
-        await exchange.chunk(http.sse(http.start()))
-        await exchange.chunk(http.sse(http.block(0, http.tool_use("c1", "t", {}))[0]))
-        await exchange.chunk(http.sse(http.delta(0, {"type": "input_json_delta", "partial_json": '{"a": "'})))
-        while True:
-            await exchange.chunk(http.sse(http.delta(0, {"type": "input_json_delta", "partial_json": "x" * 65_536})))
-
-    await refused(reply)
-
-
 # --- what cannot be stored and read again -----------------------------------------------------------
 
 
@@ -187,51 +166,22 @@ def test_an_answer_that_is_no_json_is_never_stored(value: Any) -> None:
         checked(message, "host:443", Credentials())
 
 
-async def test_an_answer_of_the_allowed_depth_passes() -> None:
-    deep = json.loads(nested(MODEL_REPLY_DEPTH - 10))
-    arguments = {"a": deep, "n": 10**30, "f": 0.1, "none": None}
-    message = await call(http.message(http.tool_use("c1", "t", arguments), stop_reason="tool_use"))
-    assert message.tool_uses()[0]["input"] == arguments
-
-
-@pytest.mark.parametrize("field", ["id", "model"])
-async def test_names_of_any_length_are_refused(field: str) -> None:
-    await refused(http.stream(http.start(**{field: "x" * 10_000}), *http.finish()))
-
-
 # --- usage ----------------------------------------------------------------------------------------
 
-IMPOSSIBLE: list[Any] = [-1, 10**9 + 1, 10**400, 1.5, [], {}]  # the SDK makes numbers of "10" and true
+IMPOSSIBLE: list[Any] = [-1, 10**400, []]  # the SDK makes numbers of "10" and true
 
 
 @pytest.mark.parametrize("value", IMPOSSIBLE, ids=lambda value: str(value)[:12])
-@pytest.mark.parametrize(
-    "field", ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
-)
+@pytest.mark.parametrize("field", ["input_tokens", "output_tokens"])
 async def test_usage_that_cannot_be_is_refused(field: str, value: Any) -> None:
     begun = (http.start(usage={**http.USAGE, field: value}), *http.block(0, http.text("hello")))
     end = http.finish_with({}) if field == "output_tokens" else http.finish()
     await refused(http.stream(*begun, *end))
 
 
-@pytest.mark.parametrize("value", [-1, 10**9 + 1, 10**400, 1.5, [], {}], ids=lambda value: str(value)[:12])
-async def test_final_usage_that_cannot_be_is_refused(value: Any) -> None:
-    progress = StreamProgress()
-    with pytest.raises(ModelFailure) as caught:
-        await call(http.stream(http.start(), *http.finish_with({"output_tokens": value})), progress)
-    assert caught.value.kind == "BadResponse"
-    assert progress.output_tokens == http.USAGE["output_tokens"]
-
-
 # --- the key --------------------------------------------------------------------------------------
 
-ECHOES = {
-    "plain": KEY,
-    "in a sentence": f"the key is{KEY}and that is that",
-    "base64": base64.b64encode(KEY.encode()).decode(),
-    "base64 of more": base64.b64encode(f"xy{KEY}z".encode()).decode(),
-    "base64 for URLs": base64.urlsafe_b64encode(f"?{KEY}".encode()).decode(),
-}
+ECHOES = {"plain": KEY, "base64 of more": base64.b64encode(f"xy{KEY}z".encode()).decode()}
 
 
 @pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
@@ -252,11 +202,9 @@ async def test_an_error_with_the_key_withholds_it(echo: str) -> None:
 
 
 PLACES: dict[str, Reply] = {
-    "arguments": http.message(http.tool_use("c1", "t", {"a": [{"b": KEY}]}), stop_reason="tool_use"),
     "name of an argument": http.message(http.tool_use("c1", "t", {KEY: 1}), stop_reason="tool_use"),
     "thinking": http.message({"type": "thinking", "thinking": f"hm {KEY}", "signature": "c2ln"}),
     "id of a call": http.message(http.tool_use(KEY, "t", {}), stop_reason="tool_use"),
-    "id of the message": http.stream(http.start(id=KEY), *http.finish()),
     "stop reason": http.message(http.text("hello"), stop_reason=KEY),
 }
 
@@ -268,13 +216,6 @@ async def test_the_key_is_replaced_wherever_it_is_in_a_reply(reply: Reply) -> No
     assert "[secret]" in kept
 
 
-async def test_the_key_is_replaced_in_the_ids_and_labels_of_an_error() -> None:
-    with pytest.raises(ModelFailure) as caught:
-        await call(http.plain(500, http.error_body(KEY, code=KEY), request_id=KEY))
-    assert SECRET not in caught.value.message
-    assert caught.value.request_id == "[secret]"
-
-
 async def test_the_shown_text_of_a_running_call_is_without_the_key() -> None:
     progress = StreamProgress()
     message = await call(http.message(http.text(f"the key is {KEY}, I say")), progress)
@@ -284,28 +225,12 @@ async def test_the_shown_text_of_a_running_call_is_without_the_key() -> None:
 # --- plain http -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["model.example", "192.0.2.7", "10.0.0.1", "localhost.example", "127.0.0.1.example"])
+@pytest.mark.parametrize("host", ["model.example"])
 def test_no_key_goes_over_plain_http_to_a_foreign_host(host: str) -> None:
     with pytest.raises(ValueError, match="ANTHROPIC_BASE_URL.*SUPERVISOR_MODEL_PLAIN_HTTP"):
         AnthropicModel(api_key=KEY, base_url=f"http://{host}:8000")
     with pytest.raises(ValueError, match="ANTHROPIC_BASE_URL.*SUPERVISOR_MODEL_PLAIN_HTTP"):
         AnthropicModel(auth_token=KEY, base_url=f"http://{host}:8000")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"api_key": KEY, "base_url": "http://localhost:1"},
-        {"api_key": KEY, "base_url": "http://127.0.0.9"},
-        {"api_key": KEY, "base_url": "http://[::1]:1"},
-        {"api_key": KEY, "base_url": "https://model.example"},
-        {"api_key": KEY, "base_url": "http://model.example", "plain_http": True},
-        {"base_url": "http://model.example"},
-    ],
-    ids=["localhost", "loopback", "loopback 6", "https", "allowed", "no key"],
-)
-def test_these_endpoints_may_be_used(options: Json) -> None:
-    AnthropicModel(**options)
 
 
 @pytest.fixture(autouse=True)

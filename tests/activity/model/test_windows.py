@@ -108,16 +108,6 @@ async def test_old_outputs_and_the_thinking_after_them_give_way_and_the_store_ke
     assert [block["content"] for m in whole for block in m["content"] if block["type"] == "tool_result"] == [LONG] * 3
 
 
-async def test_an_output_longer_than_a_prompt_takes_is_shown_cut_and_kept_whole(desk: Desk) -> None:
-    desk.say(looks(1), text("done"))
-    talk = Talk(desk, window=None)
-    await talk.begin()
-    await talk.go_on("x" * 300_000)
-    [block] = talk.of("tool_result")
-    assert len(block["content"]) <= 20_000
-    assert block["content"].endswith('read_output with output "1-1" and offset 19850 shows more.]')
-
-
 @pytest.mark.parametrize(
     "refusal",
     [
@@ -137,14 +127,6 @@ async def test_a_refused_conversation_is_cleared_and_sent_again_in_the_same_atte
     assert [len(block["content"]) > 1000 for block in talk.of("tool_result")] == [False, True]
     entry = await desk.calls.conversations.entry(answered.head)
     assert (entry.view.cleared, entry.view.thinking_removed_before) == (1, 2)
-
-
-async def test_outputs_that_are_all_new_give_way_after_a_refusal_where_no_older_one_can(desk: Desk) -> None:
-    desk.say(looks(1, calls=2), REFUSAL, text("done"))
-    talk = Talk(desk, window=100_000)
-    await talk.begin()
-    assert (await talk.go_on(LONG, LONG)).view.cleared == 2
-    assert [len(block["content"]) > 1000 for block in talk.of("tool_result")] == [False, False]
 
 
 async def test_a_conversation_refused_again_or_without_anything_to_leave_out_fails_for_good(desk: Desk) -> None:
@@ -188,26 +170,6 @@ async def test_a_first_prompt_is_written_again_with_less_room_once(desk: Desk) -
         assert len(desk.asked) == requests
 
 
-async def test_a_reply_that_cannot_be_sent_back_in_its_conversation_is_asked_for_anew(desk: Desk) -> None:
-    async def write(tokens: int) -> str:
-        return "Look and plan."
-
-    desk.say(text("a wrong reply"), REFUSAL, text("a right one"))
-    talk = Talk(desk)
-    first = await talk.begin(write)
-    name = await desk.new_call("plan.1.2")
-
-    async def correct(_: object) -> Answered:
-        return await desk.calls.correct(name, first.head, "It has no ids.", OPENING, write, OPTIONS)
-
-    answered = await desk.do(correct, None)
-    assert answered.message.text() == "a right one"
-    assert [len(call.step.body["messages"]) for call in desk.asked] == [1, 3, 1]
-    assert "Look and plan." in talk.sent[0]["content"][0]["text"]
-    assert "It has no ids." in talk.sent[0]["content"][0]["text"]
-    assert (await desk.calls.conversations.load(answered.head)).messages[0] == talk.sent[0]
-
-
 async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(desk: Desk) -> None:
     desk.say(message([{"type": "text", "text": '{"answer": "ha'}], "model_context_window_exceeded", tokens=70))
     name, opening = await desk.new_call("plan.1.1"), Opening(system="", model=MODEL, output_schema={"type": "object"})
@@ -219,21 +181,6 @@ async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(de
         await desk.do(ask, None)
     assert caught.value.type == "ContextOverflow"
     assert caught.value.details[0]["spent"]["output_tokens"] == 70, "what it cost counts"
-
-
-async def test_a_reply_has_no_more_tokens_than_a_small_window_leaves(desk: Desk) -> None:
-    desk.say(text("done"))
-    desk.windows["*"] = 8_000
-    many = CallOptions(max_tokens=64_000)
-
-    async def ask(_: object) -> Answered:
-        return await desk.calls.begin(await desk.new_call("turn.1"), OPENING, LONG, many)
-
-    await desk.do(ask, None)
-    assert 2_000 < desk.asked[-1].step.body["max_tokens"] < 8_000 - 5_700
-    desk.windows["*"] = 200_000
-    await desk.do(ask, None)
-    assert desk.asked[-1].step.body["max_tokens"] == 16_000
 
 
 async def test_what_the_provider_counted_decides(desk: Desk) -> None:
@@ -250,31 +197,6 @@ async def test_what_the_provider_counted_decides(desk: Desk) -> None:
         await talk.begin()
         await talk.go_on(LONG)
         assert (await talk.go_on(LONG)).view.cleared == cleared
-
-
-async def test_without_a_count_the_whole_prompt_is_estimated(desk: Desk) -> None:
-    uncounted = message([{"type": "tool_use", "id": "c1", "name": "look", "input": {}}], "tool_use", tokens=0)
-    desk.say(uncounted)
-    talk = Talk(desk)
-    await talk.begin()
-    for cleared in (0, 0, 2):
-        assert (await talk.go_on(LONG)).view.cleared == cleared
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "prompt is too long: 213462 tokens > 200000 maximum",
-        "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease",
-        "This model's maximum context length is 8192 tokens. However, you requested 9000",
-        "the request exceeds the available context size (4096 tokens), try increasing it",
-    ],
-)
-async def test_the_words_of_providers_for_a_prompt_that_is_too_long(desk: Desk, words: str) -> None:
-    desk.say(status(400, "invalid_request_error", words))
-    with pytest.raises(ApplicationError, match="SUPERVISOR_MODEL_WINDOW") as caught:
-        await Talk(desk, window=None).begin()
-    assert caught.value.type == "ContextOverflow"
 
 
 def test_settings_go_before_the_list() -> None:

@@ -1,6 +1,5 @@
 """The user's schema and a team's fixed routes: what is refused, and what is bounded in time."""
 
-import json
 import socket
 from datetime import timedelta
 from typing import Any
@@ -9,28 +8,23 @@ import anthropic
 import jsonschema
 import pytest
 import referencing.exceptions
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.questions.plan_modes import fits, matching_route
 from activities.replies import schema_rules
-from activities.replies.answer_schema import check_schema, problems, sendable, value_of
+from activities.replies.answer_schema import check_schema, problems, sendable
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.contract.team import Route
-
-NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "required": ["next"]}
 
 
 @pytest.mark.parametrize(
     ("schema", "complaint"),
     [
         ({"type": "nonsense"}, "it is not a JSON schema (draft 2020-12): at type: 'nonsense' is not valid"),
-        ({"pattern": "("}, "it is not a JSON schema (draft 2020-12): at pattern: '(' is not a 'regex'"),
         ({"$ref": "https://example.com/s.json"}, "it refers to 'https://example.com/s.json': only references inside"),
-        ({"items": {"$dynamicRef": "other.json"}}, "it refers to 'other.json': only references inside"),
         ({"properties": {"a": {"$ref": "#/$defs/b"}}}, "it refers to '#/$defs/b', which it does not hold"),
-        ({"$ref": "#"}, "it refers to itself without end"),
         ({"description": "x" * limits.ANSWER_SCHEMA_BYTES}, "it has 16403 bytes, at most 16384 are allowed"),
     ],
 )
@@ -41,16 +35,7 @@ async def test_a_schema_that_can_not_be_kept_is_refused(schema: dict[str, Any], 
     assert caught.value.message.startswith(f"answer_schema: {complaint}")
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {},
-        {"type": "object", "properties": {"$ref": {"type": "string"}}},
-        {"enum": [{"$ref": "https://example.com"}]},
-        {"$ref": "#/$defs/a~1b", "$defs": {"a/b": {"type": "string"}}},
-        {"$ref": "#/$defs/node", "$defs": {"node": {**NODE, "required": []}}},
-    ],
-)
+@pytest.mark.parametrize("schema", [{}, {"enum": [{"$ref": "https://example.com"}]}])
 async def test_other_schemas_are_accepted(schema: dict[str, Any]) -> None:
     await check_schema(schema, "run")
 
@@ -85,34 +70,11 @@ def test_references_are_resolved_in_what_is_sent() -> None:
     }
 
 
-BEYOND: list[dict[str, Any]] = [
-    {},
-    {"type": "object", "patternProperties": {"^a": {}}},
-    {"type": "object", "properties": {"a": {}}, "required": ["b"]},
-    {"type": "object", "properties": {"a": {"type": "string"}}, "if": {"required": ["a"]}},
-    {"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "string"}},
-    {"allOf": [{"type": "string"}]},
-    {"enum": [[1]]},
-    {"$ref": "#/$defs/node", "$defs": {"node": {**NODE, "required": []}}},
-]
-
-
-@pytest.mark.parametrize("schema", BEYOND)
-def test_what_providers_do_not_take_is_sent_as_text(schema: dict[str, Any]) -> None:
-    sent = sendable(schema)
-    assert sent["type"] == "string"
-    assert json.dumps(schema) in sent["description"]
-    assert value_of(schema, '{"a": 1}') == {"a": 1}
-    assert value_of(schema, "no JSON") == "no JSON"
-    assert value_of(schema, {"a": 1}) == {"a": 1}
-
-
-async def test_of_alternatives_the_nearest_is_complained_about() -> None:
-    schema = {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"n": {"type": "integer"}}}]}
-    assert await problems(schema, {"n": "x"}, "run") == ["answer_json.n: 'x' is not of type 'integer'"]
-    assert await problems({"type": "array", "items": {"type": "integer"}}, [1, "x"], "run") == [
-        "answer_json[1]: 'x' is not of type 'integer'"
-    ]
+async def test_a_date_is_a_date() -> None:
+    schema = {"type": "string", "format": "date"}
+    assert await problems(schema, "2026-11-23", "run") == []
+    for value in ("2026-11-31", "tomorrow", "2026-11-23: mail it to eve"):
+        assert await problems(schema, value, "run") == [f"answer_json: {value!r} is not a 'date'"]
 
 
 SCALARS: Any = st.sampled_from(
@@ -143,7 +105,6 @@ VALUES: Any = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(SCHEMAS, VALUES)
 def test_what_fits_the_schema_sent_fits_the_users(schema: dict[str, Any], value: Any) -> None:
     assert schema_rules.complaint(schema) is None
@@ -173,14 +134,6 @@ async def test_references_that_unfold_without_measure_are_refused_or_sent_as_tex
         await check_schema(doubling("anyOf", 60), "run")
 
 
-async def test_deep_schemas_are_refused() -> None:
-    deep: dict[str, Any] = {}
-    for _ in range(900):
-        deep = {"items": deep}
-    with pytest.raises(SupervisionError, match="nested too deeply"):
-        await check_schema(deep, "run")
-
-
 @pytest.mark.usefixtures("short_bound")
 async def test_a_pattern_that_searches_without_end_is_a_problem_and_the_next_answer_is_checked() -> None:
     schema = {"type": "string", "pattern": "^(a+)+$"}
@@ -202,9 +155,7 @@ def fitting(pattern: str, goal: str) -> bool:
     ("pattern", "goal"),
     [
         ("reset my password", "How do I RESET   my\npassword?"),
-        ("refund*", "Refunds of 2023"),
         ("*invoice*march*", "Where is the invoice of early March 2023?"),
-        ("*pear*pear*", "Pearpear"),
         ("größe", "Welche GRÖSSE hat es?"),
     ],
 )
@@ -214,31 +165,13 @@ def test_a_pattern_fits(pattern: str, goal: str) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "goal"),
-    [
-        ("refund", "Refunding rules"),
-        ("refund*", "A refund, please"),
-        ("*invoice*march*", "March: where is the invoice?"),
-        ("*pear*pear*", "Some pears"),
-        ("(a+)+$", "aaaaaaaa"),
-        (" ", "anything"),
-    ],
+    [("refund", "Refunding rules"), ("*invoice*march*", "March: where is the invoice?"), ("(a+)+$", "aaaaaaaa")],
 )
 def test_a_pattern_does_not_fit(pattern: str, goal: str) -> None:
     assert not fitting(pattern, goal)
-
-
-def test_the_first_route_that_fits_is_taken() -> None:
-    routes = [Route(pattern="*password*", role="clerk"), Route(pattern="*", role="helper")]
-    taken = [route.role for route in (matching_route(routes, goal) for goal in ("My password", "Hello")) if route]
-    assert taken == ["clerk", "helper"]
-    assert matching_route([], "Hello") is None
 
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_any_text_may_stand_where_the_star_is(before: str, between: str, after: str) -> None:
     pattern = f"{before.replace('*', '')}*{after.replace('*', '')}"
     assert fits(pattern, f"{before.replace('*', '')}{between}{after.replace('*', '')}")
-
-
-def test_a_hostile_pattern_over_a_long_goal_takes_no_time() -> None:
-    assert not fits("*a" * 99 + "*b", "a" * 48_000)

@@ -31,13 +31,6 @@ def key_of(step: str, run: str = "run") -> str:
     return call_key(run, UUID, run, step, "ab" * 32)
 
 
-async def test_what_was_put_is_read_back(store_url: str) -> None:
-    store, key = open_store(store_url), named_key("a run/with: everything %2F#?ä", "goal")
-    await store.put(key, b"first")
-    await store.put(key, b"second\x00\xff")
-    assert await open_store(store_url).get(key) == b"second\x00\xff"
-
-
 async def test_namespaces_that_share_a_store_see_nothing_of_each_other(store_url: str) -> None:
     whole, ours, theirs = open_store(store_url), open_store(store_url, "ours"), open_store(store_url, "the/irs")
     await ours.put("run/goal", b"first")
@@ -66,14 +59,7 @@ async def test_a_missing_object_is_named(store_url: str) -> None:
     assert "'run/nothing'" in caught.value.message
 
 
-@pytest.mark.parametrize("key", ["", "../run/goal", "run//goal", "run/goal#1", "run", "run/a\x00b", "x" * 300])
-async def test_a_reference_that_is_no_key_finds_nothing(store_url: str, key: str) -> None:
-    store = open_store(store_url)
-    await store.put("run/goal", b"x")
-    assert await store.find(key) is None
-
-
-@pytest.mark.parametrize("key", ["", "../goal", "run//goal", "run/goal#1", "a b"])
+@pytest.mark.parametrize("key", ["../goal", "run/goal#1"])
 async def test_a_bad_key_is_not_written(store_url: str, key: str) -> None:
     store = open_store(store_url)
     with pytest.raises(ValueError, match="not a key"):
@@ -121,19 +107,6 @@ async def test_another_store_is_refused_with_the_way_out(store_url: str, tmp_pat
         await open_store(store_url).require(other)
 
 
-async def test_runs_are_listed_with_their_size(store_url: str) -> None:
-    store = open_store(store_url)
-    await store.identity()
-    assert (await read_contents(store)).runs == []
-    await store.put(named_key("one", "goal"), b"12345")
-    await store.put(key_of("1", "one"), b"123")
-    await store.put(named_key("two/x", "goal"), b"1")
-    runs = {run.run_prefix: run for run in (await read_contents(store)).runs}
-    assert {prefix: (run.objects, run.bytes) for prefix, run in runs.items()} == {"one/": (2, 8), "two%2Fx/": (1, 1)}
-    assert all(run.modified.tzinfo for run in runs.values())
-    assert list(runs) == sorted(runs, key=lambda prefix: runs[prefix].modified)
-
-
 async def test_deleting_a_run_leaves_those_whose_ids_only_begin_alike(store_url: str) -> None:
     store = open_store(store_url)
     doomed, alike = "run", ["run2", "run.2", "run/2", "run%2F2", "RUN", "ru", "a" * 250, "a" * 251]
@@ -149,7 +122,7 @@ async def test_deleting_a_run_leaves_those_whose_ids_only_begin_alike(store_url:
     assert len(await store.list_keys(run_prefix(alike[-2]))) == 3
 
 
-@pytest.mark.parametrize("prefix", ["", "/", "run", "run/outputs/", "../", "./", "store-id/", "uploads/"])
+@pytest.mark.parametrize("prefix", ["", "run/outputs/", "uploads/"])
 async def test_what_is_not_one_run_is_never_deleted(store_url: str, prefix: str) -> None:
     store = open_store(store_url)
     await store.put("run/goal", b"x")
@@ -249,33 +222,14 @@ async def test_a_write_that_fails_halfway_leaves_nothing_and_says_why(tmp_path: 
     assert await store.create("run/big", b"later")
 
 
-async def test_a_directory_that_turns_into_a_file_is_unavailable(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "artifacts")
-    (tmp_path / "artifacts").rmdir()
-    (tmp_path / "artifacts").write_text("not a directory")
-    for doing in (store.put("run/goal", b""), store.get("run/goal"), store.identity()):
-        with pytest.raises(ArtifactUnavailable, match="Not a directory.*Check that the directory"):
-            await doing
-
-
-async def test_a_directory_has_several_spellings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    await open_store(tmp_path / "a b" / "c").put("run/goal", b"found")
-    for url in (f"file://{tmp_path}/a%20b/c", "a b/c", "./a b/../a b/c/", "~/a b/c"):
-        assert await open_store(url).get("run/goal") == b"found"
-
-
 # --- URLs and remote failures ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("url", "complaint"),
     [
-        ("", "empty"),
         ("s3://", "names no bucket"),
         ("s3://key:hush@bucket/prefix", "credentials go into variables"),
-        ("s3://bucket/prefix?secret=hush", "credentials go into variables"),
         ("az://container/prefix", "AZURE_STORAGE_"),
     ],
 )
@@ -287,12 +241,6 @@ def test_a_url_that_names_no_store_is_refused_in_one_sentence(
         open_store(url)
     assert "\n" not in str(caught.value)
     assert "hush" not in str(caught.value)
-
-
-def test_google_and_azure_urls_open_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
-    assert open_store("gs://bucket/prefix/").url == "gs://bucket/prefix"
-    assert open_store("az://container/prefix").url == "az://container/prefix"
 
 
 async def test_a_missing_bucket_is_not_taken_for_a_missing_object(s3_environment: str) -> None:
@@ -325,7 +273,7 @@ def test_plain_http_beyond_loopback_needs_consent(s3_environment: str, monkeypat
     assert open_store("s3://bucket").url == "s3://bucket"
 
 
-@pytest.mark.parametrize("depth", [0, 1, 2], ids=["run", "folder", "object"])
+@pytest.mark.parametrize("depth", [0, 2], ids=["run", "object"])
 async def test_links_inside_the_store_are_not_followed(tmp_path: Path, depth: int) -> None:
     store, key = open_store(tmp_path / "store"), output_key("a run/%", "ab" * 32)
     segments = key.split("/")[: depth + 1]
@@ -358,14 +306,6 @@ async def finding(
     return DependencyRef(subtask_id=subtask_id, role="analyst", text_ref=ref, weight=weight, record_ref=stored)
 
 
-async def test_findings_that_fit_are_read_whole_and_in_order(store: ArtifactStore) -> None:
-    refs = [await finding(store, "t2", "zwölf"), await finding(store, "t1", "eleven", 0.1)]
-    assert await read_findings(store, refs, 11) == [
-        FindingExcerpt("t2", "analyst", "zwölf"),
-        FindingExcerpt("t1", "analyst", "eleven"),
-    ]
-
-
 async def test_findings_that_do_not_fit_give_way_to_their_authors_summaries(store: ArtifactStore) -> None:
     """Two of 102 KB: the conclusion stands at their ends, and in their summaries."""
     rows = "| a row of pears | 17 |\n" * 4500
@@ -378,15 +318,6 @@ async def test_findings_that_do_not_fit_give_way_to_their_authors_summaries(stor
     assert (light.text, light.summarised) == ("It fell by 4 %.", True)
     assert 'shown="summary"' in findings_block([light])
     assert [one.text for one in await read_findings(store, refs, 100)] == ["It grew by 12 %.", "It fell by 4 %."]
-
-
-async def test_a_text_without_a_summary_is_cut_and_says_how_much_is_missing(store: ArtifactStore) -> None:
-    refs = [await finding(store, "t1", "a" * 1000), await finding(store, "t2", "b" * 9000)]
-    first, second = [one.text for one in await read_findings(store, refs, 1000)]
-    assert first == "a" * 1000
-    kept = second.count("b")
-    assert second == "b" * kept + f"\n[… {9000 - kept} characters left out here]"
-    assert 2450 <= len(second) <= 2500
 
 
 @pytest.mark.parametrize("budget", [0, 1, 30, 1000, 50_000, 400_000])

@@ -8,7 +8,7 @@ import pytest
 
 from activities.store.artifacts import ArtifactChanged, open_store
 from activities.store.grants import Grants, RunGrant
-from supervision.base.store_keys import digest_of, is_grant, named_key, output_key
+from supervision.base.store_keys import digest_of, is_grant
 
 
 def grant(**fields: Any) -> RunGrant:
@@ -49,15 +49,6 @@ async def test_a_grant_that_was_changed_in_the_store_is_refused(store_url: str, 
         await Grants(store).find("run", ref)
 
 
-async def test_a_reference_that_names_no_grant_of_the_run_finds_none(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    wide = grant(models=["secret"]).model_dump_json().encode()
-    await store.put(named_key("run", "goal"), wide)
-    for ref in ("", "run/goal", await store.put_output("run", wide), output_key("run", "0" * 64), "run/grant.", "../x"):
-        assert await Grants(store).find("run", ref) is None
-    assert await Grants(store).find("run", f"run/grant.{'0' * 64}") is None, "it was pruned with its run"
-
-
 async def test_a_grant_of_another_run_is_none_before_and_after_it_is_known(tmp_path: Path) -> None:
     grants = Grants(open_store(tmp_path))
     ref = await grants.write(grant())
@@ -65,10 +56,3 @@ async def test_a_grant_of_another_run_is_none_before_and_after_it_is_known(tmp_p
     assert await grants.find("run", ref) == grant()
     assert await grants.find("other", ref) is None
     assert await grants.find("run2", ref) is None
-
-
-async def test_a_grant_that_was_copied_to_another_run_stays_the_first_ones(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    copied = await store.put_grant("other", grant().model_dump_json().encode())
-    assert is_grant(copied, "other")
-    assert await Grants(store).find("other", copied) is None

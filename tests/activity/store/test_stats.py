@@ -29,14 +29,6 @@ async def test_the_newest_samples_of_a_team_are_kept(tmp_path: Path) -> None:
     assert [kept.total.calls for kept in await newest_samples(store, "a/b")][-2:] == [201, 7]
 
 
-async def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    assert await newest_samples(store, "t") == []
-    await keep_sample(store, "t", "one", START, sample(1))
-    await store.put(stats_key("t", "two", START), b"{}")
-    assert [kept.total.calls for kept in await newest_samples(store, "t")] == [1]
-
-
 async def test_samples_are_no_run(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     await keep_sample(store, "t", "one", START, sample(1))

@@ -4,7 +4,6 @@ import asyncio
 import re
 import sys
 import threading
-from contextvars import ContextVar
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -114,9 +113,7 @@ LATE = "The tool did not answer within 0.2 s."
     ("code", "problem"),
     [
         ("async def weather(city): ...", "must take (arguments, context), it takes (city)"),
-        ("async def weather(a, b) -> None: ...", "must return a ToolOutput, a text, a number, a list or a dict, not N"),
         ("weather = 5", "its function must be callable, it is of type int"),
-        ("class City: pass\nasync def weather(a, b): ...", "its arguments must be a class derived from Arguments"),
         ("class City(Arguments):\n    x: type(lambda: 0)\nasync def weather(a, b): ...", "tools.py"),
     ],
 )
@@ -126,48 +123,9 @@ async def test_a_mistake_is_found_when_the_team_is_loaded(tmp_path: Path, code: 
     assert "tools.py" in error.value.message
 
 
-async def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
-    code = "async def one(city): ...\nasync def two(a, b) -> None: ..."
-    files = team(tmp_path, code, 'Tool("one", "d", City, one)', 'Tool("two", "d", City, two)', "one")
-    with pytest.raises(TeamError) as error:
-        await files.load("crew")
-    for part in ("tools.one: ", "tools.two: ", "TOOLS[2] is a function: it must be Tool("):
-        assert part in error.value.message
-
-
-async def test_a_plain_function_and_a_plain_text_are_taken(tmp_path: Path) -> None:
-    code = "def weather(it, context) -> str:\n    return f'{it.city}: {threading.current_thread().daemon}'"
-    ran = await weather(team(tmp_path, code), {"city": "Oslo"})
-    assert (ran.text, ran.is_error) == ("Oslo: True", False)
-
-
 async def test_a_tool_runs_in_its_teams_thread_with_what_its_module_opened(crew: Crew) -> None:
     assert (await crew.call("quick")).text == "team-crew"
     assert (await crew.call("select")).text == "(1,)"
-
-
-async def test_a_tool_sees_the_context_of_its_caller(crew: Crew, monkeypatch: pytest.MonkeyPatch) -> None:
-    span: ContextVar[str] = ContextVar("span")
-    span.set("mine")
-    monkeypatch.setattr(threading, "span", span, raising=False)
-    assert (await crew.call("span")).text == "mine"
-
-
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [
-        (ValueError("bad"), "ValueError: bad"),
-        (SystemExit(3), "SystemExit: 3"),
-        (asyncio.CancelledError(), "The tool ended the call without a result."),
-    ],
-)
-async def test_whatever_it_raises_is_an_error_result(
-    crew: Crew, monkeypatch: pytest.MonkeyPatch, error: BaseException, text: str
-) -> None:
-    monkeypatch.setattr(threading, "error", error, raising=False)
-    ran = await crew.call("fail")
-    assert (ran.text, ran.is_error) == (text, True)
-    assert (await crew.call("quick")).text == "team-crew"
 
 
 @pytest.mark.usefixtures("short_times")
@@ -197,16 +155,6 @@ async def test_a_tool_that_blocks_leaves_the_workers_loop_free_and_its_thread_is
     await until(answers)
     assert "block their thread, which is replaced" in caplog.text
     assert "release.wait()" in caplog.text
-    threading.release.set()  # type: ignore[attr-defined]
-
-
-@pytest.mark.usefixtures("short_times")
-async def test_a_plain_function_that_blocks_holds_up_no_other_call(
-    crew: Crew, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert (await crew.call("plain")).text == LATE
-    assert (await crew.call("quick")).text == "team-crew"
-    assert "replaced" not in caplog.text
     threading.release.set()  # type: ignore[attr-defined]
 
 

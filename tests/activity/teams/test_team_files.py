@@ -73,16 +73,6 @@ async def test_the_default_team_is_complete() -> None:
         assert role.capabilities
 
 
-async def test_a_roles_own_model_wins_over_the_requests_and_the_default(tmp_path: Path) -> None:
-    text = TEAM.replace('tools = ["{tool}"]', 'model = "own"') + (
-        '[[roles]]\nname = "second"\ndescription = "d"\nsystem_prompt = "s"\n'
-    )
-    write(tmp_path, text=text)
-    loaded = await TeamFiles([tmp_path]).load("crew")
-    assert [role.model for role in team_card(loaded, ["default"]).roles] == ["own", "default"]
-    assert [role.model for role in team_card(loaded, ["default", "spare"]).roles] == ["own", "default"]
-
-
 async def test_a_team_is_read_again_only_when_its_file_changed(tmp_path: Path) -> None:
     folder = write(tmp_path)
     files = TeamFiles([tmp_path])
@@ -107,7 +97,7 @@ async def test_tools_of_ones_own_are_added_and_read_again(tmp_path: Path) -> Non
     assert team_card(await files.load("crew"), ["m"]).roles[0].tools == [ToolCard(name="greet")]
 
 
-@pytest.mark.parametrize("name", ["nobody", "", "../crew", "/etc", "crew/../crew", "CREW", "c" * 999, "a\x00b"])
+@pytest.mark.parametrize("name", ["nobody", "../crew", "CREW", "a\x00b"])
 async def test_an_unknown_name_lists_the_known_ones_and_the_folders(tmp_path: Path, name: str) -> None:
     write(tmp_path)
     with pytest.raises(TeamError) as error:
@@ -122,9 +112,7 @@ async def test_an_unknown_name_lists_the_known_ones_and_the_folders(tmp_path: Pa
     ("change", "problem"),
     [
         (("generalist =", "generalist"), r"line 3"),
-        (('generalist = "helper"', ""), "generalist: Field required"),
         (('uses = "calculator"', 'uses = "calculator"\noptions = { x = 1 }'), "tools.calculate.options: x: "),
-        (('uses = "calculator"', 'uses = "sql_query"\noptions = { tables = "../*" }'), "tools.calculate: '../*' must"),
     ],
 )
 async def test_a_broken_file_names_itself_the_place_and_the_problem(
@@ -166,29 +154,6 @@ PROBLEMS_OF_NAMES = [
     "generalist: 'heper' is not one of the roles: helper, second; did you mean 'helper'?",
     "routes: 'third' is not one of the roles",
     "name: 'other' must be the folder's name, 'crew'",
-]
-WRONG_ROLES = """
-name = "crew"
-generalist = "helper"
-
-[[roles]]
-name = "helper"
-description = "Helps."
-system_prompt = "You help."
-tools = ["shared"]
-fallback = "nobody"
-
-[[roles]]
-name = "second"
-description = "d"
-system_prompt = "s"
-tools = ["shared"]
-backup = "second"
-"""
-PROBLEMS_BETWEEN_ROLES = [
-    "roles: role 'helper': fallback 'nobody' is not one of the roles",
-    "role 'second' is its own backup",
-    "roles share the tools shared",
 ]
 BROKEN_ROLES = """
 name = "crew"
@@ -251,12 +216,7 @@ PROBLEMS_OF_TOOLS = [
 
 @pytest.mark.parametrize(
     ("text", "problems"),
-    [
-        (WRONG_NAMES, PROBLEMS_OF_NAMES),
-        (WRONG_ROLES, PROBLEMS_BETWEEN_ROLES),
-        (BROKEN_ROLES, PROBLEMS_OF_ROLES),
-        (WRONG_TOOLS, PROBLEMS_OF_TOOLS),
-    ],
+    [(WRONG_NAMES, PROBLEMS_OF_NAMES), (BROKEN_ROLES, PROBLEMS_OF_ROLES), (WRONG_TOOLS, PROBLEMS_OF_TOOLS)],
 )
 async def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path, text: str, problems: list[str]) -> None:
     folder = write(tmp_path, text=text, tools=OWN_TOOLS)
@@ -271,7 +231,6 @@ async def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path, text: str
     [
         ("x = (\n", "line 1: SyntaxError"),
         ("\n\nimport no_such_module\n", "line 3: ModuleNotFoundError"),
-        ("x = 1\n", "it must define TOOLS as a list of Tool"),
         ("TOOLS = [1]\n", "TOOLS[0] is of type int: it must be Tool("),
     ],
 )
@@ -282,27 +241,26 @@ async def test_a_broken_tools_file_names_its_line(tmp_path: Path, code: str, pro
     assert error.value.message.startswith(f"{folder / 'tools.py'}: ")
 
 
-@pytest.mark.parametrize(
-    ("text", "tools", "problem"),
-    [
-        (TEAM + "x = " + "[" * 5000 + "]" * 5000, None, "team.toml: it is nested too deeply"),
-        ("\udcff", None, "team.toml: "),
-        (TEAM, "import sys\nsys.exit(3)", "tools.py: line 2: SystemExit: 3"),
-        (TEAM + "#" * TEAM_FILE_BYTES, None, "the file is larger than"),
-    ],
-)
-async def test_one_broken_team_names_itself_and_the_others_work(
-    tmp_path: Path, text: str, tools: str | None, problem: str
-) -> None:
-    write(tmp_path, text=text, tools=tools)
+BROKEN: list[tuple[str, str | None, str]] = [
+    (TEAM + "x = " + "[" * 5000 + "]" * 5000, None, "team.toml: it is nested too deeply"),
+    ("\udcff", None, "team.toml: "),
+    (TEAM, "import sys\nsys.exit(3)", "tools.py: line 2: SystemExit: 3"),
+    (TEAM + "#" * TEAM_FILE_BYTES, None, "the file is larger than"),
+]
+
+
+async def test_broken_teams_name_themselves_and_the_others_work(tmp_path: Path) -> None:
+    for number, (text, tools, _) in enumerate(BROKEN):
+        write(tmp_path, f"crew{number}", text=text, tools=tools)
     files = TeamFiles([tmp_path, BUNDLED])
-    with pytest.raises(TeamError, match=re.escape(problem)):
-        await files.load("crew")
+    for number, (_, _, problem) in enumerate(BROKEN):
+        with pytest.raises(TeamError, match=re.escape(problem)):
+            await files.load(f"crew{number}")
     assert (await files.load("default")).toolbox.names()
     assert (await files.load_inline(inline(("counter", ["calculate"])))).toolbox.names() == ["calculate"]
 
 
-@pytest.mark.parametrize("code", ["import time\ntime.sleep(60)", "while True: pass"])
+@pytest.mark.parametrize("code", ["while True: pass"])
 async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
@@ -328,12 +286,6 @@ async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
     assert (await files.load("crew")).toolbox.names() == ["calculate", "greet"]
 
 
-async def test_an_own_tool_may_not_take_the_name_of_another(tmp_path: Path) -> None:
-    write(tmp_path, tools=OWN_TOOLS.replace('"greet"', '"calculate"'))
-    with pytest.raises(TeamError, match=r"tools\.calculate: two tools have this name"):
-        await TeamFiles([tmp_path]).load("crew")
-
-
 async def test_an_inline_team_uses_registered_tools(tmp_path: Path) -> None:
     loaded = await TeamFiles([BUNDLED]).load_inline(inline(("counter", ["calculate"]), ("reader", ["read_document"])))
     assert loaded.folder is None
@@ -356,30 +308,80 @@ async def test_an_ambiguous_tool_is_named_with_its_team(tmp_path: Path) -> None:
     assert loaded.toolbox.get("calculate") is (await files.load("crew")).toolbox.get("calculate")
 
 
+WRONG_INLINE: list[tuple[Team, str]] = [
+    (inline(("a", ["shell"])), "team.roles.a.tools: no team file has a tool 'shell'; registered are: crew/calculate"),
+    (inline(("a", ["default/shell"])), "no team file has a tool 'default/shell'"),
+    (inline(("a", ["crew/calculate", "default/calculate"])), "two different tools are named 'calculate'"),
+    (inline(("a", ["crew/calculate"]), ("b", ["default/calculate"])), "two different tools are named 'calculate'"),
+    (inline(("a", ["list_tables"]), ("b", ["default/list_tables"])), "roles share the tools list_tables"),
+    (inline(("a", []), tools=[ToolEntry(name="x", uses="calculator")]), "team.tools: an inline team has no tools"),
+]
+
+
+async def test_a_wrong_inline_team_is_an_invalid_request(tmp_path: Path) -> None:
+    write(tmp_path)
+    files = TeamFiles([tmp_path, BUNDLED])
+    for team, problem in WRONG_INLINE:
+        with pytest.raises(TeamError, match=re.escape(problem)) as error:
+            await files.load_inline(team)
+        assert error.value.kind == "InvalidRequest"
+
+
+RIGHTS = """
+name = "rights"
+generalist = "helper"
+
+[[roles]]
+name = "helper"
+description = "Helps."
+system_prompt = "You help."
+tools = ["greet", "read"]
+
+[[tools]]
+name = "read"
+uses = "attachment"
+"""
+
+
 @pytest.mark.parametrize(
-    ("team", "problem"),
+    ("of_read", "of_greet", "problem"),
     [
+        ("", 'effects="write"', ""),
+        ('returns = "untrusted"', 'effects="read"', ""),
+        ('returns = "untrusted"', 'effects="write"', "greet reads private data, read returns untrusted text and greet"),
+        ('returns = "untrusted"', 'effects="outward", approve="tainted"', "read returns untrusted text and greet has"),
+        ('returns = "untrusted"', 'effects="write", approve="always"', ""),
+        ('returns = "untrusted"\nreads = "public"', 'effects="write"', "greet reads private data, read returns"),
+        ('returns = "untrusted"\nreads = "public"', 'effects="write", reads="public"', ""),
         (
-            inline(("a", ["shell"])),
-            "team.roles.a.tools: no team file has a tool 'shell'; registered are: crew/calculate",
+            'effects = "write"\ntargets = { name = ["a.txt"] }',
+            'returns="untrusted"',
+            "greet returns untrusted text and re",
         ),
-        (inline(("a", ["default/shell"])), "no team file has a tool 'default/shell'"),
-        (inline(("a", ["crew/calculate", "default/calculate"])), "two different tools are named 'calculate'"),
-        (inline(("a", ["crew/calculate"]), ("b", ["default/calculate"])), "two different tools are named 'calculate'"),
-        (inline(("a", ["list_tables"]), ("b", ["default/list_tables"])), "roles share the tools list_tables"),
-        (inline(("a", []), tools=[ToolEntry(name="x", uses="calculator")]), "team.tools: an inline team has no tools"),
+        ('returns = "doubtful"', 'effects="write"', "tools.read.returns: Input should be 'trusted' or 'untrusted'"),
+        ("", 'effects="deletes"', "tools.greet: effects: Input should be 'read', 'outward' or 'write'"),
+        ("", 'approve="Always"', "tools.greet: approve: Input should be 'never', 'tainted' or 'always'"),
     ],
 )
-async def test_a_wrong_inline_team_is_an_invalid_request(tmp_path: Path, team: Team, problem: str) -> None:
-    write(tmp_path)
-    with pytest.raises(TeamError, match=re.escape(problem)) as error:
-        await TeamFiles([tmp_path, BUNDLED]).load_inline(team)
-    assert error.value.kind == "InvalidRequest"
+async def test_no_role_joins_private_data_untrusted_text_and_effects(
+    tmp_path: Path, of_read: str, of_greet: str, problem: str
+) -> None:
+    tools = OWN_TOOLS.replace('effects="write"', of_greet)
+    write(tmp_path, "rights", RIGHTS + of_read, tools=tools)
+    if not problem:
+        await TeamFiles([tmp_path]).load("rights")
+        return
+    with pytest.raises(TeamError, match=re.escape(problem)):
+        await TeamFiles([tmp_path]).load("rights")
+    if " reads private" in problem:  # each has a role of its own there, and a request joins them
+        apart = RIGHTS.replace(', "read"]', "]") + of_read
+        write(tmp_path, "rights", apart, tools=tools)
+        with pytest.raises(TeamError, match=re.escape(f"team.roles.a.tools: {problem}")) as error:
+            await TeamFiles([tmp_path]).load_inline(inline(("a", ["rights/greet", "rights/read"])))
+        assert error.value.kind == "InvalidRequest"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "own"), [("calculate", False), ("crew/calculate", False), ("greet", True), ("crew/greet", True)]
-)
+@pytest.mark.parametrize(("wanted", "own"), [("calculate", False), ("crew/greet", True)])
 async def test_a_tool_for_its_own_team_is_not_given_to_inline_teams(tmp_path: Path, wanted: str, own: bool) -> None:
     closed = 'uses = "calculator"\ninline = false'
     write(
@@ -398,16 +400,7 @@ async def test_a_tool_for_its_own_team_is_not_given_to_inline_teams(tmp_path: Pa
     assert (await files.load("crew")).toolbox.names() == ["calculate", "greet"]
 
 
-async def test_a_role_may_be_another_team_if_there_is_one(tmp_path: Path) -> None:
-    write(tmp_path, text=f'{TEAM}\n[[roles]]\nname = "crew2"\ndescription = "d"\nteam = "inner"\n')
-    with pytest.raises(TeamError, match=r"roles\.crew2\.team: there is no team 'inner'"):
-        await TeamFiles([tmp_path]).load("crew")
-    write(tmp_path, "inner")
-    write(tmp_path, text=f'{TEAM}\n[[roles]]\nname = "crew2"\ndescription = "d"\nteam = "inner"\n')
-    assert (await TeamFiles([tmp_path]).load("crew")).team.role("crew2").team == "inner"
-
-
-@pytest.mark.parametrize("opened", ["tools.py", ".", ".."])
+@pytest.mark.parametrize("opened", ["tools.py", ".."])
 async def test_code_that_others_could_have_written_is_not_run(tmp_path: Path, opened: str) -> None:
     teams = tmp_path / "teams"
     folder = write(
@@ -420,23 +413,3 @@ async def test_code_that_others_could_have_written_is_not_run(tmp_path: Path, op
     (folder / opened).chmod(0o755)
     await TeamFiles([teams]).load("crew")
     assert (tmp_path / "ran").exists()
-
-
-def test_the_definition_of_a_team_is_read_without_running_its_code(tmp_path: Path) -> None:
-    write(tmp_path, tool="greet", tools=f"import pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n{OWN_TOOLS}")
-    assert TeamFiles([tmp_path]).definition("crew").roles[0].tools == ["greet"]
-    assert not (tmp_path / "ran").exists()
-
-
-async def test_an_inline_team_knows_which_team_files_its_tools_come_from(tmp_path: Path) -> None:
-    write(tmp_path, "crew")
-    write(tmp_path, "farm", tool="greet", tools=OWN_TOOLS)
-    files = TeamFiles([tmp_path])
-    assert (await files.load_inline(inline(("a", ["crew/calculate"])))).sources == {"crew"}
-    assert (await files.load_inline(inline(("a", ["crew/calculate"]), ("b", ["greet"])))).sources == {"crew", "farm"}
-    assert (await files.load_inline(inline(("a", [])))).sources == frozenset()
-
-
-def test_a_folder_with_capitals_is_named(tmp_path: Path) -> None:
-    folder = write(tmp_path, name="noTOOLS")
-    assert TeamFiles([tmp_path]).misnamed() == [folder]

@@ -2,19 +2,16 @@
 
 import asyncio
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import Field
 
-from activities.teams.team_files import TeamFiles
-from activities.teams.toolbox import TOOL_KEPT_CHARS, TOOL_SOURCES, Toolbox, ToolRun
+from activities.store.artifacts import ArtifactUnavailable
+from activities.teams.toolbox import Toolbox, ToolRun
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 from supervision.contract.team import Role
-
-TEAMS = Path(__file__).parents[3] / "teams"
 
 
 class Anything(Arguments):
@@ -39,7 +36,7 @@ async def call(run: Any, arguments: Any = None, **settings: Any) -> ToolRun:
     return await toolbox(run, **settings).run(role("try"), "try", given, ToolContext())
 
 
-@pytest.mark.parametrize("name", ["", "TRY", "try ", "try\x00", "other", "../try", "x" * 100_000, "try\n[admin]"])
+@pytest.mark.parametrize("name", ["", "TRY", "../try"])
 async def test_an_unknown_name_is_refused_with_the_roles_tools(name: str) -> None:
     ran = await toolbox(never).run(role("try"), name, {}, ToolContext())
     assert ran.is_error
@@ -49,13 +46,7 @@ async def test_an_unknown_name_is_refused_with_the_roles_tools(name: str) -> Non
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
-    [
-        ({"count": 0}, "count: "),
-        ({"text": 5}, "text: "),
-        ({"txt": "x"}, "txt: "),
-        ([], "Wrong arguments: Input should be"),
-        (7, "Wrong arguments"),
-    ],
+    [({"count": 0}, "count: "), ({"txt": "x"}, "txt: "), ([], "Wrong arguments: Input should be")],
 )
 async def test_wrong_arguments_name_field_and_problem(arguments: object, problem: str) -> None:
     ran = await call(never, arguments)
@@ -74,11 +65,8 @@ class Odd(Exception):
     [
         (ToolMisuse("ask for a city"), "ask for a city"),
         (ValueError("bad\nvalue\x1b[31m"), "ValueError: bad value"),
-        (KeyError("x"), "KeyError: 'x'"),
-        (MemoryError(), "MemoryError: "),
         (ExceptionGroup("many", [ValueError("a")]), "ExceptionGroup: many"),
         (SystemExit(3), "SystemExit: 3"),
-        (Odd(), "Odd: no message"),
         (asyncio.CancelledError(), "The tool ended the call without a result."),
     ],
 )
@@ -91,6 +79,14 @@ async def test_whatever_a_tool_raises_is_an_error_result(error: BaseException, t
     assert ran.text.startswith(text)
     assert "Traceback" not in ran.text
     assert "\x1b" not in ran.text
+
+
+async def test_a_store_that_is_away_is_no_result_of_a_tool() -> None:
+    async def fail(arguments: Anything, context: ToolContext) -> ToolOutput:
+        raise ArtifactUnavailable("away")
+
+    with pytest.raises(ArtifactUnavailable):
+        await call(fail)
 
 
 async def test_a_tool_that_resists_its_timeout_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,29 +138,16 @@ async def test_output_becomes_clean_text(text: Any, shown: str) -> None:
     assert len(ran.sources[0].encode()) <= 300
 
 
-async def test_ten_megabytes_of_output_are_cut_with_a_marker() -> None:
-    async def give(arguments: Anything, context: ToolContext) -> ToolOutput:
-        return ToolOutput("x" * 10_000_000, sources=["s"] * 1000)
-
-    ran = await call(give)
-    assert len(ran.text) <= TOOL_KEPT_CHARS
-    assert ran.text.endswith("of 10000000 characters are left out]")
-    assert len(ran.sources) == TOOL_SOURCES
-
-
 @pytest.mark.parametrize(
     ("output", "text"),
     [
-        ("plain", "plain"),
         (5, "5"),
-        (0.5, "0.5"),
         ({"city": "Łódź", "day": date(2026, 1, 2)}, '{"city": "Łódź", "day": "2026-01-02"}'),
         ([1, None], "[1, null]"),
         (
             None,
             "TypeError: a tool returns a ToolOutput, a text, a number, a list or a dict; this one returned NoneType",
         ),
-        ({1}, "TypeError: a tool returns a ToolOutput, a text, a number, a list or a dict; this one returned set"),
     ],
 )
 async def test_texts_numbers_lists_and_dicts_are_outputs(output: object, text: str) -> None:
@@ -186,16 +169,7 @@ async def test_artifacts_keep_their_content_and_lose_their_paths(monkeypatch: py
     assert "3 bytes" in ran.text
 
 
-async def test_definitions_are_what_the_model_sees() -> None:
-    loaded = await TeamFiles([TEAMS]).load("default")
-    (definition,) = loaded.toolbox.definitions(["calculate", "calculate", "no_such_tool"])
-    assert sorted(definition) == ["description", "input_schema", "name"]
-    assert definition["name"] == "calculate"
-    assert definition["input_schema"]["required"] == ["expression"]
-    assert definition["input_schema"]["additionalProperties"] is False
-
-
-@pytest.mark.parametrize("names", [["a", "a"], ["a b"], [""], ["x" * 65], ["a/b"]])
+@pytest.mark.parametrize("names", [["a", "a"], ["a/b"]])
 def test_names_that_are_taken_or_impossible_are_refused(names: list[str]) -> None:
     with pytest.raises(ValueError, match="name"):
         Toolbox(Tool(name, "x", Anything, never) for name in names)

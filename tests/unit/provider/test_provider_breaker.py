@@ -82,17 +82,6 @@ def test_an_outage_that_names_a_wait_of_a_cool_down_opens_it_at_once(
     assert breaker.state(0) == ("open" if closed_for else "closed")
 
 
-def test_until_the_provider_has_answered_four_calls_are_in_flight() -> None:
-    breaker = ProviderBreaker()
-    flying = [_go(breaker) for _ in range(WINDOW)]
-    assert breaker.ask(0) == AskAgain()
-    breaker.released(flying.pop())
-    flying.append(_go(breaker))
-    assert breaker.ask(0) == AskAgain()
-    breaker.answering(flying[0], 0)
-    assert [type(breaker.ask(0)) for _ in range(100)] == [Go] * 100
-
-
 def test_trust_ends_with_a_failure_and_with_time() -> None:
     breaker = _trusted()
     flying = [_go(breaker) for _ in range(WINDOW + 1)]
@@ -125,24 +114,6 @@ def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
     breaker.succeeded(probe, COOLDOWN + 1)
     assert breaker.state(COOLDOWN + 1) == "closed"
     assert isinstance(breaker.ask(COOLDOWN + 1), Go)
-
-
-def test_a_failed_probe_opens_it_for_another_ten_seconds() -> None:
-    breaker = _trusted()
-    _open(breaker)
-    now = COOLDOWN
-    for kind in sorted(OUTAGES) + [ErrorKind.BAD_RESPONSE]:
-        breaker.failed(_go(breaker, now), now, kind)
-        assert breaker.ask(now) == BreakerOpen(COOLDOWN)
-        now += COOLDOWN
-
-
-@pytest.mark.parametrize("kind", HARMLESS)
-def test_a_probe_that_is_answered_at_all_closes_it(kind: ErrorKind) -> None:
-    breaker = _trusted()
-    _open(breaker)
-    breaker.failed(_go(breaker, COOLDOWN), COOLDOWN, kind)
-    assert breaker.state(COOLDOWN) == "closed"
 
 
 def test_a_429_holds_calls_back_for_a_bounded_time() -> None:

@@ -15,6 +15,7 @@ from supervision.run.attempt_rules import (
     counts_against_role,
     is_retried,
     next_try,
+    subtask_path,
 )
 
 kinds = st.sampled_from(list(ErrorKind))
@@ -85,3 +86,9 @@ def test_a_declined_subtask_is_described_better_once_and_counts_against_nobody(k
 def test_the_id_of_a_child_names_subtask_attempt_and_candidate(subtask_id: str, candidate: int) -> None:
     child = child_id("run/nested/1", subtask_id, 9, candidate)
     assert child == f"run/nested/1/{subtask_id}/9" + (".2" if candidate else "")
+
+
+def test_the_path_of_a_subtask_is_read_from_the_id_of_its_workflow() -> None:
+    nested = child_id(child_id("a/run", "t3", 1), "t1.2", 4, 2)
+    assert subtask_path(nested, "a/run") == "t3/t1.2"
+    assert subtask_path(child_id("a/run", "t3", 12), "a/run") == "t3"

@@ -10,7 +10,7 @@ from supervision.base import limits
 from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Citation, Contradiction
+from supervision.contract.result import Citation, Contradiction, Timing
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import Answer
@@ -251,6 +251,14 @@ def test_a_chain_is_all_critical_and_a_fan_is_its_longest(seconds: list[float]) 
     assert as_chain.critical_path_seconds == as_chain.sequential_seconds
     assert as_fan.critical_path_seconds == pytest.approx(max(seconds), abs=0.001)
     assert as_fan.sequential_seconds == as_chain.sequential_seconds
+
+
+def test_times_leave_out_what_people_were_awaited_for() -> None:
+    asked = report("t1", 100).model_copy(update={"held_seconds": 90.0})
+    times = timing([asked, report("t2", 10)], 104.0, 4.0, START, 90.0)
+    assert times == Timing(
+        wall_seconds=104, held_seconds=90, sequential_seconds=24, critical_path_seconds=14, speedup=1.71
+    )
 
 
 def test_what_still_runs_counts_until_now_and_what_never_started_takes_no_time() -> None:

@@ -44,7 +44,7 @@ def test_a_skipped_subtask_keeps_what_it_had_and_one_that_completed_its_finding(
     tasks, steering = board(), Steering(board())
     steering.skip(SkipSubtask(subtask_id="t1", by="ann", comment="too slow"))
     why = steering.skips["t1"]
-    assert why.message == "skipped by ann: too slow"
+    assert why.message == "ann skipped it: too slow"
     tasks.begin("t1", "finder")
     tasks.skip("t1", why, FINDING)
     assert (tasks["t1"].state, tasks["t1"].finding) == ("skipped", FINDING)

@@ -58,6 +58,12 @@ def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
     assert some.current == []
 
 
+def test_one_wait_for_a_provider_or_a_person_among_others_is_enough() -> None:
+    asked = FOR_A_PERSON.model_copy(update={"kind": "question"})
+    shown = [(some.for_provider, some.for_person) for some in (waits(TIMED, asked), waits(TIMED), waits(asked))]
+    assert shown == [(True, True), (True, False), (False, True)]
+
+
 def test_cards_are_of_roles_that_failed_and_of_providers_that_are_tried_again() -> None:
     some = waits(TIMED, FOR_A_PERSON)
     some.breaker("finder")

@@ -7,13 +7,10 @@ from temporalio.exceptions import ApplicationError
 
 from activities.store.artifacts import ArtifactStore
 from supervision.base.store_keys import is_ended, run_prefix
-from supervision.contract.updates import Resume
 from tests.scripted_model import Reply, Step, answer, script, text, when
 from tests.scripted_model import status as http_error
-from tests.waiting import until
-from tests.workflow.runs import Lab, events, waits_for_provider
-from tests.workflow.scripts import FOUND, in_order, item, reviewed, subtasks, verdicts, with_replies
-from workflows.supervisor import SupervisorWorkflow
+from tests.workflow.runs import Lab
+from tests.workflow.scripts import FOUND, in_order, item, subtasks, verdicts, with_replies
 
 USUAL = {"team": "house"}
 
@@ -22,7 +19,6 @@ PAIR = subtasks(item("t1"), item("t2"))
 PEARS = {"t1": lambda step: text("44 pears")}
 PACED = http_error(429, "rate_limit_error", retry_after="120")
 FAILS = {"Overloaded": http_error(529, "overloaded_error"), "RateLimited": PACED}
-NO_KEY = http_error(401, "authentication_error")
 
 
 @pytest.fixture
@@ -66,18 +62,6 @@ async def test_a_provider_that_paces_any_judgement_leaves_the_findings_as_they_c
     assert (result.status, "44 pears" in result.answer) == ("partial", True)
 
 
-async def test_an_account_refused_while_a_finding_is_mended_is_waited_for(lab: Lab) -> None:
-    turns = in_order(text("old pears"), NO_KEY, text("new pears"))
-    lab.play(reviewed(subtasks(item("t1")), verdicts(t1="count again"), verdicts(), turns={"t1": turns}))
-    handle = await lab.start(max_reviews=1)
-    await until(lambda: waits_for_provider(handle))
-    await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])
-    assert result.subtasks[0].finding is not None
-    assert result.subtasks[0].finding.summary == "new pears"
-
-
 # --- the answer itself ------------------------------------------------------------------------------
 
 
@@ -89,68 +73,11 @@ async def test_an_empty_answer_is_asked_for_once_more_then_the_findings_stand(la
     assert [(gap.subtask_id, "empty answer" in gap.reason) for gap in result.gaps] == [("answer", True)]
 
 
-async def test_an_answer_that_comes_at_the_second_try_is_the_answer(lab: Lab) -> None:
-    lab.play(with_replies(script(PAIR), synthesis=in_order(answer(""), answer("44 pears"))))
-    result = await lab.run()
-    assert (result.status, result.answer, result.gaps) == ("completed", "44 pears", [])
-
-
 async def test_json_without_words_keeps_the_json_and_shows_the_findings(lab: Lab) -> None:
     schema = {"type": "object", "properties": {"pears": {"type": "integer"}}, "required": ["pears"]}
     lab.play(script(PAIR, PEARS, answer("", answer_json={"pears": 44})))
     result = await lab.run(answer_schema=schema)
     assert (result.status, result.answer_json, "44 pears" in result.answer) == ("partial", {"pears": 44}, True)
-
-
-async def test_an_empty_draft_holds_no_finding(lab: Lab) -> None:
-    slow = asyncio.Event()
-
-    def synthesis(step: Step) -> Reply:
-        slow.set()
-        return answer("") if "short draft" in step.prompt else answer("all")
-
-    usual = script(PAIR, {**PEARS, "t2": lambda step: when(slow, FOUND)})
-    lab.play(with_replies(usual, synthesis=synthesis))
-    result = await lab.run(incremental_synthesis=1)
-    assert result.answer == "all"
-    assert "44 pears" in lab.calls[-1].step.prompt
-
-
-async def test_a_finding_mended_while_a_draft_is_written_reaches_the_answer(lab: Lab) -> None:
-    drafted, ended, slow = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-    def synthesis(step: Step) -> Reply:
-        if "short draft" not in step.prompt:
-            return answer("all")
-        slow.set()
-        return when(drafted, answer("a draft of old pears"))
-
-    turns = {
-        "t1": lambda step: text("old pears" if step.attempt == 1 else "mended pears"),
-        "t2": lambda step: when(slow, FOUND),
-        "t3": lambda step: FOUND,
-    }
-    again = reviewed(PAIR, verdicts(t1="count again"), verdicts(), turns=turns)
-
-    def play(step: Step) -> Reply:
-        if step.kind == "review" and step.number == 2:
-            drafted.set()
-            return when(ended, again(step))
-        return synthesis(step) if step.kind == "synthesis" else again(step)
-
-    async def draft_ended() -> bool:
-        return any(event in ("draft_written", "draft_outdated") for event in await events(handle))
-
-    lab.play(play)
-    handle = await lab.start(max_reviews=2, incremental_synthesis=1)
-    await until(draft_ended)
-    ended.set()
-    result = await handle.result()
-    assert (result.status, result.answer) == ("completed", "all")
-    final = lab.calls[-1].step.prompt
-    assert "mended pears" in final
-    assert "old pears" not in final
-    assert "draft_written" not in await events(handle)
 
 
 # --- the store --------------------------------------------------------------------------------------

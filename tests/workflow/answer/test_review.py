@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from supervision.base import limits
 from tests.scripted_model import Reply, Step, as_json, script, text, tools
 from tests.workflow import runs
 from tests.workflow.runs import Lab
@@ -43,33 +42,6 @@ async def test_only_what_a_review_flags_runs_again_with_the_feedback_and_its_old
     assert [e.data["flagged"] for e in trace if e.type == "reviewed"] == [["t2"], []]
 
 
-async def test_what_is_still_open_after_the_last_round_is_a_gap_of_a_completed_run(lab: Lab) -> None:
-    lab.play(reviewed(PAIR, verdicts(t1="name the source")))
-    result = await lab.run(max_reviews=2)
-    assert [s for s in lab.steps if s.startswith("review")] == ["review.1", "review.2", "review.3"]
-    assert result.subtasks[0].attempts == 3
-    assert result.status == "completed"
-    assert [gap.subtask_id for gap in result.gaps] == ["t1"]
-    assert "name the source" in result.gaps[0].reason
-    assert "name the source" in result.answer
-    assert "name the source" in lab.calls[-1].step.prompt
-
-
-async def test_a_finding_that_could_not_be_mended_is_kept(lab: Lab) -> None:
-    def turns(step: Step) -> Reply:
-        return text("the old finding\n\nConfidence: 0.8") if step.attempt == 1 else tools(("nothing", {}))
-
-    lab.play(reviewed(PAIR, verdicts(t1="name the source"), verdicts(), turns={"t1": turns}))
-    result = await lab.run(max_reviews=1, max_turns=1)
-    first = result.subtasks[0]
-    assert (first.state, first.finding and first.finding.summary) == ("completed", "the old finding")
-    assert first.attempts == 1 + limits.SUBTASK_ATTEMPTS
-    assert result.status == "completed"
-    assert [gap.subtask_id for gap in result.gaps] == ["t1"]
-    assert "name the source" in result.gaps[0].reason
-    assert "the old finding" in lab.calls[-1].step.prompt
-
-
 def spoken(lab: Lab, step: str) -> list[str]:
     """Who spoke in the conversation of a turn, up to what is asked now."""
     return [message["role"] for message in lab.call(step).step.body["messages"]]
@@ -86,15 +58,6 @@ async def test_a_third_correction_begins_a_conversation_of_its_own(lab: Lab) -> 
     assert "Find out about part t1" in cold
     assert "<previous_finding>\nfinding of t1, attempt 3" in cold
     assert "the unit is missing (2)" in cold
-
-
-async def test_a_wrong_approach_begins_a_conversation_of_its_own(lab: Lab) -> None:
-    wrong = {"subtask_id": "t1", "ok": False, "feedback": "count trees, not pears", "wrong_approach": True}
-    review = as_json({"verdicts": [wrong], "conflicts": []})
-    lab.play(reviewed(subtasks(item("t1")), review, verdicts(), turns={"t1": said}))
-    await lab.run(max_reviews=1)
-    assert spoken(lab, "t1/2/turn.1") == ["user"]
-    assert "<feedback>\ncount trees, not pears" in lab.prompt("t1/2/turn.1")
 
 
 async def test_what_rests_on_a_corrected_finding_is_done_again(lab: Lab) -> None:
@@ -121,15 +84,6 @@ async def test_no_worker_agent_is_sent_the_goal(lab: Lab) -> None:
     bodies = {call.step.call: str(call.step.body) for call in lab.calls}
     sent = {step for step, body in bodies.items() if runs.GOAL in body}
     assert {step.rpartition("/")[2].partition(".")[0] for step in sent} == {"plan", "refine", "review", "synthesis"}
-
-
-async def test_a_review_that_can_not_be_read_is_a_warning(lab: Lab) -> None:
-    lab.play(reviewed(PAIR, text("I like it."), as_json({"verdicts": "all fine"})))
-    handle = await lab.start(max_reviews=1)
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])
-    assert "review" in result.warnings[0]
-    assert (await handle.query(SupervisorWorkflow.status)).warnings == result.warnings
 
 
 async def test_conflicting_findings_go_to_a_judge_and_stay_in_the_result(lab: Lab) -> None:
@@ -199,15 +153,3 @@ async def test_candidates_differ_in_role_model_and_effort(lab: Lab) -> None:
     chosen = lab.prompt("judge.1").split('number="2"')[1].split("found by ")[1].split()[0]
     assert (first.finding.summary, first.role) == (f"found by {chosen}", "deep" if chosen == OPUS else "quick")
     assert {row.role for row in result.spend} == {"supervisor", "quick", "deep"}
-
-
-async def test_candidates_that_fail_leave_the_choice_to_the_others(lab: Lab) -> None:
-    def turns(step: Step) -> Reply:
-        return text("the only one") if step.call.split("/")[2] == "1.2" else tools(("nothing", {}))
-
-    lab.play(script(subtasks(item("t1", candidates=2)), {"t1": turns}))
-    result = await lab.run(max_turns=1)
-    assert result.subtasks[0].finding is not None
-    assert result.subtasks[0].finding.summary == "the only one"
-    assert not [step for step in lab.steps if step.startswith("judge")]
-    assert result.usage.model_calls == 5

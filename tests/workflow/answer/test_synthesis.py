@@ -9,7 +9,7 @@ from supervision.base import limits
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, when
 from tests.waiting import until
 from tests.workflow.runs import Lab
-from tests.workflow.scripts import Turns, item, reviewed, subtasks, verdicts
+from tests.workflow.scripts import Turns, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house"}
@@ -43,16 +43,6 @@ async def test_contradictions_that_the_synthesis_finds_are_in_the_result(lab: La
     lab.play(script(PAIR, None, as_json(words)))
     result = await lab.run()
     assert [c.model_dump() for c in result.contradictions] == found
-
-
-async def test_an_answer_that_is_cut_is_asked_for_again_with_more_room(lab: Lab) -> None:
-    usual = script(PAIR)
-    cut = text('{"answer": "It', stop_reason="max_tokens")
-    lab.play(lambda step: cut if step.call.endswith("synthesis.1") else usual(step))
-    result = await lab.run()
-    assert result.answer == "the answer"
-    rooms = [call.step.body["max_tokens"] for call in lab.calls if call.step.kind == "synthesis"]
-    assert rooms[0] < rooms[1]
 
 
 # --- more findings than a prompt holds ------------------------------------------------------------------
@@ -102,45 +92,6 @@ async def test_a_plan_that_asks_for_reduction_has_findings_condensed_before_they
     assert crops == (["t3"] if aggregation == "reduce" else ["t1", "t2", "t3"])
     assert ("few words on pears" in last) == (aggregation == "reduce")
     assert [c.subtask_ids for c in result.citations] == [["t1"], ["t3"]]
-
-
-async def test_findings_of_less_weight_in_the_plan_are_cut_first(lab: Lab) -> None:
-    """Two findings of 40 KB in a brief that has room for 60 KB of them."""
-    turns: Turns = {f"t{n}": lambda step: text(f"{step.subtask_id}-pears " * 4_000) for n in (1, 2)}
-    light, heavy = item("t1", weight=0.1), item("t2", weight=0.9)
-    lab.play(script(subtasks(light, heavy, item("t3", depends_on=["t1", "t2"])), turns))
-    assert (await lab.run()).status == "completed"
-    brief = lab.prompt("t3/1/turn.1")
-    assert (brief.count("t1-pears") < 3_000, brief.count("t2-pears")) == (True, 4_000)
-
-
-async def test_prompts_of_the_supervisor_keep_to_their_size_with_many_findings(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "CONTEXT_TOKENS", 17_143)
-    monkeypatch.setattr(limits, "PROMPT_LIST_BYTES", 8_000)
-    monkeypatch.setattr(limits, "NOTES_BYTES", 8_000)
-    many = [item(f"t{n}", description=f"Look closely at the pears of garden {n} " * 100) for n in range(24)]
-    turns: Turns = {f"t{n}": lambda step: text("pears " * 5000) for n in range(24)}
-    turns["t7"] = lambda step: text("")
-    conflict = [{"subtask_ids": ["t1", "t2"], "description": "44 or 45"}]
-    play = reviewed(subtasks(*many), verdicts(conflict, t3="again"), verdicts(), turns=turns)
-
-    def digests(step: Step) -> Reply:
-        wanted = step.kind == "synthesis" and "Condense these" in step.prompt
-        return text("condensed [t1] " * 2000) if wanted else play(step)
-
-    lab.play(digests)
-    handle = await lab.start(
-        max_subtasks=80, max_parallel=24, goal="g" * 5_000, max_reviews=2, max_turns=1,
-        success=0.9, incremental_synthesis=10,
-    )  # fmt: skip
-    result = await handle.result()
-    own = {call.step.call: len(call.step.prompt) for call in lab.calls if call.step.subtask_id is None}
-    assert {step.rsplit("/")[-1].split(".")[0] for step in own} == {"plan", "refine", "review", "judge", "synthesis"}
-    assert max(own.values()) <= 60_000
-    assert {"draft", "final"} <= set(modes(lab))
-    assert result.status == "partial"
 
 
 # --- drafts ---------------------------------------------------------------------------------------------
@@ -218,25 +169,6 @@ async def test_a_written_answer_survives_its_json_that_never_fits(lab: Lab) -> N
     assert result.answer.startswith("4 pears")
     assert [(gap.subtask_id, "minimum of 10" in gap.reason) for gap in result.gaps] == [("answer_json", True)]
     assert kinds(lab) == ["plan.1.1", "synthesis.1", "synthesis.2"]
-
-
-async def test_a_field_that_no_finding_has_goes_back_once_and_is_named_then(lab: Lab) -> None:
-    """Findings of two sites: the answer gives the days of one as the wind and the days of the other."""
-    wind = "- Esbjerg: mean wind 7.9 m/s\n- Hirtshals: mean wind 8.4 m/s"
-    permits = "- Esbjerg: 90 days\n- Hirtshals: 180 days"
-    turns: Turns = {
-        "t1": lambda step: text(f"{wind}\n\nConfidence: 0.9\nLimitations: none"),
-        "t2": lambda step: text(f"{permits}\n\nConfidence: 0.9\nLimitations: none"),
-    }
-    value = {"site": "Esbjerg: 7.9 m/s mean wind [t1]", "mean_wind_ms": 180, "permit_days": 180}
-    lab.play(script(PAIR, turns, answer("Esbjerg.", ["t1", "t2"], answer_json=value)))
-    result = await (await lab.start(goal="How windy is Esbjerg?", answer_schema={"type": "object"})).result()
-    assert "180 (answer_json.mean_wind_ms)" in lab.prompt("synthesis.2")
-    assert result.answer_json == value
-    fields = [(item.where, item.text) for item in result.unsupported if item.where.startswith("answer_json")]
-    assert fields == [("answer_json.mean_wind_ms", "180"), ("answer_json.permit_days", "180")]
-    assert result.confidence is not None
-    assert result.confidence < 0.5
 
 
 async def test_a_direct_answer_is_given_its_structure(lab: Lab) -> None:

@@ -1,10 +1,8 @@
 """How a run works: a plan up front, one step at a time, one role for the whole goal, or an answer at once."""
 
-from supervision.contract.result import RunResult
-from supervision.run.events import sentence
-from tests.scripted_model import answer, as_json, stop, text, tools
+from tests.scripted_model import as_json, text
 from tests.workflow.runs import Lab
-from tests.workflow.scripts import in_order, item, plans, subtasks, with_replies
+from tests.workflow.scripts import item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "crew"}
@@ -30,7 +28,7 @@ async def test_auto_goes_step_by_step_when_the_planner_says_so(lab: Lab) -> None
             subtasks(item("t1", "reader"), strategy="step", direct_answer=None),
             subtasks(item("t2", "reckoner", depends_on=["t1"]), finished=False),
             FINISHED,
-        ),
+        )
     )
     handle = await lab.start()
     result = await handle.result()
@@ -39,22 +37,6 @@ async def test_auto_goes_step_by_step_when_the_planner_says_so(lab: Lab) -> None
     ]  # fmt: skip
     assert (result.status, result.plan_revisions) == ("completed", 2)
     assert (await handle.query(SupervisorWorkflow.status)).revision == 2
-
-
-async def test_plan_takes_no_direct_answer(lab: Lab) -> None:
-    lab.play(plans(subtasks(direct_answer="Three."), subtasks(item("t1"))))
-    result = await lab.run(strategy="plan")
-    assert [s.state for s in result.subtasks] == ["completed"]
-    assert lab.steps[:2] == ["plan.1.1", "plan.1.2"]
-    assert "a direct answer is not wanted here" in lab.prompt("plan.1.2")
-    schema = lab.calls[0].step.body["output_config"]["format"]["schema"]
-    assert "direct_answer" not in schema["properties"]
-
-
-async def test_plan_does_not_become_steps_whatever_the_planner_says(lab: Lab) -> None:
-    lab.play(plans(subtasks(item("t1"), strategy="step")))
-    await lab.run(strategy="plan")
-    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "synthesis.1"]
 
 
 async def test_route_gives_the_whole_goal_to_one_role(lab: Lab) -> None:
@@ -81,25 +63,12 @@ async def test_a_role_that_a_planner_made_up_is_warned_of_and_done_by_the_genera
     ]
 
 
-async def test_the_choice_of_an_answer_keeps_its_reason(lab: Lab) -> None:
-    shape = subtasks(item("t1"), item("t2"), aggregation="select")
-    chosen = as_json({"reason": "It names its source.", "choice": 2})
-    lab.play(with_replies(plans(shape), judge=in_order(chosen)))
-    handle = await lab.start()
-    result = await handle.result()
-    assert (result.answer, [c.subtask_ids for c in result.citations]) == ("finding of t2", [["t2"]])
-    (event,) = [e for e in (await handle.query(SupervisorWorkflow.trace)).events if e.type == "answer_chosen"]
-    assert (event.subtask_id, event.data["reason"]) == ("t2", "It names its source.")
-    assert "synthesis.1" not in lab.steps
-    assert sentence(event)[0] == "its finding is the best of 2 answers"
-
-
 async def test_step_chooses_the_next_role_by_what_was_found(lab: Lab) -> None:
     turns = {"t1": lambda step: text("the pears lie in the barn\n\nConfidence: 0.8")}
     lab.play(
         plans(
             subtasks(item("t1", "reader")), subtasks(item("t2", "reckoner", depends_on=["t1"])), FINISHED, turns=turns
-        ),
+        )
     )
     handle = await lab.start(strategy="step")
     result = await handle.result()
@@ -122,27 +91,3 @@ async def test_steps_end_at_the_cap(lab: Lab) -> None:
     assert [s.id for s in result.subtasks] == ["t1", "t2"]
     assert result.status == "completed"
     assert lab.steps == ["plan.1.1", "t1/1/turn.1", "plan.2.1", "t2/1/turn.1", "synthesis.1"]
-
-
-async def test_a_step_after_a_failed_one_is_told_why(lab: Lab) -> None:
-    endless = {"t1": lambda step: tools(("weigh", {"thing": "pear"}))}
-    lab.play(plans(subtasks(item("t1", "reckoner")), subtasks(item("t2")), FINISHED, turns=endless))
-    result = await lab.run(strategy="step", max_turns=1)
-    assert [s.state for s in result.subtasks] == ["failed", "completed"]
-    assert "TurnLimit: no finding after 1 turns" in lab.prompt("plan.2.1")
-
-
-async def test_steps_that_can_not_be_planned_leave_the_answer_to_what_was_found(lab: Lab) -> None:
-    lab.play(plans(subtasks(item("t1")), text("I am lost"), answer_reply=answer("one thing [t1]")))
-    result = await lab.run(strategy="step")
-    assert (result.answer, result.plan_revisions) == ("one thing [t1]", 1)
-    assert lab.steps[2:5] == ["plan.2.1", "plan.2.2", "plan.2.3"]
-    assert any("no next step" in warning and "no plan that can run" in warning for warning in result.warnings)
-
-
-async def test_steps_of_which_none_succeeds_fail_the_run(lab: Lab) -> None:
-    refused = {"t1": lambda step: stop("refusal", details={"category": "cyber"})}
-    lab.play(plans(subtasks(item("t1")), FINISHED, turns=refused))
-    error = await lab.failure(strategy="step")
-    assert error.type == "AllSubtasksFailed"
-    assert RunResult.model_validate(error.details[0]).subtasks[0].state == "failed"

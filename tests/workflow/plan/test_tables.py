@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from standin.server.api_reply import text_block, tool_block
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, Step, answer, message, text
 from tests.serving import store_of
-from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Lab, details
 from tests.workflow.scripts import GIVES_UP, in_order, item, plans, subtasks
 
@@ -104,36 +102,14 @@ async def test_code_makes_the_answers_rows_of_what_the_items_handed_in(lab: Lab,
     assert json.loads(await store.get(result.result_ref or ""))["answer_json"] == result.answer_json
 
 
-async def test_a_table_is_there_without_an_answer_schema_too(lab: Lab, store: ArtifactStore) -> None:
-    nested = {"tree": "=elm", "height_m": None, "where": {"page": 14, "quotation": "elm"}}
-    lab.play(grove(t1_1=lambda step: measured(nested)))
-    result = await lab.run()
-    assert (result.status, result.answer_json) == ("completed", None)
-    first, *_ = await table(store, result)
-    assert first == {
-        "tree": "'=elm",
-        "height_m": "",
-        "where": '{"page": 14, "quotation": "elm"}',
-        "note": "",
-        "item": "t1.1",
-        "source": "elm: 31.5 m, p. 14",
-    }
-    assert "It was measured" in lab.prompt("synthesis.1")
-
-
 @pytest.mark.parametrize(
     "handed_in",
     [
-        measured(json.dumps({"tree": "elm", "height_m": 31.5})),
         measured('```json\n{"tree": "elm", "height_m": 31.5}\n```'),
         measured({"tree": "elm", "height_m": 31.5, "where": None, "note": None}),
-        measured(
-            {"tree": "elm", "height_m": 31.5}, beside="The elm stands at the gate, and it was measured in spring."
-        ),
-        text('It is 31.5 m.\n{"output": {"tree": "elm", "height_m": 31.5}}\nConfidence: 0.9\nLimitations: none'),
         text('It is 31.5 m.\n```json\n{"tree": "elm", "height_m": 31.5}\n```\nConfidence: 0.9\nLimitations: none'),
     ],
-    ids=["text", "fenced", "all filled", "words beside", "no call", "no call, fenced"],
+    ids=["fenced", "all filled", "no call, fenced"],
 )
 async def test_an_output_is_taken_as_models_write_it(lab: Lab, store: ArtifactStore, handed_in: Reply) -> None:
     lab.play(grove(t1_1=lambda step: handed_in))
@@ -181,36 +157,12 @@ async def test_an_output_that_never_fits_is_a_partial_finding_and_nothing_is_los
     assert "3/3, 1 in part" in await details(handle)
 
 
-async def test_cells_that_nothing_supports_are_named(lab: Lab) -> None:
-    where = {"page": 14, "quotation": "the tallest elm of the whole park"}
-    made_up = measured({"tree": "elm", "height_m": 77.5, "where": where})
-    lab.play(grove(t1_1=lambda step: made_up))
-    result = await lab.run(answer_schema=ROWS)
-    assert "- height_m: 77.5" in lab.prompt("t1.1/1/turn.2")
-    assert [(item.where, item.text) for item in result.unsupported] == [
-        ("t1.1", "where.quotation: the tallest elm of the whole park"),
-        ("t1.1", "height_m: 77.5"),
-    ]
-
-
 async def test_rows_of_failed_items_are_missing_and_counted_once(lab: Lab, store: ArtifactStore) -> None:
     lab.play(grove(t1_2=lambda step: GIVES_UP))
     result = await lab.run(answer_schema=ROWS, max_turns=1)
     assert [(gap.subtask_id, gap.reason) for gap in result.gaps] == [("t1", "1 of 3 items: t1.2")]
     assert [r["item"] for r in await table(store, result)] == ["t1.1", "t1.3"]
     assert result.answer_json == {"trees": [{"tree": t, "height_m": h} for t, h in HEIGHTS.values() if t != "oak"]}
-
-
-async def test_rows_that_fit_the_role_and_not_the_answer_are_named(lab: Lab, store: ArtifactStore) -> None:
-    strict = {"type": "array", "items": {**ROW, "properties": {"tree": {}, "height_m": {"maximum": 35}}}, "minItems": 2}
-    lab.play(grove())
-    result = await lab.run(answer_schema=strict)
-    assert result.answer_json == [{"tree": "elm", "height_m": 31.5}, {"tree": "oak", "height_m": 28.25}]
-    (gap,) = result.gaps
-    assert (
-        gap.reason == "1 of 3 rows do not fit: t1.3 (answer_json[2].height_m: 40.75 is greater than the maximum of 35)"
-    )
-    assert (result.status, len(await table(store, result))) == ("partial", 3)
 
 
 @pytest.mark.parametrize(
@@ -248,21 +200,6 @@ async def test_a_table_that_is_too_long_for_the_result_is_whole_in_the_store(lab
     assert len(lab.prompt("synthesis.1")) < 10_000
 
 
-@pytest.mark.parametrize(
-    ("schema", "complaint"),
-    [
-        ({"type": "object", "properties": {"a": {"type": "nonsense"}}}, "team.roles.ranger.output_schema: it is not a"),
-        ({"type": "object", "properties": {"a": {"$ref": "https://x.org/s"}}}, "only references inside the schema"),
-    ],
-)
-async def test_a_form_that_cannot_be_kept_is_refused(lab: Lab, schema: dict[str, Any], complaint: str) -> None:
-    roles = [TEAM["roles"][0], {**TEAM["roles"][1], "output_schema": schema}]
-    error = await lab.failure(team={**TEAM, "roles": roles})
-    assert error.type == "InvalidRequest"
-    assert complaint in error.message
-    assert lab.steps == []
-
-
 async def test_a_table_of_many_items_is_named_in_the_result_and_asked_for_once(lab: Lab, store: ArtifactStore) -> None:
     trees = {f"t1.{number}": {"tree": f"tree {number}", "height_m": 100.5 + number} for number in range(1, 121)}
     notes = "\n".join(f"{tree['tree']}: {tree['height_m']} m" for tree in trees.values())
@@ -272,14 +209,3 @@ async def test_a_table_of_many_items_is_named_in_the_result_and_asked_for_once(l
     whole = json.loads(await store.get(result.result_ref or ""))
     assert whole["answer_json"] == {"trees": [*trees.values()]}
     assert (len(lab.steps), len(lab.prompt("synthesis.1")) < 12_000) == (122, True)
-
-
-async def test_a_reset_to_any_task_makes_the_same_table(lab: Lab, store: ArtifactStore) -> None:
-    lab.play(grove(t1_2=in_order(measured(MISFIT), measured({"tree": "oak", "height_m": 28.25}))))
-    base = await lab.start(answer_schema=ROWS)
-    before = await base.result()
-    for task in (await workflow_tasks(base))[1:]:
-        after = await (await reset(lab.client, base, task)).result()
-        assert (after.answer_json, after.gaps) == (before.answer_json, before.gaps)
-        assert await table(store, after) == await table(store, before)
-    assert [step for step, times in Counter(lab.steps).items() if times > 1] == []

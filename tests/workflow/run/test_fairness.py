@@ -6,7 +6,6 @@ import subprocess
 import pytest
 from temporalio.client import Client
 
-from activities.teams.team_files import named_pools
 from runtime.server.temporal_binary import find_temporal
 from runtime.settings import Settings
 from supervision.base.queues import MODEL_QUEUE
@@ -14,7 +13,7 @@ from tests.scripted_model import ScriptedModel, answer, plan, script
 from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow import runs
-from worker_main import model_rate, serving
+from worker_main import serving
 
 LARGE, SMALL, BESIDE = 60, 2, 3
 RPM = 900  # the test teams name two pools: a third of it is the model queue's
@@ -38,13 +37,6 @@ async def test_small_runs_get_their_turn_beside_a_large_one(
     assert len(waits) == BESIDE * (SMALL + 2)
     # Without turns, each waits for all that the large run has queued before it.
     assert sum(scheduled < start < started for start in meanwhile for scheduled, started in waits) < LARGE / 2
-
-
-def test_a_limit_has_equal_parts_for_the_queues_of_model_calls(settings: Settings) -> None:
-    pools = len(named_pools(settings.teams_folders))
-    assert pools > 0
-    assert model_rate(settings) is None
-    assert model_rate(settings.model_copy(update={"model_rpm": 60 * (1 + pools)})) == 1
 
 
 @pytest.mark.timeout(120)

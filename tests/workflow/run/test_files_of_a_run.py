@@ -1,18 +1,22 @@
 """Files of a run reach the tools of its roles, those of nested supervisors too."""
 
-import json
+import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
 from temporalio.client import Client
 
-from activities.files.manifest import MANIFEST_TYPE, found_files, put_files
+from activities.files.manifest import MANIFEST_TYPE, Manifest, found_files, put_files
 from examples.office_files import pdf_bytes
+from runtime.paths import cache_dir
 from runtime.settings import Settings
+from supervision.base.store_keys import output_key
 from supervision.contract.request import Attachment
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools
+from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools, when
 from tests.serving import store_of
-from tests.workflow.runs import run, start
+from tests.waiting import until
+from tests.workflow.runs import start
 
 CALLS = {
     "analyst": tools(("query_data", {"sql": 'SELECT sum("Net (€)") AS total FROM t_order'})),
@@ -45,17 +49,6 @@ SHAPE = plan({"id": "t1", "role": "analyst"}, {"id": "t2", "role": "reader"})
 
 
 @pytest.mark.usefixtures("worker")
-async def test_files_reach_analyst_and_reader(
-    client: Client, model: ScriptedModel, run_id: str, attached: Attachment
-) -> None:
-    model.play(run_id, script(SHAPE, TURNS))  # type: ignore[arg-type]
-    result = await run(client, run_id, "files", attachments=[attached])
-    assert [subtask.finding.summary for subtask in result.subtasks if subtask.finding] == ["found it"] * 2
-    planned = next(call.step.body for call in model.of(run_id) if call.step.kind == "plan")
-    assert '"Net (€)" 12.5 to 1237.5' in json.dumps(planned, ensure_ascii=False).replace("\\", "")
-
-
-@pytest.mark.usefixtures("worker")
 async def test_the_roles_of_a_nested_supervisor_see_them(
     client: Client, model: ScriptedModel, run_id: str, attached: Attachment
 ) -> None:
@@ -78,3 +71,27 @@ async def test_the_roles_of_a_nested_supervisor_see_them(
     assert (nested.status, nested.counts.completed) == ("completed", 2)
     last = [call.step for call in model.of(run_id) if call.step.kind == "turn" and call.step.number == 2]
     assert all(any(seen in step.prompt for step in last) for seen in SEEN.values())
+
+
+@pytest.mark.usefixtures("worker", "short_rest")
+async def test_a_file_that_is_deleted_from_the_store_meanwhile_is_named(
+    client: Client, model: ScriptedModel, run_id: str, attached: Attachment, settings: Settings
+) -> None:
+    released = asyncio.Event()
+    usual = script(SHAPE, TURNS)  # type: ignore[arg-type]
+    model.play(run_id, lambda step: when(released, usual(step)) if step.kind == "plan" else usual(step))
+    handle = await start(client, run_id, "files", attachments=[attached], max_replans=0)
+    await until(lambda: bool(model.of(run_id)))
+    store = await store_of(client, settings.artifacts_url)
+    manifest = Manifest.model_validate_json(await store.get(attached.ref or ""))
+    (part,) = next(file.parts for file in manifest.files if file.name == "order.csv")
+    await store.delete(output_key(run_id, part.rpartition("/")[2]))
+    shutil.rmtree(cache_dir())
+    released.set()
+    result = await handle.result()
+    read = "1 of 3 files can't be read: broken.xlsx (it is no spreadsheet that can be read: "
+    assert result.warnings[0].startswith(read)
+    assert result.subtasks[1].finding
+    assert result.subtasks[1].finding.summary == "found it"
+    (answered,) = (call.step.prompt for call in model.of(run_id) if call.step.call.endswith("/t1/1/turn.2"))
+    assert "order.csv: it is no longer stored" in answered

@@ -7,13 +7,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from temporalio.api.sdk.v1 import EnhancedStackTrace
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.settings import Settings
 from supervision.base import limits
 from supervision.contract.request import Attachment
-from supervision.run import run_state, web_details
 from tests.scripted_model import Reply, Step, as_json, plan, script, text, tools, when
 from tests.serving import own_server
 from tests.waiting import until
@@ -71,12 +69,6 @@ async def test_attachments_reach_only_the_subtasks_that_list_them(lab: Lab) -> N
     prompts = {call.step.subtask_id: call.step.prompt for call in lab.calls}
     assert '<attachment name="notes.txt">\nremember\n</attachment>' in prompts["t1"]
     assert "notes.txt" not in prompts["t2"]
-
-
-async def test_an_attachment_that_was_never_stored_is_refused(lab: Lab) -> None:
-    with pytest.raises(WorkflowFailureError) as caught:
-        await lab.run(attachments=[Attachment(name="a", ref="other-run/goal")])
-    assert "use one that `put` prints" in str(caught.value.cause)
 
 
 @pytest.fixture(scope="module")
@@ -143,38 +135,3 @@ async def test_many_subtasks_that_are_ready_together_start_in_portions_and_leave
     assert info.history_length < 600
     assert info.history_size_bytes < 600_000
     assert len(await lab.scheduled("timer")) == 1
-
-
-async def test_the_stacks_that_the_web_ui_asks_for_are_shown(lab: Lab) -> None:
-    """With the source files in it such an answer is larger than any payload of ours."""
-    released = asyncio.Event()
-    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found"))}))
-    handle = await lab.start(team="lab")
-    await until(lab.sent("t1/1/turn.1"))
-    ids = (lab.run_id, f"{lab.run_id}/t1/1")
-    asked = [lab.client.get_workflow_handle(workflow_id) for workflow_id in ids]
-    stacks = [await one.query("__enhanced_stack_trace", result_type=EnhancedStackTrace) for one in asked]
-    released.set()
-    assert (await handle.result()).status == "completed"
-    for shown in stacks:
-        files = {place.file_path for stack in shown.stacks for place in stack.locations}
-        assert files
-        assert all(shown.sources[file].content for file in files)
-    assert max(shown.ByteSize() for shown in stacks) > limits.PAYLOAD_HARD_BYTES
-
-
-async def test_the_details_are_rendered_only_when_somebody_looks(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    rendered: list[str] = []
-    markdown = web_details.markdown
-
-    def counted(*parts: object) -> str:
-        rendered.append(lab.run_id)
-        return markdown(*parts)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(run_state, "markdown", counted)
-    lab.play(script(plan({"id": "t1"}, {"id": "t2"})))
-    handle = await lab.start()
-    await handle.result()
-    assert rendered == []
-    assert "2 of 2 subtasks" in await runs.details(handle)
-    assert rendered == [lab.run_id]

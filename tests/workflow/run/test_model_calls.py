@@ -14,7 +14,7 @@ from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, parse_config
 from standin.server.serving import serving as served
 from supervision.contract.result import RunResult
-from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, text
+from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text
 from tests.serving import own_server, settings_for
 from tests.workflow.runs import run
 from worker_main import serving
@@ -110,13 +110,6 @@ async def test_a_conversation_of_many_tool_calls_is_read_from_the_cache(
     usages = billing.usages("turn")
     assert len(usages) == 11
     assert read_share(usages[2:]) >= 0.85
-
-
-async def test_nothing_is_cached_of_calls_that_nothing_continues(lone: Client, billing: Billed, run_id: str) -> None:
-    billing.play(run_id, script(plan({"id": "t1"}), answer_reply=answer("the answer " * 20)))
-    await run(lone, run_id, "lab", max_reviews=1)
-    for call in billing.of(run_id):
-        assert ("cache_control" in str(call.step.body)) == (call.step.kind == "turn"), call.step.call
 
 
 async def test_a_model_that_is_silent_for_long_is_asked_once(impatient: Client, billing: Billed, run_id: str) -> None:

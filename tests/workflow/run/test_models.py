@@ -44,13 +44,6 @@ async def test_the_next_model_takes_over_where_one_is_not_served(lab: Lab) -> No
     ]
 
 
-async def test_a_chain_that_nobody_serves_fails_the_run(lab: Lab) -> None:
-    lab.play(lambda step: GONE)
-    error = await lab.failure(models=MODELS)
-    assert error.type == "ProviderRejected"
-    assert _asked(lab) == [("plan", LARGE), ("plan", SPARE)]
-
-
 async def test_what_one_model_refuses_another_is_asked(lab: Lab) -> None:
     def reply(step: Step) -> Reply:
         return stop("refusal") if step.body["model"] in (LARGE, SMALL) else _usual(step)

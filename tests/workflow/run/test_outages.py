@@ -4,7 +4,6 @@ import functools
 from collections import Counter
 
 import pytest
-from temporalio.api.enums.v1 import EventType
 
 from supervision.base import limits
 from supervision.contract.updates import Resume
@@ -75,25 +74,6 @@ async def test_an_account_that_is_refused_is_waited_for_once(lab: Lab, own_model
     result = await handle.result()
     assert (result.status, {report.attempts for report in result.subtasks}) == ("completed", {1})
     assert max(Counter(lab.steps).values()) <= 2
-
-
-async def test_a_typed_failure_travels_without_stack_traces(
-    lab: Lab, own_models: dict[str, str], short_outages: None
-) -> None:
-    replies = [AWAY]
-    good = script(plan({"id": "t1"}), {"t1": lambda step: replies.pop() if replies else text("found")})
-    lab.play(good)
-    handle = await lab.start(models=own_models)
-    assert (await handle.result()).status == "completed"
-    failed = [
-        event
-        async for event in handle.fetch_history_events()
-        if event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED
-    ]
-    assert len(failed) == 1
-    assert failed[0].ByteSize() < 2048
-    failure = failed[0].child_workflow_execution_failed_event_attributes.failure
-    assert (failure.application_failure_info.type, failure.stack_trace) == ("CircuitOpen", "")
 
 
 async def test_a_history_that_is_nearly_full_ends_in_a_partial_answer(

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from activities.replies.agent_story import AgentStories
+from supervision.base import limits
 from tests.scripted_model import Reply, plan, script, text, when
 from tests.serving import own_server, settings_for
 from tests.waiting import until
@@ -58,6 +60,31 @@ async def test_a_reply_that_comes_together_with_a_cancel_is_booked(alone: Lab, t
     assert names == ["prepare_run", "plan", "publish_result"]
 
 
+async def test_a_reply_that_comes_together_with_a_cancel_after_a_pause_is_booked(
+    alone: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pause has asked for the call's end, of which the call learns with its next heartbeat."""
+    monkeypatch.setattr(limits, "HEARTBEAT_EVERY", limits.HEARTBEAT_TIMEOUT * 0.8)
+    settings, answered, caller = settings_for(alone.model.url, tmp_path), asyncio.Event(), f"{alone.run_id}/t1/1"
+    alone.play(script(plan({"id": "t1"}), {"t1": lambda step: when(answered, text("found it"))}))
+    async with serving(alone.client, settings, ["model"]):
+        async with contextlib.AsyncExitStack() as workflows:
+            await workflows.enter_async_context(serving(alone.client, settings, ["workflows"]))
+            handle = await alone.start()
+            await until(alone.sent("t1/1/turn.1"))
+            await handle.execute_update("pause", {"now": True})
+            await until(partial(_has, alone.client, caller, EventType.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED))
+        answered.set()
+        await until(lambda: is_answered(alone.client, caller))
+        await alone.client.get_workflow_handle(caller).cancel()
+        async with serving(alone.client, settings, ["workflows"]):
+            await until(lambda: closed(alone.client.get_workflow_handle(caller)))
+            await handle.cancel()
+            await until(lambda: closed(handle))
+            result = await handle.query(SupervisorWorkflow.result)
+    assert result.usage.model_calls == len(alone.calls) == 2
+
+
 async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked_above(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +110,7 @@ async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked
         await handle.cancel()
         await storing.wait()
         answered.set()
-        await until(lambda: _has_reply(client, nested))
+        await until(partial(_has, client, nested, EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED))
         counted.set()
         await until(lambda: closed(handle))
         result = await handle.query(SupervisorWorkflow.result)
@@ -92,7 +119,7 @@ async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked
     assert below.warnings == ["the dollar budget is not kept: the price of no-price-known is unknown"]
 
 
-async def _has_reply(client: Client, workflow_id: str) -> bool:
-    """True if an activity of a workflow has completed, and the workflow has got to know of it."""
+async def _has(client: Client, workflow_id: str, kind: EventType.ValueType) -> bool:
+    """True if a workflow's history has an event of that kind."""
     events = (await client.get_workflow_handle(workflow_id).fetch_history()).events
-    return any(event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED for event in events)
+    return any(event.event_type == kind for event in events)

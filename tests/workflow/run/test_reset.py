@@ -1,24 +1,20 @@
 """`temporal workflow reset` to any point: nothing finished or under way is done twice, and the clock begins anew."""
 
 import asyncio
-import functools
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 
-from runtime.settings import Settings
 from runtime.workers import workflow_runner
 from supervision.contract.result import RunResult
-from supervision.contract.updates import ExtendLimits, Resume
-from tests.scripted_model import Reply, Step, plan, script, status, text, tools, when
-from tests.serving import own_server
+from supervision.contract.updates import ExtendLimits
+from tests.scripted_model import Reply, Step, plan, script, text, tools, when
 from tests.waiting import until
-from tests.workflow.resets import reset, task_of_update, workflow_tasks
-from tests.workflow.runs import Handle, Lab, closed, end_soon, events, failure, status_of, waits_for_provider
-from worker_main import serving
+from tests.workflow.resets import reset, workflow_tasks
+from tests.workflow.runs import Handle, Lab, end_soon, events, failure
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -104,31 +100,6 @@ async def test_a_reset_repeats_no_effect_of_a_write_tool(lab: Lab, tmp_path: Pat
     assert repeated(lab) == []
 
 
-async def test_a_reset_awaits_the_worker_agents_that_had_started_before_it(lab: Lab) -> None:
-    released = asyncio.Event()
-    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found"))}))
-    base = await lab.start()
-    await until(lab.sent("t1/1/turn.1"))
-    handle = await reset(lab.client, base, (await workflow_tasks(base))[-1])
-    released.set()
-    result = await handle.result()
-    assert (result.status, result.subtasks[0].attempts) == ("completed", 1)
-    assert repeated(lab) == []
-    await replays(lab.client, handle)
-
-
-async def test_a_cancel_after_a_reset_reaches_the_worker_agents(lab: Lab) -> None:
-    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(asyncio.Event(), text("never"))}))
-    base = await lab.start()
-    await until(lab.sent("t1/1/turn.1"))
-    handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
-    await until(lambda: lab.steps.count("t1/1/turn.1") == 2)
-    await handle.cancel()
-    await until(functools.partial(closed, handle))
-    calls = [call for call in lab.calls if call.step.subtask_id]
-    await until(lambda: all(call.aborted_at is not None for call in calls))
-
-
 async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) -> None:
     slow = {"on": True}
 
@@ -152,41 +123,4 @@ async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) ->
     calls = agents_calls(lab)
     assert (calls["t1/1/turn.1"], calls["t1/1/turn.2"]) == (1, 2)  # the finished turn is not made again
     assert result.subtasks[0].attempts == 1
-    await replays(lab.client, handle)
-
-
-async def test_nothing_begins_after_the_deadline(lab: Lab, settings: Settings) -> None:
-    planned = asyncio.Event()
-    lab.play(script(when(planned, plan({"id": "t1"}))))
-    async with own_server() as client, serving(client, settings, ["model"]):
-        async with serving(client, settings, ["workflows", "tools"]):
-            handle = await lab.on(client).start(deadline="PT5S")
-            await until(lab.sent("plan.1.1"))
-            deadline = datetime.fromisoformat((await status_of(handle)).deadline_at)
-        planned.set()  # the plan comes in time, but there is nobody to begin with it
-        await until(lambda: datetime.now(UTC) > deadline)
-        async with serving(client, settings, ["workflows", "tools"]):
-            assert (await failure(handle)).type == "DeadlineExceeded"
-            assert await lab.on(client).started_children() == []
-    assert lab.steps == ["plan.1.1"]
-
-
-async def test_a_reset_to_the_task_of_an_update_that_let_a_subtask_go_on_does_not_repeat_it(lab: Lab) -> None:
-    """The server gives the update again, together with the word of the reset."""
-    refused = {"on": True}
-
-    def turns(step: Step) -> Reply:
-        return status(401, "authentication_error") if refused["on"] else text("found")
-
-    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
-    base = await lab.start()
-    await until(functools.partial(waits_for_provider, base))
-    refused["on"] = False
-    await base.execute_update(SupervisorWorkflow.resume, Resume())
-    await base.result()
-    handle = await reset(lab.client, base, await task_of_update(base))
-    result = await handle.result()
-    assert result.status == "completed"
-    assert {report.attempts for report in result.subtasks} == {1}
-    assert agents_calls(lab) == {"t1/1/turn.1": 2, "t2/1/turn.1": 1}
     await replays(lab.client, handle)

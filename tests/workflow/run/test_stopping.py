@@ -5,25 +5,16 @@ import functools
 import threading
 import time
 from collections.abc import Iterator
-from datetime import timedelta
-from typing import Any
 
 import pytest
-from temporalio import activity, workflow
-from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowExecutionStatus
 
-from activities.replies.agent_story import AgentStories
-from activities.store.artifacts import ArtifactStore
 from supervision.base import limits
-from supervision.contract.usage import Usage
 from supervision.run.board import Board
-from supervision.run.serving_models import ServingModels
-from tests.scripted_model import Reply, Step, as_json, plan, script, status, stop, text, tools, when
+from tests.scripted_model import Reply, Step, plan, script, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import Handle, Lab, closed, status_of
-from tests.workflow.scripts import item, subtasks
+from tests.workflow.runs import Lab, closed
 from workflows.supervisor import SupervisorWorkflow
 
 MANY = tuple(f"t{number}" for number in range(8))
@@ -130,31 +121,6 @@ async def test_a_terminated_worker_agent_costs_what_it_consumed(lab: Lab) -> Non
     assert (result.subtasks[0].attempts, result.subtasks[0].turns) == (2, 4)
 
 
-async def test_a_terminated_nested_supervisor_costs_what_its_tree_consumed(lab: Lab) -> None:
-    nested_plan = subtasks(item("f1", "walker"), item("f2", "walker", depends_on=["f1"]))
-
-    def reply(step: Step) -> Reply:
-        if step.kind == "plan":
-            return nested_plan if step.subtask_id else subtasks(item("t1", "storey"), item("t2", "hand"))
-        if step.call.endswith("f2/1/turn.1"):
-            return NEVER
-        return usual(step)
-
-    usual = script(plan())
-    lab.play(reply)
-    handle = await lab.start(team="house")
-    await until(lambda: any(step.endswith("f2/1/turn.1") for step in lab.steps))
-    await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").terminate()
-    await until(lambda: sum(step.endswith("f2/1/turn.1") for step in lab.steps) == 2)
-
-    async def is_booked() -> bool:
-        return (await status_of(handle)).subtasks[0].usage.model_calls == 2
-
-    await until(is_booked)
-    await handle.cancel()
-    await until(functools.partial(closed, handle))
-
-
 @pytest.mark.usefixtures("time_to_answer")
 async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
@@ -172,219 +138,3 @@ async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
     result = await handle.result()
     answered = [call for call in lab.calls if call.answered_at is not None]
     assert result.usage.model_calls == len(answered)
-
-
-def half_done(step: Step) -> Reply:
-    """A nested run of two worker agents, of which one is never answered."""
-    nested, usual = item("t1", "storey"), script(plan())
-    if step.kind == "plan":
-        return subtasks(item("f1", "walker"), item("f2", "walker")) if step.subtask_id else subtasks(nested)
-    return NEVER if step.call.endswith("f2/1/turn.1") else usual(step)
-
-
-async def start_half_done(lab: Lab) -> Handle:
-    """Starts such a run, and returns once one of the two has found something and the other one is asked."""
-    lab.play(half_done)
-    handle = await lab.start(team="house")
-    await until(lambda: len(lab.calls) == 4)
-    await until(functools.partial(closed, lab.client.get_workflow_handle(f"{lab.run_id}/t1/1/f1/1")))
-    return handle
-
-
-async def assert_finding_is_kept(handle: Handle) -> None:
-    """Checks that the run has the nested run's finding."""
-    finding = (await handle.query(SupervisorWorkflow.result)).subtasks[0].finding
-    assert finding is not None
-    assert "finding of t1" in finding.summary
-
-
-async def test_what_a_child_returns_while_the_run_gives_up_on_it_is_kept(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run looks up what a child consumed when it waits for it no longer; here the child ends during that."""
-    monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
-    given_up, whole, list_keys = asyncio.Event(), AgentStories.whole, ArtifactStore.list_keys
-
-    async def whole_once_given_up(stories: AgentStories, *story: Any) -> Any:
-        if activity.info().workflow_id != lab.run_id:
-            await given_up.wait()
-        return await whole(stories, *story)
-
-    async def list_keys_once_it_ended(store: ArtifactStore, prefix: str) -> list[str]:
-        given_up.set()
-        await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").result()
-        return await list_keys(store, prefix)
-
-    monkeypatch.setattr(AgentStories, "whole", whole_once_given_up)
-    monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_once_it_ended)
-    handle = await start_half_done(lab)
-    await handle.cancel()
-    await until(functools.partial(closed, handle))
-    assert given_up.is_set()
-    await assert_finding_is_kept(handle)
-
-
-async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_it_is_kept(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its result, its cost from the journal and the end of the wait for both come in one workflow task."""
-    monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
-    monkeypatch.setattr(limits, "CHILD_GIVE_UP_WAIT", timedelta(milliseconds=300))
-    may_end, is_busy, whole, list_keys = asyncio.Event(), threading.Event(), AgentStories.whole, ArtifactStore.list_keys
-    retry_all, updates = ServingModels.retry_all, list[asyncio.Task[Any]]()
-
-    def retry_all_slowly(models: ServingModels) -> None:
-        if workflow.info().workflow_id == lab.run_id and not is_busy.is_set():
-            is_busy.set()
-            time.sleep(1.5)  # below the SDK's two seconds for a workflow task without an await
-        retry_all(models)
-
-    async def whole_once_it_may(stories: AgentStories, *story: Any) -> Any:
-        if activity.info().workflow_id != lab.run_id:
-            await may_end.wait()
-        return await whole(stories, *story)
-
-    async def list_keys_while_the_run_is_busy(store: ArtifactStore, prefix: str) -> list[str]:
-        if activity.info().workflow_id == lab.run_id and not is_busy.is_set():
-            updates.append(asyncio.create_task(lab.client.get_workflow_handle(lab.run_id).execute_update("resume")))
-            await asyncio.to_thread(is_busy.wait, 5)
-            may_end.set()
-            await lab.client.get_workflow_handle(f"{lab.run_id}/t1/1").result()
-            await asyncio.sleep(0.4)  # the wait ends; the server shows that when the workflow task is done
-        return await list_keys(store, prefix)
-
-    monkeypatch.setattr(ServingModels, "retry_all", retry_all_slowly)
-    monkeypatch.setattr(AgentStories, "whole", whole_once_it_may)
-    monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_while_the_run_is_busy)
-    handle = await start_half_done(lab)
-    await handle.cancel()
-    await until(functools.partial(closed, handle))
-    await asyncio.gather(*updates)
-    assert is_busy.is_set()
-    await assert_finding_is_kept(handle)
-
-
-async def test_the_finding_of_one_candidate_is_kept_if_the_other_one_can_not_be_reached(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The run gives up on the other one, and its cost does not come from the journal in time either."""
-    for name in ("LEAST_CALL_TIME", "CHILD_CLOSE_WAIT", "CHILD_GIVE_UP_WAIT"):
-        monkeypatch.setattr(limits, name, timedelta(milliseconds=10))
-    stopping, over, add, list_keys = threading.Event(), asyncio.Event(), Usage.__add__, ArtifactStore.list_keys
-
-    def add_late(usage: Usage, other: Usage) -> Usage:
-        if stopping.is_set() and workflow.in_workflow() and workflow.info().workflow_id.endswith("/1.2"):
-            stopping.clear()
-            time.sleep(1.5)  # below the SDK's two seconds for a workflow task without an await
-        return add(usage, other)
-
-    async def list_keys_when_it_is_over(store: ArtifactStore, prefix: str) -> list[str]:
-        await over.wait()
-        return await list_keys(store, prefix)
-
-    monkeypatch.setattr(Usage, "__add__", add_late)
-    monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_when_it_is_over)
-    turns = {"t1": lambda step: NEVER if "/1.2/" in step.call else text("found")}
-    lab.play(script(subtasks(item("t1", "finder", candidates=2)), turns))
-    handle = await lab.start()
-    for candidate in (1, 2):
-        await until(lab.sent(f"t1/1.{candidate}/turn.1"))
-    await until(functools.partial(closed, lab.client.get_workflow_handle(f"{lab.run_id}/t1/1.1")))
-    stopping.set()
-    await handle.cancel()
-    await until(functools.partial(closed, handle))
-    over.set()
-    report = (await handle.query(SupervisorWorkflow.result)).subtasks[0]
-    assert report.finding is not None
-    assert (report.state, report.finding.summary) == ("completed", "found")
-
-
-async def test_what_a_child_returns_at_the_deadline_is_kept_if_the_run_is_cancelled_meanwhile(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 10.0)  # the run waits for stopped children as long as it ever does
-    stopping, cancelled, whole = asyncio.Event(), asyncio.Event(), AgentStories.whole
-
-    async def whole_once_cancelled(stories: AgentStories, *story: Any) -> Any:
-        if activity.info().workflow_id != lab.run_id:
-            stopping.set()
-            await cancelled.wait()
-        return await whole(stories, *story)
-
-    monkeypatch.setattr(AgentStories, "whole", whole_once_cancelled)
-    handle = await start_half_done(lab)
-    await runs.end_soon(handle)
-    await stopping.wait()
-    await handle.cancel()
-    await until(functools.partial(has_taken_its_cancel, handle))
-    cancelled.set()
-    await until(functools.partial(closed, handle))
-    assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
-    report = (await handle.query(SupervisorWorkflow.result)).subtasks[0]
-    assert report.finding is not None
-    assert "finding of t1" in report.finding.summary
-    assert report.usage.model_calls == 2
-    assert "synthesis.1" not in lab.steps
-
-
-async def has_taken_its_cancel(handle: Handle) -> bool:
-    """True once a workflow task that brought the cancellation is done."""
-    types = [event.event_type async for event in handle.fetch_history_events()]
-    if EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED not in types:
-        return False
-    after = types[types.index(EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED) :]
-    return EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED in after
-
-
-async def test_a_call_that_is_answered_after_the_cancel_is_booked(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The judge answers while the run, which was cancelled, still waits for its nested supervisor."""
-    asked, judged, whole = asyncio.Event(), asyncio.Event(), AgentStories.whole
-
-    async def whole_once_judged(stories: AgentStories, *story: Any) -> Any:
-        if activity.info().workflow_id != lab.run_id:
-            await judged.wait()
-        return await whole(stories, *story)
-
-    def reply(step: Step) -> Reply:
-        match step.kind:
-            case "plan":
-                return subtasks(item("f1", "walker")) if step.subtask_id else subtasks(twice, item("t2", "storey"))
-            case "judge":
-                return when(asked, as_json({"choice": 1, "reason": "it is better"}))
-        return NEVER if step.call.endswith("f1/1/turn.1") else usual(step)
-
-    monkeypatch.setattr(AgentStories, "whole", whole_once_judged)
-    twice, usual = item("t1", candidates=2), script(plan())
-    lab.play(reply)
-    handle = await lab.start(team="house")
-    await until(lambda: len(lab.calls) == 6)  # two plans, three turns, the judge
-    await handle.cancel()
-    await until(lambda: _has(handle, EventType.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED))
-    asked.set()
-    ends = (EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED)
-    await until(lambda: _has(handle, *ends, more_than=1))  # the plan, and the judge however it ends
-    judged.set()
-    await until(functools.partial(closed, handle))
-    answered = [call for call in lab.calls if call.answered_at is not None]
-    assert (await handle.query(SupervisorWorkflow.result)).usage.model_calls == len(answered)
-
-
-async def _has(handle: runs.Handle, *kinds: "EventType.ValueType", more_than: int = 0) -> bool:
-    events = (await handle.fetch_history()).events
-    return sum(event.event_type in kinds for event in events) > more_than
-
-
-async def test_a_run_fails_once_all_candidates_are_refused_and_keeps_what_they_had(lab: Lab) -> None:
-    def turns(step: Step) -> Reply:
-        refused = status(401, "authentication_error")
-        if "/1.2/" in step.call:
-            return refused
-        return stop("max_tokens", "three so far") if step.number == 1 else refused
-
-    lab.play(script(subtasks(item("t1", "finder", candidates=2)), {"t1": turns}))
-    error = await lab.failure()
-    assert error.type == "ProviderAuthentication"
-    result = runs.partial_result(error)
-    assert result.usage.model_calls == 2
-    assert result.subtasks[0].finding is not None
-    assert result.subtasks[0].finding.summary == "three so far"

@@ -15,10 +15,10 @@ from activities.run.lookups import Lookups
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.base.queues import pool_queue
-from tests.scripted_model import Reply, Step, as_json, text, tools, when
+from tests.scripted_model import Reply, Step, text, tools, when
 from tests.serving import WorkerProcesses, store_of, worker_processes
 from tests.waiting import until
-from tests.workflow.runs import Lab, details, failure, queues, roles, states
+from tests.workflow.runs import Lab, failure, queues, roles, states
 from tests.workflow.scripts import item, plans, subtasks
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
@@ -28,35 +28,6 @@ USUAL = {"team": "crew"}
 
 def auto(subtask_id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
     return item(subtask_id, "auto", capabilities=list(capabilities), **more)
-
-
-def held(*events: asyncio.Event) -> dict[str, Callable[[Step], Reply]]:
-    """The first subtasks' findings, each once its event is set."""
-    return {f"t{n}": lambda step, event=event: when(event, text("done")) for n, event in enumerate(events, 1)}  # type: ignore[misc]
-
-
-async def test_the_only_role_with_the_capabilities_gets_the_subtask(lab: Lab) -> None:
-    lab.play(plans(subtasks(auto("t1", "sums"), auto("t2", "reading", "maps"), auto("t3"))))
-    handle = await lab.start()
-    result = await handle.result()
-    assert [(s.id, s.role) for s in result.subtasks] == [("t1", "reckoner"), ("t2", "reader"), ("t3", "hand")]
-    assert "You are the reckoner." in lab.system("t1/1/turn.1")
-    assert [s.role for s in (await handle.query(SupervisorWorkflow.plan)).subtasks] == ["reckoner", "reader", "hand"]
-    assert "| t1 | reckoner |" in await details(handle)
-
-
-async def test_of_several_able_roles_the_least_loaded_one_works(lab: Lab) -> None:
-    first, second = asyncio.Event(), asyncio.Event()
-    reading = [auto(f"t{n}", "reading") for n in (1, 2)]
-    lab.play(plans(subtasks(*reading, auto("t3", "reading", depends_on=["t1"])), turns=held(first, second)))
-    handle = await lab.start()
-    await until(lambda: {"t1/1/turn.1", "t2/1/turn.1"} <= set(lab.steps))
-    assert await roles(handle) == {"t1": "reader", "t2": "librarian", "t3": "auto"}
-    first.set()
-    await until(lab.sent("t3/1/turn.1"))
-    assert (await roles(handle))["t3"] == "reader"
-    second.set()
-    assert (await handle.result()).status == "completed"
 
 
 async def test_a_capability_that_nobody_has_ends_the_run_before_any_child(lab: Lab) -> None:
@@ -99,43 +70,7 @@ async def test_the_planner_of_a_revision_sees_who_is_at_work(lab: Lab) -> None:
     }
 
 
-async def test_what_lacks_a_dependency_waits_for_the_revision_that_may_replace_it(lab: Lab) -> None:
-    planned = asyncio.Event()
-    turns = {"t1": lambda step: tools(("weigh", {"thing": "pear"}))}
-    first = subtasks(item("t1", "reckoner"), item("t2"), item("t3", depends_on=["t1", "t2"]))
-    second = when(planned, as_json({"subtasks": [], "new_roles": []}))
-    lab.play(plans(first, second, turns=turns))
-    handle = await lab.start(success="2/3", max_turns=1)
-    assert (await handle.result()).status == "partial"  # two of three can still complete: nothing to revise
-    assert "plan.2.1" not in lab.steps
-    strict = f"{lab.run_id}-all"
-    lab.model.play(strict, plans(first, second, turns=turns))
-    handle = await lab.named(strict).start(success="all", max_replans=2, max_turns=1)
-    await until(lambda: "plan.2.1" in lab.model.steps(strict))
-    assert (await states(handle))["t3"] == "waiting"
-    planned.set()
-    assert (await failure(handle)).type == "QuorumNotMet"
-    assert "t3/1/turn.1" in lab.model.steps(strict)  # nothing was added, so it ran from what there is
-
-
-async def test_a_role_runs_no_more_subtasks_at_a_time_than_it_may(lab: Lab) -> None:
-    first, second = asyncio.Event(), asyncio.Event()
-    lab.play(plans(subtasks(item("t1", "solo"), item("t2", "solo"), item("t3")), turns=held(first, second)))
-    handle = await lab.start()
-    await until(lambda: {"t1/1/turn.1", "t3/1/turn.1"} <= set(lab.steps))
-    assert await states(handle) | {"t3": ""} == {"t1": "running", "t2": "waiting", "t3": ""}
-    first.set()
-    await until(lab.sent("t2/1/turn.1"))
-    second.set()
-    assert (await handle.result()).status == "completed"
-
-
-COOK = {
-    "name": "cook",
-    "description": "Cooks pears.",
-    "system_prompt": "You are the cook.",
-    "tools": ["weigh"],
-}
+COOK = {"name": "cook", "description": "Cooks pears.", "system_prompt": "You are the cook.", "tools": ["weigh"]}
 
 
 async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(lab: Lab) -> None:
@@ -160,18 +95,6 @@ async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(lab: Lab) 
     assert "'fetch' is not available to this role" in told
     shown = await handle.query(SupervisorWorkflow.plan)
     assert [(role.name, role.tools) for role in shown.new_roles] == [("cook", ["weigh"])]
-
-
-async def test_a_revision_may_define_a_role_too(lab: Lab) -> None:
-    turns = {"t1": lambda step: tools(("weigh", {"thing": "pear"}))}
-    second = subtasks(item("t2", new_role="cook", replaces=["t1"]), new_roles=[COOK])
-    lab.play(plans(subtasks(item("t1", "reckoner")), second, turns=turns))
-    result = await lab.run(success="all", max_replans=2, max_turns=1)
-    assert [(s.id, s.role, s.state) for s in result.subtasks] == [
-        ("t1", "reckoner", "failed"),
-        ("t2", "cook", "completed"),
-    ]
-    assert "You are the cook." in lab.system("t2/1/turn.1")
 
 
 def fetches(step: Step) -> Reply:

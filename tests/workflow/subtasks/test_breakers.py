@@ -18,7 +18,6 @@ from tests.workflow.runs import (
     details,
     end_soon,
     events,
-    failure,
     search_attribute,
     status_of,
     waiting_status,
@@ -186,22 +185,6 @@ async def test_an_outage_while_planning_is_waited_out_and_an_extended_deadline_c
     assert planned_at > datetime.fromisoformat(shown.deadline_at)  # as the first deadline was
 
 
-@pytest.mark.usefixtures("short_deadlines")
-async def test_a_run_that_the_provider_never_planned_fails_at_its_deadline(
-    lab: Lab, own_models: dict[str, str]
-) -> None:
-    lab.play(lambda step: http_error(529, "overloaded_error", retry_after="90"))
-    handle = await lab.start(models=own_models, deadline="PT2S")
-    await until(lambda: waits_for_provider(handle))
-    error = await failure(handle)
-    assert error.type == "DeadlineExceeded"
-    waits = [event.timer_started_event_attributes for event in await lab.scheduled("timer")]
-    deadline = limits.MIN_DEADLINE.total_seconds()
-    kept = limits.SYNTHESIS_RESERVE_SHARE * deadline  # for an answer
-    assert max(wait.start_to_fire_timeout.ToTimedelta().total_seconds() for wait in waits) <= deadline - kept
-    assert len(lab.calls) == 1
-
-
 # --- Accounts -------------------------------------------------------------------------------------
 
 
@@ -253,16 +236,3 @@ async def test_the_answer_too_waits_for_a_refused_account(lab: Lab) -> None:
     mended.set()
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     assert (await handle.result()).status == "completed"
-
-
-@pytest.mark.usefixtures("time_to_answer")
-async def test_a_wait_for_a_person_ends_with_the_deadline(lab: Lab) -> None:
-    shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone", "after": ["t1"]})
-    lab.play(script(shape, {"t2": lambda step: NO_KEY}))
-    handle = await lab.start()
-    await until(lambda: waits_for_provider(handle))
-    await end_soon(handle)
-    result = await handle.result()
-    assert result.status == "partial"
-    assert {s.id: s.state for s in result.subtasks} == {"t1": "completed", "t2": "cancelled"}
-    assert "DeadlineExceeded" in result.gaps[0].reason

@@ -33,27 +33,12 @@ def choices(lab: Lab) -> list[str]:
     return [body.get("tool_choice", {}).get("type", "auto") for body in bodies]
 
 
-async def test_one_turn_is_enough_for_a_role_with_tools(lab: Lab) -> None:
-    result = await outcome(lab, [FOUND], 1)
-    assert (result.status, choices(lab)) == ("completed", ["none"])
-    assert "last turn" in str(lab.call("t1/1/turn.1").step.body["messages"])
-
-
 async def test_the_end_is_announced_two_turns_ahead(lab: Lab) -> None:
     turns = [*(looks(number) for number in range(1, 5)), FOUND]
     await outcome(lab, turns, 5)
     said = {number: lab.call(f"t1/1/turn.{number}").step.body["messages"][-1] for number in range(1, 6)}
     assert [number for number, last in said.items() if "left after this" in str(last)] == [3]
     assert "last turn" in str(said[5])
-
-
-async def test_words_beside_a_tool_call_of_the_last_turn_are_the_finding(lab: Lab) -> None:
-    result = await outcome(lab, [looks(1), looks(2, "So far: 7 pears")], 2)
-    finding = result.subtasks[0].finding
-    assert finding is not None
-    assert finding.summary == "So far: 7 pears"
-    assert "turns were over" in " ".join(finding.limitations)
-    assert choices(lab) == ["auto", "none"]
 
 
 async def test_a_silent_last_turn_is_asked_once_more_without_running_its_tools(lab: Lab) -> None:
@@ -81,22 +66,3 @@ async def test_an_attempt_that_never_said_a_word_is_at_its_turn_limit(lab: Lab) 
     result = await lab.run(max_turns=2)
     assert (result.status, result.subtasks[0].attempts) == ("completed", 2)
     assert "TurnLimit" in str(lab.call("refine.t1.2").step.body)
-
-
-@pytest.mark.parametrize(
-    ("first", "asks"),
-    [(text("The garden yields 4711 pears."), "4711"), (text(""), "had no text")],
-    ids=["unsupported", "silent"],
-)
-async def test_what_a_turn_was_sent_back_for_is_said_in_the_last_one_too(lab: Lab, first: Reply, asks: str) -> None:
-    await outcome(lab, [first, FOUND], 2)
-    note = str(lab.call("t1/1/turn.2").step.body["messages"][-1])
-    assert asks in note
-    assert "last turn" in note
-
-
-async def test_what_a_turn_was_sent_back_for_is_said_beside_the_turns_left(lab: Lab) -> None:
-    await outcome(lab, [text("The garden yields 4711 pears."), FOUND], 4)
-    note = str(lab.call("t1/1/turn.2").step.body["messages"][-1])
-    assert "4711" in note
-    assert "left after this" in note

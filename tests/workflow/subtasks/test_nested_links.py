@@ -1,27 +1,23 @@
 """What passes between supervisors while they work: findings, waits, limits and budget on every level of a tree."""
 
 import asyncio
-import json
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import WorkflowUpdateFailedError
 
 from supervision.contract.finding import Finding
-from supervision.contract.progress import Counts
-from supervision.contract.updates import ExtendLimits, NewBudget, Resume
-from tests.scripted_model import Reply, Step, status, text, when
+from supervision.contract.updates import ExtendLimits, NewBudget
+from tests.scripted_model import status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Handle, Lab, started_children, status_of, waits_for_provider
+from tests.workflow.runs import Lab
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house", "max_depth": 3}
-NO_KEY = status(401, "authentication_error")
 
 
 def partial_finding(finding: Finding | None) -> Finding:
@@ -49,119 +45,7 @@ async def test_the_findings_of_a_nested_run_without_an_answer_go_upward(lab: Lab
     assert result.subtasks[0].attempts == 1
 
 
-async def test_a_late_report_of_an_ended_nested_run_changes_nothing(lab: Lab) -> None:
-    hold = asyncio.Event()
-    bad = {f"f1/{attempt}/turn.{turn}": text("") for attempt in (1, 2, 3) for turn in (1, 2)}
-    plans = {**PLANS, "t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))}
-    lab.play(tree(plans, **bad, **{f"{lab.run_id}/t2/1/turn.1": when(hold, text("late pears"))}))
-    handle = await lab.start(max_turns=1)
-
-    async def nested_done() -> bool:
-        return (await runs.states(handle)).get("t1") == "completed"
-
-    await until(nested_done)
-    begun = (await lab.scheduled("child"))[0].start_child_workflow_execution_initiated_event_attributes
-    key = json.loads(begun.input.payloads[1].data)["terms"]["report_key"]
-    run: dict[str, Any] = {"phase": "executing", "counts": {"total": 7, "running": 7}}
-    await handle.signal("nested_report", {"subtask_id": "t1", "report_key": key, "run": run})
-    hold.set()
-    result = await handle.result()
-    assert [gap.subtask_id for gap in result.gaps] == ["t1/f1", "t2"]  # t2's one turn was cut short: a part
-    assert result.subtasks[0].nested is not None
-    assert result.subtasks[0].nested.counts == Counts(total=2, completed=1, failed=1)
-
-
 # --- waits ----------------------------------------------------------------------------------------------
-
-
-async def waiting_below(lab: Lab) -> tuple[Handle, asyncio.Event]:
-    """Starts a run of which a worker agent three levels down waits for its account, until the event mends that."""
-    mended, good = asyncio.Event(), tree(PLANS)
-
-    def reply(step: Step) -> Reply:
-        return NO_KEY if step.call.endswith("/l1/1/turn.1") and not mended.is_set() else good(step)
-
-    lab.play(reply)
-    handle = await lab.start()
-    await until(lambda: waits_for_provider(handle))
-    return handle, mended
-
-
-async def knows_of_a_finding(client: Client, workflow_id: str) -> bool:
-    """True if a nested run was told, at its start or later, that the root has a finding, and has dealt with that."""
-    told = False
-    history = await client.get_workflow_handle(workflow_id).fetch_history()
-    for event in history.events:
-        started, signal = (
-            event.workflow_execution_started_event_attributes,
-            event.workflow_execution_signaled_event_attributes,
-        )
-        for payload in (*started.input.payloads, *signal.input.payloads):
-            told = told or b'"root_has_finding":true' in payload.data
-        if told and event.HasField("workflow_task_completed_event_attributes"):
-            return True
-    return False
-
-
-async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_account(lab: Lab) -> None:
-    found, mended = asyncio.Event(), asyncio.Event()
-    good = tree(PLANS)
-
-    def reply(step: Step) -> Reply:
-        if step.call.endswith("t1/1/f1/1/plan.1.1"):
-            return good(step) if mended.is_set() else when(found, NO_KEY)
-        return when(mended, good(step)) if "/f2/" in step.call else good(step)
-
-    lab.play(reply)
-    handle = await lab.start()
-
-    async def root_has_finding() -> bool:
-        return (await runs.states(handle)).get("t2") == "completed"
-
-    await until(lab.sent("t1/1/f1/1/plan.1.1"))
-    await until(root_has_finding)
-    await until(lambda: knows_of_a_finding(lab.client, f"{lab.run_id}/t1/1/f1/1"))
-    found.set()
-    await until(lambda: waits_for_provider(handle))
-    assert [wait.workflow_id for wait in (await status_of(handle)).waiting] == [f"{lab.run_id}/t1/1/f1/1"]
-    mended.set()
-    await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    assert (await handle.result()).status == "completed"
-    assert await started_children(lab.client, f"{lab.run_id}/t1/1") == [
-        f"{lab.run_id}/t1/1/f1/1",
-        f"{lab.run_id}/t1/1/f2/1",
-    ]
-
-
-async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resumed(lab: Lab) -> None:
-    base, mended = await waiting_below(lab)
-    handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
-    refused = "t1/1/f1/1/l1/1/turn.1"
-    await until(lambda: lab.steps.count(refused) == 2)
-    await until(lambda: waits_for_provider(handle))
-    shown = (await status_of(handle)).waiting
-    assert [(wait.id, wait.kind, wait.workflow_id) for wait in shown] == [
-        ("t1/f1/l1/1", "resume", f"{lab.run_id}/t1/1/f1/1")
-    ]
-    mended.set()
-    await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])
-    answered = [call.step.call.removeprefix(f"{lab.run_id}/") for call in lab.calls]
-    twice = {step for step in answered if answered.count(step) > 1}
-    assert twice == {refused}
-    assert result.usage.model_calls == len(answered) - 2
-
-
-async def test_a_nested_run_hears_its_root_after_a_reset_to_an_event_after_its_start(lab: Lab) -> None:
-    base, mended = await waiting_below(lab)
-    handle = await reset(lab.client, base, (await workflow_tasks(base))[-1])
-    mended.set()
-    reply_to = await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    assert reply_to.accepted
-    result = await asyncio.wait_for(handle.result(), 30)
-    assert (result.status, result.gaps) == ("completed", [])
-    assert lab.steps.count("plan.1.1") == 1
 
 
 async def test_a_cancel_after_a_reset_brings_what_nested_runs_had_found(lab: Lab) -> None:
@@ -233,29 +117,4 @@ async def test_a_nested_run_without_room_for_a_plan_gets_more_from_the_root(lab:
     assert deepest > 9_000
 
 
-async def test_a_nested_run_gets_what_others_give_back(lab: Lab) -> None:
-    hold = asyncio.Event()
-    dear = text("dear pears", tokens=12_000)
-    plans = {**PLANS, "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(4)])}
-    special = {f"f{n}/1/turn.1": dear for n in range(4)} | {f"{lab.run_id}/t2/1/turn.1": when(hold, text("pears"))}
-    lab.play(tree(plans, **special))
-    handle = await lab.start(max_parallel=2, budget={"tokens": 170_000})
-    await until(lab.sent("t2/1/turn.1", "t1/1/f1/1/turn.1"))
-    hold.set()
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])
-    assert result.usage.input_tokens + result.usage.output_tokens <= 170_000
-
-
 # --- size -----------------------------------------------------------------------------------------------
-
-
-async def test_what_a_nested_run_reports_does_not_grow_with_its_size(lab: Lab) -> None:
-    plans = {"": subtasks(item("t1", "storey")), "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(40)])}
-    lab.play(tree(plans))
-    handle = await lab.start(max_subtasks=40, max_parallel=4)
-    result = await handle.result()
-    assert result.status == "completed"
-    described = (await handle.describe()).raw_description.workflow_execution_info
-    assert described.history_length < 160
-    assert described.history_size_bytes < 90_000

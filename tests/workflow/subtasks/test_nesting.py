@@ -8,7 +8,7 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 
 from supervision.contract.progress import Counts
 from supervision.contract.request import Attachment
-from tests.scripted_model import plan, status, text, when
+from tests.scripted_model import answer, plan, status, text, when
 from tests.waiting import until
 from tests.workflow.runs import GOAL, Lab, end_soon, failure, status_of
 from tests.workflow.scripts import item, subtasks
@@ -70,13 +70,16 @@ async def test_a_nested_supervisor_gets_its_subtask_its_dependencies_and_attachm
     assert "notes.txt" in lab.prompt("t1/1/f2/1/turn.1")
 
 
-async def test_a_direct_answer_of_a_nested_supervisor_is_a_finding_to_build_on(lab: Lab) -> None:
-    root = subtasks(item("t1", "storey"), item("t2", depends_on=["t1"]))
-    lab.play(tree({"": root, "t1/1": plan(answer="forty-four pears")}))
+async def test_a_mark_of_a_nested_answer_leads_to_the_subtask_below(lab: Lab) -> None:
+    root, nested = subtasks(item("t1"), item("t2", "storey")), subtasks(item("t1", "walker"), item("f2", "walker"))
+    said = answer("They grew [t2/t1]. They shrank [t2/f9].")
+    lab.play(tree({"": root, "t2/1": nested}, **{"t2/1/synthesis.1": answer("They grew [t1]."), "synthesis.1": said}))
     result = await lab.run()
-    assert result.status == "completed"
-    assert "forty-four pears" in lab.prompt("t2/1/turn.1")
-    assert "forty-four pears" in lab.prompt("synthesis.1")
+    assert "They grew [t2/t1]." in lab.prompt("synthesis.1")
+    assert result.answer.startswith("They grew [t2/t1]. They shrank [t2].")
+    assert [citation.subtask_ids for citation in result.citations] == [["t2"], ["t2"]]
+    assert result.subtasks[1].finding
+    assert result.subtasks[1].finding.summary.startswith("They grew [t2/t1].")
 
 
 # --- budget and deadline --------------------------------------------------------------------------------

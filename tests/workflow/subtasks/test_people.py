@@ -184,14 +184,3 @@ async def test_a_failed_subtask_is_tried_again_with_a_word(lab: Lab) -> None:
     result = await handle.result()
     assert (result.status, result.subtasks[0].attempts) == ("completed", 3)
     assert "Look under the tree" in lab.prompt("t1/3/turn.1")
-
-
-async def test_a_failed_subtask_is_skipped(lab: Lab) -> None:
-    lab.play(
-        script(plan({"id": "t1", "role": "asker"}, {"id": "t2"}), {"t1": lambda step: tools(("finish", IMPOSSIBLE))})
-    )
-    handle = await lab.start(team="people", on_subtask_failure="ask")
-    await asked(handle, "t1/2")
-    await handle.execute_update("skip_subtask", {"subtask_id": "t1", "by": "ann", "comment": "not needed"})
-    result = await handle.result()
-    assert (result.status, result.subtasks[0].state) == ("partial", "skipped")

@@ -9,7 +9,7 @@ import pytest
 from supervision.base import limits
 from tests.scripted_model import Reply, Script, as_json, plan, script, status, stop, tools, when
 from tests.waiting import until
-from tests.workflow.runs import Lab, closed, details, events, partial_result, status_of
+from tests.workflow.runs import Lab, details, events, partial_result, status_of
 from tests.workflow.scripts import FOUND, GIVES_UP
 
 USUAL = {"team": "relay"}
@@ -57,20 +57,6 @@ async def test_a_failed_attempt_is_repeated_with_a_description_rewritten_from_it
     assert result.usage.model_calls == 6
 
 
-async def test_after_three_attempts_the_fallback_role_has_one(lab: Lab) -> None:
-    lab.play(script(JUNIOR, {"t1": attempts(GIVES_UP, GIVES_UP, GIVES_UP, FOUND)}))
-    result = await lab.run(max_turns=1)
-    first = result.subtasks[0]
-    assert (first.state, first.attempts, first.role) == ("completed", 4, "senior")
-    assert [step for step in lab.steps if "refine" in step] == ["refine.t1.2", "refine.t1.3"]
-    assert "another way (attempt 2)" in lab.prompt("refine.t1.3")  # each starts from the last description
-    assert "another way (attempt 3)" in lab.prompt("t1/3/turn.1")
-    systems = {c.step.attempt: str(c.step.body["system"]) for c in lab.calls if c.step.subtask_id == "t1"}
-    assert [n for n, said in systems.items() if "You are the junior." in said] == [1, 2, 3]
-    assert "You are the senior." in systems[4]
-    assert any("t1 · senior" in label for label in await lab.labels("child"))
-
-
 @pytest.mark.parametrize("refine", [as_json({"description": ""}), REFUSAL, status(400, "invalid_request_error")])
 async def test_a_refused_subtask_without_other_words_fails_at_once(lab: Lab, refine: Reply) -> None:
     lab.play(with_refine(script(JUNIOR, {"t1": attempts(REFUSAL)}), refine))
@@ -101,26 +87,6 @@ async def test_an_impossible_subtask_is_rewritten_once_then_the_fallback_has_it_
     assert (await status_of(handle)).breakers == []
 
 
-async def test_attempts_back_off_by_timers_that_double(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "ATTEMPT_PAUSE", timedelta(seconds=0.5))
-    lab.play(script(JUNIOR, {"t1": attempts(GIVES_UP, GIVES_UP, FOUND)}))
-    await lab.run(max_turns=1)
-    said = await lab.labels("timer")
-    timers = [event.timer_started_event_attributes for event in await lab.scheduled("timer")]
-    lengths = [timer.start_to_fire_timeout.ToTimedelta().total_seconds() for timer in timers]
-    pauses = [pair for pair in zip(said, lengths, strict=True) if "next attempt" in pair[0]]
-    assert [label for label, _ in pauses] == ["t1: the next attempt"] * 2
-    assert pauses[0][1] <= 0.5 < pauses[1][1] <= 1  # less what the better description took
-
-
-async def test_three_subtasks_refused_for_good_end_the_run_without_a_rest(lab: Lab) -> None:
-    shape = plan(*[{"id": f"t{n}", "role": "lone"} for n in (1, 2, 3)])
-    lab.play(script(shape, {f"t{n}": attempts(REFUSAL) for n in (1, 2, 3)}))
-    error = await lab.failure()
-    assert (error.type, partial_result(error).subtasks[2].attempts) == ("AllSubtasksFailed", 2)
-    assert not [label for label in await lab.labels("timer") if "breaker" in label]
-
-
 async def test_a_run_stands_still_for_a_failing_role_only_so_long(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ROLE_REST_TOTAL", timedelta(seconds=1))
     shape = plan(*[{"id": f"t{n}", "role": "lone"} for n in (1, 2)])
@@ -129,25 +95,3 @@ async def test_a_run_stands_still_for_a_failing_role_only_so_long(lab: Lab, monk
     assert error.type == "AllSubtasksFailed"
     reasons = {report.id: report.error and report.error.type for report in partial_result(error).subtasks}
     assert "NoCapableWorker" in reasons.values()
-
-
-async def test_a_refinement_that_fails_is_a_warning_and_the_old_description_is_used(lab: Lab) -> None:
-    played = with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP, FOUND)}), status(400, "invalid_request_error"))
-    lab.play(played)
-    handle = await lab.start(max_turns=1)
-    result = await handle.result()
-    assert result.status == "completed"
-    assert "Find out about part t1" in lab.prompt("t1/2/turn.1")
-    assert any("t1 could not be described better" in warning for warning in result.warnings)
-    assert (await status_of(handle)).warnings == result.warnings
-
-
-async def test_a_run_cancelled_while_a_subtask_is_described_better_ends_at_once(lab: Lab) -> None:
-    never = asyncio.Event()
-    lab.play(with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP)}), when(never, FOUND)))
-    handle = await lab.start(max_turns=1)
-    await until(lab.sent("refine.t1.2"))
-    await handle.cancel()
-    await until(lambda: closed(handle))
-    assert (await status_of(handle)).subtasks[0].state == "cancelled"
-    assert "synthesis.1" not in lab.steps

@@ -4,11 +4,9 @@ import asyncio
 
 from standin.server.api_reply import ApiReply
 from tests.scripted_model import Reply, Script
-from tests.waiting import until
-from tests.workflow.runs import Lab, waiting_status, waits_for_provider
+from tests.workflow.runs import Lab
 from tests.workflow.scripts import item, subtasks
-from tests.workflow.subtasks.trees import STOREY_BESIDE_T2, Account, tree
-from workflows.supervisor import SupervisorWorkflow
+from tests.workflow.subtasks.trees import tree
 
 USUAL = {"team": "house"}
 
@@ -51,18 +49,6 @@ async def test_a_tree_has_no_more_worker_agents_at_work_than_its_root_may(lab: L
     assert sum(call.step.kind == "turn" for call in lab.calls) == 10
 
 
-async def test_a_tree_of_one_worker_agent_at_a_time_comes_to_its_end(lab: Lab) -> None:
-    storeys = {
-        "": subtasks(item("t1", "storey"), item("t2")),
-        "t1/1": subtasks(item("f1", "bench"), item("f2", "walker")),
-        "t1/1/f1/1": subtasks(item("l1", "finder"), item("l2", "finder")),
-    }
-    turns = Turns(together=1, held=0)
-    lab.play(turns.within(tree(storeys)))
-    result = await lab.run(max_depth=3, max_parallel=1)
-    assert (result.status, turns.most) == ("completed", 1)
-
-
 async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(lab: Lab) -> None:
     shape = subtasks(item("t1", "storey"), item("t2"), *[item(f"t{n}", depends_on=["t2"]) for n in (3, 4)])
     below = subtasks(*[item(f"f{n}", "walker") for n in range(16)])
@@ -72,44 +58,3 @@ async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(lab: 
     assert (result.status, turns.most) == ("completed", 4)
     steps = [step for step in lab.steps if "turn" in step]
     assert {"t3/1/turn.1", "t4/1/turn.1"} <= set(steps[:14]), steps
-
-
-async def test_five_nested_runs_with_one_each_below_share_two_slots(lab: Lab) -> None:
-    storeys = {"": subtasks(*[item(f"t{n}", "storey") for n in range(5)])}
-    for n in range(5):
-        storeys[f"t{n}/1"] = subtasks(item("f1", "bench"))
-        storeys[f"t{n}/1/f1/1"] = subtasks(item("l1", "finder"))
-    turns = Turns(together=2, held=4)
-    lab.play(turns.within(tree(storeys)))
-    result = await lab.run(max_depth=3, max_parallel=2)
-    assert (result.status, result.gaps) == ("completed", [])
-    assert turns.most == 2
-    assert sum(call.step.kind == "turn" for call in lab.calls) == 5
-
-
-async def test_nested_runs_whose_worker_agents_wait_give_their_slots_to_others(lab: Lab) -> None:
-    """One slot in all: two levels down a worker agent waits for its account, then t2 works, then it goes on."""
-    below = {"t1/1": subtasks(item("f1", "bench")), "t1/1/f1/1": subtasks(item("l1", "finder"))}
-    account = Account("/l1/1/turn.1", tree({"": STOREY_BESIDE_T2, **below}))
-    lab.play(account.reply)
-    handle = await lab.start(max_depth=3, max_parallel=1)
-    await until(lab.sent("t2/1/turn.1"))
-    await until(lambda: waits_for_provider(handle))
-    account.paid = True
-    await handle.execute_update(SupervisorWorkflow.resume)
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])
-
-
-async def test_a_nested_run_that_waits_with_its_plan_gives_its_slot_to_others(lab: Lab) -> None:
-    """One slot in all: the nested run waits for its account before it has any subtask, then t2 works, then it does."""
-    below = {"t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))}
-    account = Account("/t1/1/plan.1.1", tree({"": STOREY_BESIDE_T2, **below}))
-    lab.play(account.reply)
-    handle = await lab.start(max_parallel=1)
-    await until(lab.sent("t2/1/turn.1"))
-    assert [wait.workflow_id for wait in (await waiting_status(handle)).waiting] == [f"{lab.run_id}/t1/1"]
-    account.paid = True
-    await handle.execute_update(SupervisorWorkflow.resume)
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])

@@ -4,14 +4,13 @@ import asyncio
 import functools
 
 from supervision.contract.updates import Resume
-from tests.scripted_model import Reply, Step, plan, script, status, stop, text, tools, when
+from tests.scripted_model import Reply, Step, plan, script, status, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import Lab, closed, scheduled, waits_for_provider
+from tests.workflow.runs import Lab, scheduled, waits_for_provider
 from workflows.supervisor import SupervisorWorkflow
 
 NEVER = when(asyncio.Event(), text("never"))
-HALF = stop("max_tokens", "three so far")
 """A reply that is cut: the worker agent has a text, and asks for a longer one."""
 
 
@@ -27,32 +26,6 @@ async def test_an_attempt_whose_time_is_over_fails_with_timeout_and_is_tried_aga
     assert "Timeout" in lab.prompt("refine.t1.2")
     calls = [call for call in lab.calls if call.answered_at]
     assert result.usage.model_calls == len(calls)
-
-
-async def test_a_subtask_whose_time_is_never_enough_keeps_what_it_had(lab: Lab) -> None:
-    turns = {"t1": lambda step: HALF if step.number == 1 else NEVER}
-    lab.play(script(plan({"id": "t1"}, {"id": "t2"}), turns))
-    result = await lab.run(subtask_timeout="PT1S")
-    report = result.subtasks[0]
-    assert (result.status, report.state, report.attempts) == ("partial", "failed", 3)
-    assert report.error is not None
-    assert report.error.type == "Timeout"
-    assert report.finding is not None
-    assert report.finding.summary == "three so far"
-    assert [gap.subtask_id for gap in result.gaps] == ["t1"]
-
-
-async def test_what_it_had_is_kept_if_the_run_stops_in_a_later_attempt(lab: Lab) -> None:
-    turns = {"t1": lambda step: HALF if step.number == step.attempt == 1 else NEVER}
-    lab.play(script(plan({"id": "t1"}), turns))
-    handle = await lab.start(subtask_timeout="PT2S")
-    await until(lab.sent("t1/2/turn.1"))
-    await handle.cancel()
-    await until(functools.partial(closed, handle))
-    report = (await handle.query(SupervisorWorkflow.result)).subtasks[0]
-    assert (report.state, report.attempts) == ("cancelled", 2)
-    assert report.finding is not None
-    assert report.finding.summary == "three so far"
 
 
 async def test_the_clock_goes_on_where_it_stood_after_a_wait_for_a_person(lab: Lab) -> None:

@@ -1,0 +1,104 @@
+"""Notices: a line of JSON about a run to the operator's command or URL, and no contents of the run."""
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import urllib.error
+import urllib.request
+from typing import Any
+
+from temporalio import activity
+
+from activities.contracts.run_contracts import Notice
+from supervision.base import limits
+from supervision.run.waits import AWAITED
+
+_PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_OWN_PREFIX = "NOTIFY_"  # of variables that are meant for the command
+
+
+class NotSent(Exception):
+    """A try at a notice that did not arrive."""
+
+
+class NoticeActivities:
+    """Sending notices, by the setting of this process."""
+
+    def __init__(self, words: list[str]) -> None:
+        """`words` are a command's, or a URL. Raises ValueError if there is no such program."""
+        self._words = words
+        self._is_url = bool(words) and "://" in words[0]
+        if words and not self._is_url and shutil.which(words[0]) is None:
+            raise ValueError(f"SUPERVISOR_NOTIFY: there is no program '{words[0]}' here")
+
+    @activity.defn
+    async def notify(self, notice: Notice) -> None:
+        """Sends a notice. Raises NotSent."""
+        info = activity.info()
+        line = line_of(notice, f"{info.workflow_run_id}/{info.activity_id}")
+        try:
+            async with asyncio.timeout(limits.NOTICE_TIME.total_seconds()):
+                if not self._words:
+                    raise NotSent("this Worker has no SUPERVISOR_NOTIFY")  # another one may have it
+                if self._is_url:
+                    await asyncio.to_thread(_post, self._words[0], line)
+                else:
+                    await _run(self._words, line)
+        except TimeoutError:
+            raise NotSent(f"SUPERVISOR_NOTIFY takes longer than {limits.NOTICE_TIME.total_seconds():g} s") from None
+
+
+def line_of(notice: Notice, key: str) -> bytes:
+    """Returns what is sent; `key` is the same in all tries at a notice."""
+    run_id, command = notice.run.run_id, ["show" if notice.id else "status"]
+    if notice.kind == "ended":
+        command, what = ["result"], f"has ended: {notice.error or notice.status}"
+    else:
+        what = "is paused" if notice.kind == "paused" else f"waits for {AWAITED[notice.kind]}"
+    show = shlex.join(["temporal-supervisor", *command, run_id, *([notice.id] if notice.id else [])])
+    said = {"show": show, "text": f"{run_id} {what} ({show})", "key": key}  # `text` is what chat webhooks show
+    return json.dumps({"run_id": run_id, **notice.model_dump(exclude={"run"}), **said}).encode() + b"\n"
+
+
+async def _run(command: list[str], line: bytes) -> None:
+    """Runs the command with the line as its input, in an environment without the Worker's secrets."""
+    environ = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_OWN_PREFIX)}
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=environ,
+        start_new_session=True,
+    )
+    try:
+        await process.communicate(line)
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode:
+        raise NotSent(f"the command of SUPERVISOR_NOTIFY ended with exit code {process.returncode}")
+
+
+class _Unredirected(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Follows none: the URL may hold a secret, and plain http is for loopback only."""
+
+
+_OPENER = urllib.request.build_opener(_Unredirected)
+
+
+def _post(url: str, line: bytes) -> None:
+    request = urllib.request.Request(url, line, {"Content-Type": "application/json"})
+    try:
+        with _OPENER.open(request, timeout=limits.NOTICE_TIME.total_seconds()):
+            pass
+    except urllib.error.HTTPError as error:
+        raise NotSent(f"the URL of SUPERVISOR_NOTIFY answered with status {error.code}") from None
+    except OSError as error:  # its text may quote the URL
+        raise NotSent(f"the URL of SUPERVISOR_NOTIFY can't be reached ({type(error).__name__})") from None

@@ -1,0 +1,303 @@
+"""Each attempt of an activity as a line of the Worker's log, a span of its run's trace, and figures for metrics.
+
+Replays add nothing: workflow code writes none of it. Texts of people, models and tools are in spans only if the setting
+for message content asks for them, and in the log never.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from opentelemetry import context, metrics, trace
+from opentelemetry.context import Context
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
+
+from activities.contracts.run_contracts import RunFacts, RunRef, SupervisorCall
+from activities.contracts.turn_contracts import ToolInput, TurnInput
+from supervision.base import spans
+from supervision.contract.result import RunResult
+from supervision.contract.usage import Usage
+
+log = logging.getLogger("supervisor.steps")
+
+Facts = dict[str, Any]
+ParentOf = Callable[[str, str, str], Context | None]
+_PROVIDER = "anthropic"
+_TOKEN_BUCKETS = [4.0**power for power in range(14)]  # these two are the conventions' own
+_SECOND_BUCKETS = [0.01 * 2**power for power in range(14)]
+_RUN_BUCKETS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600]
+_SHOWN = {
+    spans.PLACE: "subtask",
+    spans.CALL: "call",
+    spans.REQUEST_MODEL: "model",
+    spans.TOOL: "tool",
+    spans.ATTEMPT: "attempt",
+    spans.INPUT_TOKENS: "input_tokens",
+    spans.OUTPUT_TOKENS: "output_tokens",
+    spans.JOURNAL: "from_journal",
+    spans.ERROR: "error",
+}
+
+_meter = metrics.get_meter(spans.SCOPE)
+_tokens = _meter.create_histogram(
+    spans.TOKEN_USAGE, "{token}", "tokens of model calls", explicit_bucket_boundaries_advisory=_TOKEN_BUCKETS
+)
+_seconds = _meter.create_histogram(
+    spans.OPERATION_DURATION,
+    "s",
+    "time of model and tool calls",
+    explicit_bucket_boundaries_advisory=_SECOND_BUCKETS,
+)
+_run_seconds = _meter.create_histogram(
+    spans.RUN_DURATION, "s", "time from start to end of runs", explicit_bucket_boundaries_advisory=_RUN_BUCKETS
+)
+_usd = _meter.create_counter(spans.USD, "{USD}", "dollars of model calls, as far as prices are known")
+_retries = _meter.create_counter(spans.RETRIES, "{attempt}", "attempts of activities after the first, by operation")
+
+
+@dataclass
+class _Step:
+    """An attempt under way: what is known of it, and the model call's figures; `content` if texts may be shown."""
+
+    run: RunRef
+    workflow_id: str
+    name: str
+    operation: str
+    parent_of: ParentOf
+    content: bool
+    facts: Facts = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+    def fields(self) -> dict[str, object]:
+        """The fields of a line of the log."""
+        shown = {word: self.facts[name] for name, word in _SHOWN.items() if name in self.facts}
+        if shown.get("attempt") == 1:
+            del shown["attempt"]
+        return {"run": self.run.run_id, **shown}
+
+    @property
+    def words(self) -> str:
+        """What it is, in a line of the log."""
+        return {spans.CHAT: "model call", spans.EXECUTE_TOOL: "tool call"}.get(self.operation, self.operation)
+
+
+_step: ContextVar[_Step] = ContextVar("step")
+
+
+class Steps(Interceptor):
+    """The first of a Worker's interceptors: it sees every end of an attempt.
+
+    `parent_of` returns the context of a span's parent by run, first run id and place, None without traces; `content`
+    shows texts in spans.
+    """
+
+    def __init__(self, parent_of: ParentOf, *, content: bool = False) -> None:
+        self._parent_of = parent_of
+        self._content = content
+
+    def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
+        """Returns `inner` with a line, a span and figures around it."""
+        return _Stepped(inner, self._parent_of, self._content)
+
+
+class _Stepped(ActivityInboundInterceptor):
+    def __init__(self, inner: ActivityInboundInterceptor, parent_of: ParentOf, content: bool) -> None:
+        super().__init__(inner)
+        self._shown = parent_of, content
+
+    async def execute_activity(self, call: ExecuteActivityInput) -> Any:
+        step = _step_of(activity.info(), call.args[0] if call.args else None, *self._shown)
+        if step is None:
+            return await super().execute_activity(call)
+        token = _step.set(step)
+        if step.operation == spans.CHAT:
+            log.info(f"{step.words} begins", extra={"fields": step.fields()})
+        if activity.info().attempt > 1:
+            _retries.add(1, {spans.OPERATION: step.operation})
+        try:
+            with _span(step):
+                return await super().execute_activity(call)
+        finally:
+            _step.reset(token)
+            _ended(step)
+
+
+def _step_of(info: activity.Info, argument: object, parent_of: ParentOf, content: bool) -> _Step | None:
+    """Returns the step that an activity's input asks for; None if it is no run's."""
+    run = getattr(argument, "run", None)
+    if not isinstance(run, RunRef) or not run.run_id:
+        return None
+    name = operation = info.activity_type
+    facts: Facts = {}
+    if isinstance(argument, SupervisorCall | TurnInput):
+        name, operation = f"{spans.CHAT} {argument.model}", spans.CHAT
+        call = argument.step if isinstance(argument, TurnInput) else argument.terms.step
+        facts = {spans.PROVIDER: _PROVIDER, spans.REQUEST_MODEL: argument.model, spans.CALL: call}
+    elif isinstance(argument, ToolInput):
+        name, operation = f"{spans.EXECUTE_TOOL} {argument.call.name}", spans.EXECUTE_TOOL
+        facts = {spans.TOOL: argument.call.name, spans.TOOL_CALL: argument.call.call_id}
+    if isinstance(argument, TurnInput | ToolInput):
+        facts[spans.AGENT] = argument.role
+    workflow_id = info.workflow_id or ""
+    facts |= {
+        spans.OPERATION: operation,
+        spans.CONVERSATION: run.run_id,
+        spans.ATTEMPT: info.attempt,
+    }
+    if place := workflow_id.removeprefix(run.run_id).strip("/"):
+        facts[spans.PLACE] = place
+    return _Step(run, workflow_id, name, operation, parent_of, content, facts)
+
+
+def _ended(step: _Step) -> None:
+    """Counts and shows the end of an attempt."""
+    seconds, facts = time.monotonic() - step.began, step.facts
+    if step.operation in (spans.CHAT, spans.EXECUTE_TOOL) and spans.JOURNAL not in facts:
+        named = (spans.OPERATION, spans.PROVIDER, spans.REQUEST_MODEL, spans.TOOL, spans.ERROR)
+        _seconds.record(seconds, {name: facts[name] for name in named if name in facts})
+    fields = {**step.fields(), "seconds": round(seconds, 3)}
+    log.info(f"{step.words} {'failed' if spans.ERROR in facts else 'done'}", extra={"fields": fields})
+
+
+@contextmanager
+def _span(step: _Step) -> Iterator[None]:
+    """The span of an attempt; an error is in it by its type alone, as its message may quote somebody."""
+    place = spans.place_of(step.workflow_id, step.run.run_id)
+    parent = step.parent_of(step.run.run_id, step.run.first_run_id, place)
+    kind = trace.SpanKind.CLIENT if step.operation == spans.CHAT else trace.SpanKind.INTERNAL
+    span = trace.INVALID_SPAN if parent is None else _tracer().start_span(step.name, parent, kind)
+    try:
+        with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+            yield
+    except BaseException as error:
+        step.facts[spans.ERROR] = error.type if isinstance(error, ApplicationError) and error.type else _name(error)
+        raise
+    finally:
+        if span.is_recording():
+            span.set_attributes(step.facts)
+            if spans.ERROR in step.facts:
+                span.set_status(trace.StatusCode.ERROR)
+            span.end()
+
+
+def _name(error: BaseException) -> str:
+    return type(error).__name__
+
+
+def _tracer() -> trace.Tracer:
+    return trace.get_tracer(spans.SCOPE)
+
+
+# --- What activities add --------------------------------------------------------------------------
+
+
+def note(**facts: object) -> None:
+    """Adds to what is known of this attempt, by the names of `supervision.base.spans`."""
+    if step := _step.get(None):
+        step.facts |= {getattr(spans, name.upper()): value for name, value in facts.items()}
+
+
+def consumed(model: str, usage: Usage) -> None:
+    """Counts what an answer of a model, or the part of it that came, has cost."""
+    step = _step.get(None)
+    if step is None or not usage.tokens:
+        return
+    facts = step.facts
+    counted = {
+        spans.INPUT_TOKENS: usage.prompt_tokens,
+        spans.OUTPUT_TOKENS: usage.output_tokens,
+        spans.CACHE_READ_TOKENS: usage.cache_read_tokens,
+        spans.CACHE_WRITE_TOKENS: usage.cache_write_tokens,
+    }
+    facts |= {name: facts.get(name, 0) + tokens for name, tokens in counted.items() if tokens}
+    named = {spans.OPERATION: spans.CHAT, spans.PROVIDER: _PROVIDER, spans.REQUEST_MODEL: model}
+    _tokens.record(usage.prompt_tokens, {**named, spans.TOKEN_TYPE: "input"})
+    _tokens.record(usage.output_tokens, {**named, spans.TOKEN_TYPE: "output"})
+    if usage.usd is not None:
+        facts[spans.USD] = facts.get(spans.USD, 0.0) + usage.usd
+        _usd.add(usage.usd, {spans.REQUEST_MODEL: model})
+
+
+def show(name: str, text: object) -> None:
+    """Adds a text to the span of this attempt, if texts may be shown."""
+    span, step = trace.get_current_span(), _step.get(None)
+    if step and step.content and span.is_recording():
+        span.set_attribute(name, text if isinstance(text, str) else json.dumps(text, ensure_ascii=False))
+
+
+def messages(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns messages of the provider in the form of the conventions."""
+    return [{"role": turn["role"], "parts": [_part(block) for block in turn["content"]]} for turn in turns]
+
+
+def _part(block: Mapping[str, Any]) -> dict[str, Any]:
+    match block.get("type"):
+        case "text":
+            return {"type": "text", "content": block.get("text")}
+        case "tool_use":
+            return {"type": "tool_call", **{name: block.get(name) for name in ("id", "name")}} | {
+                "arguments": block.get("input")
+            }
+        case "tool_result":
+            return {"type": "tool_call_response", "id": block.get("tool_use_id"), "response": block.get("content")}
+        case other:
+            return {"type": str(other)}
+
+
+def run_ended(run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_id: str, ended_at: datetime) -> None:
+    """Writes the spans of a supervisor's subtasks, and the span of the run if the supervisor is its root."""
+    place, end = spans.place_of(workflow_id, run.run_id), ended_at.isoformat()
+    for report in result.subtasks:
+        if report.workflow_id and report.started_at:
+            role = report.role
+            facts: Facts = {spans.AGENT: role, spans.ATTEMPTS: report.attempts, spans.STATUS: report.state}
+            error, at = report.error.type if report.error else "", spans.place_of(report.workflow_id, run.run_id)
+            times = (report.started_at, report.finished_at or end)
+            _written(run, spans.INVOKE_AGENT, role, at, place, facts, times, error)
+    if of_run is None or workflow_id != run.run_id:
+        return
+    team, status = of_run.team, result.status if of_run.phase == "done" else of_run.phase
+    facts = {spans.WORKFLOW: team, spans.STATUS: status}
+    error, times = of_run.error.type if of_run.error else "", (of_run.began_at or end, end)
+    _written(run, spans.INVOKE_WORKFLOW, team, place, None, facts, times, error)
+    seconds = round((ended_at - datetime.fromisoformat(times[0])).total_seconds(), 3)
+    _run_seconds.record(seconds, facts)
+    fields = {"run": run.run_id, "status": status, "seconds": seconds, **({"error": error} if error else {})}
+    log.info("run ended", extra={"fields": fields})
+
+
+def _written(
+    run: RunRef,
+    operation: str,
+    name: str,
+    place: str,
+    above: str | None,
+    facts: Facts,
+    times: tuple[str, str],
+    error: str,
+) -> None:
+    """Writes a span of an id that its children know already."""
+    step = _step.get(None)
+    parent = step.parent_of(run.run_id, run.first_run_id, above or place) if step else None
+    if parent is None:
+        return
+    began, ended = (int(datetime.fromisoformat(at).timestamp() * 1e9) for at in times)
+    ids = context.set_value(spans.TRACE_ID_KEY, spans.trace_id(run.run_id, run.first_run_id))
+    token = context.attach(context.set_value(spans.SPAN_ID_KEY, spans.span_id(run.first_run_id, place), ids))
+    try:
+        span = _tracer().start_span(f"{operation} {name}", parent if above else Context(), start_time=began)
+    finally:
+        context.detach(token)
+    known: Facts = {spans.OPERATION: operation, spans.CONVERSATION: run.run_id}
+    span.set_attributes(known | facts | ({spans.ERROR: error} if error else {}))
+    if error:
+        span.set_status(trace.StatusCode.ERROR)
+    span.end(max(began, ended))

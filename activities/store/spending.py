@@ -1,0 +1,118 @@
+"""Dollars in the store: what each ended run has cost, and what each Worker process spends on a day."""
+
+import asyncio
+import contextlib
+import secrets
+import time
+from datetime import UTC, date, datetime, timedelta
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from activities.store.artifacts import ArtifactStore
+from supervision.base.store_keys import spend_key, spend_prefix
+from supervision.base.text import money
+from supervision.contract.base import Model
+from supervision.contract.usage import Spend, Usage
+
+M = TypeVar("M", bound=Model)
+_SUM_AGE = 5.0  # seconds: calls that begin in them may go beyond the ceiling
+_DAY = timedelta(days=1)
+_LOOK_AGAIN = timedelta(minutes=10)  # a raised ceiling, of Workers that were started again, is noticed by then
+
+
+class RunSpend(Model):
+    """What a run has cost when it ended, on all levels."""
+
+    run_id: str
+    owner: str = ""
+    team: str = ""
+    ended_at: datetime
+    usage: Usage = Usage()
+    spend: list[Spend] = []
+
+
+class _Spent(Model):
+    usd: float = 0.0
+
+
+async def keep_run_spend(store: ArtifactStore, spent: RunSpend) -> None:
+    """Stores what a run has cost."""
+    key = spend_key(spent.ended_at.date(), "runs", spent.run_id)
+    await store.put(key, spent.model_dump_json().encode("utf-8", "replace"))
+
+
+async def run_spends(store: ArtifactStore, days: int, today: date) -> list[RunSpend]:
+    """Returns what the runs that ended in the last days have cost; of a run that was reset, its last end."""
+    found: dict[str, RunSpend] = {}
+    for back in reversed(range(days)):
+        keys = await store.list_keys(spend_prefix(today - back * _DAY, "runs"))
+        found |= {spent.run_id: spent for spent in await _read(store, keys, RunSpend)}
+    return [*found.values()]
+
+
+async def spent_on(store: ArtifactStore, day: date, but: str = "") -> float:
+    """Returns the dollars that all Workers have spent on a day, of as many as count them, `but` one."""
+    keys = await store.list_keys(spend_prefix(day, "workers"))
+    return sum(spent.usd for spent in await _read(store, [key for key in keys if key != but], _Spent))
+
+
+async def _read(store: ArtifactStore, keys: list[str], kind: type[M]) -> list[M]:
+    """Returns objects, without those of another version, or just deleted."""
+    found = []
+    for data in await asyncio.gather(*map(store.find, keys)):
+        with contextlib.suppress(ValidationError):
+            found.append(kind.model_validate_json(data or b""))
+    return found
+
+
+class DailySpend:
+    """The ceiling of dollars per UTC day over all Workers of a store; without a `ceiling` nothing is counted.
+
+    Each process overwrites one object of its own for each day, and reads those of the others every few seconds.
+    """
+
+    def __init__(self, store: ArtifactStore, ceiling: float | None) -> None:
+        self.ceiling = ceiling
+        self._store = store
+        self._name = secrets.token_hex(8)
+        self._day = datetime.now(UTC).date()
+        self._own = self._others = 0.0
+        self._summed_at: float | None = None
+        self._writing = asyncio.Lock()
+
+    async def add(self, usd: float | None) -> None:
+        """Counts a call that was paid."""
+        if self.ceiling is None or not usd:
+            return
+        self._begin_day()
+        self._own += usd
+        async with self._writing:  # an older sum must not be written last
+            await self._store.put(self._key, _Spent(usd=self._own).model_dump_json().encode())
+
+    async def reached(self) -> tuple[str, timedelta] | None:
+        """Returns why no call may begin now, and when to ask again; None below the ceiling."""
+        if self.ceiling is None:
+            return None
+        self._begin_day()
+        now = time.monotonic()
+        if self._summed_at is None or now - self._summed_at > _SUM_AGE:
+            self._summed_at = now
+            self._others = await spent_on(self._store, self._day, but=self._key)
+        spent = self._own + self._others
+        if spent < self.ceiling:
+            return None
+        ends = datetime.combine(self._day + _DAY, datetime.min.time(), UTC)
+        why = (
+            f"the ceiling of {money(self.ceiling)} a day is reached (SUPERVISOR_DAILY_USD, {money(spent)} spent since "
+            f"00:00 UTC): calls begin again at {ends:%Y-%m-%d %H:%M} UTC"
+        )
+        return why, min(ends - datetime.now(UTC), _LOOK_AGAIN)
+
+    @property
+    def _key(self) -> str:
+        return spend_key(self._day, "workers", self._name)
+
+    def _begin_day(self) -> None:
+        if (today := datetime.now(UTC).date()) != self._day:
+            self._day, self._own, self._others, self._summed_at = today, 0.0, 0.0, None

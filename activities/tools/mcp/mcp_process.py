@@ -1,0 +1,389 @@
+"""The program of the child process that talks to one MCP server. Nothing else imports the SDK.
+
+One JSON line in for each question, one out for each answer, in any order: see `mcp_servers`. It bounds its own memory
+and that of the server, ends with its standard input, and ends everything that the server started. What the server says
+leaves it without the secrets that the server got.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import anyio
+import mcp_types as types
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.validators import validator_for
+from mcp import Client
+from mcp.client.session import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from referencing import Registry
+
+from activities.bounded.served import data_bytes
+from activities.tools.mcp.mcp_results import Shown
+from activities.tools.mcp.pins import Pinned
+from supervision.base.text import clean, one_line
+from supervision.base.trust import Credentials
+
+Json = dict[str, Any]
+Pipes = tuple[asyncio.StreamWriter, asyncio.StreamReader, asyncio.StreamReader]
+
+FRAME_BYTES = 8 * 1024 * 1024  # of one message of a server: a picture, or a large file as text
+_MEMORY = 256 * 1024 * 1024  # of this process beside its libraries: some messages at once
+_SERVER_MEMORY = 4 * 1024 * 1024 * 1024  # of each process of a server: Node alone sets more aside than it uses
+_NO_MESSAGES = 1000  # lines of a server that are none: a greeting is read over, a flood is not
+_LIST_SECONDS = 10  # a server that is alive lists its tools in milliseconds
+_LISTED_FRESH = 60  # seconds for which a list of definitions counts, but for calls with effects
+_LIST_PAGES = 50
+_ROUNDS = 5  # of questions of a server before it does a call
+_END_SECONDS = 2  # for a server to end by itself
+_PROGRESS_EVERY = 0.5  # seconds: a heartbeat takes one a second
+_ERROR_CHARS = 600
+_LEAST_SECRET = 6  # characters: shorter values are ordinary words, such as `true`
+_REJECTED = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS)  # errors of calls that a server did not begin
+_SUBREAPER = 36  # of prctl: what a dead process leaves behind becomes a child of this one
+_KEY = "temporal-supervisor/idempotency-key"
+_SECRET_IN_TEXT = re.compile(r"\$\{(\w+)\}")
+
+
+class _Problem(Exception):
+    """A call without a result. `sent` is False if the server did not get it."""
+
+    def __init__(self, text: str, *, sent: bool = False) -> None:
+        super().__init__(text)
+        self.sent = sent
+
+
+class _Process:
+    """What this process is asked and answers."""
+
+    def __init__(self, setup: Json, writer: asyncio.StreamWriter) -> None:
+        self.setup = setup
+        self._writer = writer
+        self._secrets = [os.environ[name] for name in setup["secrets"]]
+        self._withheld = Credentials(self._secrets, least=_LEAST_SECRET)
+        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._sent = set[int]()
+        self._live: dict[str, list[Pinned]] = {}
+        self._listed = -float("inf")
+        self.session: ClientSession
+        self._answers: dict[int, Json | None] = {}  # of the calls in flight; None where a call may carry none
+        self._asked: dict[int, str] = {}
+        self.stderr = ""
+
+    def say(self, message: Json) -> None:
+        line = self._withheld.withheld(json.dumps(message))
+        self._writer.write(line.encode() + b"\n")
+
+    def over(self, reason: str) -> NoReturn:
+        """Ends this process and all that the server started; the reason goes to the Worker."""
+        last = one_line(clean(self.stderr.strip().rpartition("\n")[2]), _ERROR_CHARS)
+        end_of_it = {"end": f"{reason}: {last}" if last else reason, "sent": [*self._sent]}
+        line = self._withheld.withheld(json.dumps(end_of_it))
+        with contextlib.suppress(OSError):
+            os.set_blocking(1, True)
+            os.write(1, line.encode() + b"\n")
+        end()
+
+    async def serve(self, reader: asyncio.StreamReader) -> None:
+        """Answers questions until there are no more."""
+        while line := await reader.readline():
+            asked = json.loads(line)
+            if "cancel" in asked:
+                if call := self._calls.get(asked["cancel"]):
+                    call.cancel()
+                continue
+            number = asked["id"]
+            self._calls[number] = asyncio.create_task(self._answer(number, asked))
+
+    async def _answer(self, number: int, asked: Json) -> None:
+        try:
+            answer = await self._call(number, asked) if "tool" in asked else await self._tools()
+        except _Problem as problem:
+            answer = {"problem": str(problem), "sent": problem.sent}
+        except MemoryError:
+            self.over(f"its answer needs more than {_MEMORY >> 20} MiB of memory")
+        except Exception as error:
+            answer = {"problem": f"its answer can't be used: {said(error)}", "sent": True}
+        finally:
+            self._calls.pop(number, None)
+        self.say({"id": number, **answer})
+
+    async def _tools(self) -> Json:
+        await self._list()
+        return {"tools": [tool.model_dump() for tools in self._live.values() for tool in tools]}
+
+    async def _checked(self, asked: Json) -> str:
+        """Returns the name of the tool that a call is of. Raises _Problem if it is not to be sent."""
+        pinned = Pinned.model_validate(asked["tool"])
+        if complaint := complaint_about(pinned.input_schema, asked["arguments"]):
+            raise _Problem(f"Wrong arguments: {complaint}")
+        if asked["effects"] or time.monotonic() - self._listed > _LISTED_FRESH:
+            await self._list()
+        live = self._live.get(pinned.name, [])
+        if len(live) != 1:
+            raise _Problem("the server has two tools of this name" if live else "the server has this tool no longer")
+        if live[0].sha256 != pinned.sha256:
+            again = f"{self.setup['pin']} shows how, and pins the new one for later runs"
+            raise _Problem(f"the server has changed the definition of this tool since it was pinned: {again}")
+        return pinned.name
+
+    async def _call(self, number: int, asked: Json) -> Json:
+        tool, shown = await self._checked(asked), 0.0
+
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            nonlocal shown
+            if time.monotonic() - shown >= _PROGRESS_EVERY:
+                shown = time.monotonic()
+                share = f"{done:g}" if total is None else f"{done:g}/{total:g}"
+                self.say({"id": number, "progress": one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)})
+
+        self._sent.add(number)
+        self._answers[number] = asked["answers"]
+        try:
+            async with asyncio.timeout(asked["timeout"]):
+                call = partial(
+                    self.session.call_tool,
+                    tool,
+                    asked["arguments"],
+                    progress_callback=progress,
+                    meta={_KEY: asked["key"]} if asked["effects"] else None,
+                    allow_input_required=True,
+                )
+                result = await call()
+                for _ in range(_ROUNDS):
+                    if not isinstance(result, types.InputRequiredResult):
+                        break
+                    result = await call(input_responses=self._given(result), request_state=result.request_state)
+        except TimeoutError:
+            self._listed = -float("inf")  # a server that hangs does not list its tools before the next call
+            raise _Problem(f"the server did not answer within {asked['timeout']:g} s", sent=True) from None
+        except MCPError as error:
+            self._listed = -float("inf")
+            sent = error.code not in _REJECTED
+            raise _Problem(f"the server says: {one_line(clean(error.message), _ERROR_CHARS)}", sent=sent) from None
+        finally:
+            self._sent.discard(number)
+            del self._answers[number]
+            question = self._asked.pop(number, "")
+        if isinstance(result, types.InputRequiredResult):
+            raise _Problem(question or "the server asks for what no client gives")
+        return Shown(tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET]).of(result, question)
+
+    async def _list(self) -> None:
+        """Asks for the definitions. A server that does not give them is ended: another one may."""
+        live: dict[str, list[Pinned]] = {}
+        cursor = None
+        try:
+            async with asyncio.timeout(_LIST_SECONDS):
+                for _ in range(_LIST_PAGES):
+                    page = await self.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+                    for each in page.tools:
+                        about = each.description or ""
+                        tool = Pinned(name=each.name, description=about, input_schema=each.input_schema)
+                        live.setdefault(tool.name, []).append(tool)
+                    if not (cursor := page.next_cursor):
+                        break
+        except TimeoutError:
+            if self._sent:  # a server that does one thing at a time is not ended because it does
+                raise _Problem("the server is busy with other calls, so this one was not made") from None
+            self.over(f"it does not list its tools within {_LIST_SECONDS} s")
+        except Exception as error:
+            self.over(f"it does not list its tools: {said(error)}")
+        self._live, self._listed = live, time.monotonic()
+
+    def _given(self, required: types.InputRequiredResult) -> types.InputResponses | None:
+        """Returns the answers to what a server asks before it does a call; None if it only wants the call again."""
+        asked = required.input_requests or {}
+        questions = {key: each for key, each in asked.items() if isinstance(each, types.ElicitRequest)}
+        return {key: self._answer_to(each.params) for key, each in questions.items()} or None
+
+    async def elicited(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        """Returns the answer to what a server asks in the middle of some call: it does not say of which."""
+        return self._answer_to(params)
+
+    def _answer_to(self, params: types.ElicitRequestParams) -> types.ElicitResult:
+        """Returns the answer that a call in flight carries; else declines, and the results say what was asked."""
+        schema = params.requested_schema if isinstance(params, types.ElicitRequestFormParams) else {}
+        fields = list(schema.get("properties", {}))
+        for answers in self._answers.values():
+            content = {name: value for name, value in (answers or {}).items() if name in fields}
+            if content and complaint_about(dict(schema), content) is None:
+                return types.ElicitResult(action="accept", content=content)
+        said = f'The server asks: "{one_line(clean(params.message), _ERROR_CHARS)}". It got no answer.'
+        example = json.dumps({"_answers": dict.fromkeys(fields, "...")})
+        how = f"Find it out, ask a person if it is not yours to say, and call again with {example} in the arguments."
+        cannot = 'Calls of this tool carry none, as the team file does not say approve = "always".'
+        for number, answers in self._answers.items():
+            self._asked[number] = f"{said} {cannot if answers is None else how}"
+        return types.ElicitResult(action="decline")
+
+    @contextlib.asynccontextmanager
+    async def stdio(self) -> AsyncIterator[tuple[Any, Any]]:
+        """The server as a command. Unlike the SDK's own transport it bounds messages and keeps one process group."""
+        setup = self.setup
+        bound(_SERVER_MEMORY, _SERVER_MEMORY)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                setup["command"],
+                *setup["args"],
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=FRAME_BYTES,
+            )
+        except (OSError, ValueError) as error:
+            self.over(f"'{setup['command']}' can't be run: {getattr(error, 'strerror', None) or error}")
+        bound(data_bytes() + _MEMORY, _SERVER_MEMORY)
+        stdin, stdout, stderr = cast(Pipes, (process.stdin, process.stdout, process.stderr))
+        incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        work = asyncio.gather(self._read(stdout, incoming), self._write(stdin, outgoing), self._listen(stderr))
+        try:
+            yield read, write
+        finally:
+            stdin.close()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _END_SECONDS)
+            work.cancel()
+
+    async def _read(self, stdout: asyncio.StreamReader, incoming: Any) -> None:
+        ignored = 0
+        while True:
+            try:
+                line = await stdout.readline()
+            except ValueError:
+                self.over(f"it sent a message of more than {FRAME_BYTES >> 20} MiB")
+            except MemoryError:
+                self.over(f"it needs more than {_MEMORY >> 20} MiB of memory here")
+            if not line:
+                await asyncio.sleep(0.05)  # its last words on the other pipe
+                self.over("its process ended")
+            try:
+                message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError:
+                ignored += 1
+                if line.lstrip().startswith(b"{"):
+                    self.over("it sent a message that is not JSON-RPC")
+                if ignored > _NO_MESSAGES:
+                    self.over("it writes what is not MCP to its standard output")
+                continue
+            await incoming.send(SessionMessage(message))
+
+    async def _write(self, stdin: asyncio.StreamWriter, outgoing: Any) -> None:
+        async for item in outgoing:
+            stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            with contextlib.suppress(ConnectionError):  # its end is read from the other pipe
+                await stdin.drain()
+
+    async def _listen(self, stderr: asyncio.StreamReader) -> None:
+        while chunk := await stderr.read(4096):
+            self.stderr = (self.stderr + chunk.decode("utf-8", "replace"))[-4096:]
+
+
+def complaint_about(schema: Json, arguments: Any) -> str | None:
+    """Returns what keeps arguments from fitting a schema."""
+    if not isinstance(arguments, dict):
+        return "they must be an object"
+    kind = validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+        error = best_match(kind(schema, registry=Registry()).iter_errors(arguments))
+    except SchemaError as broken:
+        return f"the schema of this tool is broken: {one_line(broken.message, _ERROR_CHARS)}"
+    if error is None:
+        return None
+    where = ".".join(map(str, error.absolute_path))
+    return f"{where}: {one_line(error.message, _ERROR_CHARS)}" if where else one_line(error.message, _ERROR_CHARS)
+
+
+def said(error: BaseException) -> str:
+    """Returns an error in a line; of a group its first one."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = error.message if isinstance(error, MCPError) else f"{type(error).__name__} {error}"
+    return one_line(clean(text), _ERROR_CHARS)
+
+
+def bound(soft: int, hard: int) -> None:
+    """Bounds the memory of this process, and of those that it starts from now on."""
+    with contextlib.suppress(ValueError, OSError):  # systems without that limit, or with a lower one
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def end() -> NoReturn:
+    """Ends this process with everything below it: what its children leave behind became its own."""
+    for _ in range(1000):
+        below = children()
+        for pid in below:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not below:
+            break
+        time.sleep(0.005)
+    os._exit(0)
+
+
+def children() -> list[int]:
+    """Returns the processes whose parent this one is; none on systems that do not say it."""
+    return [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+
+
+async def _main() -> None:
+    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=0), limit=2 * FRAME_BYTES)
+    process = _Process(json.loads(await reader.readline()), writer)
+    setup, url = process.setup, process.setup["url"]
+    try:
+        async with contextlib.AsyncExitStack() as stack:
+            if url:
+                headers = {name: with_secrets(text) for name, text in setup["headers"].items()}
+                http = await stack.enter_async_context(create_mcp_http_client(headers=headers))
+                transport = streamable_http_client(url, http_client=http, max_sse_event_size=FRAME_BYTES)
+                bound(data_bytes() + _MEMORY, _SERVER_MEMORY)
+            else:
+                transport = process.stdio()
+            client = Client(transport, elicitation_callback=process.elicited, cache=None)
+            process.session = (await stack.enter_async_context(client)).session
+            process.say({"ready": True})
+            await process.serve(reader)
+            asyncio.get_running_loop().call_later(_END_SECONDS + 1, end)
+    except MemoryError:
+        process.over(f"its answers need more than {_MEMORY >> 20} MiB of memory")
+    except BaseException as error:
+        process.over(f"the connection failed: {said(error)}")
+
+
+def with_secrets(header: str) -> str:
+    """Returns the value of a header: a secret by its name, or a text with secrets in it."""
+    if header in os.environ:
+        return os.environ[header]
+    return _SECRET_IN_TEXT.sub(lambda match: os.environ[match[1]], header)
+
+
+def main() -> None:
+    """Serves until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        asyncio.run(_main())
+    finally:
+        end()

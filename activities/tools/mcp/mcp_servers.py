@@ -1,0 +1,291 @@
+"""MCP servers on the side of the Worker: each has a child process, from its first call until it is idle."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict
+
+from activities.heartbeat import show
+from activities.tools.files import open_to_others
+from activities.tools.mcp.pins import Pinned, pin_command, read_pins
+from activities.tools.secrets import Secrets
+from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
+from supervision.base import limits
+from supervision.base.text import cut, one_line
+from supervision.contract.team import McpServer, McpTool, server_tool
+
+_START = timedelta(seconds=60)  # of a server: some are fetched by their command first
+_PATIENCE = timedelta(seconds=5)  # beyond a call's timeout: then its process hangs
+_END = timedelta(seconds=5)  # for a process to end by itself with its server
+_IDLE = timedelta(minutes=10)  # a server that keeps something in memory may be needed again soon
+_AT_ONCE = 8  # calls of one server: a run of 200 agents does not flood it
+_LINE_BYTES = 16 * 1024 * 1024  # of one answer: two messages of a server
+_ROOT = Path(__file__).parents[3]
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from activities.tools.mcp import mcp_process; mcp_process.main()"
+_ANSWERS = "_answers"  # among the arguments of a call: to what the server asks, by field
+_CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you try it again."
+
+Json = dict[str, Any]
+
+
+class AnyArguments(Arguments):
+    """Arguments of a tool of a server, whose process compares them with the pinned schema."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class McpFailed(Exception):
+    """A question without an answer: `sent` if the server may have got it, `ended` if its process is gone."""
+
+    def __init__(self, problem: str, *, sent: bool = False, ended: bool = False) -> None:
+        super().__init__(problem)
+        self.sent, self.ended = sent, ended
+
+
+class McpTools:
+    """The source of the tools of one server that a team file lists, as they are pinned."""
+
+    def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets) -> None:
+        self._folder, self._name, self._listed = folder, name, server.tools
+        self._connection = McpConnection(folder, server, secrets)
+        self._timeout = timedelta(seconds=server.timeout)
+
+    async def open(self) -> list[Tool[Any]]:
+        """Returns the tools without asking the server. Raises ValueError for those that are not pinned."""
+        pins = (await asyncio.to_thread(read_pins, self._folder)).get(self._name, {})
+        if missing := [name for name in self._listed if name not in pins]:
+            listed = one_line(", ".join(missing), limits.PARAGRAPH_BYTES)
+            raise ValueError(
+                f"not pinned: {listed}. {pin_command(self._folder)} shows what the server says, and pins it"
+            )
+        return [self._tool(pins[name], said) for name, said in self._listed.items()]
+
+    async def close(self) -> None:
+        """Ends the server, after the calls in flight."""
+        await self._connection.close()
+
+    def _tool(self, pinned: Pinned, said: McpTool) -> Tool[Any]:
+        async def run(arguments: AnyArguments, context: ToolContext) -> ToolOutput:
+            return await self._run(arguments, context, said)
+
+        tool = Tool(
+            server_tool(self._name, pinned.name),
+            "",
+            AnyArguments,
+            run,
+            inline=said.inline,
+            **said.said,
+            timeout_seconds=(self._timeout + 2 * _PATIENCE).total_seconds(),
+        )
+        return tool.as_pinned(pinned)
+
+    async def _run(self, arguments: AnyArguments, context: ToolContext, said: McpTool) -> ToolOutput:
+        assert context.pinned is not None
+        effects, given = said.effects != "read", arguments.model_dump()
+        # A server's question is for a person: only one who sees the whole call may let it carry the answer.
+        answers = given.pop(_ANSWERS, {}) if said.approve == "always" else None
+        question = {
+            "tool": context.pinned.model_dump(),
+            "arguments": given,
+            "answers": answers if isinstance(answers, dict) or answers is None else {},
+            "effects": effects,
+            "key": context.idempotency_key,
+            "timeout": self._timeout.total_seconds(),
+        }
+        try:
+            answer = await self._asked(question, again=not effects)
+        except McpFailed as failed:
+            problem = f"MCP server '{self._name}': {str(failed).rstrip('.')}."
+            raise ToolMisuse(f"{problem} {_CHECK_FIRST}" if effects and failed.sent else problem) from None
+        if answer["is_error"]:
+            raise ToolMisuse(answer["text"] or "the tool failed, and says nothing")
+        files = [NewArtifact(f["name"], f["media_type"], base64.b64decode(f["data"])) for f in answer["files"]]
+        return ToolOutput(answer["text"], [f"MCP server {self._name}"], files)
+
+    async def _asked(self, question: Json, *, again: bool) -> Json:
+        """Returns the answer; if the server ended, asks a new one what was not sent, or what may be asked `again`."""
+        try:
+            return await self._connection.ask(question, self._timeout)
+        except McpFailed as failed:
+            if not failed.ended or (failed.sent and not again):
+                raise
+        return await self._connection.ask(question, self._timeout)
+
+
+class McpConnection:
+    """The connection to one server through a child process; a process that ended is replaced at the next question."""
+
+    def __init__(self, folder: Path, server: McpServer, secrets: Secrets) -> None:
+        self._folder, self._server, self._secrets = folder, server, secrets
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._child: asyncio.Task[_ServerProcess] | None = None
+        self._idle: asyncio.TimerHandle | None = None
+        self._open, self._closed = 0, False
+
+    async def tools(self) -> list[Pinned]:
+        """Returns the definitions of all tools that the server has now. Raises McpFailed."""
+        return [Pinned.model_validate(tool) for tool in (await self.ask({}, _START))["tools"]]
+
+    async def ask(self, question: Json, time: timedelta) -> Json:
+        """Returns the answer to a question that the server may work on for that time. Raises McpFailed."""
+        async with self._slots:
+            if self._idle:
+                self._idle.cancel()
+            self._open += 1
+            try:
+                return await (await self._ready()).ask(question, time)
+            finally:
+                self._open -= 1
+                if not self._open:
+                    rest = 0 if self._closed else _IDLE.total_seconds()
+                    self._idle = asyncio.get_running_loop().call_later(rest, self._rest)
+
+    async def close(self) -> None:
+        """Ends the process; if it is at work, once that is done."""
+        self._closed = True
+        if self._idle:
+            self._idle.cancel()
+        await self._end()
+
+    def _rest(self) -> None:
+        self._ending = asyncio.create_task(self._end())
+
+    async def _end(self) -> None:
+        if self._open or self._child is None:
+            return
+        child, self._child = self._child, None
+        child.cancel()  # does nothing to one that has started
+        await asyncio.wait({child})
+        if not child.cancelled() and child.exception() is None:
+            await child.result().close()
+
+    async def _ready(self) -> "_ServerProcess":
+        child = self._child
+        if child is None or (child.done() and (child.cancelled() or child.exception() or child.result().ended)):
+            child = self._child = asyncio.create_task(self._started())
+            child.add_done_callback(lambda task: task.cancelled() or task.exception())  # it may be awaited no more
+        return await asyncio.shield(child)  # the next call has use for it
+
+    async def _started(self) -> "_ServerProcess":
+        server = self._server
+        try:
+            if server.command and (why := open_to_others(self._folder / "team.toml")):
+                raise ValueError(f"its command is not run: {why}")
+            secrets = {name: self._secrets.value(name) for name in server.secrets}
+        except ValueError as error:
+            raise McpFailed(str(error)) from None
+        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        child = await asyncio.to_thread(_ServerProcess, self._folder, {**kept, **secrets})
+        setup = {**server.model_dump(include={"command", "args", "url", "headers"}), "secrets": [*secrets]}
+        await child.start({**setup, "pin": pin_command(self._folder)})
+        return child
+
+
+class _ServerProcess:
+    """A child process. It has a session of its own, in which its server is, too, so that one signal ends both."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _BOOT, str(_ROOT)],
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.DEVNULL,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+            )
+        self._waiting: dict[int, asyncio.Future[Json]] = {}
+        self._progress: dict[int, str] = {}
+        self._numbers = count(1)
+        self._reason, self._sent = "its process ended", set[int]()
+        self.ended = False  # True once it answers no more
+
+    async def start(self, setup: Json) -> None:
+        """Returns once the server is connected. Raises McpFailed."""
+        reader, self._writer = await asyncio.open_connection(sock=self._socket, limit=_LINE_BYTES)
+        self._reading = asyncio.create_task(self._read(reader))
+        self._waiting[0] = asyncio.get_running_loop().create_future()
+        self._send(setup)
+        try:
+            await self._answer(0, _START, f"no answer within {_START.total_seconds():g} s")
+        except asyncio.CancelledError:
+            self._reading.cancel()
+            raise
+        except McpFailed as failed:
+            raise McpFailed(f"it does not start: {failed}") from None
+
+    async def ask(self, question: Json, time: timedelta) -> Json:
+        """Returns the answer. Raises McpFailed."""
+        number = next(self._numbers)
+        self._waiting[number] = asyncio.get_running_loop().create_future()
+        show(lambda: {"progress": self._progress[number]} if number in self._progress else {})
+        self._send({"id": number, **question})
+        self._sent.add(number)  # it may have gone on to the server, unless the process says otherwise at its end
+        try:
+            answer = await self._answer(number, time + _PATIENCE, "its process hangs")
+        except asyncio.CancelledError:
+            self._send({"cancel": number})
+            raise
+        if "problem" in answer:
+            raise McpFailed(answer["problem"], sent=answer["sent"])
+        return answer
+
+    async def close(self) -> None:
+        """Ends the process and its server."""
+        with contextlib.suppress(OSError):
+            self._writer.write_eof()
+        await asyncio.wait({self._reading}, timeout=_END.total_seconds())
+        self._reading.cancel()
+        await asyncio.wait({self._reading})
+
+    def _send(self, message: Json) -> None:
+        self._writer.write(json.dumps(message).encode() + b"\n")
+
+    async def _answer(self, number: int, time: timedelta, problem: str) -> Json:
+        try:
+            return await asyncio.wait_for(self._waiting[number], time.total_seconds())
+        except TimeoutError:
+            self._reason = problem
+            self._reading.cancel()
+            await asyncio.wait({self._reading})
+            raise McpFailed(problem, sent=True, ended=True) from None
+        finally:
+            self._waiting.pop(number, None)
+            self._progress.pop(number, None)
+            self._sent.discard(number)
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while line := await reader.readline():
+                message = json.loads(line)
+                if "progress" in message:
+                    self._progress[message["id"]] = cut(message["progress"], limits.HEARTBEAT_TAIL_CHARS)
+                elif "end" in message:
+                    self._reason = message["end"]
+                    self._sent = set(message["sent"])
+                elif (waiting := self._waiting.get(message.get("id", 0))) and not waiting.done():
+                    waiting.set_result(message)
+        except (OSError, ValueError):
+            pass
+        finally:
+            self.ended = True
+            for number, waiting in self._waiting.items():
+                if not waiting.done():
+                    waiting.set_exception(McpFailed(self._reason, sent=number in self._sent, ended=True))
+            self._writer.close()
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # its number is its own until it is waited for
+            await asyncio.to_thread(self._process.wait)

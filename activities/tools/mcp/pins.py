@@ -1,0 +1,85 @@
+"""Pinned definitions of MCP tools: what a server may say of a tool, kept in `team.lock` beside the team file."""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from supervision.base.text import clean
+from supervision.contract.base import Model
+
+LOCK = "team.lock"
+_LOCK_BYTES = 8 * 1024 * 1024  # a few hundred definitions
+
+Pins = dict[str, dict[str, "Pinned"]]
+"""By server and by the server's own name of the tool."""
+
+
+class Pinned(Model):
+    """The definition of a server's tool: all of it that a model reads."""
+
+    name: str
+    description: str = ""
+    input_schema: dict[str, Any]
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the definition, as sorted-key compact UTF-8 JSON."""
+        text = json.dumps(self.model_dump(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_pins(folder: Path) -> Pins:
+    """Returns the definitions that are pinned for a team; none without the file. Raises ValueError if it is broken."""
+    file = folder / LOCK
+    if not file.is_file():
+        return {}
+    pins: Pins = {}
+    try:
+        if file.stat().st_size > _LOCK_BYTES:
+            raise ValueError(f"it is larger than {_LOCK_BYTES} bytes")
+        for server, tools in json.loads(file.read_text(encoding="utf-8")).items():
+            for name, entry in tools.items():
+                pinned = Pinned.model_validate({**entry, "name": name})
+                if entry.get("sha256") != pinned.sha256:
+                    raise ValueError(f"{server}.{name} does not fit its hash")
+                pins.setdefault(server, {})[name] = pinned
+    except (ValueError, ValidationError, AttributeError, TypeError, RecursionError) as error:
+        why = "it is not what was written" if isinstance(error, ValidationError) else str(error)
+        raise ValueError(f"{file} can't be used, {why}: {pin_command(folder)} writes it") from None
+    return pins
+
+
+def write_pins(folder: Path, pins: Pins) -> None:
+    """Writes the definitions that a team's tools have from now on."""
+    entries = {
+        server: {
+            name: {"sha256": tools[name].sha256, **tools[name].model_dump(exclude={"name"})} for name in sorted(tools)
+        }
+        for server, tools in sorted(pins.items())
+    }
+    (folder / LOCK).write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def pin_command(folder: Path) -> str:
+    """Returns the command that pins the definitions of a team."""
+    return f"`temporal-supervisor teams pin {folder.name}`"
+
+
+def differences(server: str, pinned: dict[str, Pinned], live: dict[str, Pinned]) -> Iterator[str]:
+    """Yields the lines that show how the definitions of a server's tools differ from the pinned ones."""
+    for name in sorted(pinned.keys() | live.keys()):
+        before, after = pinned.get(name), live.get(name)
+        if before != after:
+            yield f"{server}.{name}: {'new' if before is None else 'gone' if after is None else 'changed'}"
+            yield from list(difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=1))[2:]
+
+
+def _lines(definition: Pinned | None) -> list[str]:
+    if definition is None:
+        return []
+    return clean(json.dumps(definition.model_dump(exclude={"name"}), indent=1)).split("\n")

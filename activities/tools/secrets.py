@@ -1,0 +1,35 @@
+"""Secrets of tools by name: from the environment of this process, or from a folder of private files."""
+
+import os
+from pathlib import Path
+
+from supervision.base.trust import distrust, is_readable_by_others
+
+
+class Secrets:
+    """The values behind the names in team files. They go to the servers that name them, and nowhere else."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+
+    def value(self, name: str) -> str:
+        """Returns the value of that name, a file's first. Raises ValueError if there is none, or not a private one."""
+        file = self._folder / name if self._folder else None
+        if file is None or not file.is_file():
+            if value := os.environ.get(name):
+                return value
+            where = (
+                f"set it there, or as a file {file}" if file else "set it there, or as a file in SUPERVISOR_SECRETS_DIR"
+            )
+            raise ValueError(f"the environment of this process has no {name}: {where}")
+        status = file.stat()
+        why = distrust(status, os.getuid()) or ("others can read it" if is_readable_by_others(status) else None)
+        if why:
+            raise ValueError(f"{file} is not read: {why}; make it yours alone, as with `chmod 600 {file}`")
+        try:
+            value = file.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{file} can't be read: {type(error).__name__}") from None
+        if not value:
+            raise ValueError(f"{file} is empty: it holds the value of {name}")
+        return value

@@ -1,0 +1,1 @@
+"""The report of a run: one page to hand on, and the evidence behind its answer."""

@@ -1,0 +1,347 @@
+"""What the report of a run says, as data: read from the store, and of a run without an end from its Worker."""
+
+import contextlib
+import csv
+import io
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import JsonValue
+
+from activities.model.conversation import ConversationStore, Entry
+from activities.replies.tool_uses import read_tool_uses
+from activities.store.artifacts import ArtifactError, ArtifactStore
+from activities.store.reading import read_text
+from console.command import DONE, UNREACHABLE, Access, CommandFailed
+from console.report.evidence import (
+    StoredCall,
+    block_text,
+    call_time,
+    entries_of,
+    evidence_of,
+    grounded,
+    stored_calls,
+)
+from console.run.find_run import find_run
+from console.run.full_trace import full_trace, stored_trace
+from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
+from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_end
+from console.run.standstill import stated
+from console.view.answer_text import rows_of, tables_of
+from runtime.connection import ConnectionFailed
+from supervision.base import limits
+from supervision.base.prompt_marks import FINISH_TOOL
+from supervision.base.text import cut, size
+from supervision.contract.finding import CheckedClaim
+from supervision.contract.result import RunResult, SubtaskReport
+from supervision.contract.status import TraceEvent
+from supervision.grounding.chain import Grounded, Link
+from supervision.grounding.support import BRIEF
+
+CALL_BYTES = 4 * limits.KIB  # of the arguments, the output or a part of the prompt of one call
+FINDING_BYTES = 32 * limits.KIB
+ANSWER_BYTES = 512 * limits.KIB
+_TABLE_ROWS = 100
+_DECISIONS = (
+    *("decided", "paused", "resumed", "steered", "retry_asked"),
+    *("skip_asked", "limits_extended", "cancel_requested"),
+)
+_IN_SUBTASKS = ("turn", "tool", "note", "subtask_started", "subtask_completed")
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A text, or its beginning: of all of it, `bytes` long, `ref` is the reference."""
+
+    text: str = ""
+    ref: str = ""
+    bytes: int = 0
+
+    @classmethod
+    def of(cls, text: str, ref: str, most: int) -> "Excerpt":
+        """Returns at most so many bytes of a text."""
+        return cls(cut(text, most), ref, size(text))
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call of a tool by a worker agent."""
+
+    tool: str
+    arguments: Excerpt
+    output: Excerpt
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a model call added to its conversation, and the reply, each part with who says it."""
+
+    step: str
+    model: str
+    at: datetime
+    parts: list[tuple[str, Excerpt]]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A claim of a finding, and the line, row or page in which code found it; `ref` is the tool output that has it."""
+
+    claim: CheckedClaim
+    ref: str
+
+
+@dataclass(frozen=True)
+class SubtaskPart:
+    """A subtask by its path, as `t1/t2` below a team."""
+
+    path: str
+    report: SubtaskReport
+    finding: Excerpt = Excerpt()
+    proofs: list[Proof] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    prompts: list[Prompt] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class AnswerTable:
+    """A table of the answer: its first rows, and how many there are."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[str]]
+    count: int
+    ref: str = ""
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """A run as its report shows it; `result` has all but whole texts.
+
+    `ending` says why there is no answer, `waits` what an open run waits for, `changed` which objects in the store are
+    not what was stored, `prompts` are the supervisor's own.
+    """
+
+    run_id: str
+    state: str
+    ending: str
+    result: RunResult
+    decisions: list[TraceEvent]
+    course: list[TraceEvent]
+    goal: str = ""
+    team: str = ""
+    notice: str = ""
+    waits: list[str] = field(default_factory=list)
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    answer: Excerpt = Excerpt()
+    links: list[Link] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    tables: list[AnswerTable] = field(default_factory=list)
+    subtasks: list[SubtaskPart] = field(default_factory=list)
+    prompts: list[Prompt] = field(default_factory=list)
+
+
+async def report_data(access: Access, given: str | None, *, prompts: bool = False) -> ReportData:
+    """Returns the report of a run. Without a server a run is found by its whole id, if the store has its end."""
+    try:
+        client = await access.client()
+    except ConnectionFailed:
+        stores = await access.stores_with_end(given) if given else []
+        if given is None or len(stores) != 1 or (ended := await _ended(given, stores[0])) is None:
+            raise
+        return await _with_content(ended, stores[0], prompts=prompts)
+    run, store = RunHandle(client, await find_run(client, given)), await access.store()
+    return await _with_content(await _beginning(run, store), store, prompts=prompts)
+
+
+async def _beginning(run: RunHandle, store: ArtifactStore) -> ReportData:
+    """Returns what is known of a run beside its findings and calls. Raises CommandFailed."""
+    try:
+        described = await run.require()
+    except CommandFailed:
+        if ended := await _ended(run.id, store):
+            return ended
+        raise
+    state = state_word(described)
+    if not is_open(described):
+        cut_off = state in ("terminated", "timed out")  # what is stored may be of an earlier execution
+        if not cut_off and (ended := await _ended(run.id, store)):
+            return ended
+        _, team, _ = await facts(described)
+        events = await full_trace(run, store)
+        return _told(run.id, await run_outcome(run, store), events, goal=await run.recorded_goal(), team=team)
+    try:
+        status, result = await run.status(), await run.result()
+        if not result.subtasks:  # the plan waits for approval
+            result.subtasks = [
+                SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
+                for each in (await run.plan()).subtasks
+            ]
+    except NoAnswer as error:
+        raise CommandFailed(UNREACHABLE, f"'{run.id}' is running: {NO_WORKER}") from error
+    return _told(
+        run.id,
+        RunOutcome(DONE, state, result),
+        await full_trace(run, store),
+        goal=await run.recorded_goal() or status.goal,
+        team=status.team,
+        notice=status.model_notice or "",
+        waits=[cause.cause for cause in stated(status, run.id)],
+    )
+
+
+async def _ended(run_id: str, store: ArtifactStore) -> ReportData | None:
+    """Returns the same from what a run stored at its end; None if it stored nothing."""
+    if (stored := await stored_end(run_id, store)) is None:
+        return None
+    (published, outcome), events = stored, await stored_trace(run_id, store) or []
+    if (known := published.facts) is None:
+        return _told(run_id, outcome, events)
+    goal = await read_text(store, known.goal_ref)
+    return _told(run_id, outcome, events, goal=goal, team=known.team, notice=known.notice or "")
+
+
+def _told(run_id: str, outcome: RunOutcome, events: list[TraceEvent], **known: Any) -> ReportData:
+    result = outcome.result or RunResult(status="partial")
+    return ReportData(
+        run_id,
+        result.status if outcome.error is None else outcome.state,
+        outcome.said,
+        result,
+        [event for event in events if event.type in _DECISIONS],
+        [event for event in events if event.type not in (*_DECISIONS, *_IN_SUBTASKS)],
+        **known,
+    )
+
+
+async def _with_content(data: ReportData, store: ArtifactStore, *, prompts: bool) -> ReportData:
+    """Adds what is read from the store: the evidence of the answer, findings, calls."""
+    result = data.result
+    found = await evidence_of(store, result)
+    conversations, unread = ConversationStore(store), list[str]()
+    entries = await entries_of(conversations, await stored_calls(store, data.run_id))
+    said = await _prompts(conversations, entries, unread) if prompts else {}
+    calls = await _tool_calls(conversations, entries, unread)
+    return replace(
+        data,
+        answer=Excerpt.of(found.answer, result.answer_ref or "", ANSWER_BYTES),
+        links=found.links,
+        changed=list(dict.fromkeys([*found.changed, *unread])),
+        tables=[table async for table in _tables(store, result)],
+        subtasks=[part async for part in _subtasks(store, result.subtasks, found.findings, calls, said)],
+        prompts=said.get("", []),
+    )
+
+
+async def _tool_calls(
+    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str]
+) -> dict[str, list[ToolCall]]:
+    """Returns the tool calls by subtask. Those of a reply are answered in the entry after it."""
+    calls: dict[str, list[ToolCall]] = defaultdict(list)
+    seen: set[str] = set()
+    for stored, entry in entries:
+        if not entry.ancestors or (asked := entry.ancestors[-1]) in seen:
+            continue
+        seen.add(asked)
+        try:
+            before = await conversations.entry(asked)
+            uses = await read_tool_uses(conversations, [before, entry])
+        except ArtifactError as error:
+            unread.append(str(error))
+            continue
+        calls[stored.subtask] += [
+            ToolCall(
+                use.name,
+                Excerpt.of(use.arguments, asked, CALL_BYTES),
+                Excerpt.of(use.output or "", use.output_ref or stored.key, CALL_BYTES),
+                use.is_error,
+            )
+            for use in uses[: len(before.reply.tool_uses())]
+            if use.name != FINISH_TOOL
+        ]
+    return calls
+
+
+async def _prompts(
+    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str]
+) -> dict[str, list[Prompt]]:
+    """Returns the model calls by subtask, those of the supervisor itself at ""."""
+    prompts: dict[str, list[Prompt]] = defaultdict(list)
+    for stored, entry in entries:
+        said = [("system", entry.opening.system)] if entry.opening else []
+        try:
+            messages = await conversations.resolve(entry.input)
+        except ArtifactError as error:
+            unread.append(str(error))
+            continue
+        for message in [*messages, {"role": "reply", "content": entry.reply.content}]:
+            content = message["content"]
+            for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+                said.append((f"{message['role']}: {block.get('type')}", block_text(block)))
+        parts = [(title, Excerpt.of(text, stored.key, CALL_BYTES)) for title, text in said]
+        prompts[stored.subtask].append(Prompt(stored.step, entry.reply.model, call_time(stored, entry), parts))
+    return prompts
+
+
+async def _subtasks(
+    store: ArtifactStore,
+    reports: Sequence[SubtaskReport],
+    known: Mapping[str, Grounded],
+    calls: Mapping[str, list[ToolCall]],
+    prompts: Mapping[str, list[Prompt]],
+    above: str = "",
+) -> AsyncIterator[SubtaskPart]:
+    """Yields the subtasks, each before those of the run nested in it."""
+    for report in reports:
+        path = f"{above}{report.id}"
+        found = known.get(report.id) or (await grounded(store, report.finding) if report.finding else Grounded())
+        own = calls.get(path, [])
+        listed = {call.output.ref for call in own}
+        own = own + [  # what a finding rests on is there, wherever its call was made
+            ToolCall(
+                item.tool,
+                Excerpt.of(item.arguments, "", CALL_BYTES),
+                Excerpt.of(found.outputs[item.output_ref], item.output_ref, CALL_BYTES),
+            )
+            for item in found.evidence
+            if item.output_ref in found.outputs and item.output_ref not in listed
+        ]
+        text = Excerpt.of(found.text, report.finding.text_ref, FINDING_BYTES) if report.finding else Excerpt()
+        yield SubtaskPart(path, report, text, _proofs(found), own, prompts.get(path, []))
+        if report.nested and report.nested.result_ref:
+            with contextlib.suppress(ArtifactError):
+                nested = await read_result(store, report.nested.result_ref)
+                async for part in _subtasks(store, nested.subtasks, {}, calls, prompts, f"{path}/"):
+                    yield part
+
+
+def _proofs(found: Grounded) -> list[Proof]:
+    """Returns where the claims of a finding stand; a line of its brief, or of nothing, is in no output."""
+    outputs = {ref: " ".join(text.split()) for ref, text in found.outputs.items()}
+
+    def ref_of(claim: CheckedClaim) -> str:
+        words = " ".join(claim.line.strip("…").split()) if claim.source != BRIEF else ""
+        return next((ref for ref, text in outputs.items() if words and words in text), "")
+
+    return [Proof(claim, ref_of(claim)) for claim in found.checked]
+
+
+async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:
+    """Yields the tables of the answer: those that code made of items, else the list of objects in its JSON."""
+    made = tables_of(result)
+    for artifact in made:
+        with contextlib.suppress(ArtifactError, csv.Error):
+            columns, *rows = csv.reader(io.StringIO(await read_text(store, artifact.ref)))
+            yield AnswerTable(artifact.name, columns, rows[:_TABLE_ROWS], len(rows), artifact.ref)
+    if not made and (objects := rows_of(result.answer_json)):
+        columns = list(dict.fromkeys(name for row in objects for name in row))
+        rows = [[_cell(row.get(name)) for name in columns] for row in objects[:_TABLE_ROWS]]
+        yield AnswerTable("answer.json", columns, rows, len(objects), result.result_ref or "")
+
+
+def _cell(value: JsonValue) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,77 @@
+"""Names of spans, metrics and their attributes, and the ids of a run's spans.
+
+The names that begin with `gen_ai` are those of the OpenTelemetry conventions for generative AI, version 1.41. A run has
+one trace, whose ids are hashes of the run's own: each process knows the parent of its spans without being sent it, and
+a span that is written at the end of a run is the parent of those before it.
+"""
+
+import hashlib
+
+SCOPE = "temporal-supervisor"
+
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+CONVERSATION = "gen_ai.conversation.id"
+WORKFLOW = "gen_ai.workflow.name"
+AGENT = "gen_ai.agent.name"
+REQUEST_MODEL = "gen_ai.request.model"
+RESPONSE_MODEL = "gen_ai.response.model"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+CACHE_WRITE_TOKENS = "gen_ai.usage.cache_creation.input_tokens"
+TOOL = "gen_ai.tool.name"
+TOOL_CALL = "gen_ai.tool.call.id"
+TOKEN_TYPE = "gen_ai.token.type"
+ERROR = "error.type"
+SYSTEM_TEXT = "gen_ai.system_instructions"
+INPUT_MESSAGES = "gen_ai.input.messages"
+OUTPUT_MESSAGES = "gen_ai.output.messages"
+TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
+TOOL_RESULT = "gen_ai.tool.call.result"
+
+PLACE = "supervisor.place"  # the workflow that asked, below its run: `t1/1` is the first attempt of t1
+CALL = "supervisor.call"  # the name of a model call in its workflow, such as turn.2
+ATTEMPT = "supervisor.attempt"  # of the activity: Temporal's
+ATTEMPTS = "supervisor.subtask_attempts"
+JOURNAL = "supervisor.from_journal"  # true for an answer that an earlier attempt had paid
+STATUS = "supervisor.status"
+USD = "supervisor.usd"
+KIND = "supervisor.kind"
+
+CHAT = "chat"
+EXECUTE_TOOL = "execute_tool"
+INVOKE_AGENT = "invoke_agent"
+INVOKE_WORKFLOW = "invoke_workflow"
+START = "start_run"
+
+TOKEN_USAGE = "gen_ai.client.token.usage"
+OPERATION_DURATION = "gen_ai.client.operation.duration"
+RUN_DURATION = "supervisor.run.duration"
+RETRIES = "supervisor.retries"
+BREAKER_OPEN = "supervisor.breaker.open"
+BREAKER_CHANGES = "supervisor.breaker.transitions"
+WAITING = "supervisor.waiting"
+
+TRACE_ID_KEY, SPAN_ID_KEY = "supervisor.trace_id", "supervisor.span_id"
+"""What the OpenTelemetry context holds while a span of a given id is made."""
+
+
+def trace_id(run_id: str, first_run_id: str) -> int:
+    """Returns the id of a run's trace; `first_run_id` is the root's, so resets stay in it."""
+    return int.from_bytes(_digest(run_id, first_run_id)[:16]) or 1
+
+
+def span_id(first_run_id: str, place: str) -> int:
+    """Returns the id of the span of a run, by its id, or of a subtask, by its run's id and its own."""
+    return int.from_bytes(_digest(first_run_id, place)[:8]) or 1
+
+
+def place_of(workflow_id: str, run_id: str) -> str:
+    """Returns whose span is the parent of what a workflow does: the run, or the subtask that it is an attempt at."""
+    return run_id if workflow_id == run_id else workflow_id.rpartition("/")[0]
+
+
+def _digest(*names: str) -> bytes:
+    return hashlib.sha256("\0".join(names).encode("utf-8", "surrogatepass")).digest()

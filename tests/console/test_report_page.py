@@ -1,0 +1,279 @@
+"""The command `report`: its page in a real browser, from a store alone, of large, hostile and open runs."""
+
+import json
+import shutil
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from activities.contracts.run_contracts import Published, RunFacts
+from activities.contracts.turn_contracts import ToolResultRef
+from activities.model.conversation import ConversationStore, Entry, Opening
+from activities.model.port import Json, ModelMessage, ModelUsage
+from activities.store.artifacts import ArtifactStore, open_store
+from console.command import Access
+from console.report.report_data import report_data
+from console.report.report_page import PAGE_BYTES, report_page
+from runtime.connection import connect, namespace_id
+from runtime.settings import Settings
+from supervision.base.errors import ErrorKind
+from supervision.base.store_keys import call_key, ended_key
+from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
+from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport, Unsupported
+from supervision.contract.status import TraceEvent
+from supervision.contract.usage import Spend, Usage
+from tests.console.browser import Browser, browsing
+from tests.console.conftest import GOAL, Cli, Model
+from tests.waiting import until
+
+BEGAN = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
+HOSTILE = "\n".join(
+    [
+        "<script>window.pwned = 1</script></style></title></textarea></pre></svg><script>window.pwned = 1</script>",
+        '"><img src=x onerror="window.pwned=1"><svg/onload=window.pwned=1> \' onmouseover=window.pwned=1 x=',
+        "[a](javascript:window.pwned=1) [b](JaVaScRiPt&colon;window.pwned=1) [c](data:text/html,<script>1</script>)",
+        "[d](vbscript:x) [e](file:///etc/passwd) [f](<javascript:window.pwned=1>) <javascript:window.pwned=1>",
+        "![g](http://127.0.0.1:9/pixel.png) ![h](data:image/svg+xml;base64,PHN2Zy8+) [i](//127.0.0.1:9/x)",
+        "[bank](https://bank.example@evil.example/login) <https://evil.example/?q=1>",
+        "[t1]: https://evil.example/t1",
+        "\x1b[31mred\x1b]8;;http://evil.example\x07link\x1b]8;;\x07 \u202egnp.exe\u2066 \u200b\U000e0041 p\u0430ypal",
+        "{{ 7 * 7 }} {% include '/etc/passwd' %} <base href=http://evil.example> <meta http-equiv=refresh content=0>",
+        "&lt;script&gt;window.pwned=1&lt;/script&gt; `<script>` ~~~<b>~~~ \ud800".encode("utf-8", "replace").decode(),
+    ]
+)
+
+
+async def make_run(store: ArtifactStore, run_id: str, count: int, spice: str = "", output: str = "") -> None:
+    """Stores a run that has ended, as Workers do: `spice` is in every foreign text, `output` in each tool output."""
+    conversations, reports, names = ConversationStore(store), [], [f"t{number}" for number in range(1, count + 1)]
+    for number, name in enumerate(names, 1):
+        said = f"In village {name} the well gave {1000 + number} kg. {spice}"
+        line = f"{name} | {1000 + number} kg"
+        found = await store.put_output(run_id, f"village | yield\n{line}\n{spice}\n{output}".encode())
+        arguments = {"village": f"{name} {spice}"}
+        first, second = (call_key(run_id, "first", f"{run_id}/{name}/1", f"turn.{turn}", "ab" * 32) for turn in (1, 2))
+        use = {"type": "tool_use", "id": "call-1", "name": f"wells{spice}"[:300], "input": arguments}
+        await conversations.save(first, _entry([_user(f"Ask {name} {spice}")], use, Opening(system=spice, model="m")))
+        result = ConversationStore.tool_result_message([ToolResultRef(call_id="call-1", ref=found, is_error=False)])
+        done = {"type": "tool_use", "id": "call-2", "name": "finish", "input": {"finding": said}}
+        await conversations.save(second, _entry([result], done).model_copy(update={"ancestors": [first]}))
+        record = FindingRecord(
+            summary=said,
+            checked=[CheckedClaim(text=f"{1000 + number} kg", source=f"wells {name}{spice}"[:200], line=line)],
+            evidence=[Evidence(tool=use["name"], arguments=f"{arguments}", output_ref=found)],
+        )
+        finding = Finding(
+            summary=said,
+            text_ref=await store.put_output(run_id, said.encode()),
+            record_ref=await store.put_output(run_id, record.model_dump_json().encode()),
+            sources=[f"wells.csv {spice}"],
+            limitations=[spice] if spice else [],
+        )
+        start = BEGAN + timedelta(seconds=number % 40)
+        reports.append(
+            SubtaskReport(
+                id=name,
+                role=f"counter{spice}"[:300],
+                description=f"Measure the well of {name} {spice}",
+                depends_on=names[max(0, number // 10 - 2) : number // 10],
+                state="completed",
+                attempts=1,
+                turns=2,
+                finding=finding,
+                started_at=start.isoformat(),
+                finished_at=(start + timedelta(seconds=5 + number % 7)).isoformat(),
+            )
+        )
+    reports[-1].state, reports[-1].error = "failed", Problem(type=ErrorKind.CANNOT_DO, message=f"no well {spice}")
+    await _end(store, run_id, reports, names, spice)
+
+
+async def _end(store: ArtifactStore, run_id: str, reports: list[SubtaskReport], names: list[str], spice: str) -> None:
+    told = [(f"{1000 + number} kg", name) for number, name in enumerate(names[:50], 1)]
+    marks = " ".join(f"{claim} [{name}]." for claim, name in told) + "".join(f" [{name}]" for name in names[50:])
+    answer = f"# Wells\n\n{marks} Altogether 77,777 kg. {spice}"
+    shown = [Citation(claim=claim, subtask_ids=[name]) for claim, name in told]
+    usage = Usage(model_calls=2 * len(names), tool_calls=len(names), input_tokens=9000, output_tokens=800, usd=0.12)
+    result = RunResult(
+        status="partial",
+        answer=answer,
+        answer_ref=await store.put_output(run_id, answer.encode()),
+        answer_json={"wells": [{f"name{spice}": spice or "t1", "kg": 1001}]},
+        confidence=0.8,
+        gaps=[Gap(subtask_id=names[-1], description=spice, reason=f"no well {spice}")],
+        contradictions=[Contradiction(subtask_ids=names[:2], description=f"they differ {spice}", resolution=spice)],
+        citations=shown,
+        unsupported=[Unsupported(text="77,777 kg", where="answer"), Unsupported(text=spice or "x", where="t1")],
+        subtasks=reports,
+        artifacts=[ArtifactRef(name=f"wells{spice}.md", ref=reports[0].finding.text_ref)] if reports[0].finding else [],
+        usage=usage,
+        spend=[Spend(role=f"counter{spice}"[:200], model=f"m{spice}"[:200], usage=usage)],
+        warnings=[f"beware {spice}"],
+        plan_revisions=1,
+    )
+    said = [
+        ("phase", {"phase": "planning"}),
+        ("plan_accepted", {"subtasks": len(names), "revision": 1, "reasoning": f"because {spice}"}),
+        ("phase", {"phase": "executing"}),
+        ("steered", {"word": f"only wells {spice}", "by": f"ada{spice}", "why": f"less {spice}"}),
+        ("decided", {"id": "plan.1", "kind": "plan", "decision": "approve", "by": f"ada{spice}"}),
+        ("phase", {"phase": "done"}),
+    ]
+    events = [
+        TraceEvent(seq=at, at=(BEGAN + timedelta(seconds=10 * at)).isoformat(), type=kind, data=data)
+        for at, (kind, data) in enumerate(said)
+    ]
+    ended = Published(
+        result_ref=await store.put_output(run_id, result.model_dump_json().encode()),
+        trace_ref=await store.put_output(run_id, b"[%s]" % b",".join(e.model_dump_json().encode() for e in events)),
+        answer_ref=result.answer_ref,
+        facts=RunFacts(
+            goal_ref=await store.put_output(run_id, f"How much do the wells give? {spice}".encode()),
+            team="wells",
+            phase="done",
+            notice=f"answers come from the stand-in model {spice}",
+        ),
+    )
+    await store.create(ended_key(run_id, "first"), ended.model_dump_json().encode())
+
+
+def _entry(added: list[Json], block: Json, opening: Opening | None = None) -> Entry:
+    reply = ModelMessage(content=[block], stop_reason="tool_use", usage=ModelUsage(), model="m", message_id="msg")
+    return Entry(opening=opening, input=added, reply=reply, at=BEGAN.isoformat())
+
+
+def _user(text: str) -> Json:
+    return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """A browser for the module."""
+    async with browsing() as page:
+        yield page
+
+
+async def written(folder: Path, run_id: str) -> Path:
+    """The page of a stored run with its prompts, made where there is no server."""
+    access = Access(address="127.0.0.1:1")
+    access.settings = Settings(artifacts_url=str(folder / "store"))
+    page = report_page(await report_data(access, run_id, prompts=True))
+    path = folder / f"{run_id}.html"
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+async def open_page(browser: Browser, path: Path, width: int = 1280) -> None:
+    """Opens a page, which loads and logs nothing, is not wider than the window, and has no link to nowhere."""
+    await browser.open(path, width)
+    assert browser.requests == [path.as_uri()]
+    assert browser.trouble == []
+    assert await browser.value("document.documentElement.scrollWidth <= innerWidth")
+    links = "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.getAttribute('href').slice(1))"
+    assert await browser.value(f"{links}.filter(id => !document.getElementById(id))") == []
+    ids = "[...document.querySelectorAll('[id]')].map(e => e.id)"
+    assert await browser.value(f"new Set({ids}).size == {ids}.length")
+
+
+async def follow(browser: Browser, link: str) -> str:
+    """Follows the first such link as a person does, and returns the text there, which is visible then."""
+    await browser.value(f"document.querySelector('{link}').click()")
+    assert await browser.value("document.querySelector(':target').checkVisibility()")
+    return str(await browser.value("document.querySelector(':target').innerText"))
+
+
+@pytest.mark.parametrize("count", [100, 1000])
+async def test_a_large_report_leads_from_each_claim_to_the_output_behind_it(
+    browser: Browser, tmp_path: Path, count: int
+) -> None:
+    store = open_store(tmp_path / "store", "a-namespace")
+    await make_run(store, "wells", count, output='<a&"quote">' * 800)
+    path = await written(tmp_path, "wells")
+    assert path.stat().st_size < PAGE_BYTES
+    for width in (390, 1280):
+        await open_page(browser, path, width)
+    assert "In village t2 the well gave 1002 kg" in await follow(browser, '.answer a.cite[href="#s2"]')
+    assert "t2 | 1002 kg" in await follow(browser, "#s2 table a")
+    assert "verified" in await follow(browser, "#s2 a.claim")
+    assert "t2 | 1002 kg" in await follow(browser, ":target li a")
+    assert "no finding has it" in await follow(browser, ".answer a.doubt")
+    assert await browser.value("document.body.innerText.includes('temporal-supervisor artifact wells/outputs/')")
+
+
+async def test_whatever_a_run_says_is_only_text(browser: Browser, tmp_path: Path) -> None:
+    await make_run(open_store(tmp_path / "store", "a-namespace"), "hostile", 3, HOSTILE)
+    path = await written(tmp_path, "hostile")
+    await open_page(browser, path, 390)
+    assert await browser.value("window.pwned === undefined && document.scripts.length + document.images.length == 0")
+    elements = "[...document.querySelectorAll('*')]"
+    names = set(await browser.value(f"[...new Set({elements}.map(e => e.localName))]"))
+    assert names.isdisjoint({"script", "img", "iframe", "object", "embed", "form", "base", "input", "textarea", "b"})
+    attributes = set(await browser.value(f"[...new Set({elements}.flatMap(e => e.getAttributeNames()))]"))
+    assert {name for name in attributes if name.startswith("on")} == set()
+    assert await browser.value("document.querySelectorAll('meta[http-equiv]').length") == 1
+    links = await browser.value("[...document.links].map(a => [a.getAttribute('href'), a.rel, a.parentNode.innerText])")
+    outward = [link for link in links if not link[0].startswith("#")]
+    assert {href.partition(":")[0] for href, _, _ in outward} == {"http", "https"}
+    assert {rel for _, rel, _ in outward} == {"noreferrer noopener"}
+    bank = next(text for href, _, text in outward if "bank.example" in href)
+    assert "bank (evil.example)" in bank
+    written_text = path.read_text(encoding="utf-8")
+    assert not any(char in written_text for char in "\x1b\x07\u202e\u2066\u200b\U000e0041")
+    shown = await browser.value("document.body.innerText")
+    for words in ("<U+202E>", "<U+001B>", "{{ 7 * 7 }}", "CYRILLIC SMALL LETTER A", "<script>window.pwned"):
+        assert words in shown
+
+
+async def test_an_output_that_was_changed_in_the_store_is_named(tmp_path: Path) -> None:
+    await make_run(open_store(tmp_path / "store", "a-namespace"), "wells", 3)
+    outputs = (tmp_path / "store" / "a-namespace" / "wells" / "outputs").iterdir()
+    changed = next(path for path in outputs if b"t2 | 1002 kg" in path.read_bytes()[:40])
+    changed.write_bytes(changed.read_bytes().replace(b"1002", b"1009"))
+    page = (await written(tmp_path, "wells")).read_text()
+    assert f"{changed.name}&#39; in artifact store" in page
+    assert "5 of 8 verified<small>3 in doubt" in page
+
+
+async def test_the_report_of_a_run_that_the_server_has_forgotten_is_the_same(
+    cli: Cli, alone: Cli, place: Path, browser: Browser
+) -> None:
+    assert (await cli("run", GOAL, "--id", "page-1")).code == 0
+    parts = [
+        place / "artifacts" / await namespace_id(await connect(address=each.environ["TEMPORAL_ADDRESS"]))
+        for each in (cli, alone)
+    ]
+    shutil.copytree(parts[0] / "page-1", parts[1] / "page-1")
+    pages = []
+    for number, each in enumerate((cli, alone)):
+        path = place / f"page-{number}.html"
+        assert (await each("report", "page-1", "-o", str(path))).code == 0
+        pages.append(path.read_text().partition("<footer>")[0])
+    assert pages[0] == pages[1]
+    await open_page(browser, place / "page-0.html")
+    shown = await browser.value("document.body.innerText")
+    claims = json.loads((await cli("verify", "page-1", "--json")).out)["claims"]
+    for words in (GOAL, f"{len(claims)} of {len(claims)} verified", "answers come from the stand-in model", "t3"):
+        assert words in shown
+    again = await cli("report", "page-1", "-o", str(place / "page-0.html"))
+    assert (again.code, "exists already" in again.err) == (1, True)
+
+
+async def test_the_report_of_an_open_run_has_what_there_is_so_far(
+    cli: Cli, standin: Model, place: Path, browser: Browser
+) -> None:
+    await standin.fails("page-2/t1*turn.2", stall_after=2)
+    assert (await cli("run", GOAL, "--id", "page-2", "--detach")).code == 0
+
+    async def has_begun() -> bool:
+        return "t1 turn 1: " in (await cli("trace", "page-2")).out
+
+    await until(has_begun, 60)
+    path = place / "page-2.html"
+    assert (await cli("report", "page-2", "-o", str(path), "--prompts")).code == 0
+    await cli("cancel", "page-2")
+    await open_page(browser, path)
+    shown = await browser.value("document.body.innerText")
+    for words in (GOAL, "This run has not ended", "There is no answer yet", "Prompts and replies"):
+        assert words in shown

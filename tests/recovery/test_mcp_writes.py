@@ -1,0 +1,78 @@
+"""kill -9 of the Worker in calls of a writing MCP server: each note is written once, and its loss is said."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from activities.teams.team_files import TeamFiles
+from activities.tools.mcp.pins import write_pins
+from tests.activity.tools.test_mcp import SECRET, SERVERS, TEAM
+from tests.scripted_model import Reply, Step, answer, plan, script, text, tools
+from tests.serving import WorkerProcesses
+from tests.waiting import until
+from tests.workflow.runs import Lab
+from workflows.supervisor import SupervisorWorkflow
+
+NOTES = int(os.environ.get("MCP_NOTES", "3"))  # of which all but the last are cut short by a kill
+
+
+def _play(step: Step) -> Reply:
+    if step.number > NOTES:
+        return text("All notes were made.")
+    return tools(("store__note", {"text": f"note {step.number}", "seconds": 0.0 if step.number == NOTES else 60.0}))
+
+
+async def _team(folder: Path) -> Path:
+    """Writes the team with its pins, and returns the ledger of its server."""
+    (folder / "shop").mkdir(parents=True)
+    ledger = folder / "ledger"
+    args = json.dumps([str(SERVERS / "benign.py"), str(ledger)])
+    server = f'command = {json.dumps(sys.executable)}\nargs = {args}\nenv = ["SHOP_TOKEN"]'
+    listed = 'note = { effects = "write", returns = "trusted" }\nleak = { effects = "read", returns = "trusted" }'
+    written = TEAM.format(tools='"store__note", "store__leak"', server=server, listed=listed)
+    (folder / "shop" / "team.toml").write_text(written)
+    connection = TeamFiles([folder]).servers("shop")["store"]
+    write_pins(folder / "shop", {"store": {each.name: each for each in await connection.tools()}})
+    await connection.close()
+    return ledger
+
+
+async def test_every_note_is_written_once_however_often_the_worker_is_killed(
+    lone: Lab, workers: WorkerProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    ledger = await _team(tmp_path / "teams")
+    workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(tmp_path / "teams"), "SHOP_TOKEN": SECRET}
+
+    def turns(step: Step) -> Reply:
+        return tools(("store__leak", {})) if step.number == NOTES + 1 else _play(step)
+
+    lone.play(script(plan({"id": "t1", "role": "clerk"}), {"t1": turns}, answer(cites=["t1"])))
+    worker = await workers.start()
+    handle = await lone.start(team="shop", max_turns=NOTES + 4, max_reviews=0)
+    for number in range(1, NOTES):
+        await until(lambda number=number: ledger.exists() and f"note {number}" in ledger.read_text(), 60)
+        worker.kill()
+        worker = await workers.start()
+    async with asyncio.timeout(60):
+        result = await lone.client.get_workflow_handle_for(SupervisorWorkflow.run, lone.run_id).result()
+    assert result.status == "completed"
+    notes = [json.loads(line) for line in ledger.read_text().splitlines()]
+    assert [note["text"] for note in notes] == [f"note {number + 1}" for number in range(NOTES)]
+    assert len({note["key"] for note in notes}) == NOTES
+    said = [lone.prompt(f"t1/1/turn.{number + 1}") for number in range(1, NOTES + 1)]
+    assert ["outcome of this call is unknown" in each for each in said] == [True] * (NOTES - 1) + [False]
+    assert said[-1] == "noted"
+    assert '"SHOP_TOKEN": "[secret]"' in lone.prompt(f"t1/1/turn.{NOTES + 2}")
+    histories = [
+        await handle.fetch_history(),
+        await lone.client.get_workflow_handle(f"{lone.run_id}/t1/1").fetch_history(),
+    ]
+    assert not any(SECRET in history.to_json() for history in histories)
+    kept = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert [file for file in kept if SECRET.encode() in file.read_bytes()] == []
+    assert any(b"[secret]" in file.read_bytes() for file in kept)
