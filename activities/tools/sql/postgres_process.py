@@ -17,10 +17,13 @@ from activities.tools.sql.sql_check import Refused, check, tables_read
 Json = dict[str, Any]
 Work = Callable[[asyncpg.Connection], Awaitable[Json]]
 
-_COLUMNS = 5000  # of all tables: more than a model reads
-_VALUES = 30  # of a text column
+_COLUMNS = 2000  # of all tables: more than a model reads
+_VALUES = 20  # of a text column
 _VALUE_CHARS = 60
-_FORM = "postgresql://USER:PASSWORD@HOST/DATABASE"
+_FORM = (
+    "its connection string is not of the form postgresql://USER:PASSWORD@HOST/DATABASE, or a certificate that it needs "
+    "is not there"
+)
 _NO_CONNECTION: list[tuple[tuple[type[BaseException], ...], str]] = [
     ((asyncpg.InvalidAuthorizationSpecificationError,), "the server refuses its user or password"),
     ((asyncpg.InvalidCatalogNameError,), "the server has no such database"),
@@ -30,9 +33,9 @@ _NO_CONNECTION: list[tuple[tuple[type[BaseException], ...], str]] = [
 _DESCRIBE = f"""
 SELECT CASE WHEN n.nspname = 'public' THEN '' ELSE quote_ident(n.nspname) || '.' END
     || quote_ident(c.relname) AS "table", greatest(c.reltuples, 0)::bigint AS rows,
-  obj_description(c.oid, 'pg_class') AS about, quote_ident(a.attname) AS sql,
-  format_type(a.atttypid, a.atttypmod) AS type, col_description(c.oid, a.attnum) AS note,
-  t.typcategory = 'S' AS is_text, s.n_distinct, s.most_common_vals::text::text[] AS common,
+  left(obj_description(c.oid, 'pg_class'), 500) AS about, quote_ident(a.attname) AS sql,
+  format_type(a.atttypid, a.atttypmod) AS type, left(col_description(c.oid, a.attnum), 500) AS note,
+  t.typcategory = 'S' AS is_text, s.n_distinct, (s.most_common_vals::text::text[])[1:{_VALUES}] AS common,
   s.histogram_bounds::text::text[] AS bounds
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -55,8 +58,8 @@ def describe(url: str, times: Json) -> Json:
             return {"error": "its user is a superuser, who may do anything: name one that may only read the tables"}
         tables: dict[str, Json] = {}
         for row in await connection.fetch(_DESCRIBE):
-            new = {"name": row["table"], "rows": f"about {row['rows']}", "columns": [], "notes": []}
-            table = tables.setdefault(row["table"], {**new, "about": row["about"] or ""})
+            new = {"name": row["table"], "about": row["about"] or "", "rows": f"about {row['rows']}"}
+            table = tables.setdefault(row["table"], {**new, "columns": [], "notes": []})
             table["columns"].append({"sql": row["sql"], "type": row["type"], **_statistics(row)})
             if row["note"]:
                 table["notes"].append(f"{row['sql']}: {row['note']}")
@@ -70,7 +73,7 @@ def _statistics(row: Any) -> Json:
     common, bounds = ([value[:_VALUE_CHARS] for value in row[name] or []] for name in ("common", "bounds"))
     if bounds and not row["is_text"]:
         return {"range": [bounds[0], bounds[-1]]}
-    if values := sorted(common)[:_VALUES] or bounds[:_VALUES]:
+    if values := sorted(common) or bounds[:_VALUES]:
         distinct = row["n_distinct"] if row["n_distinct"] >= 0 else -row["n_distinct"] * row["rows"]
         return {"values": values, "more": max(0, round(distinct) - len(values))}
     return {}
@@ -101,11 +104,9 @@ async def _connected(url: str, times: Json, work: Work) -> Json:
     """
     try:
         connection = await asyncpg.connect(url, timeout=times["connect"], statement_cache_size=0)
-    except MemoryError:
-        raise
     except Exception as error:  # texts of the driver's errors repeat parts of the connection string
         known = [why for kinds, why in _NO_CONNECTION if isinstance(error, kinds)]
-        why = known[0] if known else f"its connection string is not of the form {_FORM}"
+        why = known[0] if known else _FORM
         return {"error": f"{why} ({type(error).__name__})", "down": True}
     try:
         async with asyncio.timeout(times["statement"] + times["connect"]):  # a server that is silent from now on
@@ -114,9 +115,9 @@ async def _connected(url: str, times: Json, work: Work) -> Json:
                 f"SET LOCAL statement_timeout = '{times['statement']}s'; SET LOCAL lock_timeout = '{times['lock']}s'; "
                 "SET LOCAL search_path = ''; SET LOCAL standard_conforming_strings = on"
             )
+            # As the driver has them, months are days.
+            await connection.set_type_codec("interval", schema="pg_catalog", encoder=str, decoder=str, format="text")
             return await work(connection)
-    except MemoryError:
-        raise
     except asyncpg.QueryCanceledError:
         return {"error": f"The query takes longer than {times['statement']} s. Ask for less at once."}
     except asyncpg.PostgresError as error:

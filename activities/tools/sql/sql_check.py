@@ -143,12 +143,10 @@ def _check_postgres(node: exp.Expr) -> None:
     """Refuses what could call other code of the server than its well-known functions."""
     if isinstance(node, exp.Anonymous) and not _POSTGRES_FUNCTIONS.fullmatch(node.name.lower()):
         raise Refused(f"The function {one_line(node.name.lower(), NAME_SHOWN_BYTES)} is not available.")
-    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
-        raise Refused("Functions are called without a schema.")
-    if isinstance(node, exp.Operator):
-        raise Refused("Operators are written without OPERATOR().")
-    if isinstance(node, exp.ObjectIdentifier):
-        raise Refused(f"The type {node.name} is not available.")
+    if isinstance(node, exp.Operator | exp.ObjectIdentifier) or (
+        isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func)
+    ):
+        raise Refused("Functions and operators are written without a schema, and names of objects are no values.")
 
 
 def _check_tables(query: exp.Expr, tables: set[str], own: set[str], dialect: str) -> None:

@@ -70,24 +70,22 @@ class ListTables(Arguments):
     ] = ""
 
 
-def _sql_of(engine: str) -> Any:
-    description = (
-        f"One SELECT statement over the listed tables, in {engine}'s SQL. Write names in double quotes where the list "
-        "of tables shows them so."
-    )
-    return Field(min_length=1, max_length=SQL_CHARS, description=description)
+_SQL = (
+    "One SELECT statement over the listed tables, in {}'s SQL. Write names in double quotes where the list of tables "
+    "shows them so."
+)
 
 
 class QueryData(Arguments):
     """One query."""
 
-    sql: Annotated[str, _sql_of("DuckDB")]
+    sql: Annotated[str, Field(min_length=1, max_length=SQL_CHARS, description=_SQL.format("DuckDB"))]
 
 
 class QueryDatabase(QueryData):
     """One query."""
 
-    sql: Annotated[str, _sql_of("PostgreSQL")]
+    sql: Annotated[str, Field(min_length=1, max_length=SQL_CHARS, description=_SQL.format("PostgreSQL"))]
 
 
 class TableStore:
