@@ -55,7 +55,7 @@ def running() -> Iterator[Postgres]:
             [programs_folder / "initdb", "-D", data, "-U", "admin", "--pwfile", folder / "password", "--no-sync"],
             ["--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C"],
         )
-        options = f"-c port={server.port} -c listen_addresses=127.0.0.1 -k {folder} -c fsync=off"
+        options = f"-c port={server.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
         control: list[str | Path] = [programs_folder / "pg_ctl", "-D", data, "-w"]
         _run([*control, "start", "-t", "60"], ["-l", folder / "log", "-o", options])
         try:
