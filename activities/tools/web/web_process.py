@@ -64,7 +64,10 @@ def fetch(url: str, sites: list[list[Any]], private: bool, folder: str) -> Json:
             raise NotFetched(f"{type(error).__name__}: {error}"[:_PROBLEM_CHARS]) from None
         if not answer.location:
             return {"url": url, "text": _text(answer, Path(folder)) + _links(answer, url, listed)}
-        url = urldefrag(urljoin(url, answer.location)).url
+        try:
+            url = urldefrag(urljoin(url, answer.location)).url
+        except ValueError:
+            raise NotFetched("it leads to what is no URL") from None
     raise NotFetched(f"it leads from page to page more than {_REDIRECTS} times")
 
 
@@ -128,6 +131,7 @@ def _text(answer: Answer, folder: Path) -> str:
         text = whole.read_text(encoding="utf-8")
     else:
         text = "\n\n".join(f"## {place}\n\n{passage}" for place, passage in passages)
+    text = text.strip()
     return text if len(text) <= _TEXT_CHARS else f"{text[:_TEXT_CHARS]}\n[The page is longer: this is its beginning.]"
 
 

@@ -24,6 +24,10 @@ _KINDS = {
     "a link-local": "169.254.0.0/16 fe80::/10",
     "a multicast": "224.0.0.0/4 ff00::/8",
     "a private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7",
+    "a reserved": (  # those that not every Python takes for such
+        "192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 "
+        "203.0.113.0/24 240.0.0.0/4 2001::/23 2001:db8::/32 3fff::/20"
+    ),
 }
 _NETWORKS = [(kind, ipaddress.ip_network(network)) for kind, several in _KINDS.items() for network in several.split()]
 _PUBLIC_IPV6 = ipaddress.ip_network("2000::/3")
@@ -52,8 +56,8 @@ def site_of(url: str) -> Site:
         raise NotFetched(f"it is no URL: {error}") from None
     if parts.scheme not in _PORTS:
         raise NotFetched("it begins neither with https:// nor with http://")
-    if "@" in parts.netloc or "%" in parts.netloc:
-        raise NotFetched("the name of its host has an @ or a %")
+    if "@" in parts.netloc or "%" in parts.netloc or ("[" in parts.netloc) != (":" in host):
+        raise NotFetched("its host is written with @, % or brackets that do not belong there")
     if not _is_address(host):
         *_, last = labels = host.split(".")
         if len(host) > _HOST_CHARS or not all(map(_LABEL.fullmatch, labels)) or not last[0].isalpha():
