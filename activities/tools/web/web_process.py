@@ -13,7 +13,7 @@ from collections.abc import Collection
 from html import unescape
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from activities.files.document_files import html_document, pdf_document, plain_document
@@ -22,13 +22,12 @@ from activities.tools.web.web_rules import NotFetched, Site, refusal, site_of
 
 Json = dict[str, Any]
 
-PAGE_BYTES = 2 * 1024 * 1024
+_PAGE_BYTES = 2 * 1024 * 1024
 _REDIRECTS = 3
 _SOCKET_SECONDS = 15  # the whole call has no more: its process is ended then
 _TEXT_CHARS = 150_000  # of a page, beside its links: what is kept of a tool's output is a little more
 _LINKS, _LOOKED_AT = 50, 2000
 _LINK = re.compile(r"""(?i)href\s?=\s?["']?([^"'\s<>#]{1,300})""")
-_PROBLEM_CHARS = 300
 _REDIRECTED = (301, 302, 303, 307, 308)
 _READERS = {
     "text/html": html_document,
@@ -36,15 +35,6 @@ _READERS = {
     "application/json": plain_document,
     "application/pdf": pdf_document,
 }
-
-
-class Answer(NamedTuple):
-    """What a server answers: a page, or the `location` of another one."""
-
-    location: str
-    kind: str = ""
-    charset: str = ""
-    body: bytes = b""
 
 
 def fetch(url: str, sites: list[list[Any]], private: bool, folder: str) -> Json:
@@ -58,16 +48,14 @@ def fetch(url: str, sites: list[list[Any]], private: bool, folder: str) -> Json:
         if here not in listed and (here != own or here.scheme != "https"):
             raise NotFetched(f"it leads to {url}, which is of no host that the team lists")
         try:
-            with contextlib.closing(_connected(here, private and here in listed)) as connection:
-                answer = _asked(connection, here, url)
-        except (OSError, http.client.HTTPException) as error:
-            raise NotFetched(f"{type(error).__name__}: {error}"[:_PROBLEM_CHARS]) from None
-        if not answer.location:
-            return {"url": url, "text": _text(answer, Path(folder)) + _links(answer, url, listed)}
-        try:
-            url = urldefrag(urljoin(url, answer.location)).url
-        except ValueError:
-            raise NotFetched("it leads to what is no URL") from None
+            connected = contextlib.closing(_connected(here, private and here in listed))
+            with connected as connection, _asked(connection, here, url) as response:
+                if response.status not in _REDIRECTED:
+                    body = _body(response)
+                    return {"url": url, "text": _text(response, body, Path(folder)) + _links(body, url, listed)}
+                url = urldefrag(urljoin(url, response.getheader("Location", ""))).url
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise NotFetched(f"{type(error).__name__}: {error}") from None
     raise NotFetched(f"it leads from page to page more than {_REDIRECTS} times")
 
 
@@ -96,16 +84,17 @@ def _connected(here: Site, private: bool) -> socket.socket:
     raise problem
 
 
-def _asked(connection: socket.socket, here: Site, url: str) -> Answer:
+def _asked(connection: socket.socket, here: Site, url: str) -> http.client.HTTPResponse:
     parts = urlsplit(url)
     asking = http.client.HTTPConnection(here.host, here.port)
     asking.sock, asking.auto_open = connection, 0
     accepted = {"Accept": ", ".join(_READERS), "Accept-Encoding": "identity", "Connection": "close"}
     path = parts._replace(scheme="", netloc="", path=parts.path or "/").geturl()
     asking.request("GET", path, headers={"Host": parts.netloc, "User-Agent": "temporal-supervisor", **accepted})
-    response = asking.getresponse()
-    if response.status in _REDIRECTED and (location := response.getheader("Location")):
-        return Answer(location)
+    return asking.getresponse()
+
+
+def _body(response: http.client.HTTPResponse) -> bytes:
     kind, packed = response.headers.get_content_type(), response.getheader("Content-Encoding", "identity")
     if response.status != http.client.OK:
         raise NotFetched(f"the server answers {response.status}")
@@ -113,35 +102,32 @@ def _asked(connection: socket.socket, here: Site, url: str) -> Answer:
         raise NotFetched(f"it is {kind}; what is read is {', '.join(_READERS)}")
     if packed.strip().lower() != "identity":
         raise NotFetched(f"the server sends it packed ({packed}), which was not asked for")
-    body = response.read(PAGE_BYTES + 1)
-    if len(body) > PAGE_BYTES:
-        raise NotFetched(f"it is larger than {PAGE_BYTES >> 20} MiB")
-    return Answer("", kind, response.headers.get_content_charset() or "", body)
+    body = response.read(_PAGE_BYTES + 1)
+    if len(body) > _PAGE_BYTES:
+        raise NotFetched(f"it is larger than {_PAGE_BYTES >> 20} MiB")
+    return body
 
 
-def _text(answer: Answer, folder: Path) -> str:
-    page = folder / "page"
-    page.write_bytes(answer.body)
-    if answer.charset and answer.kind != "application/pdf":
+def _text(response: http.client.HTTPResponse, body: bytes, folder: Path) -> str:
+    page, whole = folder / "page", folder / TEXT_FILE
+    kind, charset = response.headers.get_content_type(), response.headers.get_content_charset()
+    if charset and kind != "application/pdf":
         with contextlib.suppress(LookupError, ValueError):  # else the encoding is found out
-            page.write_text(answer.body.decode(answer.charset, "replace"), encoding="utf-8", errors="replace")
-    passages = _READERS[answer.kind](page, folder).passages
-    whole = folder / TEXT_FILE
+            body = body.decode(charset, "replace").encode("utf-8", "replace")
+    page.write_bytes(body)
+    passages = _READERS[kind](page, folder).passages
     if whole.exists():
-        text = whole.read_text(encoding="utf-8")
+        text = whole.read_text(encoding="utf-8").strip()
     else:
         text = "\n\n".join(f"## {place}\n\n{passage}" for place, passage in passages)
-    text = text.strip()
     return text if len(text) <= _TEXT_CHARS else f"{text[:_TEXT_CHARS]}\n[The page is longer: this is its beginning.]"
 
 
-def _links(answer: Answer, url: str, listed: Collection[Site]) -> str:
+def _links(body: bytes, url: str, listed: Collection[Site]) -> str:
     """Returns a list of the links that lead to listed hosts; empty if there are none."""
-    if answer.kind != "text/html":
-        return ""
     found = dict[str, None]()
-    for link in islice(_LINK.finditer(answer.body.decode("utf-8", "replace")), _LOOKED_AT):
-        with contextlib.suppress(ValueError):
+    for link in islice(_LINK.finditer(body.decode("utf-8", "replace")), _LOOKED_AT):
+        with contextlib.suppress(ValueError, NotFetched):
             leads_to = urldefrag(urljoin(url, unescape(link[1]))).url
             if site_of(leads_to) in listed:
                 found[leads_to] = None

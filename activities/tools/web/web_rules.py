@@ -6,11 +6,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_HOST_CHARS = 253
 _PORTS = {"https": 443, "http": 80}
 _OWN = ("a loopback", "a private")
-_KINDS = {
-    # Some of these have addresses that are private, or even public, so they come first.
+_KINDS = {  # the first that fits counts: some metadata services have private or public addresses
     "a metadata service's": (
         "169.254.169.254/32 169.254.170.2/32 168.63.129.16/32 100.100.100.200/32 192.0.0.192/32 "
         "fd00:ec2::254/128 fd20:ce::254/128"
@@ -24,7 +22,7 @@ _KINDS = {
     "a link-local": "169.254.0.0/16 fe80::/10",
     "a multicast": "224.0.0.0/4 ff00::/8",
     "a private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7",
-    "a reserved": (  # those that not every Python takes for such
+    "a reserved": (  # not every Python takes these for such
         "192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 "
         "203.0.113.0/24 240.0.0.0/4 2001::/23 2001:db8::/32 3fff::/20"
     ),
@@ -33,7 +31,7 @@ _NETWORKS = [(kind, ipaddress.ip_network(network)) for kind, several in _KINDS.i
 _PUBLIC_IPV6 = ipaddress.ip_network("2000::/3")
 
 
-class NotFetched(ValueError):
+class NotFetched(Exception):
     """A URL that is not fetched; the message says why."""
 
 
@@ -58,26 +56,26 @@ def site_of(url: str) -> Site:
         raise NotFetched("it begins neither with https:// nor with http://")
     if "@" in parts.netloc or "%" in parts.netloc or ("[" in parts.netloc) != (":" in host):
         raise NotFetched("its host is written with @, % or brackets that do not belong there")
-    if not _is_address(host):
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
         *_, last = labels = host.split(".")
-        if len(host) > _HOST_CHARS or not all(map(_LABEL.fullmatch, labels)) or not last[0].isalpha():
-            raise NotFetched(f"'{host}' is neither the name of a host nor an address in its plain form")
+        if not all(map(_LABEL.fullmatch, labels)) or not last[0].isalpha():
+            raise NotFetched(f"'{host}' is neither the name of a host nor an address in its plain form") from None
     return Site(parts.scheme, host, _PORTS[parts.scheme] if port is None else port)
 
 
 def sites_of(entry: str) -> list[Site]:
     """Returns what a team's file opens with a host, or with `host:port`. Raises NotFetched."""
-    https = site_of(f"https://{entry}")
     if urlsplit(f"//{entry}").netloc != entry:
         raise NotFetched("a host is written alone, or as host:port")
-    has_port = urlsplit(f"//{entry}").port is not None
-    return [https, Site("http", https.host, https.port if has_port else _PORTS["http"])]
+    return [site_of(f"https://{entry}"), site_of(f"http://{entry}")]
 
 
 def refusal(address: str, private: bool) -> str | None:
     """Returns the kind of an address that is not connected to, None for another one.
 
-    Where `private` ones are asked for, loopback and private addresses are connected to as well.
+    With `private`, loopback and private addresses are connected to as well.
     """
     ip = ipaddress.ip_address(address)
     for kind, network in _NETWORKS:
@@ -85,11 +83,3 @@ def refusal(address: str, private: bool) -> str | None:
             return None if private and kind in _OWN else kind
     public = ip.is_global and not ip.is_reserved and (ip.version == 4 or ip in _PUBLIC_IPV6)
     return None if public else "a reserved"
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -12,6 +12,7 @@ from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Fa
 from activities.tools.files import FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from activities.tools.web.web_rules import NotFetched, Site, site_of, sites_of
+from supervision.base import limits
 from supervision.base.text import clean, one_line
 from supervision.contract.base import StrictModel
 
@@ -23,8 +24,7 @@ _MEMORY = 256 * 1024 * 1024  # for the PDF of 2 MiB that takes most
 _FILE_BYTES = 32 * 1024 * 1024
 _HOSTS = 100
 _URL_CHARS = 2000
-_PROBLEM_BYTES = 600
-_URL_ENDS = re.compile(r"""[.,;:!?*_'")\]}]{0,4}(?:[\s<>"'`#\\|]|\Z)""")
+_URL_ENDS = r"""[.,;:!?*_'")\]}]{0,4}(?:[\s<>"'`#\\|]|\Z)"""
 
 
 class WebOptions(StrictModel):
@@ -52,6 +52,7 @@ class WebTools:
         self._tools = tools
         self._options = options
         self._sites = list[Site]()
+        self._hosts = ", ".join(options.hosts) or "none"
         self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY, seconds=_ORPHAN_SECONDS, file_bytes=_FILE_BYTES)
 
     async def open(self) -> list[Tool[Any]]:
@@ -61,10 +62,9 @@ class WebTools:
                 self._sites += sites_of(host)
             except NotFetched as error:
                 raise ValueError(f"options.hosts: '{host}': {error}") from None
-        below = f"below these hosts: {', '.join(self._options.hosts)}; or " if self._options.hosts else ""
         description = (
-            "Returns the text of a page of the web: HTML, plain text, JSON or PDF. Its URL has to stand "
-            f"{below}exactly so in your subtask or in an attachment of it."
+            "Returns the text of a page of the web: HTML, plain text, JSON or PDF. Its URL has to stand exactly so in "
+            f"your subtask or in an attachment of it, or to be of one of these hosts: {self._hosts}."
         )
         return [
             Tool(name, description, WebFetch, self._fetch, reads="public", returns="untrusted", effects="read")
@@ -79,44 +79,32 @@ class WebTools:
         url = urldefrag(arguments.url.strip()).url
         try:
             site = site_of(url)
-            if site not in self._sites:
-                await self._require_in_brief(url, site.scheme, context)
+            if site not in self._sites and (why := await _unnamed(url, context)):
+                raise NotFetched(f"{why}, and below none of the hosts that the team lists: {self._hosts}")
             with tempfile.TemporaryDirectory(prefix="supervisor-page-") as folder:
-                owner = f"{context.run_id} {site.host}"
-                page = await self._children.call(
-                    owner, _FETCH_TIME, "fetch", url, self._sites, self._options.private, folder
-                )
+                asked = (url, self._sites, self._options.private, folder)
+                page = await self._children.call(f"{context.run_id} {site.host}", _FETCH_TIME, "fetch", *asked)
         except (NotFetched, BoundExceeded, Failed) as error:
             problem = error.text if isinstance(error, Failed) else str(error)
-            raise ToolMisuse(f"{url} is not fetched: {one_line(clean(problem), _PROBLEM_BYTES)}") from None
+            raise ToolMisuse(f"{url} is not fetched: {one_line(clean(problem), limits.PARAGRAPH_BYTES)}") from None
         day, final = datetime.now(UTC).date().isoformat(), page["url"]
         led = f", which led to {final}" if final != url else ""
         return ToolOutput(f"{url}{led}, fetched on {day}:\n\n{page['text']}", [f"{final} (fetched on {day})"])
 
-    async def _require_in_brief(self, url: str, scheme: str, context: ToolContext) -> None:
-        """Raises NotFetched unless the URL stands in the brief or an attachment, and these can be trusted."""
-        listed = ", ".join(self._options.hosts) or "none"
-        if scheme != "https":
-            raise NotFetched(f"http:// is for hosts that the team lists: {listed}")
-        brief = await context.brief() if context.brief else None
-        if brief is None:
-            raise NotFetched(f"the brief holds untrusted text, so only hosts that the team lists are asked: {listed}")
-        if stands_in(url, brief):
-            return
-        for read in context.attachments.values():
-            if stands_in(url, await read()):
-                return
-        raise NotFetched(
-            "it stands neither in the subtask nor in an attachment, exactly so, nor below a host that the team lists: "
-            f"{listed}"
-        )
+
+async def _unnamed(url: str, context: ToolContext) -> str | None:
+    """Returns why the subtask does not name the URL, None if it does."""
+    if not url.startswith("https://"):
+        return "it does not begin with https://"
+    for read in (context.brief, *context.attachments.values()):
+        text = await read() if read else ""
+        if text is None:
+            return "the brief, in which it might stand, holds untrusted text"
+        if stands_in(url, text):
+            return None
+    return "it stands, exactly so, neither in the subtask nor in an attachment"
 
 
 def stands_in(url: str, text: str) -> bool:
     """True if the text has exactly this URL, and not only a longer one that begins with it."""
-    at = text.find(url)
-    while at >= 0:
-        if _URL_ENDS.match(text, at + len(url)):
-            return True
-        at = text.find(url, at + 1)
-    return False
+    return re.search(re.escape(url) + _URL_ENDS, text) is not None

@@ -56,7 +56,7 @@ ODD_HOSTS = (
     "docs.example.com@127.0.0.1 docs.example.com:80@127.0.0.1 %31%32%37.0.0.1 docs.example.com%00.evil.example "
     "docs.example.com\\@127.0.0.1 docs.example.com\\127.0.0.1 127.0.0.1:x 127.0.0.1:99999 127.0.0.1:-1 "
     "１２７.0.0.1 ①②⑦.0.0.1 127。0。0。1 lоcalhost ⓛocalhost docs.example.com\u200b localhost\t lo\tcalhost "
-    "lo\ncalhost lo\rcalhost lo\0calhost " + "a" * 64 + ".example " + "a." * 130 + "example"
+    "lo\ncalhost lo\rcalhost lo\0calhost " + "a" * 64 + ".example"
 )  # fmt: skip
 ODD_URLS = ["", "x", "docs.example.com", "//docs.example.com/", "ftp://docs.example.com/", "file:///etc/passwd"]
 ODD_URLS += ["gopher://127.0.0.1/", "javascript:alert(1)", "data:text/html,x", "https://", "https:///x", "https:x"]
@@ -241,11 +241,9 @@ async def test_only_urls_of_a_trusted_brief_or_of_listed_hosts_are_asked_for(tmp
         for ran in asks.values():
             assert "a loopback address" in ran.text
         others = {
-            "stands neither in the subtask": await fetched(toolbox, url, f"Read {url}&more"),
-            "the brief holds untrusted text": await fetched(toolbox, url, None, notes=url),
-            "http:// is for hosts that the team lists": await fetched(
-                toolbox, "http://127.0.0.7/", "http://127.0.0.7/"
-            ),
+            "it stands, exactly so, neither in the subtask": await fetched(toolbox, url, f"Read {url}&more"),
+            "the brief, in which it might stand, holds untrusted text": await fetched(toolbox, url, None, notes=url),
+            "it does not begin with https://": await fetched(toolbox, "http://127.0.0.7/", "http://127.0.0.7/"),
             "127.0.0.1:9, docs.example.com": await fetched(toolbox, "https://127.0.0.1:8/"),
         }
         for words, ran in others.items():
@@ -311,7 +309,7 @@ PROBLEMS = {
     "/to-other": "it leads to https://elsewhere.example/, which is of no host that the team lists",
     "/to-file": "it begins neither with https:// nor with http://",
     "/to-gopher": "it begins neither with https:// nor with http://",
-    "/to-odd": "it leads to what is no URL",
+    "/to-odd": "ValueError: Invalid IPv6 URL",
     "/to-user": "its host is written with @",
     "/bomb-paper": "MiB of memory",
     "/slow": "it takes longer than 2 s",
