@@ -52,7 +52,7 @@ _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
 
-_STEERS = re.compile(rf"<{STEER}>\n(.*?)\n</{STEER}>", re.DOTALL)
+_STEERS = re.compile(rf"<{STEER}>\n((?:(?!<{STEER}>\n).)*?)\n</{STEER}>", re.DOTALL)
 
 
 class Grounds(NamedTuple):

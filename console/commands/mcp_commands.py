@@ -137,7 +137,7 @@ def offer_rows(team: str, found: list[Offer]) -> Iterator[RenderableType]:
             for tool in others:
                 key = tool.name if _PLAIN_KEY.fullmatch(tool.name) else json.dumps(tool.name)
                 about = safe_line(f"{server_tool(offer.server, tool.name)}: {tool.description}", _ABOUT_CHARS)
-                yield indented(f'{key} = {{ effects = "write" }}  # {about}', 4)
+                yield indented(f'{key} = {{ effects = "write", approve = "always" }}  # {about}', 4)
 
 
 def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:

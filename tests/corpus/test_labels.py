@@ -211,7 +211,8 @@ async def test_words_of_the_supervisor_have_the_labels_of_what_it_read(lab: Lab)
     attachments = [{"name": "notes.csv", "text": "text\n[[book by-row]]\n"}]
     handle = await lab.start(team="canary", attachments=attachments, max_replans=1)
     after = {wait.subtask_id: wait.after.removesuffix(", and private data") for wait in await denied(handle)}
-    page = "after reading fetch_page page in a"
-    expected = {**dict.fromkeys(["e.1", "b", "f", "h"], page), "r.1": "after reading data in the brief"}
-    assert after == expected
+    page, row = "after reading fetch_page page in a", "after reading data in the brief"
+    assert (after.pop("e.1"), after.pop("r.1")) == (page, row)
+    assert set(after) == {"b", "f", "h"}
+    assert set(after.values()) <= {page, row}  # of what the supervisor's model had read the first
     assert EFFECTS.pop(lab.run_id, []) == []

@@ -32,7 +32,7 @@ async def _team(folder: Path) -> Path:
     ledger = folder / "ledger"
     args = json.dumps([str(SERVERS / "benign.py"), str(ledger)])
     server = f'command = {json.dumps(sys.executable)}\nargs = {args}\nenv = ["SHOP_TOKEN"]'
-    listed = 'note = { effects = "write" }\nleak = { effects = "read" }'
+    listed = 'note = { effects = "write", returns = "trusted" }\nleak = { effects = "read", returns = "trusted" }'
     written = TEAM.format(tools='"store__note", "store__leak"', server=server, listed=listed)
     (folder / "shop" / "team.toml").write_text(written)
     connection = TeamFiles([folder]).servers("shop")["store"]

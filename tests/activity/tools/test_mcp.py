@@ -70,9 +70,9 @@ class Shop:
         self.files = TeamFiles([folder])
 
     def set_up(self, server: str, listed: dict[str, str], pins: list[Pinned] | None = None) -> None:
-        """Writes the team with those tools, each with what the team file says of it."""
+        """Writes the team with those tools of public data, each with what the team file says of it."""
         tools = ", ".join(f'"store__{name}"' for name in listed)
-        lines = "\n".join(f"{name} = {{ {said} }}" for name, said in listed.items())
+        lines = "\n".join(f'{name} = {{ {said}, reads = "public" }}' for name, said in listed.items())
         (self.folder / "team.toml").write_text(TEAM.format(tools=tools, server=server, listed=lines))
         if pins is not None:
             write_pins(self.folder, {"store": {pin.name: pin for pin in pins}})
@@ -145,7 +145,7 @@ async def test_what_is_listed_and_pinned_is_offered_and_nothing_else(benign: Sho
     assert list(definition["input_schema"]["properties"]) == ["article"]
     note = loaded.toolbox.get("store__note")
     assert note is not None
-    assert (note.reads, note.returns, note.effects, note.approve) == ("private", "untrusted", "write", None)
+    assert (note.reads, note.returns, note.effects, note.approve) == ("public", "untrusted", "write", None)
     ran = await benign.call("store__price")
     assert (ran.text, ran.sources) == ("tea costs 12 euros", ["MCP server store"])
     assert json.loads((await benign.call("store__stock")).text) == {"tea": 3}
