@@ -1,6 +1,7 @@
 """Pages of the web in a run: asked for by the brief or the team's list, figures looked up in them, labels kept."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from tests.activity.tools.web_server import WebServer
 from tests.scripted_model import Reply, Step, plan, script, text, tools
@@ -19,7 +20,7 @@ async def test_a_page_is_read_and_its_label_reaches_what_builds_on_it(lab: Lab) 
             return tools(*(("web_fetch", {"url": url}) for url in (PAGE, NAMED, NAMED + "&more")))
         return text("The fee is 4711 euros.\n\nConfidence: 0.9\nLimitations: none")
 
-    parts = [{"id": "t1", "role": "surfer"}, {"id": "t2", "role": "surfer", "after": ["t1"]}]
+    parts: list[dict[str, Any]] = [{"id": "t1", "role": "surfer"}, {"id": "t2", "role": "surfer", "after": ["t1"]}]
     lab.play(
         script(plan(*({**part, "description": f"Read {NAMED}."} for part in parts)), {"t1": reading, "t2": reading})
     )

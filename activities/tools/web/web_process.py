@@ -9,7 +9,7 @@ import http.client
 import re
 import socket
 import ssl
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from html import unescape
 from itertools import islice
 from pathlib import Path
@@ -37,7 +37,7 @@ _READERS = {
 }
 
 
-def fetch(url: str, sites: list[list[Any]], private: bool, folder: str) -> Json:
+def fetch(url: str, sites: Iterable[Iterable[Any]], private: bool, folder: str) -> Json:
     """Returns the `text` of the page and the `url` where it was in the end. Raises NotFetched and Unreadable.
 
     The page may lead to others of its own host and of these sites, which alone may be `private`.
