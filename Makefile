@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test mutants cases corpus conformance check serve worker standin bench large prompts showcase pin-images release
+.PHONY: help setup dev temporal demo demo-people test mutants cases corpus conformance check serve worker standin bench large prompts showcase compose-test pin-images release
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -74,6 +74,9 @@ showcase: dev ## Record runs of the bundled goals with the configured model in d
 
 release: | uv ## Build wheel, source package, SBOM and licences in dist/, and try both packages in empty environments
 	@deploy/release.sh "$(abspath $(UV))"
+
+compose-test: dev ## Run docker-compose.yml for real, and kill and cut off its services (docker, or podman as root)
+	@$(VENV) -m tests.compose
 
 pin-images: ## Add the digests of the images to Dockerfile and docker-compose.yml
 	@deploy/pin-images.sh

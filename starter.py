@@ -23,7 +23,7 @@ from console.commands.repair_command import repair
 from console.commands.report_commands import page_report, plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import delete_run, prune, put_path
-from console.commands.team_commands import new_team, teams_report, try_tool
+from console.commands.team_commands import new_team, taker_report, teams_report, try_tool
 from console.commands.update_commands import cancel, extend
 from console.hints import keep_connection
 from console.options import deciding
@@ -248,6 +248,7 @@ def teams(
     check: Annotated[
         bool, typer.Option("--check", help="run each tools.py as a Worker does; with TEAM ask its MCP servers, too")
     ] = False,
+    ask: Annotated[str | None, typer.Option(metavar="GOAL", help="say which role of TEAM would take it")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
@@ -255,6 +256,12 @@ def teams(
         do(lambda access: pin_team(access.settings, name), as_json)
     if (name or team == "new") and not (team == "new" and name and data):
         raise typer.BadParameter("write `teams new NAME --data FOLDER`, or `teams pin NAME`")
+    if ask is not None:
+        if not team or name or not ask.strip():
+            raise typer.BadParameter('write `teams TEAM --ask "GOAL"`')
+        from worker_main import model_endpoint  # loads what a Worker needs: for this option only
+
+        do(lambda access: taker_report(access.settings, team, ask, model_endpoint(access.settings)), as_json)
     if name and data:
         folders, paths = access.settings.teams_folders, data
         do(lambda _: new_team(folders, name, paths))

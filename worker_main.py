@@ -44,7 +44,7 @@ from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
 from runtime.process import exit_now, keep_private, say, search_later_objects_only
 from runtime.settings import Settings, load_settings
-from runtime.watchdog import LastWords, Watchdog, last_words, stopping_by_signal
+from runtime.watchdog import BEAT, LastWords, Watchdog, last_words, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
@@ -205,7 +205,10 @@ async def serve(
             address = client.service_client.config.target_host
             served = f"pool {pool}" if pool else ", ".join(roles)
             say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
-            await stop.wait()
+            while not stop.is_set():
+                watchdog.words.beat()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), BEAT.total_seconds())
 
 
 def parse_roles(text: str) -> list[WorkerRole]:

@@ -1,7 +1,7 @@
 """The command `make showcase`: runs goals with the configured model and records each in docs/showcase/.
 
-The goals are those of the bundled teams, and of the examples where their data is there. Without a model nothing is
-run, and answers of the stand-in model are never recorded.
+The goals are those of the bundled teams, of the examples where their data is there, and of the ready teams. Without a
+model nothing is run, and answers of the stand-in model are never recorded.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import tempfile
+import tomllib
 from asyncio.subprocess import PIPE
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,11 +35,29 @@ _EXAMPLES = {
 
 
 class Entry(NamedTuple):
-    """A goal to record: the name of its page, and the options of its run."""
+    """A goal to record: the name of its page, the options of its run, and what is known of a good answer.
+
+    That is the role that takes it, its label, and what it says: of words between "|" one is enough. A `reply` is that
+    of a person, without whom there is no answer: such a goal is not recorded.
+    """
 
     name: str
     goal: str
     options: tuple[str, ...]
+    role: str = ""
+    label: str = ""
+    says: tuple[str, ...] = ()
+    reply: str = ""
+
+    def falls_short(self, result: Mapping[str, Any]) -> list[str]:
+        """Returns what is known of a good answer and does not hold of this one."""
+        answer = result["answer"].casefold()
+        missing = [f"says {fact}" for fact in self.says if not any(w.casefold() in answer for w in fact.split("|"))]
+        if self.role and self.role not in {subtask["role"] for subtask in result["subtasks"]}:
+            missing.append(f"role {self.role}")
+        if self.label and not result["answer"].startswith(f"**{self.label}**"):
+            missing.append(f"label {self.label}")
+        return missing
 
 
 def entries(root: Path = ROOT) -> list[Entry]:
@@ -46,7 +65,30 @@ def entries(root: Path = ROOT) -> list[Entry]:
     data = {name: root / "examples" / name / "data" for name in _EXAMPLES}
     there = {name: goal for name, goal in _EXAMPLES.items() if data[name].is_dir()}
     examples = [Entry(name, goal, ("--data", str(data[name]))) for name, goal in there.items()]
-    return [Entry("default", GOAL, ("--team", "default")), *examples]
+    goals = sorted((root / "examples" / "teams").glob("*/goals.toml"))
+    teams = [entry for file in goals for entry in team_entries(file, root) if not entry.reply]
+    return [Entry("default", GOAL, ("--team", "default")), *examples, *teams]
+
+
+def team_entries(file: Path, root: Path = ROOT) -> list[Entry]:
+    """Returns the goals of a ready team."""
+    known, team = tomllib.loads(file.read_text("utf-8")), file.parent.name
+    defined = tomllib.loads((file.parent / "team.toml").read_text("utf-8"))
+    labels = {role["name"]: role.get("label", "") for role in defined["roles"]}
+    data = ("--data", str(root / known["data"])) if "data" in known else ()
+    return [
+        Entry(
+            f"{team}-{number}",
+            goal["goal"],
+            ("--team", team, "--strategy", strategy, *data),
+            goal["role"],
+            labels[goal["role"]] if strategy == "route" else "",
+            tuple(goal["says"]),
+            goal.get("reply", ""),
+        )
+        for number, goal in enumerate(known["goals"], 1)
+        if (strategy := goal.get("strategy", known["strategy"]))
+    ]
 
 
 def page(entry: Entry, result: Mapping[str, Any], verdict: str) -> str:
@@ -60,6 +102,8 @@ def page(entry: Entry, result: Mapping[str, Any], verdict: str) -> str:
         f"{result['usage']['model_calls']} model calls, written by {result['answer_model']}",
         f"`verify`: {verdict}",
     ]
+    if entry.says:
+        facts.append(f"falls short of its goal's facts: {', '.join(entry.falls_short(result)) or 'nothing'}")
     listed = "\n".join(f"- {fact}" for fact in facts)
     return f"# {entry.name}\n\n> {entry.goal}\n\n{listed}\n\n{result['answer'].strip()}\n"
 
@@ -97,10 +141,12 @@ async def showcase(settings: Settings, wanted: list[Entry], folder: Path = FOLDE
     most = BUDGET_USD * len(wanted)
     sys.stdout.write(f"{len(wanted)} goals, at most {BUDGET_USD:.2f} USD each, {most:.2f} USD in all\n")
     with tempfile.TemporaryDirectory() as stored:
-        local = settings.model_copy(update={"artifacts_url": stored})
+        teams = ROOT / "examples" / "teams"
+        local = settings.model_copy(update={"artifacts_url": stored, "teams_dir": teams})
         async with own_server() as client, serving(client, local):
             address = client.service_client.config.target_host
-            environ = {**os.environ, "TEMPORAL_ADDRESS": address, "SUPERVISOR_ARTIFACTS_URL": stored}
+            places = {"SUPERVISOR_ARTIFACTS_URL": stored, "SUPERVISOR_TEAMS_DIR": str(teams)}
+            environ = {**os.environ, "TEMPORAL_ADDRESS": address, **places}
             for entry in wanted:
                 sys.stdout.write(f"{await record(entry, environ, folder)}\n")
     return 0

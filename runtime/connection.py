@@ -142,5 +142,8 @@ async def namespace_id(client: Client) -> str:
 def _explain(address: str, error: Exception) -> str:
     text = str(error).lower()
     why = next((words for sign, words in _REASONS.items() if sign in text), "it does not answer")
-    serve = command(PROGRAM, ["serve"])
-    return f"no Temporal server at {address} ({why}): start one with {serve}, or set TEMPORAL_ADDRESS"
+    if is_loopback(address.rpartition(":")[0].strip("[]")):
+        helps = f"start one with {command(PROGRAM, ['serve'])}, or set TEMPORAL_ADDRESS"
+    else:
+        helps = "is it up, and is TEMPORAL_ADDRESS right?"
+    return f"no Temporal server at {address} ({why}): {helps}"

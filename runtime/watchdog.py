@@ -28,6 +28,7 @@ from supervision.base.text import one_line
 
 NATIVE_CPU = timedelta(seconds=10)  # of the process in a tick: only code that holds the interpreter takes so much
 WATCHDOG_TICK = timedelta(seconds=1)
+BEAT = timedelta(seconds=5)
 
 _STOPPED_TWICE = 130
 _NAMED = 5  # activities in one line, the oldest first
@@ -140,7 +141,10 @@ def _end(reason: str, work: str) -> NoReturn:
 
 
 class LastWords:
-    """The activities under way in this process, but for those that only wait. `file` begins with a line of them."""
+    """The activities under way in this process, but for those that only wait. `file` begins with a line of them.
+
+    Its time is that of the last beat, which health checks read: the start of the epoch until the process serves.
+    """
 
     def __init__(self, file: int | None = None) -> None:
         self._file = file
@@ -158,6 +162,11 @@ class LastWords:
         """Forgets it."""
         if self._under_way.pop(number, None) is not None:
             self._write()
+
+    def beat(self) -> None:
+        """Marks that the process serves and that its event loop answers."""
+        if self._file is not None:
+            os.utime(self._file)
 
     def line(self) -> str:
         """Returns what is under way in one line; empty if nothing is."""
@@ -191,6 +200,7 @@ def _own_file(folder: Path) -> Iterator[int]:
     path = Path(name)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.utime(file, (0, 0))
         path = path.rename(path.with_suffix(_SUFFIX))  # only now: others lock what they find by this name
         yield file
     finally:

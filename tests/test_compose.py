@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from asyncio.subprocess import PIPE, STDOUT
 from datetime import timedelta
@@ -17,9 +18,11 @@ import pytest
 import yaml
 from temporalio.client import Client
 
+from activities.store.artifacts import open_store
 from runtime.search_attributes import WANTED, usable
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.temporal_binary import find_temporal
+from runtime.watchdog import last_words
 from supervision.base import limits, spans
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,9 +37,10 @@ def dependencies(service: str) -> dict[str, str]:
     return {name: rule["condition"] for name, rule in SERVICES[service].get("depends_on", {}).items()}
 
 
-def test_it_follows_the_compose_specification() -> None:
+@pytest.mark.parametrize("file", ["docker-compose.yml", "deploy/encryption.yml", "tests/compose/override.yml"])
+def test_it_follows_the_compose_specification(file: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", COMPOSE],
+        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", ROOT / file],
         capture_output=True,
         text=True,
     )
@@ -120,6 +124,39 @@ def test_only_the_service_with_the_key_reaches_the_outside() -> None:
 def test_workers_get_the_time_to_drain(service: str) -> None:
     grace = timedelta(seconds=int(SERVICES[service]["stop_grace_period"].removesuffix("s")))
     assert grace > limits.GRACEFUL_SHUTDOWN
+
+
+def test_the_server_has_one_address_though_it_has_several_networks() -> None:
+    """Upstream's start-up takes the addresses of all networks for one, and the server refuses that."""
+    assert len(SERVICES["server"]["networks"]) > 1
+    assert SERVICES["server"]["environment"]["TEMPORAL_BROADCAST_ADDRESS"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("service", WORKERS)
+def test_a_worker_is_healthy_while_it_beats(service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUPERVISOR_CACHE_DIR", str(tmp_path))
+    tmp_path.chmod(0o700)
+    kind, test = SERVICES[service]["healthcheck"]["test"]
+    assert kind == "CMD-SHELL"
+
+    def healthy() -> bool:
+        return subprocess.run(["sh", "-c", test.replace("/tmp/supervisor", str(tmp_path))]).returncode == 0
+
+    assert not healthy()
+    with last_words(lambda _: None) as words:
+        assert not healthy()
+        words.beat()
+        assert healthy()
+        file = next((tmp_path / "workers").glob("*.work"))
+        os.utime(file, (time.time() - 40,) * 2)
+        assert not healthy()
+
+
+def test_a_store_that_cannot_be_made_says_what_to_do() -> None:
+    with pytest.raises(
+        ValueError, match=r"let user \d+ write there, or name another place in SUPERVISOR_ARTIFACTS_URL"
+    ):
+        open_store("/proc/none/artifacts")
 
 
 def test_the_image_runs_as_nobody_special_from_pinned_bases_with_the_locked_versions() -> None:

@@ -130,7 +130,7 @@ COMMANDS = {
     "retry": {"RUN_ID", "SUBTASK", "--by", "--instruction"},
     "skip": {"RUN_ID", "SUBTASK", "--by", "--why"},
     "repair": {"RUN_ID"},
-    "teams": {"TEAM", "NAME", "--data", "--check", "--json"},
+    "teams": {"TEAM", "NAME", "--data", "--check", "--ask", "--json"},
     "tool": {"NAME", "ARGUMENTS", "--attach"},
     "put": {"PATH"},
     "prune": {"--older-than", "--yes", "--dry-run"},

@@ -3,9 +3,9 @@
 import asyncio
 
 from activities.contracts.planning_contracts import PlanInput, PlanReply
-from activities.contracts.run_contracts import AttachmentRef
+from activities.contracts.run_contracts import AttachmentRef, RunRef
 from activities.model.journalled_call import Answered, CallName, CallOptions
-from activities.model.port import ModelUsage
+from activities.model.port import ModelEndpoint, ModelRequest, ModelUsage, StreamProgress, user_message
 from activities.model.pricing import price
 from activities.questions.items import named_data
 from activities.questions.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
@@ -22,6 +22,8 @@ from activities.questions.planning_prompts import (
 from activities.questions.question import Desk, Question, opening_of, refusal_of, steered
 from activities.store.reading import list_bytes, read_plan, read_text
 from activities.store.stats import newest_samples
+from activities.teams.stored_teams import catalogue
+from activities.teams.team_files import LoadedTeam
 from supervision.base import limits
 from supervision.contract.plan import Estimate, Plan
 from supervision.contract.strategy import STRATEGIES
@@ -153,6 +155,33 @@ async def _estimate(desk: Desk, call: PlanInput, plan: Plan, team: TeamCard) -> 
 
 def _input_price(model: str, tokens: float) -> float | None:
     return price(model, ModelUsage(input_tokens=round(tokens)))
+
+
+async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, goal: str) -> tuple[Plan, str | None]:
+    """Returns the plan of a route for a goal, without a run, and the model that chose it; None for a fixed route.
+
+    Raises ModelFailure. A reply that can't be read is the generalist's, as in the last try of a run.
+    """
+    call = PlanInput(
+        run=RunRef(run_id="asked"), goal_ref="", team_ref="", model=model, max_subtasks=limits.MAX_SUBTASKS
+    )
+    call.strategy, call.nesting_left, call.attempt = "route", 1, limits.PLAN_TRIES
+    data = await catalogue(loaded.team, loaded.toolbox)
+    context, mode = PlanContext(call, loaded.team, goal, tool_texts(loaded.toolbox), data), mode_of(call)
+    fixed = fixed_route(context)
+    if fixed is not None and fixed.plan is not None:
+        return fixed.plan, None
+    rules = rules_for(loaded.team, call.max_subtasks, call.max_turns, mode.rules)
+    request = ModelRequest(
+        model=model,
+        system=planner_system(loaded.team, context.roles, context.tools, data, rules),
+        messages=[user_message(planner_request(goal, {}, {}, last_words=mode.last_words))],
+        max_tokens=limits.PLAN_MAX_TOKENS,
+        output_schema=endpoint.output_schema(mode.form(context)),
+    )
+    chosen = mode.read(await endpoint.complete(request, StreamProgress()), context).plan
+    assert chosen is not None  # a route is a plan
+    return chosen, model
 
 
 PLAN = Question("plan", PlanInput, PlanReply, make_plan)

@@ -66,9 +66,8 @@ class PublishingActivities:
             answer_ref=answer_ref,
         )
         info = activity.info()
-        if (
-            str(info.workflow_id).startswith(f"{run.run_id}/") and answer_ref
-        ):  # what the supervisor above reads as a finding
+        # What the supervisor above reads as a finding.
+        if str(info.workflow_id).startswith(f"{run.run_id}/") and answer_ref:
             *_, subtask_id, _attempt = str(info.workflow_id).split("/")
             whole = await read_text(self._store, answer_ref)
             below = marks_from_below(whole, {subtask.id for subtask in plan.subtasks}, subtask_id)

@@ -340,6 +340,11 @@ def _local_store(directory: str, folder: str, seal: Seal | None) -> ArtifactStor
         root.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise ValueError(f"'{root}' can't hold the artifact store: it is a file, or below one") from None
+    except OSError as error:
+        raise ValueError(
+            f"'{root}' can't hold the artifact store ({error.strerror}): let user {os.getuid()} write there, "
+            "or name another place in SUPERVISOR_ARTIFACTS_URL"
+        ) from None
     fix = "Check that the directory exists, is writable and has space left"
     return ArtifactStore(LocalStore(root), str(root), fix, root, seal)
 

@@ -1,4 +1,4 @@
-"""The commands `teams`, `teams new` and `tool`: what teams there are and reach, a new one over files, a tool tried."""
+"""The commands `teams`, `teams new` and `tool`: what teams there are, reach and take, a new one, a tool tried."""
 
 import contextlib
 import hashlib
@@ -21,9 +21,11 @@ from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import did_you_mean
+from supervision.contract.model_choice import chain_of
 from supervision.contract.team import Role, is_name
 
 if TYPE_CHECKING:
+    from activities.model.port import ModelEndpoint
     from activities.teams.team_files import LoadedTeam
     from supervision.contract.team import Team
 
@@ -85,6 +87,33 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
     rows += offer_rows(name or "", offered)
     wrong = broken or any(unread.values()) or any(offer.problems or offer.changes for offer in offered)
     return Report(listed, lambda _: rows, notes, code=FAILED if wrong else DONE)
+
+
+async def taker_report(settings: Settings, name: str, goal: str, endpoint: "ModelEndpoint") -> Report:
+    """Returns which role of a team would take a goal, by its fixed routes or the planner's choice, without a run."""
+    from activities.model.port import ModelFailure
+    from activities.questions.planning import choose_role
+
+    files = team_files(settings)
+    try:
+        loaded = await files.load(name)
+        plan, model = await choose_role(endpoint, chain_of(settings.supervisor_model)[0], loaded, goal)
+    except ModelFailure as failure:
+        raise CommandFailed(FAILED, f"no fixed route fits, and the planner can't be asked: {failure.message}") from None
+    finally:
+        await files.close()
+        await endpoint.close()
+    role, *others = [loaded.team.role(subtask.role) for subtask in plan.subtasks]
+    said = {
+        "label": role.label,
+        "person": role.person.who if role.person else None,
+        "fallback": role.fallback,
+        "secondary_role": others[0].name if others else None,
+        "reason": plan.reasoning or None,
+    }
+    by = f"the planner's choice, {model}" if model else "a fixed route, no model is asked"
+    rows = [indented(safe_line(f"{key}: {text}", _CELL), 2) for key, text in said.items() if text]
+    return Report({"role": role.name, "model": model, **said}, lambda _: [f"{role.name}  ({by})", *rows])
 
 
 async def _check_schemas(loaded: "LoadedTeam") -> None:

@@ -14,7 +14,7 @@ from temporalio.client import Client
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from examples import make
 from runtime.settings import Settings
-from tests.console.conftest import ROOT, Cli
+from tests.console.conftest import ROOT, Cli, Model
 from tests.contracts import REQUEST, clerk_reads_each
 from tests.serving import store_of
 from tests.workflow.runs import Lab
@@ -124,3 +124,21 @@ async def test_the_team_that_asks_people_loads(alone: Cli) -> None:
     done = await alone.with_environ(SUPERVISOR_TEAMS_DIR=str(EXAMPLES / "teams"))("teams", "purchasing")
     assert done.code == 0, done.err
     assert "write_order" in done.out
+
+
+async def test_teams_say_which_role_takes_a_goal_without_a_run(alone: Cli, standin: Model) -> None:
+    cli = alone.with_environ(SUPERVISOR_TEAMS_DIR=str(EXAMPLES / "teams"))
+    fixed = await cli("teams", "experts", "--ask", "Which symptoms are dangerous?")
+    assert (fixed.code, fixed.out.splitlines()[0]) == (0, "medical  (a fixed route, no model is asked)")
+    assert "label: Medical expert" in fixed.out
+    person = json.loads((await cli("teams", "support", "--ask", "I smell smoke", "--json")).out)
+    assert (person["role"], person["person"], person["model"]) == ("escalator", "second-line@acme.example", None)
+    unasked = await cli("teams", "support", "--ask", "My login is locked")
+    assert (unasked.code, "set ANTHROPIC_API_KEY" in unasked.sentence) == (1, True)
+    assert (await cli("teams", "--ask", "My login is locked")).code == 2
+
+    asking = cli.with_environ(ANTHROPIC_BASE_URL=standin.url, SUPERVISOR_MODEL="standin")
+    chosen = await asking("teams", "support", "--check", "--ask", "A problem: the login is locked")
+    assert chosen.out.startswith("troubleshooter  (the planner's choice, claude-")
+    assert "fallback: escalator" in chosen.out
+    assert json.loads((await asking("list", "--json")).out) == []

@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.showcase import BUDGET_USD, Entry, entries, showcase
+from benchmarks.showcase import BUDGET_USD, ROOT, Entry, entries, showcase, team_entries
 from runtime.settings import BUILTIN_TEAMS, Settings
 from standin.extract.kind_of_call import think
 from standin.server.app import BrainServer
 from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript
 from standin.server.serving import serving as serving_model
-from tests.scripted_model import ScriptedModel, as_json
+from tests.scripted_model import ScriptedModel, as_json, text
 from tests.serving import settings_for
+from tests.workflow.scripts import plans
 
 SUM = [Entry("sum", "What is 2 + 3?", ("--team", "default"))]
 
@@ -32,9 +33,13 @@ async def test_an_answer_of_a_model_is_recorded_with_its_cost_and_its_verdict(
     for name in ("ANTHROPIC_BASE_URL", "SUPERVISOR_MODEL"):
         monkeypatch.delenv(name, raising=False)
     settings = settings_for(model.url, tmp_path, teams_dir=BUILTIN_TEAMS)
-    assert await showcase(settings, SUM, tmp_path / "showcase") == 0
+    wall = team_entries(ROOT / "examples/teams/experts/goals.toml")[4]
+    routed = as_json({"role": "general", "secondary_role": None, "description": wall.goal, "reasoning": ""})
+    model.play("showcase-experts-5", plans(routed, turns={"t1": lambda step: text("In 1990.")}))
+    assert await showcase(settings, [*SUM, wall], tmp_path / "showcase") == 0
+    assert "falls short of its goal's facts: says 1989\n" in (tmp_path / "showcase" / "experts-5.md").read_text()
     said = capsys.readouterr().out
-    assert said.startswith(f"1 goals, at most {BUDGET_USD:.2f} USD each")
+    assert said.startswith(f"2 goals, at most {BUDGET_USD:.2f} USD each")
     page = (tmp_path / "showcase" / "sum.md").read_text()
     assert page.startswith("# sum\n\n> What is 2 + 3?\n")
     assert page.endswith("\n\nIt is 5.\n")
