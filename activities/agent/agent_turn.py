@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 from itertools import count
@@ -16,7 +16,7 @@ from temporalio import activity
 
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnReply, arguments_sha256
-from activities.model.conversation import ConversationStore, Opening
+from activities.model.conversation import ConversationStore, Opening, texts_of
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
@@ -73,8 +73,8 @@ class Grounds(NamedTuple):
 async def read_grounds(conversations: ConversationStore, head: str, toolbox: Toolbox) -> Grounds:
     """Returns what the conversation at `head` is built on. Errors of tools prove nothing."""
     chain = await conversations.chain(head)
-    texts = [Source(_NO_GROUND.sub("", text)) for text in _texts(chain[0].input)]
-    texts += [Source(word) for entry in chain[1:] for text in _texts(entry.input) for word in _STEERS.findall(text)]
+    texts = [Source(_NO_GROUND.sub("", text)) for text in texts_of(chain[0].input)]
+    texts += [Source(word) for entry in chain[1:] for text in texts_of(entry.input) for word in _STEERS.findall(text)]
     calls, sources, artifacts = [], dict[str, None](), list[ArtifactRef]()
     for use in await read_tool_uses(conversations, chain):
         tool = toolbox.get(use.name)
@@ -94,15 +94,6 @@ async def read_grounds(conversations: ConversationStore, head: str, toolbox: Too
 def _reads_a_finding(use: ToolUse) -> bool:
     """True if a call showed a finding of the brief. What it shows of a tool's output is known from that output."""
     return use.name == READ_OUTPUT_TOOL and read_call(json.loads(use.arguments)).place is None
-
-
-def _texts(messages: list[Json]) -> Iterator[str]:
-    for message in messages:
-        content: Any = message["content"]
-        if isinstance(content, str):
-            yield content
-        else:
-            yield from (str(block["text"]) for block in content if block.get("type") == "text")
 
 
 class AgentTurnActivities:

@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from activities import steps
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.heartbeat import waiting
-from activities.model.conversation import ConversationStore, Entry
+from activities.model.conversation import ConversationStore, Entry, texts_of
 from activities.model.port import Json, ModelEndpoint
 from activities.prompts.agent_prompts import ASK_MISUSE, FINISH_MISUSE, NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
 from activities.replies.tool_uses import earlier_output
@@ -128,8 +128,15 @@ class ToolActivities:
             idempotency_key=f"{request.head}/{request.call.index}",
             run_id=request.run.run_id,
             files=self._teams.files_of(request.run),
+            brief=partial(self._brief, request.head),
         )
         return await loaded.toolbox.run(loaded.team.role(request.role), request.call.name, block.get("input"), context)
+
+    async def _brief(self, head: str) -> str | None:
+        """Returns the text that began the conversation; None if untrusted text had a part in it."""
+        entry = await self._conversations.entry(head)
+        first = await self._conversations.entry([*entry.ancestors, head][0])
+        return None if first.labels.untrusted else "\n".join(texts_of(first.input))
 
     async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
         put = partial(self._store.put_output, request.run.run_id)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os.path import commonprefix
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from cachetools import LRUCache
 
@@ -272,6 +272,16 @@ def outputs_shown(added: list[Json], number: int, cleared: int) -> Iterator[str]
     for at, block in enumerate(block for message in added for block in tool_results(message)):
         limit = _CLEARED_OUTPUT_CHARS if at < cleared else limits.TOOL_OUTPUT_CHARS
         yield beginning(str(block.get("content", "")), output_name(number, at + 1), limit)
+
+
+def texts_of(messages: list[Json]) -> Iterator[str]:
+    """Yields the texts of messages, without tool outputs."""
+    for message in messages:
+        content: Any = message["content"]
+        if isinstance(content, str):
+            yield content
+        else:
+            yield from (str(block["text"]) for block in content if block.get("type") == "text")
 
 
 def tool_results(message: Json) -> list[Json]:

@@ -24,6 +24,7 @@ from activities.tools.sql.database import Database
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.text_tools import format_document, read_attachment
 from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
+from activities.tools.web.web_tools import WebOptions, WebTools
 from supervision.agent import policy
 from supervision.base import limits
 from supervision.base.prompt_marks import OWN_TOOLS
@@ -237,6 +238,7 @@ KINDS = {
     "document_search": Kind(DocumentTools, DocumentOptions, "documents"),
     "sql_query": Kind(TableTools, TableOptions, "tables"),
     "sql_tables": Kind(TableTools, TableOptions, "tables"),
+    "web_fetch": Kind(WebTools, WebOptions),
 }
 
 

@@ -75,6 +75,7 @@ class ToolContext:
     """The part of a run that a tool sees: its id, its subtask's attachments, and a key that is stable over attempts.
 
     `files` are the files that the user gave to the run as data, `pinned` is the definition of an MCP server's tool.
+    `brief` returns the text of the subtask's brief, None if untrusted text had a part in it.
     """
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
@@ -82,6 +83,7 @@ class ToolContext:
     run_id: str = ""
     files: "Files | None" = None
     pinned: Pinned | None = None
+    brief: Callable[[], Awaitable[str | None]] | None = None
 
 
 @dataclass(frozen=True)

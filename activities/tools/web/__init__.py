@@ -1,0 +1,1 @@
+"""Pages of the web: which may be asked for, and the process that fetches them."""

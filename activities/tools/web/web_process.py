@@ -1,0 +1,134 @@
+"""The process that fetches a page and makes text of it, so that neither can harm nor block its Worker.
+
+`activities.bounded` calls `fetch`, and bounds its time and memory. It has no environment, so no proxy is asked. A host
+is resolved once, all its addresses are checked, and one of these is connected to.
+"""
+
+import contextlib
+import http.client
+import re
+import socket
+import ssl
+from collections.abc import Collection, Iterable
+from html import unescape
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+from activities.files.document_files import html_document, pdf_document, plain_document
+from activities.files.kinds import TEXT_FILE
+from activities.tools.web.web_rules import NotFetched, Site, refusal, site_of
+
+Json = dict[str, Any]
+
+_PAGE_BYTES = 2 * 1024 * 1024
+_REDIRECTS = 3
+_SOCKET_SECONDS = 15  # the whole call has no more: its process is ended then
+_TEXT_CHARS = 150_000  # of a page, beside its links: what is kept of a tool's output is a little more
+_LINKS, _LOOKED_AT = 50, 2000
+_LINK = re.compile(r"""(?i)href\s?=\s?["']?([^"'\s<>#]{1,300})""")
+_REDIRECTED = (301, 302, 303, 307, 308)
+_READERS = {
+    "text/html": html_document,
+    "text/plain": plain_document,
+    "application/json": plain_document,
+    "application/pdf": pdf_document,
+}
+
+
+def fetch(url: str, sites: Iterable[Iterable[Any]], private: bool, folder: str) -> Json:
+    """Returns the `text` of the page and the `url` where it was in the end. Raises NotFetched and Unreadable.
+
+    The page may lead to others of its own host and of these sites, which alone may be `private`.
+    """
+    listed, own = {Site(*site) for site in sites}, site_of(url)
+    for _ in range(_REDIRECTS + 1):
+        here = site_of(url)
+        if here not in listed and (here != own or here.scheme != "https"):
+            raise NotFetched(f"it leads to {url}, which is of no host that the team lists")
+        try:
+            connected = contextlib.closing(_connected(here, private and here in listed))
+            with connected as connection, _asked(connection, here, url) as response:
+                if response.status not in _REDIRECTED:
+                    body = _body(response)
+                    return {"url": url, "text": _text(response, body, Path(folder)) + _links(body, url, listed)}
+                url = urldefrag(urljoin(url, response.getheader("Location", ""))).url
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise NotFetched(f"{type(error).__name__}: {error}") from None
+    raise NotFetched(f"it leads from page to page more than {_REDIRECTS} times")
+
+
+def _connected(here: Site, private: bool) -> socket.socket:
+    """Returns a connection to one of the host's addresses, of which none may be forbidden."""
+    try:
+        found = socket.getaddrinfo(here.host, here.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise NotFetched(f"the host {here.host} is not known") from None
+    for *_, address in found:
+        if kind := refusal(str(address[0]), private):
+            raise NotFetched(f"{here.host} is at {address[0]}, {kind} address")
+    problem: OSError = ConnectionError("it has no address")
+    for family, kind_of, protocol, _, address in found:
+        connection = socket.socket(family, kind_of, protocol)
+        connection.settimeout(_SOCKET_SECONDS)
+        try:
+            connection.connect(address)
+            if here.scheme == "https":
+                return ssl.create_default_context().wrap_socket(connection, server_hostname=here.host)
+        except OSError as error:
+            problem = error
+            connection.close()
+        else:
+            return connection
+    raise problem
+
+
+def _asked(connection: socket.socket, here: Site, url: str) -> http.client.HTTPResponse:
+    parts = urlsplit(url)
+    asking = http.client.HTTPConnection(here.host, here.port)
+    asking.sock, asking.auto_open = connection, 0
+    accepted = {"Accept": ", ".join(_READERS), "Accept-Encoding": "identity", "Connection": "close"}
+    path = parts._replace(scheme="", netloc="", path=parts.path or "/").geturl()
+    asking.request("GET", path, headers={"Host": parts.netloc, "User-Agent": "temporal-supervisor", **accepted})
+    return asking.getresponse()
+
+
+def _body(response: http.client.HTTPResponse) -> bytes:
+    kind, packed = response.headers.get_content_type(), response.getheader("Content-Encoding", "identity")
+    if response.status != http.client.OK:
+        raise NotFetched(f"the server answers {response.status}")
+    if kind not in _READERS:
+        raise NotFetched(f"it is {kind}; what is read is {', '.join(_READERS)}")
+    if packed.strip().lower() != "identity":
+        raise NotFetched(f"the server sends it packed ({packed}), which was not asked for")
+    body = response.read(_PAGE_BYTES + 1)
+    if len(body) > _PAGE_BYTES:
+        raise NotFetched(f"it is larger than {_PAGE_BYTES >> 20} MiB")
+    return body
+
+
+def _text(response: http.client.HTTPResponse, body: bytes, folder: Path) -> str:
+    page, whole = folder / "page", folder / TEXT_FILE
+    kind, charset = response.headers.get_content_type(), response.headers.get_content_charset()
+    if charset and kind != "application/pdf":
+        with contextlib.suppress(LookupError, ValueError):  # else the encoding is found out
+            body = body.decode(charset, "replace").encode("utf-8", "replace")
+    page.write_bytes(body)
+    passages = _READERS[kind](page, folder).passages
+    if whole.exists():
+        text = whole.read_text(encoding="utf-8").strip()
+    else:
+        text = "\n\n".join(f"## {place}\n\n{passage}" for place, passage in passages)
+    return text if len(text) <= _TEXT_CHARS else f"{text[:_TEXT_CHARS]}\n[The page is longer: this is its beginning.]"
+
+
+def _links(body: bytes, url: str, listed: Collection[Site]) -> str:
+    """Returns a list of the links that lead to listed hosts; empty if there are none."""
+    found = dict[str, None]()
+    for link in islice(_LINK.finditer(body.decode("utf-8", "replace")), _LOOKED_AT):
+        with contextlib.suppress(ValueError, NotFetched):
+            leads_to = urldefrag(urljoin(url, unescape(link[1]))).url
+            if site_of(leads_to) in listed:
+                found[leads_to] = None
+    return "\n\nIts links that can be fetched:\n" + "\n".join([*found][:_LINKS]) if found else ""

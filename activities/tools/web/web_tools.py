@@ -1,0 +1,110 @@
+"""`web_fetch` returns the text of a page of the web."""
+
+import re
+import tempfile
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+from urllib.parse import urldefrag
+
+from pydantic import Field
+
+from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
+from activities.tools.files import FolderFiles
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.web.web_rules import NotFetched, Site, site_of, sites_of
+from supervision.base import limits
+from supervision.base.text import clean, one_line
+from supervision.contract.base import StrictModel
+
+_MODULE = "activities.tools.web.web_process"
+_FETCH_TIME = timedelta(seconds=15)  # with all its redirects, and the time to make text of it
+_ORPHAN_SECONDS = 20.0
+_CHILDREN = 4
+_MEMORY = 256 * 1024 * 1024  # for the PDF of 2 MiB that takes most
+_FILE_BYTES = 32 * 1024 * 1024
+_HOSTS = 100
+_URL_CHARS = 2000
+_URL_ENDS = r"""[.,;:!?*_'")\]}]{0,4}(?:[\s<>"'`#\\|]|\Z)"""
+
+
+class WebOptions(StrictModel):
+    """Options: the hosts whose pages may be fetched, and whether these may have private addresses."""
+
+    hosts: Annotated[list[str], Field(max_length=_HOSTS)] = []
+    private: bool = False
+
+
+class WebFetch(Arguments):
+    """One page."""
+
+    url: Annotated[str, Field(min_length=1, max_length=_URL_CHARS, description="The whole URL, with https://.")]
+
+
+class WebTools:
+    """The tools that fetch pages. Their pages are public and untrusted; that fetching one has no effects needs a rule.
+
+    A URL that a model makes up could carry data away in its query. So only two kinds of URLs are asked for: those that
+    stand, exactly so, in a brief or an attachment that no untrusted text had a part in, and those of hosts that the
+    team's file names, which thereby may get to know what is asked of them.
+    """
+
+    def __init__(self, files: FolderFiles, tools: dict[str, str], options: WebOptions) -> None:
+        self._tools = tools
+        self._options = options
+        self._sites = list[Site]()
+        self._hosts = ", ".join(options.hosts) or "none"
+        self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY, seconds=_ORPHAN_SECONDS, file_bytes=_FILE_BYTES)
+
+    async def open(self) -> list[Tool[Any]]:
+        """Returns the tools. Raises ValueError for what is no host."""
+        for host in self._options.hosts:
+            try:
+                self._sites += sites_of(host)
+            except NotFetched as error:
+                raise ValueError(f"options.hosts: '{host}': {error}") from None
+        description = (
+            "Returns the text of a page of the web: HTML, plain text, JSON or PDF. Its URL has to stand exactly so in "
+            f"your subtask or in an attachment of it, or to be of one of these hosts: {self._hosts}."
+        )
+        return [
+            Tool(name, description, WebFetch, self._fetch, reads="public", returns="untrusted", effects="read")
+            for name in self._tools
+        ]
+
+    async def close(self) -> None:
+        """Ends the idle processes."""
+        self._children.close()
+
+    async def _fetch(self, arguments: WebFetch, context: ToolContext) -> ToolOutput:
+        url = urldefrag(arguments.url.strip()).url
+        try:
+            site = site_of(url)
+            if site not in self._sites and (why := await _unnamed(url, context)):
+                raise NotFetched(f"{why}, and below none of the hosts that the team lists: {self._hosts}")
+            with tempfile.TemporaryDirectory(prefix="supervisor-page-") as folder:
+                asked = (url, self._sites, self._options.private, folder)
+                page = await self._children.call(f"{context.run_id} {site.host}", _FETCH_TIME, "fetch", *asked)
+        except (NotFetched, BoundExceeded, Failed) as error:
+            problem = error.text if isinstance(error, Failed) else str(error)
+            raise ToolMisuse(f"{url} is not fetched: {one_line(clean(problem), limits.PARAGRAPH_BYTES)}") from None
+        day, final = datetime.now(UTC).date().isoformat(), page["url"]
+        led = f", which led to {final}" if final != url else ""
+        return ToolOutput(f"{url}{led}, fetched on {day}:\n\n{page['text']}", [f"{final} (fetched on {day})"])
+
+
+async def _unnamed(url: str, context: ToolContext) -> str | None:
+    """Returns why the subtask does not name the URL, None if it does."""
+    if not url.startswith("https://"):
+        return "it does not begin with https://"
+    for read in (context.brief, *context.attachments.values()):
+        text = await read() if read else ""
+        if text is None:
+            return "the brief, in which it might stand, holds untrusted text"
+        if stands_in(url, text):
+            return None
+    return "it stands, exactly so, neither in the subtask nor in an attachment"
+
+
+def stands_in(url: str, text: str) -> bool:
+    """True if the text has exactly this URL, and not only a longer one that begins with it."""
+    return re.search(re.escape(url) + _URL_ENDS, text) is not None
