@@ -251,7 +251,7 @@ async def open_toolbox(
     folder: Path,
     others: list[tuple[str, ToolSource]],
     cache: FileCache,
-    secrets: Secrets,
+    secrets: Secrets | None = None,
 ) -> tuple[Toolbox, list[str]]:
     """Returns the tools of a team, those of `others` first, and the problems of those that cannot be used.
 
@@ -275,7 +275,7 @@ async def open_toolbox(
         try:
             checked = kind.options.model_validate(options)
             if isinstance(checked, TableOptions) and checked.database:
-                sources.append((where, TableTools(Database(checked.url, secrets), kinds, checked)))
+                sources.append((where, TableTools(Database(checked.url, secrets or Secrets()), kinds, checked)))
             else:
                 sources.append((where, kind.source(FolderFiles(folder, files, cache), kinds, checked)))
         except ValidationError as error:
