@@ -125,7 +125,11 @@ class Dispatch:
         steering, board = self._state.steering, self._state.board
         while steering.retries and self._state.time_and_budget.time_left:
             subtask_id, instruction = steering.retries.popitem()
-            self.reopen(subtask_id, instruction, warm=bool(instruction))
+            assignment = self._assignments.get(subtask_id)
+            if board[subtask_id].state == "waiting" and assignment is not None:  # a review has reopened it meanwhile
+                assignment.feedback = "\n".join(filter(None, (assignment.feedback, instruction)))
+            else:
+                self.reopen(subtask_id, instruction, warm=bool(instruction))
         for subtask_id in list(steering.skips):
             if board.subtask(subtask_id).for_each and self._replanning.running:
                 continue  # it may be getting its items

@@ -67,8 +67,8 @@ def _connected(here: Site, private: bool) -> socket.socket:
         raise NotFetched(f"the host {here.host} is not known") from None
     for *_, address in found:
         if kind := refusal(str(address[0]), private):
-            raise NotFetched(f"{here.host} is at {address[0]}, {kind} address")
-    problem: OSError = ConnectionError("it has no address")
+            raise NotFetched(f"{here.host} is at {address[0]}, {kind} IP")
+    problem: OSError = ConnectionError("it has no IP")
     for family, kind_of, protocol, _, address in found:
         connection = socket.socket(family, kind_of, protocol)
         connection.settimeout(_SOCKET_SECONDS)

@@ -51,7 +51,7 @@ def site_of(url: str) -> Site:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise NotFetched(f"it is no URL: {error}") from None
+        raise NotFetched(f"it is not a URL: {error}") from None
     if parts.scheme not in _PORTS:
         raise NotFetched("it begins neither with https:// nor with http://")
     if "@" in parts.netloc or "%" in parts.netloc or ("[" in parts.netloc) != (":" in host):
@@ -61,7 +61,7 @@ def site_of(url: str) -> Site:
     except ValueError:
         *_, last = labels = host.split(".")
         if not all(map(_LABEL.fullmatch, labels)) or not last[0].isalpha():
-            raise NotFetched(f"'{host}' is neither the name of a host nor an address in its plain form") from None
+            raise NotFetched(f"'{host}' is neither the name of a host nor an IP in its plain form") from None
     return Site(parts.scheme, host, _PORTS[parts.scheme] if port is None else port)
 
 

@@ -102,9 +102,9 @@ def refused(url: str, sites: list[Any], folder: Path, *, private: bool = False) 
 
 @pytest.mark.parametrize(("kind", "host"), [(kind, host) for kind, hosts in REFUSED.items() for host in hosts.split()])
 def test_no_address_but_a_public_one_is_connected_to(kind: str, host: str, tmp_path: Path) -> None:
-    assert f"{kind} address" in refused(f"https://{host}/", [], tmp_path)
+    assert f"{kind} IP" in refused(f"https://{host}/", [], tmp_path)
     if kind not in ("a loopback", "a private"):
-        assert f"{kind} address" in refused(f"http://{host}/", sites_of(host), tmp_path, private=True)
+        assert f"{kind} IP" in refused(f"http://{host}/", sites_of(host), tmp_path, private=True)
 
 
 @pytest.mark.parametrize("host", [host for host in ODD_HOSTS.split(" ") if host])
@@ -162,12 +162,12 @@ def test_a_redirect_is_resolved_and_checked_again(
 
 def test_one_bad_address_among_good_ones_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, [("93.184.215.14", 443), ("2606:4700::1111", 443), ("10.0.0.1", 443)])
-    assert "at 10.0.0.1, a private address" in refused("https://docs.example.com/", [], tmp_path)
+    assert "at 10.0.0.1, a private IP" in refused("https://docs.example.com/", [], tmp_path)
 
 
 def test_private_hosts_are_those_of_the_list_alone(tmp_path: Path) -> None:
     sites = sites_of("docs.example.com")
-    assert "a loopback address" in refused("https://127.0.0.1/", sites, tmp_path, private=True)
+    assert "a loopback IP" in refused("https://127.0.0.1/", sites, tmp_path, private=True)
     assert "of no host that the team lists" in refused("http://127.0.0.1/", sites, tmp_path, private=True)
 
 
@@ -239,7 +239,7 @@ async def test_only_urls_of_a_trusted_brief_or_of_listed_hosts_are_asked_for(tmp
             "listed": await fetched(toolbox, "http://127.0.0.1:9/any"),
         }
         for ran in asks.values():
-            assert "a loopback address" in ran.text
+            assert "a loopback IP" in ran.text
         others = {
             "it stands, exactly so, neither in the subtask": await fetched(toolbox, url, f"Read {url}&more"),
             "the brief, in which it might stand, holds untrusted text": await fetched(toolbox, url, None, notes=url),

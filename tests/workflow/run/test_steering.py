@@ -12,12 +12,12 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowUpdateFailedError
 
 from runtime.settings import Settings
-from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
+from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
 from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, Lab, events, is_in, search_attribute, status_of
-from tests.workflow.scripts import item, subtasks
+from tests.workflow.scripts import item, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import nested_handle, tree
 from worker_main import serving
 
@@ -256,6 +256,20 @@ async def test_a_completed_subtask_is_done_again_in_its_conversation(lab: Lab) -
     assert len(again.body["messages"]) == 3
     assert "<feedback>\nin kilograms\n</feedback>" in again.prompt
     assert repeated(lab) == []
+
+
+async def test_a_subtask_that_a_review_reopens_meanwhile_gets_the_instruction_beside_its_feedback(lab: Lab) -> None:
+    replanned, first = asyncio.Event(), plan({"id": "t1"})
+    lacking = as_json({"verdicts": [{"subtask_id": "t1", "ok": False, "feedback": "no unit"}], "missing": ["a year"]})
+    again = when(replanned, plan({"id": "t2"}))
+    usual = with_replies(script(first), plan=lambda step: first if step.call.endswith("plan.1.1") else again)
+    lab.play(with_replies(usual, review=lambda step: lacking if step.call.endswith("review.1") else verdicts()))
+    handle = await lab.start(max_reviews=2, max_replans=1)
+    await until(lambda: any(step.startswith("plan.2") for step in lab.steps))
+    await say(handle, "retry_subtask", subtask_id="t1", instruction="in kilograms", by="ann")
+    replanned.set()
+    assert (await handle.result()).status == "completed"
+    assert "<feedback>\nno unit\nin kilograms\n</feedback>" in lab.call("t1/2/turn.1").step.prompt
 
 
 # --- skip_subtask -------------------------------------------------------------------------------------------
