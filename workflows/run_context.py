@@ -277,7 +277,7 @@ class RunContext:
                     await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
         finally:
             waits.end(wait)
-            log_line("waits no longer", wait.subject, kind=wait.kind)
+        log_line("waits no longer", wait.subject, kind=wait.kind)
         self.show()
 
     async def decision(self, wait: Wait, timeout: timedelta, content: str | None = None) -> Decision | None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from math import ceil, log2
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervision.agent.finding_budget import groups, kept_whole, level
@@ -110,6 +110,7 @@ findings = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2000), st.sam
 
 
 @given(findings, st.integers(0, 20_000))
+@example([(1072, 0, 0.0), (1532, 0, 0.0), (1533, 1, 0.0), (1533, 0, 0.0)], 4137)
 def test_a_finding_gives_way_only_where_that_is_needed_and_after_all_of_less_weight(
     items: list[tuple[int, int, float]], budget: int
 ) -> None:
@@ -118,7 +119,7 @@ def test_a_finding_gives_way_only_where_that_is_needed_and_after_all_of_less_wei
     taken = [size if stays else brief for size, brief, stays in zip(whole, short, kept, strict=True)]
     if not all(kept):
         gave_way = [n for n, stays in enumerate(kept) if not stays]
-        last = max(gave_way, key=lambda n: (weights[n], -whole[n]))
+        last = max(gave_way, key=lambda n: (weights[n], -whole[n], n))
         assert sum(taken) - short[last] + whole[last] > budget
         for n, stays in enumerate(kept):
             assert not stays or short[n] >= whole[n] or (weights[n], -whole[n]) >= (weights[last], -whole[last])
