@@ -127,7 +127,8 @@ def estimate_of(
     """Returns what a plan is likely to take. `samples` are the team's, the newest last."""
     *work, own = _parts(plan, team, samples, max_turns, max_subtasks, price)
     chance = random.Random(0)
-    depends_on = {subtask.id: subtask.depends_on for subtask in plan.named}
+    ids = {subtask.id for subtask in plan.named}  # a step may depend on what an earlier one has found already
+    depends_on = {subtask.id: [other for other in subtask.depends_on if other in ids] for subtask in plan.named}
     order = [*TopologicalSorter(depends_on).static_order()]
     totals: list[_Span] = []
     for _ in range(_DRAWS):
@@ -205,7 +206,7 @@ def _sum(drawn: Mapping[str, _Case], order: Iterable[str], depends_on: Mapping[s
     """Returns the whole of a draw; its seconds are those of the longest chain."""
     chain: dict[str, float] = {}
     for subtask in order:
-        before = max((chain.get(other, 0.0) for other in depends_on[subtask]), default=0.0)
+        before = max((chain[other] for other in depends_on[subtask]), default=0.0)
         chain[subtask] = before + (drawn[subtask].seconds if subtask in drawn else 0.0)  # a person takes none
     calls, tokens, usd, _ = map(sum, zip(*drawn.values(), strict=True))
     return _Case(calls, tokens, usd, max(chain.values(), default=0.0) + drawn[SUPERVISOR].seconds)
