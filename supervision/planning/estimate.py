@@ -127,8 +127,7 @@ def estimate_of(
     """Returns what a plan is likely to take. `samples` are the team's, the newest last."""
     *work, own = _parts(plan, team, samples, max_turns, max_subtasks, price)
     chance = random.Random(0)
-    ids = {subtask.id for subtask in plan.named}  # a step may depend on what an earlier one has found already
-    depends_on = {subtask.id: [other for other in subtask.depends_on if other in ids] for subtask in plan.named}
+    depends_on = {subtask.id: subtask.depends_on for subtask in plan.folded().subtasks}
     order = [*TopologicalSorter(depends_on).static_order()]
     totals: list[_Span] = []
     for _ in range(_DRAWS):

@@ -135,11 +135,13 @@ def test_a_chain_takes_longer_than_the_same_subtasks_side_by_side() -> None:
     assert in_turn.tokens == beside.tokens
 
 
-def test_a_step_that_depends_on_what_is_found_already_takes_no_longer_for_it() -> None:
+def test_what_depends_on_items_waits_for_their_template() -> None:
     samples = samples_of(random.Random(4), 100)
-    free = Subtask(id="t2", description="d", role="reader")
-    after = free.model_copy(update={"depends_on": ["t1", "t1.1"]})
-    assert estimated(Plan(subtasks=[after]), samples) == estimated(Plan(subtasks=[free]), samples)
+    each = Subtask(id="t1", description="d", role="reader", for_each="items:t0")
+    item = Subtask(id="t1.1", description="d", role="reader")
+    after = Subtask(id="t2", description="d", role="reader", depends_on=["t1"])
+    expanded = [each, after.model_copy(update={"depends_on": ["t1.1"]}), item]
+    assert estimated(Plan(subtasks=expanded), samples) == estimated(Plan(subtasks=[each, after]), samples)
 
 
 def test_a_sample_counts_items_by_themselves_candidates_as_one_each_and_the_rest_together() -> None:

@@ -14,7 +14,6 @@ from supervision.contract.status import Wait
 from tests.scripted_model import Step, as_json, plan, script
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab, failure, partial_result, status_of
-from tests.workflow.scripts import plans
 
 ONE = {"id": "t1"}
 
@@ -159,18 +158,6 @@ async def test_what_is_refused_is_said_and_changes_nothing(lab: Lab, update: Any
     await decide(handle, 1, "approve")
     assert (await decide(handle, 1, "approve"))["accepted"]
     assert (await handle.result()).status == "completed"
-
-
-async def test_each_step_is_approved_and_may_rest_on_the_one_before(lab: Lab) -> None:
-    finished = as_json({"finished": True, "subtasks": [], "new_roles": []})
-    lab.play(plans(plan(ONE), plan({"id": "t2", "after": ["t1"]}), finished))
-    handle = await lab.start(approve_plan=True, strategy="step")
-    for revision in (1, 2):
-        await asked(handle, f"plan.{revision}")
-        await decide(handle, revision, "approve")
-    result = await handle.result()
-    assert [report.id for report in result.subtasks] == ["t1", "t2"]
-    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "plan.2.1", "t2/1/turn.1", "plan.3.1", "synthesis.1"]
 
 
 async def test_a_direct_answer_needs_no_approval(lab: Lab) -> None:

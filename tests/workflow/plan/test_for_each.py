@@ -12,6 +12,7 @@ from runtime.settings import Settings
 from supervision.contract.plan import Plan
 from tests.scripted_model import Reply, as_json, text, tools
 from tests.serving import store_of
+from tests.workflow.plan.test_approval import asked, decide
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Lab, details, events, status_of
 from tests.workflow.scripts import GIVES_UP, item, plans, subtasks
@@ -196,3 +197,14 @@ async def test_a_callers_plan_may_have_templates(lab: Lab) -> None:
         "elm: Weigh the pears of 1990",
         "oak: Weigh the pears of 1990",
     ]
+
+
+async def test_a_step_after_approved_items_is_estimated_with_them(lab: Lab) -> None:
+    first, each, after = item("t1"), EACH, item("t3", depends_on=["t2"])
+    steps = [subtasks(first), subtasks(each), subtasks(after), as_json({"finished": True, "subtasks": []})]
+    lab.play(plans(*steps, turns=naming(2)))
+    handle = await lab.start(approve_plan=True, strategy="step")
+    await asked(handle)
+    await decide(handle, 1, "approve")
+    result = await handle.result()
+    assert (result.status, [report.id for report in result.subtasks]) == ("completed", ["t1", "t2", "t3", "t2.1", "t2.2"])
