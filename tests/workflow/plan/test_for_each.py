@@ -207,4 +207,7 @@ async def test_a_step_after_approved_items_is_estimated_with_them(lab: Lab) -> N
     await asked(handle)
     await decide(handle, 1, "approve")
     result = await handle.result()
-    assert (result.status, [report.id for report in result.subtasks]) == ("completed", ["t1", "t2", "t3", "t2.1", "t2.2"])
+    assert (result.status, [report.id for report in result.subtasks]) == (
+        "completed",
+        ["t1", "t2", "t3", "t2.1", "t2.2"],
+    )
