@@ -258,14 +258,14 @@ async def test_a_call_with_effects_has_one_attempt_and_a_key(shop: Shop) -> None
     assert shop.ledger.read_text() == "called\n" * 2
 
 
-async def test_null_stands_for_an_argument_that_is_left_out(benign: Shop) -> None:
-    assert (await benign.call("store__note", {"text": "tea", "seconds": None})).text == "noted"
-    assert "Wrong arguments: text" in (await benign.call("store__note", {"text": None})).text
-
-
 async def test_a_call_with_effects_carries_its_key(benign: Shop) -> None:
     assert (await benign.call("store__note", {"text": "once"}, key="call-7")).text == "noted"
     assert json.loads(benign.ledger.read_text()) == {"text": "once", "key": "call-7"}
+
+
+async def test_null_stands_for_an_argument_that_is_left_out(benign: Shop) -> None:
+    assert (await benign.call("store__note", {"text": "tea", "seconds": None})).text == "noted"
+    assert "Wrong arguments: text" in (await benign.call("store__note", {"text": None})).text
 
 
 async def test_calls_of_one_server_run_at_the_same_time_in_one_process(benign: Shop) -> None:
