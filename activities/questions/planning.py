@@ -153,8 +153,8 @@ async def _estimate(desk: Desk, call: PlanInput, plan: Plan, team: TeamCard) -> 
     return await asyncio.to_thread(estimate_of, plan, team, samples, call.max_turns, call.max_subtasks, _input_price)
 
 
-def _input_price(model: str, tokens: float) -> float | None:
-    return price(model, ModelUsage(input_tokens=round(tokens)))
+def _input_price(model: str, tokens: float, searches: float) -> float | None:
+    return price(model, ModelUsage(input_tokens=round(tokens), web_searches=round(searches)))
 
 
 async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, goal: str) -> tuple[Plan, str | None]:

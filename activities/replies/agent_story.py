@@ -56,7 +56,7 @@ class AgentStories:
         uses = iter(await read_tool_uses(self._conversations, chain))
         events = []
         for number, (key, entry) in enumerate(zip([*chain[-1].ancestors, head], chain, strict=True), 1):
-            own_uses = list(islice(uses, len(entry.reply.tool_uses())))
+            own_uses = list(islice(uses, len(entry.reply.provided_uses()) + len(entry.reply.tool_uses())))
             if key in self._seen:  # an attempt goes on where the one before it ended
                 continue
             self._seen.add(key)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
+from activities.replies.provided_results import ProvidedResults
 from supervision.agent.agent_tools import ReadOutputCall
 from supervision.base import limits
 from supervision.base.text import one_line
@@ -26,17 +27,23 @@ class ToolUse:
 
 
 async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -> list[ToolUse]:
-    """Returns the calls of a conversation's entries in their order.
+    """Returns the calls of a conversation's entries in their order, of each entry those that the provider ran first.
 
-    A call is answered by the entry that follows its own: ids are distinct within a reply only.
+    A call is answered by the entry that follows its own: ids are distinct within a reply only. What the provider ran
+    is answered in the same reply, or in a later one if the model paused.
     """
     resolved = iter(await conversations.resolve([message for entry in chain for message in entry.input]))
     answers = [_answers(entry.input, [next(resolved) for _ in entry.input]) for entry in chain]
-    return [
-        _tool_use(call, answered.get(call.get("id")))
-        for entry, answered in zip(chain, [*answers[1:], {}], strict=True)
-        for call in entry.reply.tool_uses()
-    ]
+    provided = ProvidedResults(chain)
+    uses = list[ToolUse]()
+    for entry, answered in zip(chain, [*answers[1:], {}], strict=True):
+        for call in entry.reply.provided_uses():
+            if found := provided.of(call):
+                uses.append(ToolUse(*_named(call), found.text, is_error=found.is_error, sources=found.sources))
+            else:
+                uses.append(ToolUse(*_named(call), None))
+        uses += [_tool_use(call, answered.get(call.get("id"))) for call in entry.reply.tool_uses()]
+    return uses
 
 
 async def earlier_output(conversations: ConversationStore, head: str, call: ReadOutputCall) -> str:
@@ -71,14 +78,16 @@ def _tool_results(messages: list[Json]) -> Iterator[Json]:
             yield from (block for block in message["content"] if block.get("type") == "tool_result")
 
 
+def _named(call: Json) -> tuple[str, str]:
+    return str(call.get("name")), json.dumps(call.get("input"), ensure_ascii=False)
+
+
 def _tool_use(call: Json, answer: tuple[Json, Json] | None) -> ToolUse:
-    name, arguments = str(call.get("name")), json.dumps(call.get("input"), ensure_ascii=False)
     if answer is None:
-        return ToolUse(name, arguments, None)
+        return ToolUse(*_named(call), None)
     block, stored = answer
     return ToolUse(
-        name,
-        arguments,
+        *_named(call),
         str(block.get("content")),
         str(stored.get("content_ref", "")),
         bool(block.get("is_error")),

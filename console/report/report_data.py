@@ -260,7 +260,7 @@ async def _tool_calls(
                 Excerpt.of(use.output or "", use.output_ref or stored.key, CALL_BYTES),
                 use.is_error,
             )
-            for use in uses[: len(before.reply.tool_uses())]
+            for use in uses[: len(before.reply.provided_uses()) + len(before.reply.tool_uses())]
             if use.name != FINISH_TOOL
         ]
     return calls

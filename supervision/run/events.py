@@ -162,7 +162,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("candidate_ended", "candidate head?", "candidate {candidate} has ended", "faint"),
     _R("candidate_chosen", "choice of reason", "candidate {choice} of {of} is the best"),
     # Worker agents.
-    _R("turn", "turn stop_reason preview tokens model cleared?", _turn, "faint"),
+    _R("turn", "turn stop_reason preview tokens model cleared? withheld?", _turn, "faint"),
     _R("tool", "name arguments is_error preview after?", "{name} {arguments} → {preview}"),
     _R("note", "text", "is told: {text}"),
     _R("finding_returned", "unsupported", "its finding goes back: {unsupported}", "bad"),

@@ -1,6 +1,6 @@
 """The client of MCP tools as the conformance suite starts it: pins what a server offers, and calls each tool.
 
-Usage: `python tests/conformance/client.py URL`. The suite says in the environment with which arguments a tool is called.
+Usage: `python tests/conformance/client.py URL`. For some tools the suite gives the arguments, in the environment.
 """
 
 import asyncio

@@ -70,8 +70,8 @@ def samples_of(chance: random.Random, count: int) -> list[RunSample]:
     return made
 
 
-def price(model: str, tokens: float) -> float | None:
-    return tokens * 1e-6 if model in MODELS.values() else None
+def price(model: str, tokens: float, searches: float) -> float | None:
+    return tokens * 1e-6 + searches * 0.01 if model in MODELS.values() else None
 
 
 def estimated(plan: Plan, samples: list[RunSample], team: TeamCard = TEAM) -> Estimate:
