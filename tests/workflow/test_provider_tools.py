@@ -20,6 +20,7 @@ from tests.scripted_model import Reply, Script, Step, answer, message, plan, scr
 from tests.serving import store_of
 from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Lab
+from tests.workflow.scripts import item, reviewed, subtasks, verdicts
 
 MODELS = {"workers": "claude-haiku-5-5", "supervisor": "claude-haiku-5-5"}
 USUAL = {"team": "searcher", "models": MODELS}
@@ -131,6 +132,18 @@ async def test_what_was_read_elsewhere_takes_the_tool_away(lab: Lab) -> None:
     for step in ("t2/1/turn.1", "t3/1/turn.1"):
         assert "web_search" not in offered(lab, step)
         assert "Not available for this subtask, as its texts may not leave: web_search." in lab.prompt(step)
+
+
+async def test_feedback_by_who_read_more_takes_the_tool_away_and_what_was_thought_with_it(lab: Lab) -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    turns = {"t1": lambda step: message([thought, *FOUND] if step.attempt == 1 else [text_block(FEE)])}
+    lab.play(reviewed(subtasks(item("t1", role="searcher")), verdicts(t1="which year?"), verdicts(), turns=turns))
+    await lab.run(max_reviews=1)
+    first, again = (lab.call(f"t1/{attempt}/turn.1").step.body for attempt in (1, 2))
+    names = [tool["name"] for tool in first["tools"] if tool["name"] != "web_search"]
+    assert offered(lab, "t1/2/turn.1") == names
+    assert again["messages"][1]["content"] == FOUND
+    assert "Not available for this subtask" in lab.prompt("t1/2/turn.1")
 
 
 async def test_a_model_that_does_not_run_tools_is_refused_by_name(lab: Lab) -> None:

@@ -8,7 +8,7 @@ import pytest
 from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from supervision.contract.progress import Counts
 from supervision.contract.result import RunResult, SubtaskReport
-from supervision.contract.team import Person, RoleCard, TeamCard
+from supervision.contract.team import Person, RoleCard, TeamCard, ToolCard
 from supervision.contract.usage import Usage
 from supervision.planning.estimate import RunSample, estimate_of, sample_of
 from supervision.run.run_state import timing
@@ -124,6 +124,16 @@ def test_without_a_price_there_are_no_dollars_and_a_person_costs_nothing() -> No
     shown = estimated(plan, [], TeamCard(name="t", generalist="reader", roles=roles))
     assert [part.id for part in shown.parts] == ["t1", "supervisor"]
     assert (shown.total.usd, shown.parts[0].calls) == (None, Range(low=1, high=10))
+
+
+def test_searches_of_a_role_that_was_never_seen_are_paid() -> None:
+    plan, usd = Plan(subtasks=[Subtask(id="t1", description="d", role="reader")]), list[float]()
+    for searches in (0, 5):
+        role = RoleCard(name="reader", model=MODELS["reader"], tools=[ToolCard(name="web_search", searches=searches)])
+        shown = estimated(plan, [], TeamCard(name="t", generalist="reader", roles=[role])).parts[0].usd
+        assert shown is not None
+        usd.append(shown.high)
+    assert usd[1] - usd[0] == pytest.approx(10 * 5 * 0.01)  # ten turns
 
 
 def test_a_chain_takes_longer_than_the_same_subtasks_side_by_side() -> None:
