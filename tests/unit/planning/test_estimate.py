@@ -119,7 +119,7 @@ def rows(estimate: Estimate) -> dict[str, tuple[float, ...]]:
 def test_without_earlier_runs_the_limits_are_the_range() -> None:
     """10 turns a subtask, of 100,000 tokens each; the supervisor plans, has 10 turns, reviews and refines."""
     plan = Plan(subtasks=[reading("a"), reading("b", timeout_seconds=90), reading("c", ["a", "b"])])
-    shown = estimate_of(plan, TEAM, [], 10, 12, lambda model, tokens: tokens * 1.23456e-7)
+    shown = estimate_of(plan, TEAM, [], 10, 12, lambda model, tokens: tokens * {"small": 1.23456e-7}[model])
     assert rows(shown) == {
         "a": (1, 10, 500, 1e6, 1, 600),
         "b": (1, 10, 500, 1e6, 1, 90),
@@ -128,6 +128,7 @@ def test_without_earlier_runs_the_limits_are_the_range() -> None:
         "total": (4, 49, 2000, 4.9e6, 3, 600 + 600 + 1140),  # a, c and the supervisor, one after the other
     }
     assert shown.parts[0].usd == Range(low=0.0001, high=0.1235)
+    assert rows(estimated(Plan(), []))["total"] == (1, 13, 500, 1.3e6, 1, 780)
     assert (shown.samples, shown.of) == (0, 0)
 
 
@@ -156,12 +157,12 @@ def test_a_template_has_room_for_one_item_beside_a_full_plan() -> None:
 
 def test_few_cases_make_the_range_wider_by_ten_times_their_number() -> None:
     """Two cases: six times on each side; candidates multiply calls and tokens, not the seconds."""
-    samples = [sample(took(1000, seconds=10.26, usd=0.12344)), sample(took(3000, seconds=20, usd=0.2))]
+    samples = [sample(took(1000, seconds=10.26, usd=0.12344)), sample(took(3000, seconds=20.26, usd=0.2))]
     shown = estimated(Plan(subtasks=[reading("a", candidates=2)]), samples)
-    assert rows(shown)["a"] == (0, 12, 333, 36000, 1.7, 120)
+    assert rows(shown)["a"] == (0, 12, 333, 36000, 1.7, 121.6)
     assert shown.parts[0].usd == Range(low=0.0411, high=2.4)
     in_turn = estimated(Plan(subtasks=[reading("a", for_each="rows:t", max_items=2)]), samples)
-    assert rows(in_turn)["a"] == (0, 12, 167, 36000, 1.7, 240)
+    assert rows(in_turn)["a"] == (0, 12, 167, 36000, 1.7, 243.1)
 
 
 def test_five_cases_of_the_same_model_are_enough() -> None:
@@ -258,6 +259,7 @@ def test_without_a_price_there_are_no_dollars_and_a_person_costs_nothing() -> No
     )
     shown = estimated(plan, [], TeamCard(name="t", generalist="reader", roles=roles))
     assert [part.id for part in shown.parts] == ["t1", "supervisor"]
+    assert shown.total.seconds.low == 2
     assert (shown.total.usd, shown.parts[0].calls) == (None, Range(low=1, high=10))
 
 
