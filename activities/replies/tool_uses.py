@@ -1,15 +1,16 @@
 """The tool calls of a conversation, each with what came back: for the claims that they support, and for their story."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
-from activities.replies.provided_results import ProvidedResults
 from supervision.agent.agent_tools import ReadOutputCall
 from supervision.base import limits
-from supervision.base.text import one_line
+from supervision.base.text import clean, one_line
 from supervision.contract.finding import ArtifactRef
 
 
@@ -34,16 +35,57 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
     """
     resolved = iter(await conversations.resolve([message for entry in chain for message in entry.input]))
     answers = [_answers(entry.input, [next(resolved) for _ in entry.input]) for entry in chain]
-    provided = ProvidedResults(chain)
-    uses = list[ToolUse]()
+    provided, uses = _Provided(chain), list[ToolUse]()
     for entry, answered in zip(chain, [*answers[1:], {}], strict=True):
-        for call in entry.reply.provided_uses():
-            if found := provided.of(call):
-                uses.append(ToolUse(*_named(call), found.text, is_error=found.is_error, sources=found.sources))
-            else:
-                uses.append(ToolUse(*_named(call), None))
+        uses += map(provided.use, entry.reply.provided_uses())
         uses += [_tool_use(call, answered.get(call.get("id"))) for call in entry.reply.tool_uses()]
     return uses
+
+
+class _Provided:
+    """The results of tools that the provider ran, in a conversation.
+
+    The text of a search's pages is encrypted and for the provider alone: of it only cited passages can be read.
+    """
+
+    def __init__(self, chain: list[Entry]) -> None:
+        self._results: dict[str, tuple[Any, str]] = {}  # with the day on which they came
+        self._cited = defaultdict[str, dict[str, None]](dict)  # passages by URL, or by title where they have no URL
+        for entry in chain:
+            for block in entry.reply.content:
+                if block.get("type") in ("web_search_tool_result", "web_fetch_tool_result"):
+                    self._results[str(block.get("tool_use_id"))] = block.get("content"), (entry.at or "")[:10]
+                for cited in _dicts(block.get("citations")):
+                    page = str(cited.get("url") or cited.get("document_title"))
+                    self._cited[page][str(cited.get("cited_text"))] = None
+
+    def use(self, call: Json) -> ToolUse:
+        """Returns a call with its pages, and their passages or text."""
+        content, day = self._results.get(str(call.get("id")), (None, ""))
+        if content is None:
+            return ToolUse(*_named(call), None)
+        pages = list(_dicts(content if isinstance(content, list) else [content]))
+        if failed := [str(page["error_code"]) for page in pages if "error_code" in page]:
+            return ToolUse(*_named(call), f"The provider's tool failed: {', '.join(failed)}.", is_error=True)
+        shown, cited, others = list[str](), list[str](), list[str]()
+        for page in pages:
+            document = next(_dicts([page.get("content")]), page)
+            names = (page.get("url"), document.get("title"))
+            url, title = (one_line(clean(str(name or "")), limits.SOURCE_BYTES) for name in names)
+            passages = [f'"{passage}"' for name in names for passage in self._cited.get(str(name), {})]
+            fetched = f"fetched on {str(page.get('retrieved_at') or day)[:10]}"
+            age = one_line(clean(str(page.get("page_age") or "")), limits.LINE_BYTES)
+            dated = f"of {age}, {fetched}" if age else fetched
+            source = next(_dicts([document.get("source")]), {})
+            text = [str(source.get("data"))] if source.get("type") == "text" else []
+            shown.append("\n".join([f"{title}: {url} ({dated})", *text, *passages]))
+            (cited if passages else others).append(f"{url} ({dated})")
+        return ToolUse(*_named(call), "\n\n".join(shown) or "Nothing was found.", sources=cited or others)
+
+
+def _dicts(values: object) -> Iterator[Json]:
+    """Yields the objects of a list: an endpoint may send anything."""
+    yield from (value for value in (values if isinstance(values, list) else []) if isinstance(value, dict))
 
 
 async def earlier_output(conversations: ConversationStore, head: str, call: ReadOutputCall) -> str:

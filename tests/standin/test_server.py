@@ -112,7 +112,7 @@ async def test_its_web_is_bundled_and_every_sentence_is_cited(served: Served, to
     url = "https://pages.example/iowa-wind"
     question = f"What share of its electricity did Iowa get from wind? See {url}."
     reply = await served.ask(question, tools=[{"type": f"{name}_20250910", "name": name} for name in tools])
-    blocks = [block.to_dict() for block in reply.content]
+    blocks: list[Any] = [block.to_dict() for block in reply.content]
     ran, result, *texts = blocks
     assert (ran["type"], result["type"], result["tool_use_id"]) == ("server_tool_use", says, ran["id"])
     assert ran["input"] in ({"url": url}, {"query": "share electricity Iowa get wind See https pages example iowa"})

@@ -119,9 +119,9 @@ async def test_an_own_call_with_effects_waits_for_a_person_in_the_reply_that_sea
 
 
 async def test_what_was_read_elsewhere_takes_the_tool_away(lab: Lab) -> None:
-    """Untrusted text in a brief, private data in it, and feedback on a finding, by whoever read such things."""
-    parts = [{"id": "t1", "role": "searcher"}, {"id": "t2", "role": "searcher", "after": ["t1"]}]
-    notes = {"id": "t3", "role": "searcher", "attachments": ["notes"]}
+    """It is not offered with untrusted text, or with private data, in the brief."""
+    parts: list[Json] = [{"id": "t1", "role": "searcher"}, {"id": "t2", "role": "searcher", "after": ["t1"]}]
+    notes: Json = {"id": "t3", "role": "searcher", "attachments": ["notes"]}
 
     def turn(step: Step) -> Reply:
         return message(FOUND) if step.subtask_id == "t1" else text("nothing\n\nConfidence: 0.9")
@@ -165,7 +165,7 @@ async def test_a_fetched_page_has_its_day_and_its_whole_text(lab: Lab) -> None:
     }
     finish = {"type": "tool_use", "id": "toolu_9", "name": "finish"}
     fields = {"finding": FEE, "limitations": [], "confidence": 0.9, "outcome": "done", "summary": FEE}
-    blocks = [use, result_block, finish | {"input": fields}]
+    blocks: list[Json] = [use, result_block, finish | {"input": fields}]
     lab.play(
         script(
             plan({"id": "t1", "role": "opener", "attachments": ["notes"]}),

@@ -119,7 +119,7 @@ def rows(estimate: Estimate) -> dict[str, tuple[float, ...]]:
 def test_without_earlier_runs_the_limits_are_the_range() -> None:
     """10 turns a subtask, of 100,000 tokens each; the supervisor plans, has 10 turns, reviews and refines."""
     plan = Plan(subtasks=[reading("a"), reading("b", timeout_seconds=90), reading("c", ["a", "b"])])
-    shown = estimate_of(plan, TEAM, [], 10, 12, lambda model, tokens: tokens * {"small": 1.23456e-7}[model])
+    shown = estimate_of(plan, TEAM, [], 10, 12, lambda model, tokens, searches: tokens * {"small": 1.23456e-7}[model])
     assert rows(shown) == {
         "a": (1, 10, 500, 1e6, 1, 600),
         "b": (1, 10, 500, 1e6, 1, 90),
