@@ -103,8 +103,10 @@ class SealedPayloads(PayloadCodec):
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
         """Returns them encrypted."""
-        metadata = {"encoding": _SEALED, "key": self._keys.names[0].encode()}
-        return [Payload(metadata=metadata, data=self._keys.seal(payload.SerializeToString())) for payload in payloads]
+        return [
+            Payload(metadata={"encoding": _SEALED}, data=self._keys.seal(payload.SerializeToString()))
+            for payload in payloads
+        ]
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
         """Returns them decrypted."""

@@ -40,7 +40,7 @@ from supervision.base.store_keys import (
     team_key,
     upload_key,
 )
-from supervision.base.trust import is_loopback
+from supervision.base.trust import is_exposed
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -376,13 +376,11 @@ def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
 
 def _plain_http_allowed() -> bool:
     """True if the S3 endpoint may be plain http: on loopback always, elsewhere only by AWS_ALLOW_HTTP."""
-    endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
-    if endpoint.scheme != "http":
-        return False
-    if is_loopback(endpoint.hostname or "") or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
-        return True
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    if not is_exposed(endpoint) or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
+        return urlsplit(endpoint).scheme == "http"
     raise ValueError(
-        f"AWS_ENDPOINT_URL is plain http to '{endpoint.hostname}': use https, "
+        f"AWS_ENDPOINT_URL is plain http to '{urlsplit(endpoint).hostname}': use https, "
         "or set AWS_ALLOW_HTTP=true if the network between is yours"
     )
 
