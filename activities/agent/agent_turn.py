@@ -21,8 +21,13 @@ from activities.model.journalled_call import Answered, CallName, CallOptions, Mo
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.model.structured import first_json
-from activities.prompts.agent_opening import agent_opening
-from activities.prompts.agent_prompts import LAST_OUTPUT, correction_request, is_correction_request, worker_request
+from activities.prompts.agent_prompts import (
+    LAST_OUTPUT,
+    agent_opening,
+    correction_request,
+    is_correction_request,
+    worker_request,
+)
 from activities.replies import answer_schema
 from activities.replies.tool_uses import ToolUse, read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text, read_texts

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field, replace
 
 from activities.contracts.planning_contracts import PlanInput
 from activities.contracts.run_contracts import AttachmentRef
-from activities.teams.toolbox import Toolbox
+from activities.teams.team_files import LoadedTeam, tool_cards
 from supervision.base import limits
 from supervision.base.text import cut, quoted
 from supervision.contract.plan import NewRole, Plan, Subtask
-from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard
+from supervision.contract.team import RoleCard, Team, TeamCard
 from supervision.planning import capabilities
 from supervision.planning.expansion import NO_DATA, Data
 from supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles
@@ -32,19 +32,11 @@ class CheckedPlan:
     unknown_roles: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class PlanningTeam:
-    """The team that a plan is for, with its tools."""
-
-    team: Team
-    card: TeamCard
-    toolbox: Toolbox
-
-
 def check_plan(
     plan: Plan,
     previous: Plan | None,
-    team: PlanningTeam,
+    loaded: LoadedTeam,
+    card: TeamCard,
     call: PlanInput,
     data: Data = NO_DATA,
     *,
@@ -54,20 +46,21 @@ def check_plan(
 
     A `routed` plan has no problems: it gets the attachments that its roles can read.
     """
-    usable = _usable_card(team, plan.new_roles, call.nesting_left)
+    team = loaded.team
+    usable = _usable_card(loaded, card, plan.new_roles, call.nesting_left)
     if routed:
         given = [s.model_copy(update={"attachments": _readable(s, usable, call.attachments)}) for s in plan.subtasks]
         return CheckedPlan(plan.model_copy(update={"subtasks": given}))
     problems = _rule_problems(plan, previous, call, data)
-    problems += new_role_problems(team.team, plan.new_roles) or team.toolbox.joined(plan.new_roles)
-    problems += _nesting_problems(plan, team.team, call.nesting_left)
+    problems += new_role_problems(team, plan.new_roles) or loaded.toolbox.joined(plan.new_roles)
+    problems += _nesting_problems(plan, team, call.nesting_left)
     problems += _candidate_problems(plan, usable)
     if call.is_given:
-        problems += unknown_role_problems(plan, team.card)
+        problems += unknown_role_problems(plan, card)
     missing = capabilities.missing(plan, usable)
     if problems or missing:
         return CheckedPlan(problems=problems + missing, incapable=bool(missing))
-    return replace(_expanded(plan, previous, team.team, usable, call), unknown_roles=unknown_roles(plan, team.team))
+    return replace(_expanded(plan, previous, team, usable, call), unknown_roles=unknown_roles(plan, team))
 
 
 def _rule_problems(plan: Plan, previous: Plan | None, call: PlanInput, data: Data) -> list[str]:
@@ -140,9 +133,8 @@ def _candidate_problems(plan: Plan, usable: TeamCard) -> list[str]:
     ]
 
 
-def _usable_card(team: PlanningTeam, added: list[NewRole], nesting_left: int) -> TeamCard:
+def _usable_card(loaded: LoadedTeam, card: TeamCard, added: list[NewRole], nesting_left: int) -> TeamCard:
     """Returns the team's card with the plan's own roles, without the roles that may not be used here."""
-    card = team.card
     usable = [role for role in card.roles if nesting_left > 0 or role.team is None or role.name == card.generalist]
     able = card.role(card.generalist)
     new = [
@@ -151,11 +143,7 @@ def _usable_card(team: PlanningTeam, added: list[NewRole], nesting_left: int) ->
             description=role.description,
             model=able.model,
             fallback_models=able.fallback_models,
-            tools=[
-                ToolCard.model_validate(tool, from_attributes=True)
-                for tool in map(team.toolbox.get, role.tools)
-                if tool
-            ],
+            tools=tool_cards(loaded.toolbox, role.tools),
         )
         for role in added
     ]

@@ -8,7 +8,7 @@ from activities.model.journalled_call import Answered, CallName, CallOptions
 from activities.model.port import ModelEndpoint, ModelRequest, ModelUsage, StreamProgress, user_message
 from activities.model.pricing import price
 from activities.questions.items import named_data
-from activities.questions.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
+from activities.questions.plan_checks import CheckedPlan, check_plan, shortened
 from activities.questions.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
 from activities.questions.planning_prompts import (
     history,
@@ -21,7 +21,7 @@ from activities.questions.planning_prompts import (
 )
 from activities.questions.question import Desk, Question, opening_of, refusal_of, steered
 from activities.store.reading import list_bytes, read_plan, read_text
-from activities.store.stats import newest_samples
+from activities.store.spending import newest_samples
 from activities.teams.stored_teams import catalogue
 from activities.teams.team_files import LoadedTeam
 from supervision.base import limits
@@ -54,10 +54,9 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
     reply.strategy, reply.finished, reply.problems = reading.strategy, reading.finished, reading.problems
     if reading.plan is not None:
         card = await desk.teams.card(call.team_ref, call.model)
-        team = PlanningTeam(loaded.team, card, loaded.toolbox)
         planned = [*reading.plan.subtasks, *(previous.subtasks if previous else [])]
         data = await named_data(desk.store, desk.teams, call) if any(s.for_each for s in planned) else NO_DATA
-        checked = check_plan(reading.plan, previous, team, call, data, routed=reading.routed)
+        checked = check_plan(reading.plan, previous, loaded, card, call, data, routed=reading.routed)
         await _accept(desk, call, reply, checked, context.goal)
         if call.estimates and reply.plan:
             reply.estimate = await _estimate(desk, call, reply.plan, reply.team or card)

@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from activities.model.conversation import ConversationStore, Entry
+from activities.model.conversation import ConversationStore, Entry, texts_of
 from activities.model.port import Json
 from activities.replies.tool_uses import ToolUse, read_tool_uses
 from activities.store.artifacts import ArtifactError, ArtifactStore
@@ -124,10 +124,8 @@ def _tools(uses: list[ToolUse], labels: Labels) -> Iterator[tuple[str, Json]]:
 
 def _notes(entry: Entry) -> Iterator[tuple[str, Json]]:
     """Yields what a worker agent was told beside the outputs of its tools: feedback, objections, turns left."""
-    for message in entry.input:
-        for block in message["content"] if isinstance(message["content"], list) else ():
-            if block.get("type") == "text":
-                yield "note", {"text": one_line(str(block.get("text")), limits.SENTENCE_BYTES)}
+    for text in texts_of(entry.input):
+        yield "note", {"text": one_line(text, limits.SENTENCE_BYTES)}
 
 
 async def attempt_story(conversations: ConversationStore, head: str) -> str:

@@ -1,10 +1,10 @@
 """The tool calls of a conversation, each with what came back: for the claims that they support, and for their story."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from activities.model.conversation import ConversationStore, Entry
+from activities.model.conversation import ConversationStore, Entry, tool_results
 from activities.model.port import Json
 from supervision.agent.agent_tools import ReadOutputCall
 from supervision.base import limits
@@ -49,7 +49,7 @@ async def earlier_output(conversations: ConversationStore, head: str, call: Read
     reply, number = call.place or (len(keys), 0)
     if reply < len(keys):  # its outputs are in the entry after it
         added = await conversations.resolve((await conversations.entry(keys[reply])).input)
-        outputs = list(_tool_results(added))
+        outputs = [block for message in added for block in tool_results(message)]
         if number <= len(outputs):
             return str(outputs[number - 1].get("content"))
     name = one_line(call.output, limits.LINE_BYTES)
@@ -61,14 +61,9 @@ async def earlier_output(conversations: ConversationStore, head: str, call: Read
 
 def _answers(stored: list[Json], resolved: list[Json]) -> dict[object, tuple[Json, Json]]:
     """Returns the answers to calls by the calls' ids, each with what is stored of it."""
-    blocks = zip(_tool_results(stored), _tool_results(resolved), strict=True)
+    messages = zip(stored, resolved, strict=True)
+    blocks = (pair for raw, message in messages for pair in zip(tool_results(raw), tool_results(message), strict=True))
     return {block.get("tool_use_id"): (block, raw) for raw, block in blocks}
-
-
-def _tool_results(messages: list[Json]) -> Iterator[Json]:
-    for message in messages:
-        if isinstance(message["content"], list):
-            yield from (block for block in message["content"] if block.get("type") == "tool_result")
 
 
 def _tool_use(call: Json, answer: tuple[Json, Json] | None) -> ToolUse:

@@ -11,8 +11,7 @@ from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_plan, read_text
-from activities.store.spending import RunSpend, keep_run_spend
-from activities.store.stats import keep_sample
+from activities.store.spending import RunSpend, keep_run_spend, keep_sample
 from supervision.base import limits
 from supervision.base.store_keys import ended_key
 from supervision.base.text import cut

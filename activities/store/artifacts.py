@@ -31,13 +31,11 @@ from supervision.base.store_keys import (
     STORE_ID,
     digest_of,
     encode,
-    grant_key,
     is_ended,
     is_key,
     is_upload,
     output_key,
     run_prefix,
-    team_key,
     upload_key,
 )
 from supervision.base.trust import is_exposed
@@ -180,7 +178,7 @@ class ArtifactStore:
 
     async def put_output(self, run_id: str, data: bytes) -> str:
         """Stores content under its hash. Returns the key; content that is there is not written again."""
-        return await self._put_hashed(partial(output_key, run_id), data)
+        return await self.put_hashed(partial(output_key, run_id), data)
 
     async def put_upload(self, data: bytes) -> str:
         """Stores content that belongs to no run yet. Returns the key that requests may refer to.
@@ -206,15 +204,8 @@ class ArtifactStore:
                 raise self._missing(upload) from None
         return key
 
-    async def put_team(self, run_id: str, data: bytes) -> str:
-        """Stores a team as frozen for a run, under its hash. Returns the key, which no other content can have."""
-        return await self._put_hashed(partial(team_key, run_id), data)
-
-    async def put_grant(self, run_id: str, data: bytes) -> str:
-        """Stores a grant of a run under its hash. Returns the key."""
-        return await self._put_hashed(partial(grant_key, run_id), data)
-
-    async def _put_hashed(self, key_for: Callable[[str], str], data: bytes) -> str:
+    async def put_hashed(self, key_for: Callable[[str], str], data: bytes) -> str:
+        """Stores content under the key of its hash. Returns the key, which no other content can have."""
         key = key_for(hashlib.sha256(data).hexdigest())
         await self.create(key, data)
         return key

@@ -256,12 +256,16 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
     roles = []
     for role in loaded.team.roles:
         models = role.model or default_models
-        tools = [tool for tool in map(loaded.toolbox.get, dict.fromkeys(role.tools)) if tool]
-        cards = [ToolCard.model_validate(tool, from_attributes=True) for tool in tools]
-        shared = role.model_dump(include=set(RoleBase.model_fields))
+        shared, cards = role.model_dump(include=set(RoleBase.model_fields)), tool_cards(loaded.toolbox, role.tools)
         roles.append(RoleCard(**shared, tools=cards, model=models[0], fallback_models=models[1:]))
     team = loaded.team
     return TeamCard(name=team.name, generalist=team.generalist, roles=roles, on_failure=team.on_failure)
+
+
+def tool_cards(toolbox: Toolbox, names: list[str]) -> list[ToolCard]:
+    """Returns the cards of those of the named tools that there are."""
+    tools = map(toolbox.get, dict.fromkeys(names))
+    return [ToolCard.model_validate(tool, from_attributes=True) for tool in tools if tool]
 
 
 def named_pools(folders: Sequence[Path]) -> dict[str, list[str]]:
