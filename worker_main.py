@@ -20,7 +20,6 @@ from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.tool_calls import ToolActivities
 from activities.attempts import Attempts
 from activities.files.file_cache import FileCache
-from activities.guard import Guard
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import ModelCalls
@@ -137,7 +136,7 @@ def compose(
         ],
         model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
-        interceptors=[Steps(telemetry.parent_of, content=settings.capture_content), Attempts(words), Guard(store)],
+        interceptors=[Steps(telemetry.parent_of, content=settings.capture_content), Attempts(store, words)],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,
         pool=pool,

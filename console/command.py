@@ -21,8 +21,7 @@ from console.terminal import Report, print_err, safe_line
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.paths import cache_dir
 from runtime.process import INTERRUPTED
-from runtime.server.embedded_server import ServerFailed
-from runtime.server.server_record import read_record
+from runtime.server.embedded_server import ServerFailed, read_record
 from runtime.server.temporal_binary import TemporalNotFound
 from runtime.settings import Settings, load_settings
 from runtime.telemetry import TRACES_LOST, Telemetry, configure

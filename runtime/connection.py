@@ -15,7 +15,7 @@ from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from runtime.paths import PROGRAM, cache_dir, command
 from runtime.payloads import converter_with
-from runtime.server.server_record import PORT, read_record
+from runtime.server.embedded_server import PORT, read_record
 from supervision.base import limits
 from supervision.base.trust import is_loopback
 

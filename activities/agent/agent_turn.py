@@ -20,7 +20,7 @@ from activities.model.conversation import ConversationStore, Opening, texts_of
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
-from activities.model.structured import first_json
+from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import (
     LAST_OUTPUT,
     agent_opening,
@@ -29,7 +29,7 @@ from activities.prompts.agent_prompts import (
     worker_request,
 )
 from activities.replies import answer_schema
-from activities.replies.tool_uses import ToolUse, read_tool_uses
+from activities.replies.agent_story import ToolUse, read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text, read_texts
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam

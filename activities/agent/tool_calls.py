@@ -14,7 +14,7 @@ from activities.heartbeat import waiting
 from activities.model.conversation import ConversationStore, Entry, texts_of
 from activities.model.port import Json, ModelEndpoint
 from activities.prompts.agent_prompts import ASK_MISUSE, FINISH_MISUSE, NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
-from activities.replies.tool_uses import earlier_output
+from activities.replies.agent_story import earlier_output
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable
 from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams, TeamUnavailable

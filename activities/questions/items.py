@@ -13,7 +13,7 @@ from activities.contracts.planning_contracts import ExpandInput, ExpandReply, Pl
 from activities.contracts.run_contracts import AttachmentRef, RunRef
 from activities.files.file_cache import FileReport
 from activities.files.kinds import TEXT_FILE
-from activities.questions.plan_checks import shortened
+from activities.questions.plan_modes import shortened
 from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text, read_texts

@@ -14,7 +14,7 @@ from activities.contracts.run_contracts import CallTerms, SupervisorCall, Superv
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions
 from activities.model.port import Json
-from activities.model.structured import first_json
+from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import (
     DATA_RULE,
     contradiction_block,

@@ -20,8 +20,7 @@ from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.mcp.pins import Pinned
 from activities.tools.secrets import Secrets
-from activities.tools.sql.database import Database
-from activities.tools.sql.sql_tools import TableOptions, TableTools
+from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
 from activities.tools.text_tools import format_document, read_attachment
 from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_tools import WebOptions, WebTools
