@@ -9,8 +9,15 @@ from pydantic import JsonValue
 from temporalio import activity
 
 from activities.contracts.packed import DependencyRef
-from activities.contracts.planning_contracts import ExpandInput, ExpandReply, PlanInput, TableInput, TableReply
-from activities.contracts.run_contracts import AttachmentRef, RunRef
+from activities.contracts.run_contracts import (
+    AttachmentRef,
+    ExpandInput,
+    ExpandReply,
+    PlanInput,
+    RunRef,
+    TableInput,
+    TableReply,
+)
 from activities.files.file_cache import FileReport
 from activities.files.kinds import TEXT_FILE
 from activities.questions.plan_modes import shortened

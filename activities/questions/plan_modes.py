@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from activities.contracts.planning_contracts import PlanInput
+from activities.contracts.run_contracts import PlanInput
 from activities.model.port import ModelMessage
 from activities.questions import planning_prompts as prompts
 from activities.questions.question import read_reply

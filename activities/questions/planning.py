@@ -3,8 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field, replace
 
-from activities.contracts.planning_contracts import PlanInput, PlanReply
-from activities.contracts.run_contracts import AttachmentRef, RunRef
+from activities.contracts.run_contracts import AttachmentRef, PlanInput, PlanReply, RunRef
 from activities.model.journalled_call import Answered, CallName, CallOptions
 from activities.model.port import ModelEndpoint, ModelRequest, ModelUsage, StreamProgress, user_message
 from activities.model.pricing import price

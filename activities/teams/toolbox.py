@@ -15,13 +15,12 @@ from pydantic import ValidationError
 
 from activities.files.file_cache import FileCache
 from activities.store.artifacts import ArtifactUnavailable
-from activities.tools.calculator import calculator
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.mcp.pins import Pinned
+from activities.tools.plain_tools import calculator, format_document, read_attachment
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
-from activities.tools.text_tools import format_document, read_attachment
 from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_tools import WebOptions, WebTools
 from supervision.agent import policy

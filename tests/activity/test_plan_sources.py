@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.contracts.planning_contracts import PlanInput, PlanReply
-from activities.contracts.run_contracts import AttachmentRef
+from activities.contracts.run_contracts import AttachmentRef, PlanInput, PlanReply
 from activities.questions.planning import PLAN
 from activities.teams.stored_teams import CATALOGUE_CHARS
 from supervision.base import limits

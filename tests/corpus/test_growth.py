@@ -17,7 +17,7 @@ from activities.prompts.agent_prompts import plain
 from activities.questions.plan_modes import PlanDraft, plan_of
 from activities.replies import schema_rules
 from activities.teams.team_files import TEAM_FILE_BYTES
-from activities.tools.calculator import CALCULATOR_CHARS, evaluate
+from activities.tools.plain_tools import CALCULATOR_CHARS, evaluate
 from activities.tools.sql.sql_tools import SQL_CHARS
 from console.terminal import safe
 from supervision.agent.agent_tools import conclude
