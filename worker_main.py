@@ -244,7 +244,7 @@ def main() -> None:
     try:
         settings = load_settings(options.env_file)
         report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
-        sending = telemetry.configure("temporal-supervisor-worker", measured=True)
+        send_rest = telemetry.configure("temporal-supervisor-worker", measured=True)
     except (ValueError, OSError) as error:
         say(f"settings: {describe_errors(error)}" if isinstance(error, ValidationError) else str(error))
         exit_now(2)
@@ -255,7 +255,7 @@ def main() -> None:
         search_later_objects_only()
         with last_words(report) as words, Watchdog(words) as watchdog:
             asyncio.run(serve(settings, options.roles, options.pool, watchdog, report))
-            sending.shutdown()
+            send_rest()
     except (ConnectionFailed, ValueError) as error:
         report(str(error))
         exit_now(2)

@@ -142,9 +142,9 @@ def classify(
     return failure(_transport_kind(error, names), endpoint=endpoint, detail=_reason(error))
 
 
-def failure(kind: ErrorKind, *, endpoint: str = "the provider", model: str = "", detail: str = "") -> ModelFailure:
+def failure(kind: ErrorKind, *, endpoint: str = "the provider", detail: str = "") -> ModelFailure:
     """Returns a failure without an HTTP error status, with the message of its kind."""
-    text = _MEANINGS[kind].format(endpoint=endpoint, model=model)
+    text = _MEANINGS[kind].format(endpoint=endpoint, model="the model")
     return ModelFailure(kind, _message(text, detail), retryable=kind in RETRIED)
 
 

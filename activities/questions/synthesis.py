@@ -221,7 +221,10 @@ def unsupported_problems(texts: list[str]) -> list[str]:
 
 async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     """Returns one text from the findings; citations that do not hold are dropped here, in code."""
-    return await (await _Synthesis.of(desk, call)).reply()
+    schema: Json | None = None
+    if call.answer_schema_ref is not None and call.mode == "final":
+        schema = first_json(await read_text(desk.store, call.answer_schema_ref))
+    return await _Synthesis(desk, call, await read_plan(desk.store, call.plan_ref), schema).reply()
 
 
 class _Synthesis:
@@ -230,14 +233,6 @@ class _Synthesis:
     def __init__(self, desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | None) -> None:
         self._desk, self._store = desk, desk.store
         self._call, self._plan, self._schema = call, plan, schema
-
-    @classmethod
-    async def of(cls, desk: Desk, call: SynthesisInput) -> "_Synthesis":
-        """Returns the call with what it refers to."""
-        schema: Json | None = None
-        if call.answer_schema_ref is not None and call.mode == "final":
-            schema = first_json(await read_text(desk.store, call.answer_schema_ref))
-        return cls(desk, call, await read_plan(desk.store, call.plan_ref), schema)
 
     async def reply(self) -> SynthesisReply:
         """Returns the reply to the call."""

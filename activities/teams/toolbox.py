@@ -5,7 +5,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from pathlib import Path, PurePosixPath
@@ -42,13 +42,10 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class ToolRun:
+class ToolRun(ToolOutput):
     """The outcome of a tool call: `text` is cleaned and capped; its beginning goes to the model, errors too."""
 
-    text: str
     is_error: bool = False
-    sources: list[str] = field(default_factory=list)
-    artifacts: list[NewArtifact] = field(default_factory=list)
 
 
 class Toolbox:

@@ -127,9 +127,6 @@ class Library:
         self.documents = {document.id: document for document in map(_document, reports) if document}
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
 
-    def close(self) -> None:
-        """Does nothing: the index is a file, opened for each search."""
-
     async def search(self, query: str, limit: int) -> list[Hit]:
         """Returns the best passage of each of the best documents; none if no word occurs."""
         if not self.documents:

@@ -195,7 +195,7 @@ class TableTools:
     """The tools over some tables. `tools` gives the kind of each tool by its name."""
 
     def __init__(self, data: Files | Database, tools: dict[str, str], options: TableOptions) -> None:
-        self._store = data if isinstance(data, Database) else FileData(data, TableStore)
+        self._store = data if isinstance(data, Database) else FileData(data, TableStore, TableStore.close)
         self._tools = tools
         self._options = options
 
