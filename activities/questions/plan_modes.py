@@ -231,21 +231,12 @@ class PlanContext:
         """The names of `roles`."""
         return [role.name for role in self.roles]
 
-    @property
-    def capabilities(self) -> list[str]:
-        """The capabilities of `roles`, each once, sorted."""
-        return sorted({capability for role in self.roles for capability in role.capabilities})
-
-    @property
-    def new_roles(self) -> bool:
-        """True if a plan is asked for roles of its own: without tools for them they could only recall, not find out."""
-        return bool(self.team.toolbox)
-
     def form(self, *, replaces: bool = False, whole: bool = True, **first: Any) -> type[Model]:
         """Returns the model of a plan of subtasks for `roles`; see `plan_form`."""
-        names, capabilities = tuple(self.role_names), tuple(self.capabilities)
-        subtask = subtask_form(names, capabilities, new_roles=self.new_roles, replaces=replaces)
-        return plan_form(subtask, new_roles=self.new_roles, whole=whole, **first)
+        able = tuple(sorted({capability for role in self.roles for capability in role.capabilities}))
+        new_roles = bool(self.team.toolbox)  # without tools for them they could only recall, not find out
+        subtask = subtask_form(tuple(self.role_names), able, new_roles=new_roles, replaces=replaces)
+        return plan_form(subtask, new_roles=new_roles, whole=whole, **first)
 
     def plan_of(self, draft: PlanDraft) -> Plan:
         """Returns the plan that a draft means."""
@@ -288,13 +279,7 @@ def _read_auto(message: ModelMessage, context: PlanContext) -> PlanReading:
 
 def _read_plan(message: ModelMessage, context: PlanContext) -> PlanReading:
     draft = _draft(message)
-    _refuse_direct_answer(draft)
-    return PlanReading("plan", context.plan_of(draft))
-
-
-def _read_addition(message: ModelMessage, context: PlanContext) -> PlanReading:
-    draft = _draft(message)
-    if not draft.subtasks:
+    if not draft.subtasks and context.call.plan_ref:  # nothing is to be added
         return PlanReading("plan", finished=True)
     _refuse_direct_answer(draft)
     return PlanReading("plan", context.plan_of(draft))
@@ -337,12 +322,14 @@ def _refuse_direct_answer(draft: PlanDraft) -> None:
         raise ValueError("a direct answer is not wanted here: plan subtasks")
 
 
-def _auto_form(context: PlanContext) -> type[Model]:
-    return context.form(direct_answer=str | None, strategy=Literal["plan", "step"])
-
-
 _MODES = {
-    "auto": PlanMode("auto", prompts.AUTO_RULES, "", _auto_form, _read_auto),
+    "auto": PlanMode(
+        "auto",
+        prompts.AUTO_RULES,
+        "",
+        lambda context: context.form(direct_answer=str | None, strategy=Literal["plan", "step"]),
+        _read_auto,
+    ),
     "plan": PlanMode("plan", prompts.PLAN_RULES, prompts.PLAN_WORDS, PlanContext.form, _read_plan),
     "step": PlanMode(
         "step", prompts.STEP_RULES, prompts.STEP_WORDS, lambda context: context.form(finished=bool), _read_step
@@ -360,7 +347,7 @@ _REVISION = PlanMode(
     prompts.REVISION_RULES,
     prompts.REVISION_WORDS,
     lambda context: context.form(replaces=True, whole=False),  # the final instruction stays
-    _read_addition,
+    _read_plan,
 )
 
 

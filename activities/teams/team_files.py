@@ -1,25 +1,8 @@
 """Teams as files: finding and reading them, and setting up their tools.
 
-A team is a folder with a `team.toml`; the folder's name is the team's name. A small one:
-
-    name = "default"
-    generalist = "researcher"            # takes subtasks whose role is unknown
-
-    [[roles]]
-    name = "researcher"
-    description = "Finds facts in documents."       # the planner chooses by this
-    system_prompt = "You answer from documents only..."
-    tools = ["search_documents"]                    # nothing else is ever run for this role
-
-    [[tools]]
-    name = "search_documents"
-    uses = "document_search"                        # a kind of activities/teams/toolbox.py
-    options = { documents = "documents/*.md" }      # paths are relative to the folder and stay inside it
-
-A section `[mcp_servers.NAME]` names a server of further tools; what they say is pinned in a `team.lock` beside it.
-An author's own tools go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
-`activities/tools/tool.py`. Such a file is code and runs in the Worker with its rights: it is refused if users other
-than the operator could have written it.
+A team is a folder with a `team.toml`; the folder's name is the team's name. A `tools.py` beside it, which defines
+`TOOLS: list[Tool]`, is code and runs in the Worker with its rights: it is refused if users other than the operator
+could have written it. A `team.lock` pins what MCP servers say of their tools. See docs/teams-and-tools.md.
 """
 
 import asyncio
