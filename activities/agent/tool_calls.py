@@ -140,7 +140,7 @@ class ToolActivities:
 
     async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
         put = partial(self._store.put_output, request.run.run_id)
-        ref = await _stored(lambda: put(ran.text.encode("utf-8", "replace")))
+        ref = await _stored(lambda: put(ran.text))
         steps.show(spans.TOOL_RESULT, ran.text)
         artifacts = []
         for new in ran.artifacts:

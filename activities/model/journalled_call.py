@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from secrets import SystemRandom
 from typing import Any
 
@@ -189,22 +190,16 @@ class ModelCalls:
 
     async def go_on(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
-
-        async def continuation() -> NextPrompt:
-            return await NextPrompt.after(self.model.window, self.conversations, head, messages)
-
-        return await self._call(name, continuation, options)
+        prompting = partial(NextPrompt.after, self.model.window, self.conversations, head, messages)
+        return await self._call(name, prompting, options)
 
     async def correct(
         self, name: CallName, head: str, words: str, opening: Opening, text: PromptWriter, options: CallOptions
     ) -> Answered:
         """Sends the reply at `head` back with what is wrong with it, or asks again where there is no room for that."""
-
-        async def correction() -> NextPrompt:
-            instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
-            return await NextPrompt.after(self.model.window, self.conversations, head, [user_message(words)], instead)
-
-        return await self._call(name, correction, options)
+        instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
+        asked = (self.model.window, self.conversations, head, [user_message(words)], instead)
+        return await self._call(name, partial(NextPrompt.after, *asked), options)
 
     async def _call(
         self, name: CallName, prompting: Callable[[], Awaitable[FirstPrompt | NextPrompt]], how: CallOptions

@@ -112,10 +112,10 @@ class Expansions:
         whole, run_id = expanded(plan, subtasks), call.run.run_id
         reply = ExpandReply(
             plan=shortened(whole),
-            plan_ref=await self._store.put_output(run_id, whole.model_dump_json().encode("utf-8", "replace")),
+            plan_ref=await self._store.put_output(run_id, whole.model_dump_json()),
             # By itself, so that a brief is the same whatever else the plan has by then.
             items_ref=await self._store.put_output(
-                run_id, plan.model_copy(update={"subtasks": subtasks, "revision": 1}).model_dump_json().encode()
+                run_id, plan.model_copy(update={"subtasks": subtasks, "revision": 1}).model_dump_json()
             ),
             found=found,
         )
@@ -196,6 +196,6 @@ class Expansions:
         reply.first_rows = DependencyRef(
             subtask_id=reply.fills,
             role=DIGEST,
-            text_ref=await self._store.put_output(run_id, text.encode("utf-8", "replace")),
+            text_ref=await self._store.put_output(run_id, text),
             bytes=size(text),
         )

@@ -263,10 +263,9 @@ async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, checked: Checke
     if checked.new_roles:
         reply.team_ref = await desk.teams.extend(run_id, call.team_ref, checked.new_roles)
         reply.team = await desk.teams.card(reply.team_ref, call.model)
-    reply.plan_ref = await desk.store.put_output(run_id, plan.model_dump_json().encode())
+    reply.plan_ref = await desk.store.put_output(run_id, plan.model_dump_json())
     if plan.direct_answer:
-        answer = plan.direct_answer.encode("utf-8", "replace")
-        reply.answer_ref = await desk.store.put_output(run_id, answer)
+        reply.answer_ref = await desk.store.put_output(run_id, plan.direct_answer)
         reply.unsupported = await asyncio.to_thread(unsupported_texts, plan.direct_answer, [Source(goal)])
 
 

@@ -37,7 +37,7 @@ from activities.store.reading import (
 )
 from supervision.base import limits
 from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
-from supervision.base.text import cut
+from supervision.base.text import cut, size
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction, Gap, Unsupported
@@ -351,10 +351,9 @@ class _Synthesis:
 
     async def _keep(self, reply: SynthesisReply, answer: str) -> None:
         """Stores the text; of drafts and digests, which are read by reference only, history gets a preview."""
-        data = answer.encode("utf-8", "replace")
         inline = limits.ANSWER_INLINE_BYTES if self._call.mode == "final" else limits.REPLY_PREVIEW_BYTES
-        reply.answer, reply.answer_bytes = cut(answer, inline), len(data)
-        reply.answer_ref = await self._store.put_output(self._call.run.run_id, data)
+        reply.answer, reply.answer_bytes = cut(answer, inline), size(answer)
+        reply.answer_ref = await self._store.put_output(self._call.run.run_id, answer)
 
 
 async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: str) -> None:

@@ -97,18 +97,20 @@ class RunSetupActivities:
         return RunSetup(
             store_id=await self._store.identity(),
             grant_ref=await self._granted(setup, [*models, *workers], card),
-            goal_ref=await self._stored(run, await self._goal(setup)),
+            goal_ref=await self._store.put_output(run.run_id, await self._goal(setup)),
             team_ref=team_ref,
             team=card,
             supervisor_model=supervisor[0],
             supervisor_fallbacks=supervisor[1:],
             prompt_tokens=min(facts.endpoint.window(model).prompt_tokens for model in supervisor),
-            answer_schema_ref=await self._stored(run, json.dumps(request.answer_schema))
+            answer_schema_ref=await self._store.put_output(run.run_id, json.dumps(request.answer_schema))
             if request.answer_schema is not None
             else None,
             attachments=attachments,
             files_ref=run.files_ref,
-            own_plan_ref=await self._stored(run, request.plan.model_dump_json()) if request.plan is not None else None,
+            own_plan_ref=await self._store.put_output(run.run_id, request.plan.model_dump_json())
+            if request.plan is not None
+            else None,
             tools_queue=facts.tools_queue,
             model_queue=facts.model_queue,
             search_attributes=facts.search_attributes,
@@ -156,9 +158,6 @@ class RunSetupActivities:
             parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
         return "\n\n".join(parts)
 
-    async def _stored(self, run: RunRef, text: str) -> str:
-        return await self._store.put_output(run.run_id, text.encode("utf-8", "replace"))
-
     async def _attached(self, run: RunRef, request: RunRequest) -> tuple[list[AttachmentRef], str]:
         """Returns the attached texts, and the manifest of what is data; a table that is a text is both.
 
@@ -172,7 +171,7 @@ class RunSetupActivities:
                     manifests.append(await read_manifest(self._store, attachment.ref or ""))
                     continue
                 ref = (
-                    await self._stored(run, attachment.text)
+                    await self._store.put_output(run.run_id, attachment.text)
                     if attachment.text is not None
                     else await self._store.adopt(run.run_id, attachment.ref or "")
                 )

@@ -179,8 +179,9 @@ class ArtifactStore:
             return None
         return await self.find(max(ended, key=lambda meta: meta["last_modified"])["path"])
 
-    async def put_output(self, run_id: str, data: bytes) -> str:
+    async def put_output(self, run_id: str, content: bytes | str) -> str:
         """Stores content under its hash. Returns the key; content that is there is not written again."""
+        data = content.encode("utf-8", "replace") if isinstance(content, str) else content
         return await self.put_hashed(partial(output_key, run_id), data)
 
     async def put_upload(self, data: bytes) -> str:
