@@ -27,7 +27,7 @@ from supervision.base import limits, spans
 from supervision.base.errors import ErrorKind
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.store_keys import effect_key, result_key
-from supervision.base.text import cut, one_line
+from supervision.base.text import cut
 from supervision.contract.finding import ArtifactRef
 
 _TOOL_PREVIEW_BYTES = 512
@@ -69,7 +69,6 @@ class ToolActivities:
             raise ApplicationError(message, type=ErrorKind.UNEXPECTED, non_retryable=True) from error
 
     async def _call(self, request: ToolInput) -> ToolReply:
-        await self._store.require(request.run.store_id)
         loaded, entry = await asyncio.gather(
             self._teams.load(request.team_ref), self._conversations.entry(request.head)
         )
@@ -146,10 +145,9 @@ class ToolActivities:
         for new in ran.artifacts:
             key = await _stored(partial(put, new.data))
             artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
-        sources = [one_line(source, limits.SOURCE_BYTES) for source in ran.sources[: limits.FINDING_SOURCES]]
         return ToolReply(
             result=ToolResultRef(
-                call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=sources, artifacts=artifacts
+                call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=ran.sources, artifacts=artifacts
             ),
             preview=cut(ran.text, _TOOL_PREVIEW_BYTES),
         )

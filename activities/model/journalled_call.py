@@ -206,7 +206,6 @@ class ModelCalls:
     ) -> Answered:
         workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
         show(earlier.model_dump)  # a heartbeat replaces what the attempts before left behind
-        await self.store.require(name.run.store_id)
         key = name.key(workflow_id)
         if entry := await self.conversations.find(key):
             note(journal=True, response_model=entry.reply.model)

@@ -37,7 +37,6 @@ class PublishingActivities:
     async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:
         """Stores the result with its whole texts, and the trace, or a page of it. Returns where they are."""
         run = publication.run
-        await self._store.require(run.store_id)
         result = publication.result
         if publication.is_page:
             return Published(result_ref=await self._store.put_output(run.run_id, result.model_dump_json()))
@@ -91,7 +90,6 @@ class PublishingActivities:
     async def adopt_finding(self, adoption: AdoptInput) -> AdoptReply:
         """Returns a finding as the run's answer, word for word."""
         run = adoption.run
-        await self._store.require(run.store_id)
         text, ref = await read_text(self._store, adoption.text_ref), adoption.text_ref
         if adoption.label:
             text = f"**{adoption.label}**\n\n{text}"
@@ -102,7 +100,6 @@ class PublishingActivities:
     async def keep_words(self, words: WordsInput) -> Finding:
         """Stores what a person wrote, and returns it as a finding."""
         run = words.run
-        await self._store.require(run.store_id)
         record = FindingRecord(summary=cut(words.text, limits.SUMMARY_BYTES), sources=[words.source])
         return Finding(
             **record.model_dump(exclude={"checked", "evidence"}),

@@ -35,7 +35,6 @@ from supervision.contract.team import Role, ToolEntry
 
 _FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
 TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many as figures are looked up in
-TOOL_SOURCES = 50  # sources of one tool result: they travel in history
 
 
 log = logging.getLogger(__name__)
@@ -168,7 +167,7 @@ def _checked(output: object) -> ToolRun:
     text: str | bytes = output.text  # an author's own tool may return the bytes that it read
     if isinstance(text, bytes):
         text = text[: 4 * TOOL_KEPT_CHARS].decode("utf-8", "replace")
-    sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[:TOOL_SOURCES]]
+    sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[: limits.FINDING_SOURCES]]
     for artifact in output.artifacts:
         if len(artifact.data) > limits.ARTIFACT_BYTES:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")

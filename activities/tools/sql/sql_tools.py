@@ -1,7 +1,7 @@
 """Tables of files or of a database: `list_tables` shows what there is, `query_data` runs one SELECT, in processes."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import timedelta
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Self
@@ -23,7 +23,6 @@ _PROCESSES = 2
 _MEMORY_BYTES = 256 * 1024 * 1024  # of a process: 200 rows of large texts
 _SECONDS = {"connect": 5, "statement": 10, "lock": 1}  # of a server that others use, too
 _TIME = timedelta(seconds=20)  # of a question: connection and statements
-_CELL_CHARS = 300
 _DESCRIBED_SECONDS = 300  # tables are rarely made or changed
 
 Json = dict[str, Any]
@@ -55,7 +54,7 @@ class Database:
 
     async def query(self, sql: str, run_id: str = "") -> Json:
         """Returns `columns`, `rows` of texts, `more` and the tables `read`. Raises ToolMisuse."""
-        bounds = {"rows": limits.SQL_ROWS, "cell": _CELL_CHARS, "joins": limits.SQL_JOINS}
+        bounds = {"rows": limits.SQL_ROWS, "cell": SQL_CELL_CHARS, "joins": limits.SQL_JOINS}
         return await self._asked(run_id, "reply", sql, self.names, bounds)
 
     def close(self) -> None:
@@ -172,9 +171,11 @@ class TableStore:
         Raises ToolMisuse if the query is refused or takes too much.
         """
         try:
-            reply: Json = await self._loaded(self._children.call(run_id, limits.SQL_TIMEOUT, "reply", sql))
+            reply: Json = await self._children.call(run_id, limits.SQL_TIMEOUT, "reply", sql)
         except BoundExceeded as exceeded:
             raise ToolMisuse(f"The query cannot be answered, because {exceeded}. Ask for less at once.") from None
+        except Failed as failed:
+            raise ValueError(f"the tables cannot be loaded: {failed.text}") from None
         if "error" in reply:
             problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
             raise ToolMisuse(one_line(clean(problem), limits.SENTENCE_BYTES))
@@ -183,12 +184,6 @@ class TableStore:
     def close(self) -> None:
         """Ends the idle processes; those at work end with their query."""
         self._children.close()
-
-    async def _loaded(self, reply: Awaitable[Any]) -> Any:
-        try:
-            return await reply
-        except Failed as failed:
-            raise ValueError(f"the tables cannot be loaded: {failed.text}") from None
 
 
 class TableTools:
