@@ -154,7 +154,11 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     None if there is no such header, or one that is unreadable or already past.
     """
     after = headers.get("retry-after", "")
-    for text, read in ((headers.get("retry-after-ms", ""), _milliseconds), (after, float), (after, _until)):
+    for text, read in (
+        (headers.get("retry-after-ms", ""), lambda text: float(text) / 1000),
+        (after, float),
+        (after, _until),
+    ):
         with contextlib.suppress(ValueError, TypeError, OverflowError):
             if not math.isnan(seconds := read(text)):
                 return min(seconds, limits.RETRY_AFTER_MAX.total_seconds()) if seconds > 0 else None

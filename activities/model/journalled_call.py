@@ -14,7 +14,6 @@ from functools import partial
 from secrets import SystemRandom
 from typing import Any
 
-from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -63,10 +62,7 @@ class EarlierAttempts(Model):
     def of_this_call(cls) -> "EarlierAttempts":
         """Returns what the attempts before this one left behind."""
         details = activity.info().heartbeat_details
-        try:
-            return cls.model_validate(details[0]) if details else cls()
-        except ValidationError:  # the heartbeats of another version
-            return cls()
+        return cls.model_validate(details[0]) if details else cls()
 
 
 def to_application_error(failure: ModelFailure, failures: int, spent: Json | None = None) -> ApplicationError:

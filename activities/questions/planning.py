@@ -235,11 +235,9 @@ async def _ask(desk: Desk, mode: PlanMode, context: PlanContext, previous: Plan 
 
 
 async def _beginning(desk: Desk, attachment: AttachmentRef, untrusted: str) -> str:
-    """Returns the beginning of an attachment's text; of an untrusted one and of another kind of file its size alone."""
+    """Returns the beginning of an attachment's text; of an untrusted one its size alone."""
     text = await read_text(desk.store, attachment.ref)
     size = f"{attachment.bytes:,} bytes"
-    if "\0" in text or "\ufffd" in text[:_ATTACHMENT_CHARS]:
-        return f"({size}, not a text)"
     if untrusted:  # else it could have a part in the plan, which all agents follow
         return f"({size}, to be read by worker agents alone)"
     return text if len(text) <= _ATTACHMENT_CHARS else f"{text[:_ATTACHMENT_CHARS]} [... {size} in all]"

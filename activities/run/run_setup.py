@@ -65,8 +65,8 @@ class RunSetupActivities:
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
         """Stores goal, team, answer schema and attachments. Returns their references.
 
-        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model, for
-        a dollar budget with a model of unknown price, and for what is above the operator's ceilings.
+        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a dollar budget with a
+        model of unknown price, and for what is above the operator's ceilings.
         """
         request, facts = setup.request, self._facts
         run = setup.run
@@ -86,7 +86,6 @@ class RunSetupActivities:
         card = team_card(loaded, workers)
         if isinstance(request.team, Team):
             facts.ceilings.check_inline_team(loaded.sources)
-        _require_models(supervisor[0], card)
         models = _models(supervisor, card)
         facts.ceilings.check_models(models)
         unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
@@ -197,22 +196,6 @@ class RunSetupActivities:
             raise SupervisionError(
                 ErrorKind.INVALID_REQUEST, f"a file of the attachments is no longer stored: {missing}"
             ) from None
-
-
-def _require_models(supervisor_model: str, team: TeamCard) -> None:
-    """Raises SupervisionError `InvalidRequest` if the supervisor or a role has no model."""
-    if not supervisor_model:
-        raise SupervisionError(
-            ErrorKind.INVALID_REQUEST,
-            "the supervisor has no model: set models.supervisor, or SUPERVISOR_SUPERVISOR_MODEL",
-        )
-    without = [role.name for role in team.roles if role.team is None and not role.model]
-    if without:
-        raise SupervisionError(
-            ErrorKind.INVALID_REQUEST,
-            f"these roles have no model: {', '.join(without)}; set models.workers, a role's own model in the team "
-            "file, or SUPERVISOR_WORKER_MODEL",
-        )
 
 
 def _models(supervisor: list[str], team: TeamCard) -> list[str]:
