@@ -15,8 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.files.kinds import is_data
 from activities.files.manifest import MANIFEST_TYPE, Manifest, put_files
-from activities.store.artifacts import ArtifactMissing, ArtifactStore
-from activities.store.contents import Contents, StoredRun, StoredUpload, read_contents
+from activities.store.artifacts import ArtifactMissing, ArtifactStore, Contents, StoredRun, StoredUpload, read_contents
 from activities.store.grants import RunGrant
 from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
 from console.hints import hint

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from activities.model.conversation import ConversationStore, Entry
-from activities.replies.tool_uses import read_tool_uses
+from activities.replies.agent_story import read_tool_uses
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_text
 from console.command import DONE, UNREACHABLE, Access, CommandFailed

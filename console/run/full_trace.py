@@ -10,8 +10,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowExecutionDescription
 
 from activities.contracts.packed import FindingRefs
-from activities.contracts.planning_contracts import PlanReply
-from activities.contracts.run_contracts import Published
+from activities.contracts.run_contracts import PlanReply, Published
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories, below, stored_events
 from activities.store.artifacts import ArtifactError, ArtifactStore

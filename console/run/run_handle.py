@@ -24,7 +24,7 @@ from temporalio.client import (
 from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.contracts.planning_contracts import PlanReply
+from activities.contracts.run_contracts import PlanReply
 from console.command import FAILED, CommandFailed
 from console.hints import hint
 from console.terminal import counted
