@@ -12,11 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from console.command import BAD_INPUT, FAILED, Access, CommandFailed
-from console.commands.update_commands import require_open, told, unanswered
+from console.commands.update_commands import require_open, told
 from console.hints import hint
 from console.run.find_run import find_run, short_id
 from console.run.request_options import parsed_plan, read_text_file
-from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle
+from console.run.run_handle import NO_WORKER, RunHandle
 from console.run.standstill import ways
 from console.terminal import Report, look_alikes, revealed, safe_line
 from console.view.event_lines import line
@@ -73,8 +73,6 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
         whole = await asked(run.client, run.id, item.wait.id)
     except UpdateRefused as refused:
         raise CommandFailed(FAILED, f"{refused}: {hint('inbox')} shows what does") from refused
-    except NoAnswer as error:
-        raise await unanswered(run) from error
     content = whole.content
     if content is None and whole.wait.content_ref:
         content = (await (await access.store()).get(whole.wait.content_ref)).decode("utf-8", "replace")
@@ -155,10 +153,7 @@ async def _named(access: Access, words: Sequence[str]) -> Item:
     else:
         run = RunHandle(client, await find_run(client, words[0]))
         await require_open(run)
-        try:
-            here = await waiting(client, run.id)
-        except NoAnswer as error:
-            raise await unanswered(run) from error
+        here = await waiting(client, run.id)
         items = [item for item in here if item.wait.id == wait_id]
         ids = [item.wait.id for item in here]
         current = await _past(run, wait_id) + (f"what does: {', '.join(ids)}" if ids else "nothing does now")

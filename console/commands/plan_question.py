@@ -103,7 +103,7 @@ class PlanQuestion:
         item = Item(self._run.id, page.plan.goal, wait)
         try:
             await told(self._run, partial(decide, self._run.client, item, word, text, plan=plan, by=self._by))
-        except (CommandFailed, ValueError) as error:
+        except (CommandFailed, NoAnswer, ValueError) as error:
             self._say(f"{error}", kept=key == "e")
             return not await self._still(wait)
         self._edited = key == "e"

@@ -157,10 +157,7 @@ async def result_report(
     With `output` the answer is written there: Markdown, or its JSON or rows by the ending `.json` or `.csv`.
     """
     store = await access.store()
-    try:
-        outcome = await outcome_so_far(run, store, wait=wait)
-    except NoAnswer as error:
-        raise await unread(run) from error
+    outcome = await outcome_so_far(run, store, wait=wait)
     if full or output:
         outcome = await whole(run, store, outcome)
     if output:
@@ -181,12 +178,6 @@ async def page_report(access: Access, given: str | None, output: Path, *, prompt
     data = await report_data(access, given, prompts=prompts)
     write_file(output, report_page(data).encode())
     return Report(data, lambda _: ())
-
-
-async def unread(run: RunHandle) -> CommandFailed:
-    """Returns why an open run says nothing of itself."""
-    causes = await observed(run, await run.describe(), answered=False)
-    return CommandFailed(UNREACHABLE, f"'{run.id}' is running: {causes[0].line if causes else NO_WORKER}")
 
 
 async def whole(run: RunHandle, store: ArtifactStore, outcome: RunOutcome) -> RunOutcome:

@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field, JsonValue
 
 from console.command import BAD_INPUT, Access, CommandFailed, web_address
 from console.commands.people_commands import item_report
-from console.commands.report_commands import unread
 from console.commands.run_commands import require_likely_team, require_workers
 from console.commands.update_commands import require_open, tell, told
 from console.report.report_data import report_data
@@ -207,9 +206,9 @@ async def _first_asked(run_id: str, seconds: float, ctx: Ctx) -> people.Item | N
                     return items[0]
                 known, counts = described.history_length, status.counts
                 done = f"{status.phase}, {counts.completed} of {counts.total} subtasks"
-            except NoAnswer as error:  # a Worker that was killed may be back in time
+            except NoAnswer:  # a Worker that was killed may be back in time
                 if over:
-                    raise await unread(run) from error
+                    raise
         await ctx.report_progress(passed, seconds, done)
         if over:
             break
@@ -252,10 +251,7 @@ async def wait(
     if not is_open(described):
         phase, _, usd = await facts(described)
         return RunStanding(run_id=run.id, state=state_word(described), phase=phase, usd=usd)
-    try:
-        status, items = await run.status(), await _asked(run)
-    except NoAnswer as error:
-        raise await unread(run) from error
+    status, items = await run.status(), await _asked(run)
     causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
     return RunStanding(
         run_id=run.id,
@@ -275,7 +271,7 @@ async def result(run_id: RunId, ctx: Ctx) -> Annotated[CallToolResult, RunAnswer
     missing, what contradicts, which figures are `unsupported`.
     """
     run = await _run(ctx, run_id)
-    outcome = await _outcome(_access(ctx), run)
+    outcome = await outcome_so_far(run, await _access(ctx).store_or_none())
     answer = _answer(run.id, outcome)
     links = [ResourceLink(name=link.name, uri=link.uri, mime_type=link.media_type) for link in answer.links]
     text = "\n".join(filter(None, [outcome.said, answer_report(run.id, outcome).text().strip()]))
@@ -394,13 +390,6 @@ async def _shown(access: Access, items: Sequence[people.Item]) -> list[AskedItem
         room -= len(shown)
         asked.append(_asked_item(item, shown if room >= 0 and shown else None))
     return asked
-
-
-async def _outcome(access: Access, run: RunHandle) -> RunOutcome:
-    try:
-        return await outcome_so_far(run, await access.store_or_none())
-    except NoAnswer as error:
-        raise await unread(run) from error
 
 
 def _answer(run_id: str, outcome: RunOutcome) -> RunAnswer:

@@ -7,7 +7,8 @@ import typer
 
 from console.command import Access, perform
 from console.run.find_run import find_run
-from console.run.run_handle import RunHandle
+from console.run.run_handle import NoAnswer, RunHandle
+from console.run.standstill import silence
 from console.terminal import Report
 
 access = Access()
@@ -16,7 +17,14 @@ Work = Coroutine[Any, Any, Report | int]
 
 def do(work: Callable[[Access], Work], as_json: bool = False) -> NoReturn:
     """Does the work, shows its report and ends the command with its exit code."""
-    raise typer.Exit(perform(access, lambda: work(access), as_json=as_json))
+
+    async def answered() -> Report | int:
+        try:
+            return await work(access)
+        except NoAnswer as error:
+            raise await silence(RunHandle(await access.client(), error.run_id)) from error
+
+    raise typer.Exit(perform(access, answered, as_json=as_json))
 
 
 def with_run(run_id: str | None, work: Callable[[RunHandle, Access], Work], as_json: bool = False) -> NoReturn:

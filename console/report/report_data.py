@@ -16,7 +16,7 @@ from activities.model.conversation import ConversationStore, Entry
 from activities.replies.tool_uses import read_tool_uses
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_text
-from console.command import DONE, UNREACHABLE, Access, CommandFailed
+from console.command import DONE, Access, CommandFailed
 from console.report.evidence import (
     StoredCall,
     block_text,
@@ -28,7 +28,7 @@ from console.report.evidence import (
 )
 from console.run.find_run import find_run
 from console.run.full_trace import full_trace, stored_trace
-from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
+from console.run.run_handle import RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_end
 from console.run.standstill import stated
 from console.view.answer_text import rows_of, tables_of
@@ -174,15 +174,12 @@ async def _beginning(run: RunHandle, store: ArtifactStore) -> ReportData:
         _, team, _ = await facts(described)
         events = await full_trace(run, store)
         return _told(run.id, await run_outcome(run, store), events, goal=await run.recorded_goal(), team=team)
-    try:
-        status, result = await run.status(), await run.result()
-        if not result.subtasks:  # the plan waits for approval
-            result.subtasks = [
-                SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
-                for each in (await run.plan()).subtasks
-            ]
-    except NoAnswer as error:
-        raise CommandFailed(UNREACHABLE, f"'{run.id}' is running: {NO_WORKER}") from error
+    status, result = await run.status(), await run.result()
+    if not result.subtasks:  # the plan waits for approval
+        result.subtasks = [
+            SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
+            for each in (await run.plan()).subtasks
+        ]
     return _told(
         run.id,
         RunOutcome(DONE, state, result),

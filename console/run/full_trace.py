@@ -15,7 +15,7 @@ from activities.contracts.run_contracts import Published
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories, below, stored_events
 from activities.store.artifacts import ArtifactError, ArtifactStore
-from console.command import UNREACHABLE, CommandFailed
+from console.command import CommandFailed
 from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, subtask_path
 from runtime.payloads import readable
 from supervision.base import limits
@@ -74,11 +74,10 @@ async def _of_workflow(run: RunHandle, workflow_id: str) -> list[TraceEvent]:
             if page.next_cursor == cursor or not page.events:
                 break
             cursor = page.next_cursor
-    except NoAnswer as error:
-        recorded = await recorded_events(run, workflow_id)
-        if not recorded:
-            raise CommandFailed(UNREACHABLE, f"the trace of '{run.id}' is not known: {error}") from error
-        return recorded
+    except NoAnswer:
+        if recorded := await recorded_events(run, workflow_id):
+            return recorded
+        raise
     if not dropped or not events:
         return events
     first = datetime.fromisoformat(events[0].at)

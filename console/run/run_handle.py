@@ -186,11 +186,11 @@ class RunHandle:
                     answer: _Value = await handle.query(name, args=arguments, result_type=kind, rpc_timeout=RPC_TIMEOUT)
                     return answer
             except (TimeoutError, WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
-                raise NoAnswer(str(error) or NO_WORKER) from error
+                raise NoAnswer(handle.id, str(error) or NO_WORKER) from error
             except RPCError as error:
                 if error.status is RPCStatusCode.NOT_FOUND:
                     raise
-                raise NoAnswer(error.message) from error
+                raise NoAnswer(handle.id, error.message) from error
 
     @asynccontextmanager
     async def _must_exist(self, workflow_id: str) -> AsyncIterator[None]:

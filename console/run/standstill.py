@@ -13,11 +13,11 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import WorkflowExecutionDescription
 
-from console.command import CommandFailed
+from console.command import UNREACHABLE, CommandFailed
 from console.hints import hint, worker_hint
 from console.run.find_run import short_id
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
-from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
+from console.run.run_handle import NO_WORKER, RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
 from console.terminal import safe_line
 from runtime.payloads import readable
 from supervision.base import limits
@@ -177,6 +177,12 @@ def _outage(card: Mapping[str, JsonValue]) -> str:
 def unanswered() -> str:
     """Returns what helps while a provider does not answer."""
     return f"{PROVIDER_HELPS}; try that from here: {hint('doctor')}"
+
+
+async def silence(run: RunHandle) -> CommandFailed:
+    """Returns why a run does not answer."""
+    causes = await observed(run, await run.describe(), answered=False)
+    return CommandFailed(UNREACHABLE, f"run '{run.id}' does not answer: {causes[0].line if causes else NO_WORKER}")
 
 
 def _is_served(described: WorkflowExecutionDescription) -> bool:
