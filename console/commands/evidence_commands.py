@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
 from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
 from console.hints import hint
-from console.report.evidence import block_text, call_time, entries_of, evidence_of, stored_calls
+from console.report.evidence import call_time, entries_of, evidence_of, said_in, stored_calls
 from console.run.find_run import find_run
 from console.run.run_handle import NoAnswer, RunHandle
 from console.run.run_outcome import outcome_so_far, read_result
@@ -188,30 +187,24 @@ async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
         places = ", ".join(sorted({call.work for call in known}))
         stored = f"it has {places}" if places else "it stored none yet"
         raise CommandFailed(BAD_INPUT, f"run '{run.id}' stored no model call of '{which}': {stored}")
-    calls = [
-        {
-            "workflow_id": call.workflow_id,
-            "step": call.step,
-            "at": call_time(call, entry).isoformat(),
-            "model": entry.reply.model,
-            "system": entry.opening and entry.opening.system,
-            "tools": [tool.get("name") for tool in entry.opening.tools] if entry.opening else [],
-            "input": await conversations.resolve(entry.input),
-            "reply": entry.reply.content,
-        }
-        for call, entry in await entries_of(conversations, wanted)
-    ]
-    return Report(calls, lambda _: (row for call in calls for row in _call_rows(call)))
-
-
-def _call_rows(call: dict[str, Any]) -> Iterator[RenderableType]:
-    at = datetime.fromisoformat(call["at"]).astimezone()
-    yield Text(safe_line(f"━━ {call['workflow_id']} {call['step']} · {call['model']} · {at:%H:%M:%S}", 400), "bold")
-    if call["system"]:
-        yield from (Text("── system", "cyan"), call["system"])
-    if call["tools"]:
-        yield from (Text("── tools", "cyan"), ", ".join(call["tools"]))
-    for message in [*call["input"], {"role": "reply", "content": call["reply"]}]:
-        content = message["content"]
-        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-            yield from (Text(safe_line(f"── {message['role']}: {block.get('type')}", 100), "cyan"), block_text(block))
+    calls: list[dict[str, Any]] = []
+    rows: list[RenderableType] = []
+    for call, entry in await entries_of(conversations, wanted):
+        at = call_time(call, entry)
+        calls.append(
+            {
+                "workflow_id": call.workflow_id,
+                "step": call.step,
+                "at": at.isoformat(),
+                "model": entry.reply.model,
+                "system": entry.opening and entry.opening.system,
+                "tools": [tool.get("name") for tool in entry.opening.tools] if entry.opening else [],
+                "input": await conversations.resolve(entry.input),
+                "reply": entry.reply.content,
+            }
+        )
+        head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {at.astimezone():%H:%M:%S}"
+        rows.append(Text(safe_line(head, 400), "bold"))
+        for title, text in await said_in(conversations, entry):
+            rows += [Text(safe_line(f"── {title}", 100), "cyan"), text]
+    return Report(calls, lambda _: rows)

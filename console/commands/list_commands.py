@@ -84,15 +84,12 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
                 partial = why_partial(await run.handle.result())
         except Exception:  # any client may have written the summary, and the run may be deleted meanwhile
             pass
-    known = {
+    return {
         "run_id": execution.id,
         "goal": goal,
         "state": state_word(execution),
         "status": status,
         "partial": partial or None,
-    }
-    return {
-        **known,
         "phase": phase,
         "team": team,
         "started_at": execution.start_time.isoformat(),

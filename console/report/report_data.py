@@ -19,11 +19,11 @@ from activities.store.reading import read_text
 from console.command import DONE, Access, CommandFailed
 from console.report.evidence import (
     StoredCall,
-    block_text,
     call_time,
     entries_of,
     evidence_of,
     grounded,
+    said_in,
     stored_calls,
 )
 from console.run.find_run import find_run
@@ -269,16 +269,11 @@ async def _prompts(
     """Returns the model calls by subtask, those of the supervisor itself at ""."""
     prompts: dict[str, list[Prompt]] = defaultdict(list)
     for stored, entry in entries:
-        said = [("system", entry.opening.system)] if entry.opening else []
         try:
-            messages = await conversations.resolve(entry.input)
+            said = await said_in(conversations, entry)
         except ArtifactError as error:
             unread.append(str(error))
             continue
-        for message in [*messages, {"role": "reply", "content": entry.reply.content}]:
-            content = message["content"]
-            for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-                said.append((f"{message['role']}: {block.get('type')}", block_text(block)))
         parts = [(title, Excerpt.of(text, stored.key, CALL_BYTES)) for title, text in said]
         prompts[stored.subtask].append(Prompt(stored.step, entry.reply.model, call_time(stored, entry), parts))
     return prompts

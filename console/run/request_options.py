@@ -23,21 +23,8 @@ from supervision.planning.plan_graph import plan_problems
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _ID_BYTES = 400  # the server allows 1,000; child ids add to it
-_SAME = (
-    *("team", "strategy", "success", "effort", "subtask_timeout", "deadline", "incremental_synthesis"),
-    *(
-        "approve_plan",
-        "approval_timeout",
-        "on_approval_timeout",
-        "max_subtasks",
-        "max_parallel",
-        "max_turns",
-        "max_reviews",
-        "max_replans",
-        "max_depth",
-    ),
-)
-"""The options that are fields of the request."""
+_OTHER = {"goal", "plan", "answer_schema"}
+"""The options that have the name of a field and name a file, or may."""
 _DURATIONS = ("deadline", "subtask_timeout", "approval_timeout")
 _PLAN = '{"subtasks": [...]}'
 _FILES_TEAM = "files"
@@ -62,8 +49,8 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
         raise CommandFailed(BAD_INPUT, f"no goal: say what to find out, as in {hint('run', EXAMPLE_GOAL)}")
     if goal is not None:
         fields["goal"] = goal
-    fields |= {name: given[name] for name in _SAME if name in given}
-    fields |= {name: seconds(fields[name]) for name in _DURATIONS if name in given}
+    same = given.keys() & RunRequest.model_fields.keys() - _OTHER
+    fields |= {name: seconds(given[name]) if name in _DURATIONS else given[name] for name in same}
     if "answer_schema" in given:
         fields["answer_schema"] = _object_file(given["answer_schema"], '{"type": "object", "properties": {...}}')
     if "plan" in given:

@@ -20,7 +20,6 @@ from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
 from console.view.live_view import ENDED_PHASES, LiveAgent, LiveCall, Picture, Screen
-from runtime.payloads import readable
 from supervision.base import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
@@ -230,12 +229,7 @@ class RunPoller:
         calls = []
         for activity in described.raw_description.pending_activities:
             beat = await self._run.beat(activity)
-            trouble = ""
-            if activity.attempt > 1:
-                failure = await readable(activity.last_failure, self._run.client.data_converter)
-                lost = failure.HasField("timeout_failure_info") or not failure.message
-                trouble = f"attempt {activity.attempt}, after: {'its Worker was lost' if lost else failure.message}"
-            calls.append(LiveCall(_number(beat.get("tokens")), str(beat.get("tail") or ""), trouble))
+            calls.append(LiveCall(_number(beat.get("tokens")), str(beat.get("tail") or "")))
         return max(calls, key=lambda call: (bool(call.tail), call.tokens), default=None)
 
 

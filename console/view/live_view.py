@@ -52,11 +52,10 @@ _RANK = {"running": 0, "waiting": 1, "failed": 2, "cancelled": 2, "skipped": 3, 
 
 @dataclass(frozen=True)
 class LiveCall:
-    """A model or tool call in flight: tokens so far and the tail of its text; `trouble` if it is being retried."""
+    """A model or tool call in flight: tokens so far and the tail of its text."""
 
     tokens: int = 0
     tail: str = ""
-    trouble: str = ""
 
 
 @dataclass
@@ -240,7 +239,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
             Text(_description(row), style="" if report.state in ("running", "failed") else "dim"),
         )
         call = agent.call if agent and report.state == "running" else None
-        if call and tails > 0 and (call.tail or call.trouble):
+        if call and tails > 0 and call.tail:
             tails -= 1
             table.add_row("", "", "", "", Text(_tail(call, max(20, width // 2)), style="italic dim"))
     return table
@@ -259,9 +258,7 @@ def _description(row: TreeRow) -> str:
 
 
 def _tail(call: LiveCall, width: int) -> str:
-    """Returns the end of a text being written, cut to `width`, or the reason why the call is tried again."""
-    if call.trouble:
-        return safe_line(call.trouble, width)
+    """Returns the end of a text being written, cut to `width`."""
     text = safe_line(call.tail, limits.HEARTBEAT_TAIL_CHARS)
     return text if len(text) < width else "…" + text[-(width - 1) :]
 
