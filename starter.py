@@ -26,8 +26,7 @@ from console.commands.store_commands import delete_run, prune, put_path
 from console.commands.team_commands import new_team, taker_report, teams_report, try_tool
 from console.commands.update_commands import cancel, extend
 from console.hints import keep_connection
-from console.options import deciding
-from console.options.shared import AnyRun, AsJson, RunId, access, do, with_run
+from console.options import AnyRun, AsJson, RunId, access, do, people, with_run
 from console.terminal import console, print_out
 from runtime.paths import keep_files_private, run_worker
 from runtime.process import exit_now
@@ -40,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(deciding.app)
+app.add_typer(people)
 
 
 @app.callback(invoke_without_command=True)

@@ -19,7 +19,7 @@ from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_ope
 from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
-from console.view.live_view import ENDED_PHASES, LiveAgent, LiveCall, Picture, Screen
+from console.view.live_view import ENDED_PHASES, LiveAgent, Picture, Screen
 from supervision.base import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
@@ -148,7 +148,7 @@ class RunPoller:
                 lines += agent_lines
             self._name_agents()  # those of nested runs
             status = self.picture.status
-            self.picture.root_call = await self._call(described) if status and status.phase in _ROOT_CALLS else None
+            self.picture.tail = await self._tail(described) if status and status.phase in _ROOT_CALLS else ""
             if news:  # last, so that no worker agent's event comes before the event that it was started
                 trace = await self._run.trace(self._cursor)
                 lines += map(line, trace.events)
@@ -197,7 +197,7 @@ class RunPoller:
         ended = agent.ended
         try:
             described = await self._run.describe(workflow_id)
-            agent.call = None if ended else await self._call(described)
+            agent.tail = "" if ended else await self._tail(described)
             moment = _moment(described)
             news = agent.moment != moment
             if pages and (news or pages.left):
@@ -217,20 +217,18 @@ class RunPoller:
 
     async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
         """Takes what the server alone knows, if no Worker answers: it still knows whether the run is open."""
-        self.picture.root_call = await self._call(described)
+        self.picture.tail = await self._tail(described)
         phase, _, _ = await facts(described)
         self.picture.state = phase or state_word(described)
         if is_open(described):
             self.picture.notice = stuck(described) or NO_WORKER
         self.picture.observed = await observed(self._run, described, answered=False)
 
-    async def _call(self, described: WorkflowExecutionDescription) -> LiveCall | None:
-        """Returns the call in flight that shows most: one with a text, else any."""
-        calls = []
-        for activity in described.raw_description.pending_activities:
-            beat = await self._run.beat(activity)
-            calls.append(LiveCall(_number(beat.get("tokens")), str(beat.get("tail") or "")))
-        return max(calls, key=lambda call: (bool(call.tail), call.tokens), default=None)
+    async def _tail(self, described: WorkflowExecutionDescription) -> str:
+        """Returns the end of the longest text that a call in flight writes."""
+        beats = [await self._run.beat(activity) for activity in described.raw_description.pending_activities]
+        beat = max(beats, key=lambda beat: (bool(beat.get("tail")), _number(beat.get("tokens"))), default={})
+        return str(beat.get("tail") or "")
 
 
 def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:

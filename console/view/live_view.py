@@ -50,20 +50,12 @@ ENDED_PHASES = ("done", "failed", "cancelled")
 _RANK = {"running": 0, "waiting": 1, "failed": 2, "cancelled": 2, "skipped": 3, "completed": 4}
 
 
-@dataclass(frozen=True)
-class LiveCall:
-    """A model or tool call in flight: tokens so far and the tail of its text."""
-
-    tokens: int = 0
-    tail: str = ""
-
-
 @dataclass
 class LiveAgent:
     """One worker agent or nested supervisor, known by the workflow id of its attempt.
 
     `path` is its subtask's id, below those of the subtasks that it is nested in, as `t3/t1`. `moment` is its history
-    when it was last asked: the execution, and how long it was.
+    when it was last asked: the execution, and how long it was. `tail` is the end of the text that it writes.
     """
 
     path: str = ""
@@ -71,7 +63,7 @@ class LiveAgent:
     moment: tuple[str, int] | None = None
     turn: int = 0
     tokens: int = 0
-    call: LiveCall | None = None
+    tail: str = ""
     ended: bool = False
     read_to_end: bool = False
 
@@ -80,7 +72,8 @@ class LiveAgent:
 class Picture:
     """Where a run stands, as far as it was seen. `notice` says why there is nothing newer.
 
-    `reports` are its subtasks by id, `nested` those of the nested runs below it, by workflow id.
+    `reports` are its subtasks by id, `nested` those of the nested runs below it, by workflow id. `tail` is the end of
+    the text that the supervisor itself writes.
     """
 
     run_id: str
@@ -92,7 +85,7 @@ class Picture:
     reports: dict[str, SubtaskReport] = field(default_factory=dict)
     nested: dict[str, dict[str, SubtaskReport]] = field(default_factory=dict)
     agents: dict[str, LiveAgent] = field(default_factory=dict)
-    root_call: LiveCall | None = None
+    tail: str = ""
     notice: str | None = None
     observed: list[Standstill] = field(default_factory=list)
 
@@ -205,10 +198,10 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
         parts.append(_table(picture, shown, width, tails=height // 4))
         if left_out:
             parts.append(_faint(f"  … and {_states(tree, shown)}"))
-    elif picture.root_call and picture.root_call.tail:
-        parts.append(_faint("  " + _tail(picture.root_call, width - 4)))
-    if tree and picture.root_call and picture.root_call.tail:
-        parts.append(Text("  ✎ " + _tail(picture.root_call, width - 6), style="italic", no_wrap=True))
+    elif picture.tail:
+        parts.append(_faint("  " + _tail(picture.tail, width - 4)))
+    if tree and picture.tail:
+        parts.append(Text("  ✎ " + _tail(picture.tail, width - 6), style="italic", no_wrap=True))
     return Group(*parts, *_footer(picture, waits, width, height, hint))
 
 
@@ -238,10 +231,9 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
             Text(_elapsed(report), style="dim"),
             Text(_description(row), style="" if report.state in ("running", "failed") else "dim"),
         )
-        call = agent.call if agent and report.state == "running" else None
-        if call and tails > 0 and call.tail:
+        if agent and agent.tail and report.state == "running" and tails > 0:
             tails -= 1
-            table.add_row("", "", "", "", Text(_tail(call, max(20, width // 2)), style="italic dim"))
+            table.add_row("", "", "", "", Text(_tail(agent.tail, max(20, width // 2)), style="italic dim"))
     return table
 
 
@@ -257,9 +249,9 @@ def _description(row: TreeRow) -> str:
     return safe_line(f"{attempt}{after}{text}", LINE_CHARS)
 
 
-def _tail(call: LiveCall, width: int) -> str:
+def _tail(tail: str, width: int) -> str:
     """Returns the end of a text being written, cut to `width`."""
-    text = safe_line(call.tail, limits.HEARTBEAT_TAIL_CHARS)
+    text = safe_line(tail, limits.HEARTBEAT_TAIL_CHARS)
     return text if len(text) < width else "…" + text[-(width - 1) :]
 
 
