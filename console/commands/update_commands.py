@@ -1,11 +1,10 @@
 """The commands that change a run while it runs: `cancel`, `extend`, `pause`, `resume`, `steer`, `retry` and `skip`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from pydantic import JsonValue
 from temporalio.client import WorkflowFailureError
 
 from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
@@ -45,30 +44,19 @@ async def cancel(run: RunHandle) -> int:
 async def extend(
     run: RunHandle, deadline: str | None, tokens: int | None, usd: float | None, unlimited: Sequence[str] = ()
 ) -> int:
-    """Sets new totals; a limit that is None stays. Raises CommandFailed if the run refuses them or has ended."""
-    fields = new_limits(deadline, {"tokens": tokens, "usd": usd}, unlimited)
+    """Sets new totals; a limit that is None stays. Raises CommandFailed if nothing is given, or both of two."""
+    budget: dict[str, object] = {name: new for name, new in (("tokens", tokens), ("usd", usd)) if new is not None}
+    if both := [name for name in unlimited if name in budget]:
+        raise CommandFailed(BAD_INPUT, f"give --budget-{both[0]} or --unlimited {both[0]}, not both")
+    budget |= {"unlimited": unlimited} if unlimited else {}
+    if deadline is None and not budget:
+        options = "--deadline, --budget-tokens, --budget-usd or --unlimited"
+        raise CommandFailed(BAD_INPUT, f"nothing to change: give {options}")
+    fields = {"deadline": deadline and seconds(deadline), "budget": budget or None}
     reply = await told(run, partial(send, run.client, run.id, ExtendLimits, **fields))
     ends = datetime.fromisoformat((await run.status()).deadline_at).astimezone(UTC)
     print_out(f"{reply.message}; deadline {ends:%Y-%m-%d %H:%M:%S} UTC")
     return DONE
-
-
-def new_limits(
-    deadline: str | None, totals: Mapping[str, float | None], unlimited: Sequence[str]
-) -> dict[str, JsonValue]:
-    """Returns the argument of the update for what is given. Raises CommandFailed if that is nothing, or no limits."""
-    given: dict[str, JsonValue] = {name: total for name, total in totals.items() if total is not None}
-    for name in unlimited:
-        if name not in totals:
-            guess = did_you_mean(name, list(totals))
-            raise CommandFailed(BAD_INPUT, f"--unlimited: there is no budget '{name}'{guess}: {', '.join(totals)}")
-        if name in given:
-            raise CommandFailed(BAD_INPUT, f"give --budget-{name} or --unlimited {name}, not both")
-    if deadline is None and not given and not unlimited:
-        options = ", ".join(f"--budget-{name}" for name in totals)
-        raise CommandFailed(BAD_INPUT, f"nothing to change: give --deadline, {options} or --unlimited")
-    budget: dict[str, JsonValue] = given | ({"unlimited": [*dict.fromkeys(unlimited)]} if unlimited else {})
-    return ({} if deadline is None else {"deadline": seconds(deadline)}) | ({"budget": budget} if budget else {})
 
 
 async def resume(run: RunHandle, by: str) -> Report:
