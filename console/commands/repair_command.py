@@ -22,6 +22,7 @@ from console.run.run_handle import (
     RUN_TYPE,
     RunHandle,
     is_open,
+    quoted,
     state_word,
     stuck,
 )
@@ -103,8 +104,7 @@ def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
 
 async def _open_workflows(client: Client, run_id: str) -> list[tuple[str, str]]:
     """Returns id and execution of each open workflow, children first: a run that is reset looks for them."""
-    quoted = run_id.replace("\\", "\\\\").replace("'", "\\'")
-    query = f"WorkflowId STARTS_WITH '{quoted}/' AND ExecutionStatus = 'Running'"
+    query = f"WorkflowId STARTS_WITH {quoted(run_id + '/')} AND ExecutionStatus = 'Running'"
     children = [
         (child.id, child.run_id)
         async for child in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT)

@@ -21,7 +21,7 @@ from activities.store.grants import RunGrant
 from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
 from console.hints import hint
 from console.run.request_options import data_files, is_small_text, read_text_file
-from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, RunHandle, is_open
+from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, RunHandle, is_open, quoted
 from console.terminal import print_err, print_out
 from supervision.base.store_keys import digest_of, run_of, run_prefix, upload_key
 from supervision.contract.base import Duration
@@ -78,8 +78,7 @@ async def delete_run(run: RunHandle, access: Access, confirmed: Callable[[str], 
     store = await access.store()
     owner = _Owner(run.client, store)
     keys = await store.list_keys(run_prefix(run.id))
-    quoted = run.id.replace("\\", "\\\\").replace("'", "\\'")
-    workflows = [found async for found in run.client.list_workflows(f"RootWorkflowId = '{quoted}'")]
+    workflows = [found async for found in run.client.list_workflows(f"RootWorkflowId = {quoted(run.id)}")]
     if not keys and not workflows:
         await run.require()
     if any(map(is_open, workflows)) or not await owner.is_closed(run.id):

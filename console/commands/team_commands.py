@@ -15,7 +15,7 @@ from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
 from console.commands.inspect_command import reports_on
 from console.commands.mcp_commands import Offer, offer_rows, offers, team_files
 from console.hints import hint
-from console.run.request_options import data_files, read_text_file
+from console.run.request_options import data_files, json_object, read_text_file
 from console.terminal import Report, counted, indented, print_err, print_json, print_out, safe_line
 from runtime.settings import Settings
 from supervision.base import limits
@@ -240,13 +240,14 @@ async def try_tool(settings: Settings, name: str, arguments: str | None, attach:
     if arguments is None:
         print_json({"name": tool.name, "description": tool.description, "input_schema": tool.schema()})
         return DONE
+    given = json_object(arguments, "the JSON of the arguments", '{"title": "emma"}')
     context = ToolContext(
         attachments={path.name: _reader(path) for path in attach},
         idempotency_key=hashlib.sha256(arguments.encode()).hexdigest(),
         run_id="tried-by-hand",
     )
     role = Role(name="operator", description="Tries a tool.", system_prompt="-", tools=[tool.name])
-    ran = await toolbox.run(role, tool.name, _parsed(arguments), context)
+    ran = await toolbox.run(role, tool.name, given, context)
     await files.close()
     if ran.is_error:
         print_err(f"the tool failed: {ran.text}")
@@ -259,16 +260,6 @@ async def try_tool(settings: Settings, name: str, arguments: str | None, attach:
     if len(ran.text) > limits.TOOL_OUTPUT_CHARS:
         print_err(f"a worker agent sees the first {limits.TOOL_OUTPUT_CHARS:,} characters, and more by read_output")
     return DONE
-
-
-def _parsed(arguments: str) -> dict[str, Any]:
-    try:
-        value = json.loads(arguments)
-    except ValueError as error:
-        raise CommandFailed(BAD_INPUT, f"the arguments are no JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise CommandFailed(BAD_INPUT, 'the arguments must be an object such as {"title": "emma"}')
-    return value
 
 
 def _reader(path: Path) -> Callable[[], Awaitable[str]]:

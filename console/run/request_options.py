@@ -86,7 +86,7 @@ def _plan_fields(plan: dict[str, Any]) -> dict[str, Any]:
 def parsed_plan(data: bytes, name: str) -> Plan:
     """Returns the plan in a file. Raises CommandFailed with all that keeps it from running; roles are the run's."""
     try:
-        plan = Plan.model_validate(_plan_fields(_object(data, name, _PLAN)), extra="forbid")
+        plan = Plan.model_validate(_plan_fields(json_object(data, name, _PLAN)), extra="forbid")
     except ValidationError as error:
         raise CommandFailed(BAD_INPUT, f"{name}: {describe_errors(error, root='plan')}") from None
     if (bytes_ := len(plan.model_dump_json().encode("utf-8", "replace"))) > limits.PAYLOAD_HARD_BYTES:
@@ -162,10 +162,11 @@ def _text(data: bytes, problem: str) -> str:
 
 
 def _object_file(path: Path, example: str) -> dict[str, Any]:
-    return _object(read_text_file(path), str(path), example)
+    return json_object(read_text_file(path), str(path), example)
 
 
-def _object(data: bytes, name: str, example: str) -> dict[str, Any]:
+def json_object(data: str | bytes, name: str, example: str) -> dict[str, Any]:
+    """Returns the object that is written there. Raises CommandFailed if there is none."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -206,6 +206,11 @@ def subtask_path(workflow_id: str, run_id: str) -> str:
     return "/".join(parts[0::2])  # each subtask's id is followed by the number of its attempt
 
 
+def quoted(text: str) -> str:
+    """Returns text as a query for workflows has it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def is_open(execution: WorkflowExecution) -> bool:
     """True while the run continues."""
     return execution.status is WorkflowExecutionStatus.RUNNING
