@@ -51,7 +51,6 @@ _PROVIDER = "https://api.anthropic.com"
 _API_VERSION = "2023-06-01"
 _TIMEOUT = timedelta(seconds=3)  # a provider's list of models comes in well under a second
 _REPLY_BYTES = 64 * 1024  # what it says of one model is 2 KB
-_REASON_CHARS = 240
 _UNANSWERED = (OSError, http.client.HTTPException, ValueError)
 _STANDIN = "the stand-in model, which extracts and does not reason"
 
@@ -326,7 +325,7 @@ def _reason(error: Exception) -> str:
         return "the connection is refused"
     if isinstance(cause, TimeoutError):
         return f"no answer within {_TIMEOUT.total_seconds():g} s"
-    return f"it can't be reached ({one_line(clean(str(cause)), _REASON_CHARS)})"
+    return f"it can't be reached ({one_line(clean(str(cause)), limits.SENTENCE_BYTES)})"
 
 
 def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:

@@ -92,9 +92,6 @@ def _claim_rows(link: Link) -> Iterator[str]:
         yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
 
 
-_NAME_CHARS = 100
-
-
 async def artifacts_report(run: RunHandle, access: Access, save: Path | None) -> Report:
     """Returns the artifacts of a run; they are written into the folder `save`. The exit code is 0 also without any."""
     store = await access.store()
@@ -118,7 +115,7 @@ async def artifacts_report(run: RunHandle, access: Access, save: Path | None) ->
 
 def _artifact_rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
     for artifact in listed:
-        yield f"{safe_line(artifact.name, _NAME_CHARS)}  {artifact.media_type}, {artifact.bytes:,} bytes"
+        yield f"{safe_line(artifact.name, limits.LINE_BYTES)}  {artifact.media_type}, {artifact.bytes:,} bytes"
         yield Text(f"    {artifact.ref}")  # one piece, to be copied
 
 
@@ -168,7 +165,7 @@ def _file_names(listed: list[ArtifactRef]) -> list[str]:
     """Returns a file's name for each artifact, without folders; a second one of a name gets a number."""
     names: list[str] = []
     for artifact in listed:
-        path = Path(safe_line(artifact.name, _NAME_CHARS).replace("\\", "/"))
+        path = Path(safe_line(artifact.name, limits.LINE_BYTES).replace("\\", "/"))
         stem, suffix = path.stem.lstrip(".") or "artifact", path.suffix
         number, name = 1, f"{stem}{suffix}"
         while name in names:

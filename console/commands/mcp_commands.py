@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from activities.tools.mcp.pins import Pinned
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_DIFF_CHARS = 1000  # of one line of a definition
 _ABOUT_CHARS = 80
 _STYLES = {"+": "green", "-": "red", "@": "dim"}
 
@@ -142,4 +141,4 @@ def offer_rows(team: str, found: list[Offer]) -> Iterator[RenderableType]:
 
 def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:
     for line in lines:
-        yield indented(safe(line[:_DIFF_CHARS]), 4, _STYLES.get(line[:1], "bold"))
+        yield indented(safe(line[: limits.ERROR_BYTES]), 4, _STYLES.get(line[:1], "bold"))

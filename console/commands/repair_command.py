@@ -31,7 +31,6 @@ from supervision.base import limits
 
 _REASON = "mended by the command repair: "
 _RESET_WAIT = timedelta(seconds=10)
-_WHY_CHARS = 240  # the kind of the fault and the event that it was seen at
 _MESSAGE = re.compile(r'message: "((?:[^"\\]|\\.)*)"')
 _COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 _RESET = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
@@ -152,7 +151,7 @@ async def _refusal(workflow_id: str, events: Sequence[HistoryEvent], replayer: R
 def _said(failure: str) -> str:
     """Returns the message within what the SDK makes of a failed replay: the rest is its own data structure."""
     message = _MESSAGE.search(failure)
-    return safe_line(message[1].replace('\\"', '"') if message else failure, _WHY_CHARS)
+    return safe_line(message[1].replace('\\"', '"') if message else failure, limits.SENTENCE_BYTES)
 
 
 def _was_mended(before: Sequence[HistoryEvent]) -> bool:

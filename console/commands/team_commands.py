@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from activities.teams.team_files import LoadedTeam
     from supervision.contract.team import Team
 
-_CELL = 600
 _NO_NAME = "a folder's name must be lower-case letters, digits, hyphens or underscores, so rename it"
 
 
@@ -112,7 +111,7 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: "Mode
         "reason": plan.reasoning or None,
     }
     by = f"the planner's choice, {model}" if model else "a fixed route, no model is asked"
-    rows = [indented(safe_line(f"{key}: {text}", _CELL), 2) for key, text in said.items() if text]
+    rows = [indented(safe_line(f"{key}: {text}", limits.PARAGRAPH_BYTES), 2) for key, text in said.items() if text]
     return Report({"role": role.name, "model": model, **said}, lambda _: [f"{role.name}  ({by})", *rows])
 
 
@@ -130,13 +129,13 @@ async def _check_schemas(loaded: "LoadedTeam") -> None:
 
 
 def _team_rows(team: "Team", hints: list[str]) -> Iterator[RenderableType]:
-    yield indented(f"{team.name}  {safe_line(team.description, _CELL)}".rstrip(), 0, "bold")
+    yield indented(f"{team.name}  {safe_line(team.description, limits.PARAGRAPH_BYTES)}".rstrip(), 0, "bold")
     for role in team.roles:
         mark = " (generalist)" if role.name == team.generalist else ""
         tools = f"team {role.team}" if role.team else ", ".join(role.tools) or "no tools"
         pool = f", pool {role.pool}" if role.pool else ""
         yield indented(f"{role.name}{mark}: {tools}{pool}", 2)
-        yield indented(safe_line(role.description, _CELL), 6, "dim")
+        yield indented(safe_line(role.description, limits.PARAGRAPH_BYTES), 6, "dim")
     for advice in hints:
         yield indented(f"hint: {safe_line(advice, limits.ERROR_BYTES)}", 2, "yellow")
 
@@ -144,7 +143,7 @@ def _team_rows(team: "Team", hints: list[str]) -> Iterator[RenderableType]:
 def _data_rows(lines: list[str], *, whole: bool) -> Iterator[RenderableType]:
     """Yields what the tools of a team reach: how much of it, or line by line."""
     if whole:
-        yield from (indented(safe_line(line, _CELL), 2) for line in lines)
+        yield from (indented(safe_line(line, limits.PARAGRAPH_BYTES), 2) for line in lines)
     elif lines:
         tables = sum(line.startswith("table ") for line in lines)
         yield indented(f"data: {counted(tables, 'table')}, {counted(len(lines) - tables, 'document')}", 2)

@@ -25,6 +25,7 @@ from console.run.run_outcome import RunOutcome, outcome_so_far
 from console.run.standstill import grouped, observed, stated
 from console.terminal import safe_line
 from console.view.answer_text import answer_report
+from supervision.base import limits
 from supervision.base.store_keys import digest_of, output_key
 from supervision.contract.progress import Counts
 from supervision.contract.request import parse_request
@@ -36,7 +37,6 @@ from temporal_supervisor import people, runs
 _LOOK = timedelta(seconds=1)
 _MOST_SECONDS = 50  # clients give up at 60
 _SHOWN_CHARS = 20_000  # of all that is asked: a model reads it
-_NAME_CHARS = 100
 _PLAN = re.compile(r"plan\.(\d+)", re.ASCII)
 _ON_PLAN: Mapping[str, Literal["approve", "change", "reject"]]
 _ON_PLAN = {"approve": "approve", "change": "change", "deny": "reject"}
@@ -360,7 +360,7 @@ async def _run(ctx: Ctx, run_id: str) -> RunHandle:
 def _by(ctx: Ctx, how: str = "") -> str:
     """Returns who decides, as the client names itself: a claim, kept in the trace."""
     client = ctx.session.client_params
-    return safe_line(client.client_info.name if client else "a client", _NAME_CHARS) + f" (MCP{how})"
+    return safe_line(client.client_info.name if client else "a client", limits.LINE_BYTES) + f" (MCP{how})"
 
 
 def _taken(answer: UpdateReply) -> Taken:

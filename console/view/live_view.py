@@ -26,7 +26,6 @@ from supervision.results.success_rule import is_whole
 from supervision.run.events import Mood
 
 LINE_CHARS = 240  # one event on one line
-_STORY_CHARS = 1000  # one event of a trace, whose texts are shortened where they are noted
 _REDRAW = timedelta(milliseconds=250)  # clocks move, and no flicker
 _GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
 _STATE_STYLES = {
@@ -176,9 +175,9 @@ def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
 
 def story_rows(line: Line, width: int | None) -> list[Text]:
     """Returns an event with the reasons behind it, nothing cut; without a `width` a row for each."""
-    reasons = [(safe_line(text, _STORY_CHARS), "dim") for text in line.why]
+    reasons = [(safe_line(text, limits.ERROR_BYTES), "dim") for text in line.why]
     rows: list[Text] = []
-    for text, style in ((log_line(line, _STORY_CHARS).plain, _MOODS[line.mood]), *reasons):
+    for text, style in ((log_line(line, limits.ERROR_BYTES).plain, _MOODS[line.mood]), *reasons):
         room = width and max(_LEAST_WIDTH, width - len(_REASON_INDENT))
         parts = [row.plain.rstrip() for row in Text(text).wrap(Console(width=width), room)] if room else [text]
         for part in parts:
@@ -361,7 +360,7 @@ class Screen:
         waits = {(cause.waits_for, cause.helps): cause for cause in picture.standstills}
         for key, cause in waits.items():
             if key not in self._waits:  # its words change with every attempt, and one line is enough
-                self.log(now_line(cause.line, "bad"), _STORY_CHARS)
+                self.log(now_line(cause.line, "bad"), limits.ERROR_BYTES)
         self._waits = set(waits)
         if picture.notice != self._notice:
             self._notice = picture.notice
