@@ -19,7 +19,7 @@ import psutil
 from temporalio.client import Client, WorkflowHandle
 
 from benchmarks.bench_brain import think
-from console.command import CommandFailed
+from console.base.command import CommandFailed
 from console.demo import Served
 from runtime.connection import ConnectionFailed, connect
 from runtime.process import exit_now

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from console.command import endpoint
+from console.base.command import endpoint
 from console.demo import GOAL
 from runtime.settings import Settings, load_settings
 from standin.extract.answers import FOOTER

@@ -15,11 +15,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from console.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
+from console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
+from console.base.terminal import console, print_out
 from console.run.pollers import WORKFLOWS, pollers
 from console.run.run_handle import RunHandle
 from console.run.run_outcome import RunOutcome
-from console.terminal import console, print_out
 from console.view.answer_text import answer_report
 from console.view.event_lines import now_line
 from console.view.follow import follow

@@ -6,13 +6,13 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from console.command import Access, perform, user
+from console.base.command import Access, perform, user
+from console.base.terminal import Report
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.commands.update_commands import resume, tell
 from console.run.find_run import find_run
 from console.run.run_handle import NoAnswer, RunHandle
 from console.run.standstill import silence
-from console.terminal import Report
 from supervision.contract.updates import Pause, RetrySubtask, SkipSubtask, Steer
 
 access = Access()

@@ -12,13 +12,13 @@ from rich.text import Text
 from activities.contracts.run_contracts import Published
 from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
-from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
-from console.hints import hint
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, print_err, safe, safe_line
 from console.report.evidence import call_time, entries_of, evidence_of, said_in, stored_calls
 from console.run.find_run import find_run
 from console.run.run_handle import NoAnswer, RunHandle
 from console.run.run_outcome import outcome_so_far, read_result
-from console.terminal import Report, print_err, safe, safe_line
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
 from supervision.contract.finding import ArtifactRef

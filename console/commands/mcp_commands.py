@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
-from console.command import DONE, FAILED
-from console.hints import hint
-from console.terminal import Report, counted, indented, safe, safe_line
+from console.base.command import DONE, FAILED
+from console.base.hints import hint
+from console.base.terminal import Report, counted, indented, safe, safe_line
 from runtime.paths import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits

@@ -11,14 +11,14 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from console.command import BAD_INPUT, FAILED, Access, CommandFailed
+from console.base.command import BAD_INPUT, FAILED, Access, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, look_alikes, revealed, safe_line
 from console.commands.update_commands import require_open, told
-from console.hints import hint
 from console.run.find_run import find_run, short_id
 from console.run.request_options import parsed_plan, read_text_file
 from console.run.run_handle import NO_WORKER, RunHandle
 from console.run.standstill import ways
-from console.terminal import Report, look_alikes, revealed, safe_line
 from console.view.event_lines import line
 from console.view.live_view import log_line
 from console.view.plan_view import plan_page

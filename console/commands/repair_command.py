@@ -15,7 +15,8 @@ from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
-from console.command import DONE, FAILED, CommandFailed
+from console.base.command import DONE, FAILED, CommandFailed
+from console.base.terminal import counted, print_err, print_out, safe_line
 from console.run.run_handle import (
     AGENT_TYPE,
     RPC_TIMEOUT,
@@ -26,7 +27,6 @@ from console.run.run_handle import (
     state_word,
     stuck,
 )
-from console.terminal import counted, print_err, print_out, safe_line
 from supervision.base import limits
 
 _REASON = "mended by the command repair: "

@@ -12,17 +12,17 @@ from rich.text import Text
 from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
-from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, web_address
+from console.base.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, web_address
+from console.base.hints import hint
+from console.base.terminal import Report, safe_line
 from console.commands.evidence_commands import write_file
 from console.commands.people_commands import way_rows
-from console.hints import hint
 from console.report.report_data import report_data
 from console.report.report_page import report_page
 from console.run.full_trace import full_trace
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far, read_result, run_outcome
 from console.run.standstill import grouped, observed, stated
-from console.terminal import Report, safe_line
 from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
 from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story_rows

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
-from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
-from console.commands.inspect_command import reports_on
+from console.base.command import BAD_INPUT, DONE, FAILED, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, counted, indented, print_err, print_json, print_out, safe_line
 from console.commands.mcp_commands import Offer, offer_rows, offers, team_files
-from console.hints import hint
+from console.commands.store_commands import reports_on
 from console.run.request_options import data_files, json_object, read_text_file
-from console.terminal import Report, counted, indented, print_err, print_json, print_out, safe_line
 from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError

@@ -7,11 +7,11 @@ from functools import partial
 
 from temporalio.client import WorkflowFailureError
 
-from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
-from console.hints import hint
+from console.base.command import BAD_INPUT, DONE, FAILED, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, print_err, print_out
 from console.run.request_options import seconds
 from console.run.run_handle import RunHandle, is_open, state_word
-from console.terminal import Report, print_err, print_out
 from supervision.base.text import did_you_mean
 from supervision.contract.updates import ExtendLimits, Resume, Steer, Update, UpdateReply
 from temporal_supervisor.people import UpdateRefused, send

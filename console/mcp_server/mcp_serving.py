@@ -19,11 +19,11 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import AnyHttpUrl, AnyUrl, ValidationError
 
 from activities.store.artifacts import ArtifactMissing
-from console.command import BAD_INPUT, DONE, Access, CommandFailed, explain
+from console.base.command import BAD_INPUT, DONE, Access, CommandFailed, explain
+from console.base.terminal import print_err
 from console.mcp_server.run_tools import add_to
 from console.run.run_handle import RunHandle
 from console.run.standstill import silence
-from console.terminal import print_err
 from runtime.paths import cache_dir
 from supervision.base.trust import is_loopback, is_readable_by_others
 from supervision.contract.request import describe_errors

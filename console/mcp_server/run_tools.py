@@ -12,7 +12,8 @@ from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, Elicitati
 from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field, JsonValue
 
-from console.command import BAD_INPUT, Access, CommandFailed, web_address
+from console.base.command import BAD_INPUT, Access, CommandFailed, web_address
+from console.base.terminal import safe_line
 from console.commands.people_commands import item_report
 from console.commands.run_commands import require_likely_team, require_workers
 from console.commands.update_commands import require_open, tell, told
@@ -23,7 +24,6 @@ from console.run.request_options import seconds as as_duration
 from console.run.run_handle import NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far
 from console.run.standstill import grouped, observed, stated
-from console.terminal import safe_line
 from console.view.answer_text import answer_report
 from supervision.base import limits
 from supervision.base.store_keys import digest_of, output_key

@@ -16,7 +16,7 @@ from activities.model.conversation import ConversationStore, Entry
 from activities.replies.tool_uses import read_tool_uses
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_text
-from console.command import DONE, Access, CommandFailed
+from console.base.command import DONE, Access, CommandFailed
 from console.report.evidence import (
     StoredCall,
     call_time,

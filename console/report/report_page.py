@@ -13,6 +13,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from console.base.terminal import counted, look_alikes, revealed, safe_json
 from console.report.plan_picture import plan_picture, timeline
 from console.report.report_data import (
     ANSWER_BYTES,
@@ -23,7 +24,6 @@ from console.report.report_data import (
     ReportData,
     SubtaskPart,
 )
-from console.terminal import counted, look_alikes, revealed, safe_json
 from console.view.event_lines import line
 from supervision.agent.finding_budget import level
 from supervision.base.text import cut, money, size

@@ -8,7 +8,7 @@ from activities.contracts.run_contracts import Published
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories, below, stored_events
 from activities.store.artifacts import ArtifactError, ArtifactStore
-from console.command import CommandFailed
+from console.base.command import CommandFailed
 from console.run.replayed import replayed
 from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, subtask_path
 from supervision.base.store_keys import calls_of

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from activities.files.kinds import is_data
 from activities.files.manifest import DataFile, FilesRefused, found_files, is_text
-from console.command import BAD_INPUT, CommandFailed
-from console.hints import EXAMPLE_GOAL, hint
+from console.base.command import BAD_INPUT, CommandFailed
+from console.base.hints import EXAMPLE_GOAL, hint
 from supervision.base import limits
 from supervision.base.store_keys import upload_key
 from supervision.contract.plan import Plan

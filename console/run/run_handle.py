@@ -24,9 +24,9 @@ from temporalio.client import (
 from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError, RPCStatusCode
 
-from console.command import FAILED, CommandFailed
-from console.hints import hint
-from console.terminal import counted
+from console.base.command import FAILED, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import counted
 from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult

@@ -10,7 +10,7 @@ from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
-from console.command import CANCELLED, DONE, FAILED, CommandFailed
+from console.base.command import CANCELLED, DONE, FAILED, CommandFailed
 from console.run.run_handle import NoAnswer, RunHandle, is_open, readable_memo, state_word
 from supervision.contract.result import RunResult
 

@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from console.hints import hint
+from console.base.hints import hint
+from console.base.terminal import Report, counted, safe, safe_json, safe_line, wrapped
 from console.run.run_outcome import RunOutcome
-from console.terminal import Report, counted, safe, safe_json, safe_line, wrapped
 from supervision.base import limits
 from supervision.base.text import money
 from supervision.contract.finding import ArtifactRef

@@ -14,7 +14,7 @@ from temporalio.client import WorkflowExecutionDescription
 from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactStore
-from console.command import UNREACHABLE, CommandFailed
+from console.base.command import UNREACHABLE, CommandFailed
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
 from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed

@@ -12,9 +12,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from console.base.terminal import safe_line, wrapped
 from console.run.run_handle import NO_WORKER
 from console.run.standstill import Standstill, grouped, stated
-from console.terminal import safe_line, wrapped
 from console.view.event_lines import Line, now_line
 from supervision.base import limits
 from supervision.base.text import money

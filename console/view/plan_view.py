@@ -7,9 +7,9 @@ from graphlib import CycleError, TopologicalSorter
 from rich.console import RenderableType
 from rich.text import Text
 
+from console.base.terminal import counted, indented, look_alikes, revealed, safe_line
 from console.run.replayed import replayed
 from console.run.run_handle import NoAnswer, RunHandle
-from console.terminal import counted, indented, look_alikes, revealed, safe_line
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.base.text import money

@@ -12,9 +12,9 @@ import pytest
 from rich.console import RenderableType
 from temporalio.client import Client
 
-from console.command import Access
+from console.base.command import Access
+from console.base.terminal import console
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
-from console.terminal import console
 from console.view.plan_view import PlanPage, failures
 from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from supervision.contract.request import RunRequest

@@ -13,7 +13,7 @@ from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import Json, ModelMessage, ModelUsage
 from activities.store.artifacts import ArtifactStore, open_store
-from console.command import Access
+from console.base.command import Access
 from console.report.report_data import report_data
 from console.report.report_page import PAGE_BYTES, report_page
 from runtime.connection import connect, namespace_id

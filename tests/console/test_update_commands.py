@@ -9,12 +9,12 @@ from functools import partial
 import pytest
 from temporalio.client import Client
 
-from console.command import CommandFailed
+from console.base.command import CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, console
 from console.commands.update_commands import resume, tell
-from console.hints import hint
 from console.run.run_handle import RunHandle
 from console.run.standstill import stated
-from console.terminal import Report, console
 from console.view.follow import RunPoller
 from supervision.contract.request import RunRequest
 from supervision.contract.updates import Pause, SkipSubtask, Steer

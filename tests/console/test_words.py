@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from console.base.terminal import put
 from console.commands import doctor
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.list_commands import run_table
 from console.commands.team_commands import teams_report
 from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
-from console.terminal import put
 from console.view.answer_text import answer_report
 from runtime.settings import Settings
 from supervision.base import limits
