@@ -127,14 +127,6 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Runs:
-    """The runs of a row; `wall` is the time of all together."""
-
-    runs: list[Run]
-    wall: float
-
-
-@dataclass(frozen=True)
 class System:
     """A Worker process on a Temporal server, and how its runs are started."""
 
@@ -151,7 +143,7 @@ class System:
         request = self.request(row, run_id) | more
         return await self.client.start_workflow(self.workflow, request, id=run_id, task_queue=self.queue)
 
-    async def run(self, row: Row, base: str) -> Runs:
+    async def run(self, row: Row, base: str) -> list[Run]:
         """Runs a row; run ids start with `base`."""
         free = asyncio.Semaphore(row.at_once)
 
@@ -161,9 +153,7 @@ class System:
                 result = await (await self.start(row, run_id)).result()
                 return Run(run_id, began, time.time() - began, holds_all(row, result))
 
-        began = time.monotonic()
-        runs = await asyncio.gather(*(one(f"{base}-{number}") for number in range(row.runs)))
-        return Runs(list(runs), time.monotonic() - began)
+        return await asyncio.gather(*(one(f"{base}-{number}") for number in range(row.runs)))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import asyncio
 import http.client
 import json
-import shlex
 import shutil
 import time
 import urllib.error
@@ -33,12 +32,11 @@ from console.run.run_handle import RPC_TIMEOUT, RunHandle
 from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
-from runtime.paths import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 from supervision.base.text import clean, money, one_line
-from supervision.base.trust import is_loopback, is_readable_by_others
+from supervision.base.trust import is_loopback
 from supervision.contract.model_choice import chain_of
 
 Level = Literal["ok", "warning", "problem"]
@@ -91,7 +89,6 @@ def row_texts(row: CheckRow, width: int) -> Iterator[Text]:
 async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     async for row in model_rows(access.settings):
         yield row
-    yield _files()
     yield _notices(access.settings.notice_words)
     async for row in _teams(access.settings):
         yield row
@@ -129,15 +126,6 @@ async def _today(store: ArtifactStore, ceiling: float) -> CheckRow:
         return CheckRow("ok", "spend of the day", text)
     fix = "runs wait until 00:00 UTC: start Workers with a higher SUPERVISOR_DAILY_USD to go on before"
     return CheckRow("problem", "spend of the day", text, fix)
-
-
-def _files() -> CheckRow:
-    """Returns a row that warns if other users of this machine can read the cache folder."""
-    folder = cache_dir()
-    if is_readable_by_others(folder.stat()):
-        text, fix = f"other users can look into {folder}", f"`chmod 700 {shlex.quote(str(folder))}`"
-        return CheckRow("warning", "cache folder", text, fix)
-    return CheckRow("ok", "cache folder", f"{folder}, yours alone")
 
 
 def _notices(words: list[str]) -> CheckRow:

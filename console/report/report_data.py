@@ -3,14 +3,11 @@
 import contextlib
 import csv
 import io
-import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
-
-from pydantic import JsonValue
 
 from activities.model.conversation import ConversationStore, Entry
 from activities.replies.tool_uses import read_tool_uses
@@ -31,7 +28,7 @@ from console.run.full_trace import full_trace, stored_trace
 from console.run.run_handle import RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_end
 from console.run.standstill import stated
-from console.view.answer_text import rows_of, tables_of
+from console.view.answer_text import answer_file, rows_of, tables_of
 from runtime.connection import ConnectionFailed
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
@@ -324,16 +321,9 @@ def _proofs(found: Grounded) -> list[Proof]:
 
 async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:
     """Yields the tables of the answer: those that code made of items, else the list of objects in its JSON."""
-    made = tables_of(result)
-    for artifact in made:
+    made = [(each.name, each.ref) for each in tables_of(result)]
+    for name, ref in made or ([("answer.json", result.result_ref or "")] if rows_of(result.answer_json) else []):
         with contextlib.suppress(ArtifactError, csv.Error):
-            columns, *rows = csv.reader(io.StringIO(await read_text(store, artifact.ref)))
-            yield AnswerTable(artifact.name, columns, rows[:_TABLE_ROWS], len(rows), artifact.ref)
-    if not made and (objects := rows_of(result.answer_json)):
-        columns = list(dict.fromkeys(name for row in objects for name in row))
-        rows = [[_cell(row.get(name)) for name in columns] for row in objects[:_TABLE_ROWS]]
-        yield AnswerTable("answer.json", columns, rows, len(objects), result.result_ref or "")
-
-
-def _cell(value: JsonValue) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+            text = await read_text(store, ref) if made else answer_file(result, ".csv").decode()
+            columns, *rows = csv.reader(io.StringIO(text))
+            yield AnswerTable(name, columns, rows[:_TABLE_ROWS], len(rows), ref)

@@ -62,10 +62,7 @@ def _planned(request: ApiRequest, filler: Filler, fields: Json) -> Json:
         return planner.step(request, filler)
     if "replaces" in filler.properties(fields["subtasks"]["items"]):
         return planner.revision(request)
-    made = planner.plan(request, filler)
-    if made.get("direct_answer"):
-        made["direct_answer"] += f"\n\n{answers.FOOTER}"
-    return made
+    return planner.plan(request, filler)
 
 
 def _structured_answer(request: ApiRequest, schema: Json, text: str = "") -> Any:
