@@ -42,34 +42,20 @@ async def follow(
 ) -> RunOutcome:
     """Shows the run until it ends and returns its outcome. Raises CommandFailed if there is no such run.
 
-    Each status is given to `look`, too. The outcome is awaited beside the polling, not derived from it: a run may end
-    without any Worker to ask.
+    Each status is given to `look`, too. That the run has ended is the server's word: it may end without any Worker.
     """
     await run.require()
     poller = RunPoller(run, web)
-    ending = asyncio.create_task(run_outcome(run, store))
-    asked_again = False
-    try:
-        while True:
-            await _poll(poller, screen)
-            if look is not None:
-                await look(poller.picture.status)
-            if poller.ended and not asked_again and not ending.done():
-                # a server may fail to wake a waiting client: its answer then comes only after 20 s
-                asked_again = True
-                ending.cancel()
-                ending = asyncio.create_task(run_outcome(run, store))
-            await asyncio.wait({ending}, timeout=_POLL.total_seconds())
-            if ending.done():
-                if not isinstance(ending.exception(), RPCError):
-                    break
-                ending = asyncio.create_task(run_outcome(run, store))  # the server was away: wait on
-        for _ in range(_LAST_LOOKS):
-            if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
-                break
-        return ending.result()
-    finally:
-        ending.cancel()
+    while not poller.picture.closed:
+        await _poll(poller, screen)
+        if look is not None:
+            await look(poller.picture.status)
+        if not poller.picture.closed:
+            await asyncio.sleep(_POLL.total_seconds())
+    for _ in range(_LAST_LOOKS):
+        if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
+            break
+    return await run_outcome(run, store)
 
 
 async def _poll(poller: "RunPoller", screen: Screen) -> bool:
