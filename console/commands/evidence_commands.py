@@ -9,7 +9,6 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from activities.contracts.run_contracts import Published
 from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
@@ -18,7 +17,7 @@ from console.base.terminal import Report, print_err, safe, safe_line
 from console.report.evidence import call_time, entries_of, evidence_of, said_in, stored_calls
 from console.run.find_run import find_run
 from console.run.run_handle import NoAnswer, RunHandle
-from console.run.run_outcome import outcome_so_far, read_result
+from console.run.run_outcome import outcome_so_far, published_end, read_result
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
 from supervision.contract.finding import ArtifactRef
@@ -40,12 +39,12 @@ async def verify_run(access: Access, given: str | None) -> Report:
 
 async def chain_report(run_id: str, store: ArtifactStore) -> Report:
     """Returns the evidence of each claim and citation; FAILED if one has none, or an object was changed."""
-    ended = await store.latest_ended(run_id)
+    ended = await published_end(run_id, store)
     if ended is None:
         raise CommandFailed(
             FAILED, f"the store has no result of '{run_id}': it still runs, was terminated, or was pruned"
         )
-    result = await read_result(store, Published.model_validate_json(ended).result_ref)
+    result = await read_result(store, ended.result_ref)
     found = await evidence_of(store, result)
     missing = [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
     problems = list(dict.fromkeys([*found.changed, *missing]))

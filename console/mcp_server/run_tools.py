@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, MCPServer, Resolve
 from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field
 
 from console.base.command import BAD_INPUT, Access, CommandFailed, web_address
 from console.base.terminal import safe_line
@@ -29,7 +29,7 @@ from supervision.base import limits
 from supervision.base.store_keys import digest_of, output_key
 from supervision.contract.progress import Counts
 from supervision.contract.request import parse_request
-from supervision.contract.result import Citation, Contradiction, Gap, RunResult, Unsupported
+from supervision.contract.result import AnswerParts, RunResult
 from supervision.contract.status import WaitKind
 from supervision.contract.updates import Steer, UpdateReply
 from temporal_supervisor import people, runs
@@ -98,20 +98,12 @@ class Linked(BaseModel):
     uri: str
 
 
-class RunAnswer(BaseModel):
+class RunAnswer(AnswerParts):
     """The answer of a run, or what there is of it; `problem` says why there is none."""
 
     run_id: str
     state: str
-    status: str | None = None
     problem: str = ""
-    answer: str = ""
-    answer_json: JsonValue = None
-    confidence: float | None = None
-    gaps: list[Gap] = []
-    contradictions: list[Contradiction] = []
-    citations: list[Citation] = []
-    unsupported: list[Unsupported] = []
     usd: float | None = None
     truncated: bool = False
     links: list[Linked] = []
@@ -393,12 +385,12 @@ async def _shown(access: Access, items: Sequence[people.Item]) -> list[AskedItem
 
 
 def _answer(run_id: str, outcome: RunOutcome) -> RunAnswer:
-    found = outcome.result or RunResult()
+    found = outcome.result or RunResult(status="partial")
     links = [Linked(name="report", media_type=_REPORT_TYPE, uri=_uri(_REPORT_URI, run_id))]
     for made in found.artifacts:
         address = _uri(_ARTIFACT_URI, run_id, sha256=digest_of(made.ref) or "")
         links.append(Linked(name=made.name, media_type=made.media_type, uri=address))
-    own = found.model_dump(include=set(RunAnswer.model_fields)) if outcome.result else {}
+    own = found.model_dump(include={*AnswerParts.model_fields, "truncated"})
     facts = {"run_id": run_id, "state": outcome.state, "problem": outcome.said, "usd": found.usage.usd}
     return RunAnswer(**facts, links=links, **own)
 

@@ -218,8 +218,7 @@ async def _with_content(data: ReportData, store: ArtifactStore, *, prompts: bool
     found = await evidence_of(store, result)
     conversations, unread = ConversationStore(store), list[str]()
     entries = await entries_of(conversations, await stored_calls(store, data.run_id))
-    said = await _prompts(conversations, entries, unread) if prompts else {}
-    calls = await _tool_calls(conversations, entries, unread)
+    calls, said = await _work(conversations, entries, unread, with_prompts=prompts)
     return replace(
         data,
         answer=Excerpt.of(found.answer, result.answer_ref or "", ANSWER_BYTES),
@@ -231,49 +230,41 @@ async def _with_content(data: ReportData, store: ArtifactStore, *, prompts: bool
     )
 
 
-async def _tool_calls(
-    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str]
-) -> dict[str, list[ToolCall]]:
-    """Returns the tool calls by subtask. Those of a reply are answered in the entry after it."""
+async def _work(
+    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str], *, with_prompts: bool
+) -> tuple[dict[str, list[ToolCall]], dict[str, list[Prompt]]]:
+    """Returns tool calls and, if wanted, model calls by subtask; those of the supervisor itself are at ""."""
     calls: dict[str, list[ToolCall]] = defaultdict(list)
-    seen: set[str] = set()
-    for stored, entry in entries:
-        if not entry.ancestors or (asked := entry.ancestors[-1]) in seen:
-            continue
-        seen.add(asked)
-        try:
-            before = await conversations.entry(asked)
-            uses = await read_tool_uses(conversations, [before, entry])
-        except ArtifactError as error:
-            unread.append(str(error))
-            continue
-        calls[stored.subtask] += [
-            ToolCall(
-                use.name,
-                Excerpt.of(use.arguments, asked, CALL_BYTES),
-                Excerpt.of(use.output or "", use.output_ref or stored.key, CALL_BYTES),
-                use.is_error,
-            )
-            for use in uses[: len(before.reply.tool_uses())]
-            if use.name != FINISH_TOOL
-        ]
-    return calls
-
-
-async def _prompts(
-    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str]
-) -> dict[str, list[Prompt]]:
-    """Returns the model calls by subtask, those of the supervisor itself at ""."""
     prompts: dict[str, list[Prompt]] = defaultdict(list)
+    answered: set[str] = set()
     for stored, entry in entries:
         try:
-            said = await said_in(conversations, entry)
+            if entry.ancestors and (asked := entry.ancestors[-1]) not in answered:
+                answered.add(asked)
+                calls[stored.subtask] += await _tool_calls(conversations, stored, entry, asked)
+            if with_prompts:
+                said = await said_in(conversations, entry)
+                parts = [(title, Excerpt.of(text, stored.key, CALL_BYTES)) for title, text in said]
+                prompts[stored.subtask].append(Prompt(stored.step, entry.reply.model, call_time(stored, entry), parts))
         except ArtifactError as error:
             unread.append(str(error))
-            continue
-        parts = [(title, Excerpt.of(text, stored.key, CALL_BYTES)) for title, text in said]
-        prompts[stored.subtask].append(Prompt(stored.step, entry.reply.model, call_time(stored, entry), parts))
-    return prompts
+    return calls, prompts
+
+
+async def _tool_calls(conversations: ConversationStore, stored: StoredCall, entry: Entry, asked: str) -> list[ToolCall]:
+    """Returns the tool calls of the reply `asked`, which are answered in the entry after it."""
+    before = await conversations.entry(asked)
+    uses = await read_tool_uses(conversations, [before, entry])
+    return [
+        ToolCall(
+            use.name,
+            Excerpt.of(use.arguments, asked, CALL_BYTES),
+            Excerpt.of(use.output or "", use.output_ref or stored.key, CALL_BYTES),
+            use.is_error,
+        )
+        for use in uses[: len(before.reply.tool_uses())]
+        if use.name != FINISH_TOOL
+    ]
 
 
 async def _subtasks(

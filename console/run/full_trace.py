@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 from temporalio.client import WorkflowExecutionDescription
 
-from activities.contracts.run_contracts import Published
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories, below, stored_events
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from console.base.command import CommandFailed
 from console.run.replayed import replayed
 from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, subtask_path
+from console.run.run_outcome import published_end
 from supervision.base.store_keys import calls_of
 from supervision.contract.status import TraceEvent
 
@@ -41,10 +41,8 @@ async def full_trace(run: RunHandle, store: ArtifactStore | None) -> list[TraceE
 async def stored_trace(run_id: str, store: ArtifactStore | None) -> list[TraceEvent] | None:
     """Returns the events that the run stored at its end; None if there are none, or the store is away."""
     try:
-        ended = await store.latest_ended(run_id) if store else None
-        if store is None or ended is None:
-            return None
-        return stored_events(await store.get(Published.model_validate_json(ended).trace_ref))
+        ended = await published_end(run_id, store) if store else None
+        return stored_events(await store.get(ended.trace_ref)) if store and ended else None
     except (ArtifactError, ValueError):
         return None
 
