@@ -122,7 +122,8 @@ def _by(words: str) -> Callable[[_Data], str]:
 
 
 def _turn(data: _Data) -> str:
-    return f"turn {data.get('turn')}: {data.get('preview') or data.get('stop_reason')}"
+    without = f", without {', '.join(data['withheld'])}" if data.get("withheld") else ""
+    return f"turn {data.get('turn')}{without}: {data.get('preview') or data.get('stop_reason')}"
 
 
 _R = EventRow

@@ -16,6 +16,7 @@ from runtime.settings import Settings
 from standin.server.api_reply import text_block
 from standin.server.api_request import Json
 from supervision.contract.result import RunResult
+from supervision.run.events import sentence
 from tests.scripted_model import Reply, Script, Step, answer, message, plan, script, text
 from tests.serving import store_of
 from tests.workflow.plan.test_approval import asked
@@ -118,7 +119,7 @@ async def test_an_own_call_with_effects_waits_for_a_person_in_the_reply_that_sea
     await handle.cancel()
 
 
-async def test_what_was_read_elsewhere_takes_the_tool_away(lab: Lab) -> None:
+async def test_what_was_read_elsewhere_takes_the_tool_away(lab: Lab, settings: Settings) -> None:
     """It is not offered with untrusted text, or with private data, in the brief."""
     parts: list[Json] = [{"id": "t1", "role": "searcher"}, {"id": "t2", "role": "searcher", "after": ["t1"]}]
     notes: Json = {"id": "t3", "role": "searcher", "attachments": ["notes"]}
@@ -127,7 +128,13 @@ async def test_what_was_read_elsewhere_takes_the_tool_away(lab: Lab) -> None:
         return message(FOUND) if step.subtask_id == "t1" else text("nothing\n\nConfidence: 0.9")
 
     lab.play(script(plan(*parts, notes), dict.fromkeys(["t1", "t2", "t3"], turn)))
-    await lab.run(attachments=[{"name": "notes", "text": "our prices"}])
+    result = await lab.run(attachments=[{"name": "notes", "text": "our prices"}])
+    store = await store_of(lab.client, settings.artifacts_url)
+    told = await AgentStories(store, ConversationStore(store)).whole(
+        stored_events(await store.get(result.trace_ref or ""))
+    )
+    turns = {event.subtask_id: sentence(event)[0] for event in told if event.type == "turn"}
+    assert turns["t2"].startswith("turn 1, without web_search: ")
     assert "web_search" in offered(lab, "t1/1/turn.1")
     for step in ("t2/1/turn.1", "t3/1/turn.1"):
         assert "web_search" not in offered(lab, step)
