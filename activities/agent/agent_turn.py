@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import count
 from operator import or_
 from typing import Any, NamedTuple, cast
@@ -20,22 +20,13 @@ from activities.model.conversation import ConversationStore, Opening, texts_of
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
-<<<<<<< HEAD
-from activities.model.structured import first_json
-from activities.prompts.agent_opening import agent_opening
-from activities.prompts.agent_prompts import (
-    LAST_OUTPUT,
-    correction_request,
-    is_correction_request,
-    withheld_words,
-=======
 from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import (
     LAST_OUTPUT,
     agent_opening,
     correction_request,
     is_correction_request,
->>>>>>> main
+    withheld_words,
     worker_request,
 )
 from activities.replies import answer_schema
@@ -203,16 +194,7 @@ class AgentTurnActivities:
     def _place(turn: TurnInput) -> str:
         return subtask_path(activity.info().workflow_id or "", turn.run.run_id)
 
-<<<<<<< HEAD
-    async def _previous(self, brief: SubtaskBrief) -> str | None:
-        if brief.previous_ref is None:
-            return None
-        return await read_text(self._calls.store, brief.previous_ref)
-
     def _new_messages(self, turn: TurnInput, withheld: list[str]) -> list[Json]:
-=======
-    def _new_messages(self, turn: TurnInput) -> list[Json]:
->>>>>>> main
         """Returns tool results and the note in one user message, as the API wants it; none if the model only paused."""
         results = self._calls.conversations.tool_result_message(turn.results)
         if turn.brief is not None and turn.brief.feedback:  # a review's, on the finding that this conversation gave
@@ -308,11 +290,8 @@ class AgentTurnActivities:
             filter(None, [conclusion.text, "\n".join(f"- {path}: {cell}" for path, cell in cells.items())])
         )
         grounding = role.grounding
-
-        async def stored(text: str) -> str:
-            return await store.put_output(run_id, text.encode("utf-8", "replace"))
-
-        grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, stored)
+        keep = partial(store.put_output, run_id)
+        grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
         checks = grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
         claims = [claim if claim.source else _named(claim, conclusion.text, cells) for claim in claims]
@@ -334,16 +313,6 @@ class AgentTurnActivities:
             evidence=grounds.calls,
             labels=labels,
         )
-<<<<<<< HEAD
-        finding = Finding(
-            **record.model_dump(exclude={"checked", "evidence"}),
-            artifacts=grounds.artifacts[:SOURCES],
-            text_ref=await stored(text),
-            items_ref="" if conclusion.items is None else await stored(json.dumps([*conclusion.items])),
-            output_ref=await stored(json.dumps(output)) if isinstance(output, dict) else "",
-            text_bytes=size(text),
-            record_ref=await stored(record.model_dump_json()),
-=======
 
         async def stored(value: JsonValue) -> str:
             return await store.put_output(run_id, json.dumps(value))
@@ -356,7 +325,6 @@ class AgentTurnActivities:
             output_ref=await stored(output) if isinstance(output, dict) else "",
             text_bytes=size(text),
             record_ref=await store.put_output(run_id, record.model_dump_json()),
->>>>>>> main
         )
         return finding, misfit
 

@@ -12,11 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os.path import commonprefix
-<<<<<<< HEAD
-from typing import Annotated, Any, Generic, TypeVar
-=======
-from typing import Any, TypeVar
->>>>>>> main
+from typing import Annotated, Any, TypeVar
 
 from cachetools import LRUCache
 from pydantic import Field

@@ -190,18 +190,8 @@ class ModelCalls:
 
     async def go_on(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
-<<<<<<< HEAD
-
-        async def continuation() -> NextPrompt:
-            return await NextPrompt.after(
-                self.model.window, self.conversations, head, messages, withheld=options.withheld
-            )
-
-        return await self._call(name, continuation, options)
-=======
-        prompting = partial(NextPrompt.after, self.model.window, self.conversations, head, messages)
-        return await self._call(name, prompting, options)
->>>>>>> main
+        after = partial(NextPrompt.after, self.model.window, self.conversations, head, messages)
+        return await self._call(name, partial(after, withheld=options.withheld), options)
 
     async def correct(
         self, name: CallName, head: str, words: str, opening: Opening, text: PromptWriter, options: CallOptions

@@ -101,7 +101,8 @@ def agent_opening(
     """
     asks = [ask_tool()] if role.ask else []
     own = [*([read_output_tool()] if role.tools else []), *asks, finish_tool(names_items, output_schema)]
-    return Opening(system=worker_system(role, max_turns, date), model=model, effort=effort, tools=[*tools, *own])
+    system = worker_system(role, max_turns, date, cites=any("input_schema" not in tool for tool in tools))
+    return Opening(system=system, model=model, effort=effort, tools=[*tools, *own])
 
 
 def worker_request(

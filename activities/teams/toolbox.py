@@ -18,11 +18,8 @@ from activities.store.artifacts import ArtifactUnavailable
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.mcp.pins import Pinned
-<<<<<<< HEAD
-from activities.tools.provider_tools import ProviderOptions, ProviderTools
-=======
 from activities.tools.plain_tools import calculator, format_document, read_attachment
->>>>>>> main
+from activities.tools.provider_tools import ProviderOptions, ProviderTools
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
 from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource

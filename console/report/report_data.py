@@ -235,37 +235,6 @@ async def _work(
 ) -> tuple[dict[str, list[ToolCall]], dict[str, list[Prompt]]]:
     """Returns tool calls and, if wanted, model calls by subtask; those of the supervisor itself are at ""."""
     calls: dict[str, list[ToolCall]] = defaultdict(list)
-<<<<<<< HEAD
-    seen: set[str] = set()
-    for stored, entry in entries:
-        if not entry.ancestors or (asked := entry.ancestors[-1]) in seen:
-            continue
-        seen.add(asked)
-        try:
-            before = await conversations.entry(asked)
-            uses = await read_tool_uses(conversations, [before, entry])
-        except ArtifactError as error:
-            unread.append(str(error))
-            continue
-        calls[stored.subtask] += [
-            ToolCall(
-                use.name,
-                Excerpt.of(use.arguments, asked, CALL_BYTES),
-                Excerpt.of(use.output or "", use.output_ref or stored.key, CALL_BYTES),
-                use.is_error,
-            )
-            for use in uses[: len(before.reply.provided_uses()) + len(before.reply.tool_uses())]
-            if use.name != FINISH_TOOL
-        ]
-    return calls
-
-
-async def _prompts(
-    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str]
-) -> dict[str, list[Prompt]]:
-    """Returns the model calls by subtask, those of the supervisor itself at ""."""
-=======
->>>>>>> main
     prompts: dict[str, list[Prompt]] = defaultdict(list)
     answered: set[str] = set()
     for stored, entry in entries:

@@ -4,11 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-<<<<<<< HEAD
-from standin.extract import answers, planner, prompt_parts, web_pages
-=======
-from standin.extract import answers, planner
->>>>>>> main
+from standin.extract import answers, planner, web_pages
 from standin.extract.schema_fill import Filler
 from standin.extract.tool_use import composes, next_calls
 from standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block

@@ -122,7 +122,8 @@ def _by(words: str) -> Callable[[_Data], str]:
 
 
 def _turn(data: _Data) -> str:
-    without = f", without {', '.join(data['withheld'])}" if data.get("withheld") else ""
+    names = data.get("withheld")
+    without = f", without {', '.join(map(str, names))}" if isinstance(names, list) and names else ""
     return f"turn {data.get('turn')}{without}: {data.get('preview') or data.get('stop_reason')}"
 
 
