@@ -8,12 +8,21 @@ from activities.tools.files import FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse
 from supervision.contract.base import StrictModel
 
-_USES = (
-    5  # of one reply, where the team file says nothing: each search costs a cent, and its results thousands of tokens
-)
+_USES = 5  # of one reply: each search costs a cent, and its results thousands of tokens
 _MOST_USES = 20
 _DOMAINS = 100
 _PAGE_TOKENS = 20_000  # of one fetched page: every later turn reads it again
+
+_TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "web_search": (
+        "Searches the web: pages, their dates, and the passages that answer the question.",
+        {"type": "web_search_20250305"},
+    ),
+    "web_fetch": (
+        "Returns a page of the web or a PDF by its URL, which has to stand in the conversation.",
+        {"type": "web_fetch_20250910", "citations": {"enabled": True}, "max_content_tokens": _PAGE_TOKENS},
+    ),
+}
 
 
 def _domain(text: str) -> str:
@@ -54,38 +63,24 @@ class ProviderTools:
         name = self._kind.removeprefix("provider_")
         if self._name != name:
             raise ValueError(f'models know this tool by another name: write name = "{name}"')
-        definition = {**_DEFINITIONS[name], "name": name, **self._options.model_dump(exclude_defaults=True)}
-        domains: list[Any] = [*self._options.allowed_domains]
+        options = self._options.model_dump(exclude_defaults=True)
+        description, definition = _TOOLS[name]
         return [
             Tool(
                 name,
-                _DESCRIPTIONS[name],
+                description,
                 Arguments,
                 _refused,
                 reads="public",
                 returns="untrusted",
                 effects="outward",
-                targets={"allowed_domains": domains} if domains else {},
-                provided={**definition, "max_uses": self._options.max_uses},
+                targets={key: value for key, value in options.items() if key == "allowed_domains"},
+                provided={**definition, "name": name, "max_uses": _USES, **options},
             )
         ]
 
     async def close(self) -> None:
         """Does nothing: the provider holds all."""
-
-
-_DESCRIPTIONS = {
-    "web_search": "Searches the web: pages, their dates, and the passages that answer the question.",
-    "web_fetch": "Returns a page of the web or a PDF by its URL, which has to stand in the conversation.",
-}
-_DEFINITIONS: dict[str, dict[str, Any]] = {
-    "web_search": {"type": "web_search_20250305"},
-    "web_fetch": {
-        "type": "web_fetch_20250910",
-        "citations": {"enabled": True},
-        "max_content_tokens": _PAGE_TOKENS,
-    },
-}
 
 
 async def _refused(arguments: Arguments, context: ToolContext) -> None:
