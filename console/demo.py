@@ -26,8 +26,7 @@ from console.view.follow import follow
 from console.view.live_view import open_screen
 from runtime.paths import cache_dir, keep_files_private
 from runtime.process import INTERRUPTED, exit_now
-from runtime.server.embedded_server import EmbeddedServer
-from runtime.server.server_record import read_record
+from runtime.server.embedded_server import EmbeddedServer, read_record
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.request import parse_request

@@ -41,8 +41,7 @@ PACKAGES = {
     ),
     "activities": Package(
         "supervision",
-        "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent "
-        "guard attempts",
+        "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent attempts",
         lines=13_940,
         arrows=47,
     ),

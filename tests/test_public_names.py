@@ -19,7 +19,7 @@ from activities.teams.team_files import TeamFiles
 from activities.tools import tool
 from runtime import search_attributes
 from runtime.connection import connect
-from runtime.server.server_record import ServerInfo
+from runtime.server.embedded_server import ServerInfo
 from runtime.settings import Settings
 from runtime.workers import ALL_ROLES
 from supervision.base import errors, queues
@@ -33,9 +33,9 @@ WORKFLOWS = {
             *("extend_limits", "resume", "decide_plan", "reply", "decide_tool_call"),
             *("pause", "steer", "retry_subtask", "skip_subtask"),
         },
-        "signals": {"nested_report", "nested_terms", "decided", "told"},
+        "signals": {"nested_report", "nested_terms", "decided", "instructions"},
     },
-    "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": {"told"}},
+    "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": {"instructions"}},
 }
 ACTIVITIES = {
     *("prepare_run", "publish_result", "adopt_finding", "keep_words", "expand_plan", "tabulate", "pool_backlog"),

@@ -36,7 +36,7 @@ from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 from supervision.base.text import clean, money, one_line
-from supervision.base.trust import is_loopback
+from supervision.base.trust import is_exposed
 from supervision.contract.model_choice import chain_of
 
 Level = Literal["ok", "warning", "problem"]
@@ -372,9 +372,7 @@ def _get(settings: Settings, path: str) -> tuple[int, dict[str, Any]]:
     """Returns the status of a reply and its JSON object, empty if it was none. Raises _UNANSWERED."""
     base = (settings.anthropic_base_url or _PROVIDER).rstrip("/")
     request = urllib.request.Request(f"{base}{path}", headers={"anthropic-version": _API_VERSION})
-    parts = urlsplit(base)
-    private = parts.scheme == "https" or is_loopback(parts.hostname or "") or settings.model_plain_http
-    if settings.model != "standin" and private:
+    if settings.model != "standin" and (settings.model_plain_http or not is_exposed(base)):
         if key := settings.secret("anthropic_api_key"):
             request.add_header("x-api-key", key)
         elif token := settings.secret("anthropic_auth_token"):

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from activities.model.conversation import ConversationStore, Entry
-from activities.replies.tool_uses import read_tool_uses
+from activities.replies.agent_story import read_tool_uses
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_text
 from console.base.command import DONE, Access, CommandFailed

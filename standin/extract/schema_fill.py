@@ -13,7 +13,7 @@ _TEXT_CHARS = 300
 
 
 class Filler:
-    """Fills one schema; `$ref` is looked up in its own root. Required values that nobody gave come from `text`."""
+    """Fills one schema; `$ref` is looked up in its own root. Required values that were not given come from `text`."""
 
     def __init__(self, root: Json, text: str = "") -> None:
         self._root = root

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.planning_contracts import PlanReply
+    from activities.contracts.run_contracts import PlanReply
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.base.text import cut
@@ -52,7 +52,7 @@ def _needs_approval(context: RunContext, reply: PlanReply) -> bool:
 
 
 async def _decision(context: RunContext, reply: PlanReply, number: int, choices: list[str], problem: str) -> Decision:
-    """Returns what a person decides, or what the request says for the case that nobody does in time."""
+    """Returns what a person decides, or what the request says for the end of the time."""
     state, plan = context.state, reply.plan
     assert plan is not None
     is_first = not state.plan.subtasks
