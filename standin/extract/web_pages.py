@@ -11,7 +11,7 @@ from standin.server.api_request import ApiRequest, Json
 from supervision.base import prompt_marks as marks
 
 _FOLDER = Path(__file__).parents[2] / "teams" / "default" / "documents"
-_SITE = "https://pages.example/"  # a domain that is nobody's
+_SITE = "https://pages.example/"  # a reserved name
 _FOUND = 3
 _CITED = 3  # sentences of a page
 _WORDS = 10  # of a query
