@@ -19,7 +19,7 @@ from activities.contracts.run_contracts import (
     TableReply,
 )
 from activities.files.file_cache import FileReport
-from activities.files.kinds import TEXT_FILE
+from activities.files.values import TEXT_FILE
 from activities.questions.plan_modes import shortened
 from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore

@@ -20,6 +20,7 @@ from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import spent_on
 from console.command import DONE, FAILED, Access, endpoint, server_address
@@ -366,13 +367,6 @@ def _listed_row(model: str, users: list[tuple[str, str]], status: int, listed: d
     return CheckRow("ok", "models", f"{name}: {'; '.join(sizes) or 'the provider serves it'}")
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A key is not carried to where a redirect points."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Returns None: the redirect is the answer."""
-
-
 async def _asked(settings: Settings, model: str) -> tuple[int, dict[str, Any]]:
     """Returns what the list of models says of one; status 0 if there is no answer."""
     try:
@@ -390,9 +384,8 @@ def _get(settings: Settings, path: str) -> tuple[int, dict[str, Any]]:
             request.add_header("x-api-key", key)
         elif token := settings.secret("anthropic_auth_token"):
             request.add_header("authorization", f"Bearer {token}")
-    opener = urllib.request.build_opener(_NoRedirects)
     try:
-        reply = opener.open(request, timeout=_TIMEOUT.total_seconds())
+        reply = UNREDIRECTED.open(request, timeout=_TIMEOUT.total_seconds())
     except urllib.error.HTTPError as answer:
         reply = answer
     with reply:

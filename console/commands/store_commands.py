@@ -13,8 +13,8 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.files.kinds import is_data
 from activities.files.manifest import MANIFEST_TYPE, Manifest, put_files
+from activities.files.values import is_data
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, Contents, StoredRun, StoredUpload, read_contents
 from activities.store.grants import RunGrant
 from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
