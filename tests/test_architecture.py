@@ -61,7 +61,7 @@ PACKAGES = {
     "standin": Package("supervision", "server extract __main__", lines=2_090, arrows=3),
     "console": Package(
         "activities supervision runtime standin teams temporal_supervisor workflows",
-        "terminal hints command run view codec report commands options mcp_server demo",
+        "base run view report commands options mcp_server demo",
         lines=7_230,
         arrows=34,
     ),

@@ -17,7 +17,7 @@ from activities.questions.plan_modes import PlanDraft, plan_of
 from activities.replies import schema_rules
 from activities.teams.team_files import TEAM_FILE_BYTES
 from activities.tools.plain_tools import CALCULATOR_CHARS, evaluate
-from console.terminal import safe
+from console.base.terminal import safe
 from supervision.agent.agent_tools import conclude
 from supervision.base import limits
 from supervision.base.text import cap, clean, one_line, slug

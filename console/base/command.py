@@ -17,7 +17,7 @@ from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable, open_store
-from console.terminal import Report, print_err, safe_line
+from console.base.terminal import Report, print_err, safe_line
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.paths import cache_dir
 from runtime.process import INTERRUPTED
