@@ -136,7 +136,10 @@ def compose(
         ],
         model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
-        interceptors=[Steps(telemetry.parent_of, content=settings.capture_content), Attempts(store, words)],
+        interceptors=[
+            Steps(telemetry.parent_of, content=settings.capture_content),
+            Attempts(store, (words or LastWords()).begins),
+        ],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,
         pool=pool,
