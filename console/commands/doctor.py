@@ -195,9 +195,9 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
     level: Level = "problem" if tools and all(map(gone, tools)) else "ok"
     yield CheckRow(level, f"queue {TOOLS_QUEUE}", shown(tools) or "no Worker: only runs of split processes need one")
-    from activities.teams.team_files import named_pools  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_files import named_in_teams  # loads the tools' libraries: 0.3 s for some commands only
 
-    for pool, users in named_pools(teams).items():
+    for pool, users in named_in_teams(teams, "pool").items():
         workers = await pollers(client, pool_queue(pool), ACTIVITIES)
         if workers:
             rate = await limited(client, pool_queue(pool))
@@ -319,7 +319,7 @@ def _reason(error: Exception) -> str:
 
 def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     """Returns the models that are configured, with who uses each and where that is written."""
-    from activities.teams.team_files import named_models  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_files import named_in_teams  # loads the tools' libraries: 0.3 s for some commands only
 
     users: dict[str, list[tuple[str, str]]] = {}
     for setting, variable, who in (
@@ -328,7 +328,7 @@ def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     ):
         for model in chain_of(setting):
             users.setdefault(model, []).append((who, variable))
-    for model, roles in named_models(settings.teams_folders).items():
+    for model, roles in named_in_teams(settings.teams_folders, "model").items():
         users.setdefault(model, []).extend((role, f"`model` of the role {role}") for role in roles)
     return users
 
