@@ -16,34 +16,8 @@ from tests.console.browser import browsing
 from tests.test_packaging import ROOT, uv
 
 FOLDER = ROOT / ".cache" / "markdown-cases"
-ELEMENTS = set(
-    [
-        "p",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "ul",
-        "ol",
-        "li",
-        "blockquote",
-        "pre",
-        "code",
-        "em",
-        "strong",
-        "s",
-        "a",
-        "br",
-        "hr",
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-        "span",
-    ]
-)
+ELEMENTS = {"p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a", "br"}
+ELEMENTS |= {"hr", "table", "thead", "tbody", "tr", "th", "td", "span"}
 ATTRIBUTES = {"a": {"href", "rel", "title", "class"}, "ol": {"start"}, "code": {"class"}, "span": {"class"}}
 ATTRIBUTES |= {"th": {"style"}, "td": {"style"}}  # the alignment of a column
 FOUND = """[...document.querySelectorAll('.prose')].map(text => [...text.querySelectorAll('*')].map(
