@@ -48,7 +48,7 @@ def running(programs_folder: Path | None = None) -> Iterator[Postgres]:
     try:
         programs_folder = programs_folder or _copied(folder)
         data = folder / "data"
-        server = Postgres(_free_port(), f"pw-{secrets.token_hex(8)}@:/?", programs_folder)
+        server = Postgres(free_port(), f"pw-{secrets.token_hex(8)}@:/?", programs_folder)
         (folder / "password").write_text(server.password)
         if _USER:
             for path in (folder, folder / "password"):
@@ -79,7 +79,8 @@ def _copied(folder: Path) -> Path:
     return folder / installed.name / "pginstall18" / "bin"
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Returns a port that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
