@@ -30,7 +30,15 @@ class Postgres:
 
     def dump(self) -> bytes:
         """Returns all databases as SQL."""
-        command = [self.programs / "pg_dumpall", "-h", "127.0.0.1", "-p", str(self.port), "-U", "admin"]
+        command: list[str | Path] = [
+            self.programs / "pg_dumpall",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+            "-U",
+            "admin",
+        ]
         environ = os.environ | {"PGPASSWORD": self.password}
         return subprocess.run(command, env=environ, cwd="/", capture_output=True, check=True).stdout
 
