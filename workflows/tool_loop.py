@@ -303,7 +303,7 @@ class ToolLoop:
         return [tool_reply.result for tool_reply in replies]
 
     async def _run_tool(self, head: str, call: ToolCallRef) -> ToolReply:
-        agent = self._agent
+        agent, tool = self._agent, self._agent.role.tool(call.name)
         payload = ToolInput(
             run=agent.run,
             team_ref=agent.team_ref,
@@ -315,7 +315,8 @@ class ToolLoop:
             approved_sha256=call.arguments_sha256 if call.waits_for == "tool" else None,
         )
         try:
-            reply = await activity_calls.run_tool(payload, agent.tools_queue, agent.role.timeout_of(call.name))
+            queue = agent.outward_queue if tool.outward else agent.tools_queue
+            reply = await activity_calls.run_tool(payload, queue, tool.timeout)
         except CallFailed as failed:
             if failed.problem.type in STORE | {ErrorKind.NOT_GRANTED}:
                 raise  # what the run needs is gone, which is no result of the tool

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from activities.contracts.packed import FindingRefs
 from supervision.base import limits
-from supervision.base.queues import MODEL_QUEUE
+from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import Labels, Read
@@ -140,6 +140,7 @@ class RunSetup(Model):
     own_plan_ref: str | None = None
     files_ref: str = ""
     tools_queue: str
+    outward_queue: str = OUTWARD_QUEUE
     model_queue: str = MODEL_QUEUE
     search_attributes: list[str] = []
     notices: bool = False

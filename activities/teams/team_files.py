@@ -84,8 +84,16 @@ class _Reading:
 class TeamFiles:
     """The teams in some folders; of two teams of the same name, the first folder's is used."""
 
-    def __init__(self, folders: list[Path], cache: FileCache | None = None, secrets: Secrets | None = None) -> None:
-        self._folders = folders
+    def __init__(
+        self,
+        folders: list[Path],
+        cache: FileCache | None = None,
+        secrets: Secrets | None = None,
+        *,
+        data: bool = True,
+    ) -> None:
+        """Without `data` the files that tools read may be missing here: see `open_toolbox`."""
+        self._folders, self._data = folders, data
         self._secrets = secrets or Secrets()
         self.cache = cache or FileCache()
         self._readings: dict[str, _Reading] = {}
@@ -158,7 +166,7 @@ class TeamFiles:
         others: list[tuple[str, ToolSource]] = [(str(code), OwnTools(code))] if code.is_file() else []
         for server, says in team.mcp_servers.items():
             others.append((f"mcp_servers.{server}", McpTools(folder, server, says, self._secrets)))
-        toolbox, problems = await open_toolbox(team.tools, folder, others, self.cache, self._secrets)
+        toolbox, problems = await open_toolbox(team.tools, folder, others, self.cache, self._secrets, data=self._data)
         if not any(problem.startswith(f"{code}: ") for problem in problems):
             problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file
             problems += toolbox.joined(team.roles)
@@ -264,9 +272,9 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
     return TeamCard(name=team.name, generalist=team.generalist, roles=roles, on_failure=team.on_failure)
 
 
-def named_pools(folders: Sequence[Path]) -> dict[str, list[str]]:
-    """Returns the pools of Workers that team files in `folders` name, each with its roles as `team/role`."""
-    return _named(folders, lambda role: [role.pool] if role.pool else [])
+def named_pools(folders: Sequence[Path], *, of_models: bool = False) -> dict[str, list[str]]:
+    """Returns the pools of Workers, or those with model calls, that team files name, each with its `team/role`s."""
+    return _named(folders, lambda role: [role.pool] if role.pool and role.pool_model >= of_models else [])
 
 
 def named_models(folders: Sequence[Path]) -> dict[str, list[str]]:

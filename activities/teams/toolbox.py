@@ -23,7 +23,16 @@ from activities.tools.secrets import Secrets
 from activities.tools.sql.database import Database
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.text_tools import format_document, read_attachment
-from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
+from activities.tools.tool import (
+    Arguments,
+    NewArtifact,
+    NoOptions,
+    Tool,
+    ToolContext,
+    ToolMisuse,
+    ToolOutput,
+    ToolSource,
+)
 from activities.tools.web.web_tools import WebOptions, WebTools
 from supervision.agent import policy
 from supervision.base import limits
@@ -227,6 +236,18 @@ class PlainTools:
         """Does nothing: these tools hold nothing."""
 
 
+class UnreadTools(PlainTools):
+    """The source of tools over files in a process that reads none: it has their names."""
+
+    async def open(self) -> list[Tool[Any]]:
+        """Returns the tools."""
+        return [Tool(name, "", Arguments, self._run) for name in self._tools]
+
+    @staticmethod
+    def _run(arguments: Arguments, context: ToolContext) -> None:
+        raise ToolMisuse("This process does not read the files of teams.")
+
+
 PLAIN: dict[str, Callable[[str], Tool[Any]]] = {
     "attachment": read_attachment,
     "calculator": calculator,
@@ -252,11 +273,14 @@ async def open_toolbox(
     others: list[tuple[str, ToolSource]],
     cache: FileCache,
     secrets: Secrets | None = None,
+    *,
+    data: bool = True,
 ) -> tuple[Toolbox, list[str]]:
     """Returns the tools of a team, those of `others` first, and the problems of those that cannot be used.
 
     `others` are sources that name their tools themselves, each with its place in messages. Tools over the same files,
-    or the same database, have one source. An option that several of them give is that of the last one.
+    or the same database, have one source. An option that several of them give is that of the last one. Without `data`
+    no file is read, and the tools over files are there by their names alone.
     """
     sources, problems = list[tuple[str, ToolSource]](), list[str]()
     groups = dict[tuple[Kind, str], dict[str, ToolEntry]]()
@@ -277,7 +301,8 @@ async def open_toolbox(
             if isinstance(checked, TableOptions) and checked.database:
                 sources.append((where, TableTools(Database(checked.url, secrets or Secrets()), kinds, checked)))
             else:
-                sources.append((where, kind.source(FolderFiles(folder, files, cache), kinds, checked)))
+                source = kind.source if data or not kind.files else UnreadTools
+                sources.append((where, source(FolderFiles(folder, files, cache), kinds, checked)))
         except ValidationError as error:
             problems.append(f"{where}.options: {complaints(error)}")
         except ValueError as error:

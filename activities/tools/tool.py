@@ -98,6 +98,7 @@ class Tool(ToolWords, Generic[A]):
     document.
     `reads_attachments` is True if the tool shows the attachments of its context. With `inline=False` only roles of its
     own team have it: no team inside a request may name it. A call may take `timeout_seconds`, else the default time.
+    `outside` are tools of a server, a database or the web: their process needs a way out, or a secret.
     `pinned` is the definition of an MCP server's tool, which models get in place of the arguments' schema. `own` is
     set when a tool of a `tools.py` is loaded: its arguments are checked in the thread of its team.
     """
@@ -111,8 +112,14 @@ class Tool(ToolWords, Generic[A]):
     catalogue: "Callable[[Files | None], Awaitable[dict[str, str]]] | None" = None
     reads_attachments: bool = False
     inline: bool = True
+    outside: bool = False
     pinned: Pinned | None = None
     timeout_seconds: float | None = None
+
+    @property
+    def outward(self) -> bool:
+        """True if its calls have a queue of their own where processes are split."""
+        return self.outside or self.effects == "outward"
 
     def as_pinned(self, pinned: Pinned | None) -> "Tool[A]":
         """Returns the tool with that definition."""

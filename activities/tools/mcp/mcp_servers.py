@@ -84,6 +84,7 @@ class McpTools:
             "",
             AnyArguments,
             run,
+            outside=True,
             inline=said.inline,
             **said.said,
             timeout_seconds=(self._timeout + 2 * _PATIENCE).total_seconds(),
