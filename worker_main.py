@@ -38,6 +38,7 @@ from activities.steps import Steps
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, named_pools
+from activities.tools.mcp.mcp_servers import McpPlaces
 from activities.tools.secrets import Secrets
 from runtime import logs, search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
@@ -82,7 +83,9 @@ async def serving(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
         data = set(roles) != {"outward"}  # what goes out need not hold the files of teams
-        files = TeamFiles(settings.teams_folders, FileCache(cache_dir()), Secrets(settings.secrets_dir), data=data)
+        places = McpPlaces(settings.mcp_servers, settings.mcp_memory_mib)
+        secrets = Secrets(settings.secrets_dir)
+        files = TeamFiles(settings.teams_folders, FileCache(cache_dir()), secrets, places, data=data)
         stack.push_async_callback(files.close)
         for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox, words):
             await stack.enter_async_context(worker)

@@ -178,7 +178,7 @@ async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -
     info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=RPC_TIMEOUT)
     yield CheckRow("ok", "server", f"{server_address(client)}, version {info.server_version}")
     yield CheckRow("ok", "namespace", client.namespace)
-    async for row in _queues(client, teams):
+    async for row in queue_rows(client, teams):
         yield row
     missing = search_attributes.warnings(await search_attributes.usable(client))
     for warning in missing:
@@ -192,7 +192,8 @@ async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -
         yield row
 
 
-async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
+async def queue_rows(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
+    """Yields whether each queue, build and pool of those team files has a Worker."""
     for queue, work in _WORK.items():
         kind = WORKFLOWS if queue == WORKFLOW_QUEUE else ACTIVITIES
         workers = await pollers(client, queue, kind)

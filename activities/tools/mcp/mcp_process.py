@@ -44,7 +44,8 @@ Pipes = tuple[asyncio.StreamWriter, asyncio.StreamReader, asyncio.StreamReader]
 
 FRAME_BYTES = 8 * 1024 * 1024  # of one message of a server: a picture, or a large file as text
 _MEMORY = 256 * 1024 * 1024  # of this process beside its libraries: some messages at once
-_SERVER_MEMORY = 4 * 1024 * 1024 * 1024  # of each process of a server: Node alone sets more aside than it uses
+_WATCH_SECONDS = 0.5  # between two looks at the memory that a server's processes hold together
+_PROCESSES = 100  # of one server: a browser has some twenty
 _NO_MESSAGES = 1000  # lines of a server that are none: a greeting is read over, a flood is not
 _LIST_SECONDS = 10  # a server that is alive lists its tools in milliseconds
 _LISTED_FRESH = 60  # seconds for which a list of definitions counts, but for calls with effects
@@ -235,8 +236,9 @@ class _Process:
     @contextlib.asynccontextmanager
     async def stdio(self) -> AsyncIterator[tuple[Any, Any]]:
         """The server as a command. Unlike the SDK's own transport it bounds messages and keeps one process group."""
-        setup = self.setup
-        bound(_SERVER_MEMORY, _SERVER_MEMORY)
+        setup, memory = self.setup, self.setup["memory_mib"] << 20
+        own = data_bytes() + _MEMORY
+        bound(memory, max(memory, own))
         try:
             process = await asyncio.create_subprocess_exec(
                 setup["command"],
@@ -248,11 +250,12 @@ class _Process:
             )
         except (OSError, ValueError) as error:
             self.over(f"'{setup['command']}' can't be run: {getattr(error, 'strerror', None) or error}")
-        bound(data_bytes() + _MEMORY, _SERVER_MEMORY)
+        bound(own, max(memory, own))
         stdin, stdout, stderr = cast(Pipes, (process.stdin, process.stdout, process.stderr))
         incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-        work = asyncio.gather(self._read(stdout, incoming), self._write(stdin, outgoing), self._listen(stderr))
+        jobs = self._read(stdout, incoming), self._write(stdin, outgoing), self._listen(stderr), self._watch(memory)
+        work = asyncio.gather(*jobs)
         try:
             yield read, write
         finally:
@@ -260,6 +263,15 @@ class _Process:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), _END_SECONDS)
             work.cancel()
+
+    async def _watch(self, memory: int) -> None:
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            processes = descendants()
+            if len(processes) > _PROCESSES:
+                self.over(f"it has more than {_PROCESSES} processes")
+            if sum(map(own_bytes, processes)) > memory:
+                self.over(f"it needs more than {memory >> 20} MiB of memory")
 
     async def _read(self, stdout: asyncio.StreamReader, incoming: Any) -> None:
         ignored = 0
@@ -341,9 +353,29 @@ def end() -> NoReturn:
     os._exit(0)
 
 
-def children() -> list[int]:
-    """Returns the processes whose parent this one is; none on systems that do not say it."""
-    return [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+def children(parent: int | str = "self") -> list[int]:
+    """Returns the processes of that parent; none on systems that do not say it."""
+    found = list[str]()
+    for file in Path(f"/proc/{parent}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # a thread has ended
+            found += file.read_text().split()
+    return [int(pid) for pid in found]
+
+
+def descendants() -> list[int]:
+    """Returns all processes below this one."""
+    found = children()
+    for pid in found:  # grows meanwhile
+        found += children(pid)
+    return found
+
+
+def own_bytes(pid: int) -> int:
+    """Returns the memory that a process holds beside mapped files; 0 if it has ended."""
+    with contextlib.suppress(OSError, ValueError):
+        _, resident, mapped, *_ = map(int, Path(f"/proc/{pid}/statm").read_text().split())
+        return (resident - mapped) * resource.getpagesize()
+    return 0
 
 
 async def _main() -> None:
@@ -356,7 +388,8 @@ async def _main() -> None:
                 headers = {name: with_secrets(text) for name, text in setup["headers"].items()}
                 http = await stack.enter_async_context(create_mcp_http_client(headers=headers))
                 transport = streamable_http_client(url, http_client=http, max_sse_event_size=FRAME_BYTES)
-                bound(data_bytes() + _MEMORY, _SERVER_MEMORY)
+                own = data_bytes() + _MEMORY
+                bound(own, own)
             else:
                 transport = process.stdio()
             client = Client(transport, elicitation_callback=process.elicited, cache=None)

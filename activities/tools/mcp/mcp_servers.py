@@ -53,12 +53,42 @@ class McpFailed(Exception):
         self.sent, self.ended = sent, ended
 
 
+class McpPlaces:
+    """The places for servers in one Worker process: at most a `number` at a time, each with so much memory."""
+
+    def __init__(self, number: int = limits.MCP_SERVERS, memory_mib: int = limits.MCP_MEMORY_MIB) -> None:
+        self.number, self.memory_mib = number, memory_mib
+        self._holders: dict[McpConnection, None] = {}  # the longest unused first
+        self._turn, self._changed = asyncio.Lock(), asyncio.Event()
+
+    async def take(self, holder: "McpConnection") -> None:
+        """Returns once the holder has a place: a free one, or that of the longest unused server without a call."""
+        async with self._turn:
+            while holder not in self._holders and len(self._holders) >= self.number:
+                self._changed.clear()
+                if unused := next((each for each in self._holders if each.unused), None):
+                    unused.rest()
+                await self._changed.wait()
+            self._holders[holder] = None
+
+    def used(self, holder: "McpConnection") -> None:
+        """Says that a call of the holder has ended."""
+        if holder in self._holders:
+            self._holders[holder] = self._holders.pop(holder)
+        self._changed.set()
+
+    def give_back(self, holder: "McpConnection") -> None:
+        """Frees the place of a holder whose process has ended."""
+        self._holders.pop(holder, None)
+        self._changed.set()
+
+
 class McpTools:
     """The source of the tools of one server that a team file lists, as they are pinned."""
 
-    def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets) -> None:
+    def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets, places: McpPlaces) -> None:
         self._folder, self._name, self._listed = folder, name, server.tools
-        self._connection = McpConnection(folder, server, secrets)
+        self._connection = McpConnection(folder, server, secrets, places)
         self._timeout = timedelta(seconds=server.timeout)
 
     async def open(self) -> list[Tool[Any]]:
@@ -127,8 +157,8 @@ class McpTools:
 class McpConnection:
     """The connection to one server through a child process; a process that ended is replaced at the next question."""
 
-    def __init__(self, folder: Path, server: McpServer, secrets: Secrets) -> None:
-        self._folder, self._server, self._secrets = folder, server, secrets
+    def __init__(self, folder: Path, server: McpServer, secrets: Secrets, places: McpPlaces) -> None:
+        self._folder, self._server, self._secrets, self._places = folder, server, secrets, places
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._child: asyncio.Task[_ServerProcess] | None = None
         self._idle: asyncio.TimerHandle | None = None
@@ -148,9 +178,10 @@ class McpConnection:
                 return await (await self._ready()).ask(question, time)
             finally:
                 self._open -= 1
+                self._places.used(self)
                 if not self._open:
                     rest = 0 if self._closed else _IDLE.total_seconds()
-                    self._idle = asyncio.get_running_loop().call_later(rest, self._rest)
+                    self._idle = asyncio.get_running_loop().call_later(rest, self.rest)
 
     async def close(self) -> None:
         """Ends the process; if it is at work, once that is done."""
@@ -159,7 +190,13 @@ class McpConnection:
             self._idle.cancel()
         await self._end()
 
-    def _rest(self) -> None:
+    @property
+    def unused(self) -> bool:
+        """True if there is a process without a call."""
+        return self._child is not None and not self._open
+
+    def rest(self) -> None:
+        """Ends the process, unless a call has come in between."""
         self._ending = asyncio.create_task(self._end())
 
     async def _end(self) -> None:
@@ -167,9 +204,13 @@ class McpConnection:
             return
         child, self._child = self._child, None
         child.cancel()  # does nothing to one that has started
-        await asyncio.wait({child})
-        if not child.cancelled() and child.exception() is None:
-            await child.result().close()
+        try:
+            await asyncio.wait({child})
+            if not child.cancelled() and child.exception() is None:
+                await child.result().close()
+        finally:
+            if self._child is None:
+                self._places.give_back(self)
 
     async def _ready(self) -> "_ServerProcess":
         child = self._child
@@ -187,9 +228,13 @@ class McpConnection:
         except ValueError as error:
             raise McpFailed(str(error)) from None
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        try:
+            await asyncio.wait_for(self._places.take(self), _START.total_seconds())
+        except TimeoutError:
+            raise McpFailed(f"all {self._places.number} servers that this Worker may run are at work") from None
         child = await asyncio.to_thread(_ServerProcess, self._folder, {**kept, **secrets})
         setup = {**server.model_dump(include={"command", "args", "url", "headers"}), "secrets": [*secrets]}
-        await child.start({**setup, "pin": pin_command(self._folder)})
+        await child.start({**setup, "pin": pin_command(self._folder), "memory_mib": self._places.memory_mib})
         return child
 
 

@@ -27,7 +27,7 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import ToolRun
 from activities.tools.mcp import mcp_servers
-from activities.tools.mcp.mcp_servers import McpTools
+from activities.tools.mcp.mcp_servers import McpFailed, McpPlaces, McpTools
 from activities.tools.mcp.pins import Pinned, differences, write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext
@@ -205,10 +205,14 @@ def test_the_differences_of_definitions_are_shown() -> None:
         ("nests", "it sent a message that is not JSON-RPC"),
         ("odd", "its answer can't be used"),
         ("hangs", "the server did not answer within 1.5 s"),
+        ("eats", "its process ended: MemoryError"),
+        ("eats-by-many", "it needs more than 200 MiB of memory"),
+        ("breeds", "it has more than 100 processes"),
     ],
 )
 async def test_a_server_that_does_wrong_ends_as_a_named_error(wrong: str, said: str, shop: Shop) -> None:
-    shop.hostile(wrong, "write")  # which has one attempt
+    shop.hostile(wrong, "write", "timeout = 1.5" if wrong == "hangs" else "timeout = 10")  # which has one attempt
+    shop.files = TeamFiles([shop.folder.parent], places=McpPlaces(memory_mib=200 if "eats" in wrong else 4000))
     ran = await shop.call("store__price")
     if wrong == "changes":  # after it was listed once; before a call with effects it is listed again
         assert not ran.is_error
@@ -269,7 +273,63 @@ async def test_calls_of_one_server_run_at_the_same_time_in_one_process(benign: S
     ran = await asyncio.gather(*(benign.call("store__slow", {}) for _ in range(4)))
     assert [each.text for each in ran] == ["done"] * 4
     assert asyncio.get_running_loop().time() - began < 4 * 2.4
-    assert len([each for each in psutil.Process().children() if "mcp_process" in " ".join(each.cmdline())]) == 1
+    assert _servers() == 1
+
+
+def _servers() -> int:
+    found = 0
+    for each in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended
+            found += "mcp_process" in " ".join(each.cmdline())
+    return found
+
+
+async def test_twenty_servers_take_turns_in_four_places(shop: Shop) -> None:
+    shop.hostile("nothing")
+    text = (shop.folder / "team.toml").read_text()
+    head, server = text.split("[mcp_servers.store]")
+    names = [f"store{number}" for number in range(20)]
+    listed = ", ".join(f'"{name}__price"' for name in names)
+    blocks = "".join(
+        f"[mcp_servers.store]{server}".replace("mcp_servers.store", f"mcp_servers.{name}") for name in names
+    )
+    (shop.folder / "team.toml").write_text(head.replace('"store__price"', listed) + blocks)
+    write_pins(shop.folder, {name: {"price": PRICE} for name in names})
+    shop.files = TeamFiles([shop.folder.parent], places=McpPlaces(4))
+    await until(lambda: _servers() == 0)  # those of other tests
+    most, done = 0, asyncio.Event()
+
+    async def watch() -> None:
+        nonlocal most
+        while not done.is_set():
+            most = max(most, await asyncio.to_thread(_servers))
+            await asyncio.sleep(0.02)
+
+    watching = asyncio.create_task(watch())
+    ran = await asyncio.gather(*(shop.call(f"{name}__price") for name in names))
+    again = [(await shop.call(f"{names[0]}__price")).text for _ in range(2)]
+    done.set()
+    await watching
+    assert {each.text for each in ran} | set(again) == {"12 euros"}
+    assert most == 4
+
+
+async def test_a_server_waits_for_a_place_while_all_are_at_work(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_servers, "_START", timedelta(seconds=2))
+    places = McpPlaces(1)
+    shop.hostile("hangs", more="timeout = 30")
+    shop.files = TeamFiles([shop.folder.parent], places=places)
+    hanging = asyncio.create_task(shop.call("store__price"))
+    connection = cast(McpTools, (await shop.files.load("shop")).toolbox._sources[0])._connection
+    await until(lambda: connection in places._holders and connection._open == 1)
+    other = shop.files.servers("shop")["store"]
+    with pytest.raises(McpFailed, match="all 1 servers that this Worker may run are at work"):
+        await other.tools()
+    hanging.cancel()
+    await asyncio.wait({hanging})
+    monkeypatch.undo()  # a server that hangs takes some seconds to end
+    assert [each.name for each in await other.tools()] == ["price"]
+    await other.close()
 
 
 async def test_a_call_in_flight_outlives_a_new_team_file(benign: Shop) -> None:
