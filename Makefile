@@ -42,6 +42,9 @@ cases: dev ## Play generated runs with faults: COUNT of them, from FIRST on; wha
 corpus: dev ## Run the security corpus alone
 	$(VENV) -m pytest tests/corpus
 
+mcp-kills: dev ## Play a job of STEPS (10) calls of a writing MCP server, with kill -9 of the Worker in each (4 minutes)
+	MCP_NOTES=$$(($(or $(STEPS),10) + 1)) $(VENV) -m pytest tests/recovery/test_mcp_writes.py
+
 conformance: $(READY) ## Run scenarios of the MCP conformance suite (npm): those of docs/mcp.md, or SCENARIOS
 	@tests/conformance/run.sh $(SCENARIOS)
 

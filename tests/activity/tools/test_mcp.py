@@ -285,7 +285,7 @@ def _servers() -> int:
 
 
 async def test_twenty_servers_take_turns_in_four_places(shop: Shop) -> None:
-    shop.hostile("nothing")
+    shop.hostile("nothing", more="timeout = 60")
     text = (shop.folder / "team.toml").read_text()
     head, server = text.split("[mcp_servers.store]")
     names = [f"store{number}" for number in range(20)]
