@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test mutants cases corpus conformance check serve worker standin bench large prompts showcase compose-test pin-images release
+.PHONY: help setup dev temporal demo demo-people test mutants cases corpus conformance check serve worker standin bench large prompts showcase compose-test pin-images release mcp-kills
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)

@@ -54,12 +54,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ToolRun:
-    """The outcome of a tool call: `text` is cleaned and capped; its beginning goes to the model, errors too."""
+    """The outcome of a tool call: `text` is cleaned and capped; its beginning goes to the model, errors too.
+
+    `asks` and `choices` are those of a ToolOutput.
+    """
 
     text: str
     is_error: bool = False
     sources: list[str] = field(default_factory=list)
     artifacts: list[NewArtifact] = field(default_factory=list)
+    asks: str = ""
+    choices: list[str] = field(default_factory=list)
 
 
 class Toolbox:
@@ -187,7 +192,8 @@ def _checked(output: object) -> ToolRun:
         if len(artifact.data) > limits.ARTIFACT_BYTES:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
     artifacts = [NewArtifact(_file_name(new.name), new.media_type, new.data) for new in output.artifacts]
-    return ToolRun(cap(text, TOOL_KEPT_CHARS), sources=sources, artifacts=artifacts)
+    shown = cap(text, TOOL_KEPT_CHARS)
+    return ToolRun(shown, sources=sources, artifacts=artifacts, asks=output.asks, choices=output.choices)
 
 
 def _as_text(output: object) -> str:
@@ -248,6 +254,7 @@ class UnreadTools(PlainTools):
         raise ToolMisuse("This process does not read the files of teams.")
 
 
+_UNREAD = Kind(UnreadTools)
 PLAIN: dict[str, Callable[[str], Tool[Any]]] = {
     "attachment": read_attachment,
     "calculator": calculator,
@@ -301,8 +308,8 @@ async def open_toolbox(
             if isinstance(checked, TableOptions) and checked.database:
                 sources.append((where, TableTools(Database(checked.url, secrets or Secrets()), kinds, checked)))
             else:
-                source = kind.source if data or not kind.files else UnreadTools
-                sources.append((where, source(FolderFiles(folder, files, cache), kinds, checked)))
+                opens = (kind if data or not kind.files else _UNREAD).source
+                sources.append((where, opens(FolderFiles(folder, files, cache), kinds, checked)))
         except ValidationError as error:
             problems.append(f"{where}.options: {complaints(error)}")
         except ValueError as error:

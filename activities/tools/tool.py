@@ -63,11 +63,17 @@ class NewArtifact:
 
 @dataclass(frozen=True)
 class ToolOutput:
-    """`text` goes to the model; `sources` are its origins and become part of the finding."""
+    """`text` goes to the model; `sources` are its origins and become part of the finding.
+
+    If it `asks`, the call is not done: its text is a question to a person, and it is made again with the reply under
+    that key. `choices` are replies to choose from.
+    """
 
     text: str
     sources: list[str] = field(default_factory=list)
     artifacts: list[NewArtifact] = field(default_factory=list)
+    asks: str = ""
+    choices: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,8 @@ class ToolContext:
     """The part of a run that a tool sees: its id, its subtask's attachments, and a key that is stable over attempts.
 
     `files` are the files that the user gave to the run as data, `pinned` is the definition of an MCP server's tool.
-    `brief` returns the text of the subtask's brief, None if untrusted text had a part in it.
+    `brief` returns the text of the subtask's brief, None if untrusted text had a part in it. `replies` are what people
+    replied to earlier attempts at the same call, by the key of what it asked.
     """
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
@@ -84,6 +91,7 @@ class ToolContext:
     files: "Files | None" = None
     pinned: Pinned | None = None
     brief: Callable[[], Awaitable[str | None]] | None = None
+    replies: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ leaves it without the secrets that the server got.
 import asyncio
 import contextlib
 import ctypes
+import hashlib
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import resource
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -36,10 +37,11 @@ from referencing import Registry
 from activities.bounded.served import data_bytes
 from activities.tools.mcp.mcp_results import Shown
 from activities.tools.mcp.pins import Pinned
-from supervision.base.text import clean, one_line
+from supervision.base.text import clean, one_line, quoted
 from supervision.base.trust import Credentials
 
 Json = dict[str, Any]
+_Result = types.CallToolResult | types.InputRequiredResult
 Pipes = tuple[asyncio.StreamWriter, asyncio.StreamReader, asyncio.StreamReader]
 
 FRAME_BYTES = 8 * 1024 * 1024  # of one message of a server: a picture, or a large file as text
@@ -54,6 +56,8 @@ _ROUNDS = 5  # of questions of a server before it does a call
 _END_SECONDS = 2  # for a server to end by itself
 _PROGRESS_EVERY = 0.5  # seconds: a heartbeat takes one a second
 _ERROR_CHARS = 600
+_QUESTION_CHARS = 200  # of a question and of its fields each: a person reads them in a list
+_CHOICES, _CHOICE_CHARS = 20, 100
 _LEAST_SECRET = 6  # characters: shorter values are ordinary words, such as `true`
 _REJECTED = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS)  # errors of calls that a server did not begin
 _SUBREAPER = 36  # of prctl: what a dead process leaves behind becomes a child of this one
@@ -82,8 +86,8 @@ class _Process:
         self._live: dict[str, list[Pinned]] = {}
         self._listed = -float("inf")
         self.session: ClientSession
-        self._answers: dict[int, Json | None] = {}  # of the calls in flight; None where a call may carry none
-        self._asked: dict[int, str] = {}
+        self._replies: dict[int, dict[str, str]] = {}  # of people, by the question, to the calls in flight
+        self._asked: dict[int, Json] = {}
         self.stderr = ""
 
     def say(self, message: Json) -> None:
@@ -154,7 +158,7 @@ class _Process:
                 self.say({"id": number, "progress": one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)})
 
         self._sent.add(number)
-        self._answers[number] = asked["answers"]
+        self._replies[number] = asked["replies"]
         try:
             async with asyncio.timeout(asked["timeout"]):
                 call = partial(
@@ -165,25 +169,36 @@ class _Process:
                     meta={_KEY: asked["key"]} if asked["effects"] else None,
                     allow_input_required=True,
                 )
-                result = await call()
-                for _ in range(_ROUNDS):
-                    if not isinstance(result, types.InputRequiredResult):
-                        break
-                    result = await call(input_responses=self._given(result), request_state=result.request_state)
+                result = await self._answered(number, call)
         except TimeoutError:
             self._listed = -float("inf")  # a server that hangs does not list its tools before the next call
             raise _Problem(f"the server did not answer within {asked['timeout']:g} s", sent=True) from None
         except MCPError as error:
             self._listed = -float("inf")
             sent = error.code not in _REJECTED
-            raise _Problem(f"the server says: {one_line(clean(error.message), _ERROR_CHARS)}", sent=sent) from None
+            if number not in self._asked:
+                raise _Problem(f"the server says: {one_line(clean(error.message), _ERROR_CHARS)}", sent=sent) from None
         finally:
             self._sent.discard(number)
-            del self._answers[number]
-            question = self._asked.pop(number, "")
+            del self._replies[number]
+            question = self._asked.pop(number, None)
+        if question:
+            return question
         if isinstance(result, types.InputRequiredResult):
-            raise _Problem(question or "the server asks for what no client gives")
-        return Shown(tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET]).of(result, question)
+            raise _Problem("the server asks for what no client gives")
+        return Shown(tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET]).of(result)
+
+    async def _answered(self, number: int, call: Callable[..., Awaitable[_Result]]) -> _Result:
+        """Returns the result of a call once the server asks no more, or what it asks without a reply."""
+        result = await call()
+        for _ in range(_ROUNDS):
+            if not isinstance(result, types.InputRequiredResult):
+                break
+            given = self._given(number, result)
+            if number in self._asked:
+                break
+            result = await call(input_responses=given, request_state=result.request_state)
+        return result
 
     async def _list(self) -> None:
         """Asks for the definitions. A server that does not give them is ended: another one may."""
@@ -207,31 +222,29 @@ class _Process:
             self.over(f"it does not list its tools: {said(error)}")
         self._live, self._listed = live, time.monotonic()
 
-    def _given(self, required: types.InputRequiredResult) -> types.InputResponses | None:
+    def _given(self, number: int, required: types.InputRequiredResult) -> types.InputResponses | None:
         """Returns the answers to what a server asks before it does a call; None if it only wants the call again."""
         asked = required.input_requests or {}
         questions = {key: each for key, each in asked.items() if isinstance(each, types.ElicitRequest)}
-        return {key: self._answer_to(each.params) for key, each in questions.items()} or None
+        return {key: self._answer_to(number, each.params) for key, each in questions.items()} or None
 
     async def elicited(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         """Returns the answer to what a server asks in the middle of some call: it does not say of which."""
-        return self._answer_to(params)
+        return self._answer_to(next(iter(self._replies)) if len(self._replies) == 1 else None, params)
 
-    def _answer_to(self, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """Returns the answer that a call in flight carries; else declines, and the results say what was asked."""
-        schema = params.requested_schema if isinstance(params, types.ElicitRequestFormParams) else {}
-        fields = list(schema.get("properties", {}))
-        for answers in self._answers.values():
-            content = {name: value for name, value in (answers or {}).items() if name in fields}
-            if content and complaint_about(dict(schema), content) is None:
-                return types.ElicitResult(action="accept", content=content)
-        said = f'The server asks: "{one_line(clean(params.message), _ERROR_CHARS)}". It got no answer.'
-        example = json.dumps({"_answers": dict.fromkeys(fields, "...")})
-        how = f"Find it out, ask a person if it is not yours to say, and call again with {example} in the arguments."
-        cannot = 'Calls of this tool carry none, as the team file does not say approve = "always".'
-        for number, answers in self._answers.items():
-            self._asked[number] = f"{said} {cannot if answers is None else how}"
-        return types.ElicitResult(action="decline")
+    def _answer_to(self, number: int | None, params: types.ElicitRequestParams) -> types.ElicitResult:
+        """Returns a person's reply; without one the call is to be made again with it, so it is cancelled."""
+        if number is None or not isinstance(params, types.ElicitRequestFormParams):
+            return types.ElicitResult(action="decline")
+        question = Question(clean(params.message), dict(params.requested_schema))
+        reply = self._replies[number].get(question.key)
+        content = None if reply is None else question.content(reply)
+        if content is not None:
+            return types.ElicitResult(action="accept", content=content)
+        misfit = "" if reply is None else f"{quoted(reply)} does not fit. "
+        text = misfit + question.text
+        self._asked.setdefault(number, {"asks": question.key, "text": text, "choices": question.choices})
+        return types.ElicitResult(action="cancel")
 
     @contextlib.asynccontextmanager
     async def stdio(self) -> AsyncIterator[tuple[Any, Any]]:
@@ -321,6 +334,32 @@ def complaint_about(schema: Json, arguments: Any) -> str | None:
         return None
     where = ".".join(map(str, error.absolute_path))
     return f"{where}: {one_line(error.message, _ERROR_CHARS)}" if where else one_line(error.message, _ERROR_CHARS)
+
+
+class Question:
+    """What a server asks a person: a message, and the schema of an object whose fields are the answer."""
+
+    def __init__(self, message: str, schema: Json) -> None:
+        self._schema = schema
+        self._fields: dict[str, Json] = schema.get("properties", {})
+        self.key = hashlib.sha256(json.dumps([message, schema], sort_keys=True).encode()).hexdigest()
+        wanted = ", ".join(f"{name} ({said.get('type', 'text')})" for name, said in self._fields.items())
+        form = f" Reply as JSON with: {wanted}" if len(self._fields) > 1 else ""
+        self.text = one_line(message, _QUESTION_CHARS) + one_line(clean(form), _QUESTION_CHARS)
+        only: Json = next(iter(self._fields.values())) if len(self._fields) == 1 else {}
+        self.choices = [one_line(clean(str(choice)), _CHOICE_CHARS) for choice in only.get("enum", [])[:_CHOICES]]
+
+    def content(self, reply: str) -> Json | None:
+        """Returns the object that a reply stands for; None if it does not fit."""
+        try:
+            value = json.loads(reply)
+        except ValueError:
+            value = reply.strip()
+        if len(self._fields) == 1 and not isinstance(value, dict):
+            [(name, said)] = self._fields.items()
+            value = {name: reply.strip() if said.get("type") == "string" else value}
+        value = value if self._fields else {}
+        return value if complaint_about(self._schema, value) is None else None
 
 
 def said(error: BaseException) -> str:

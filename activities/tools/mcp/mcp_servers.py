@@ -33,7 +33,7 @@ _AT_ONCE = 8  # calls of one server: a run of 200 agents does not flood it
 _LINE_BYTES = 16 * 1024 * 1024  # of one answer: two messages of a server
 _ROOT = Path(__file__).parents[3]
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from activities.tools.mcp import mcp_process; mcp_process.main()"
-_ANSWERS = "_answers"  # among the arguments of a call: to what the server asks, by field
+_QUESTIONS = 5  # of a server about one call
 _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you try it again."
 
 Json = dict[str, Any]
@@ -107,7 +107,7 @@ class McpTools:
 
     def _tool(self, pinned: Pinned, said: McpTool) -> Tool[Any]:
         async def run(arguments: AnyArguments, context: ToolContext) -> ToolOutput:
-            return await self._run(arguments, context, said)
+            return await self._run(arguments, context, said.effects != "read")
 
         tool = Tool(
             server_tool(self._name, pinned.name),
@@ -121,15 +121,12 @@ class McpTools:
         )
         return tool.as_pinned(pinned)
 
-    async def _run(self, arguments: AnyArguments, context: ToolContext, said: McpTool) -> ToolOutput:
+    async def _run(self, arguments: AnyArguments, context: ToolContext, effects: bool) -> ToolOutput:
         assert context.pinned is not None
-        effects, given = said.effects != "read", arguments.model_dump()
-        # A server's question is for a person: only one who sees the whole call may let it carry the answer.
-        answers = given.pop(_ANSWERS, {}) if said.approve == "always" else None
         question = {
             "tool": context.pinned.model_dump(),
-            "arguments": given,
-            "answers": answers if isinstance(answers, dict) or answers is None else {},
+            "arguments": arguments.model_dump(),
+            "replies": context.replies,
             "effects": effects,
             "key": context.idempotency_key,
             "timeout": self._timeout.total_seconds(),
@@ -139,6 +136,11 @@ class McpTools:
         except McpFailed as failed:
             problem = f"MCP server '{self._name}': {str(failed).rstrip('.')}."
             raise ToolMisuse(f"{problem} {_CHECK_FIRST}" if effects and failed.sent else problem) from None
+        if "asks" in answer:
+            if len(context.replies) >= _QUESTIONS:
+                raise ToolMisuse(f"MCP server '{self._name}' asks more than {_QUESTIONS} questions about this call.")
+            asked = f"MCP server '{self._name}' asks before it does {context.pinned.name}: {answer['text']}"
+            return ToolOutput(asked, asks=answer["asks"], choices=answer["choices"])
         if answer["is_error"]:
             raise ToolMisuse(answer["text"] or "the tool failed, and says nothing")
         files = [NewArtifact(f["name"], f["media_type"], base64.b64decode(f["data"])) for f in answer["files"]]

@@ -94,10 +94,14 @@ class Shop:
         await connection.close()
         write_pins(self.folder, {"store": {tool.name: tool for tool in tools}})
 
-    async def call(self, tool: str, arguments: object | None = None, key: str = "") -> ToolRun:
+    async def call(
+        self, tool: str, arguments: object | None = None, key: str = "", replies: dict[str, str] | None = None
+    ) -> ToolRun:
         loaded = await self.files.load("shop")
         asked = {"article": "tea"} if arguments is None else arguments
-        return await loaded.toolbox.run(loaded.team.roles[0], tool, asked, ToolContext(idempotency_key=key))
+        return await loaded.toolbox.run(
+            loaded.team.roles[0], tool, asked, ToolContext(idempotency_key=key, replies=replies or {})
+        )
 
 
 @contextlib.asynccontextmanager
@@ -314,13 +318,13 @@ async def test_twenty_servers_take_turns_in_four_places(shop: Shop) -> None:
 
 
 async def test_a_server_waits_for_a_place_while_all_are_at_work(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_servers, "_START", timedelta(seconds=2))
     places = McpPlaces(1)
     shop.hostile("hangs", more="timeout = 30")
     shop.files = TeamFiles([shop.folder.parent], places=places)
     hanging = asyncio.create_task(shop.call("store__price"))
     connection = cast(McpTools, (await shop.files.load("shop")).toolbox._sources[0])._connection
-    await until(lambda: connection in places._holders and connection._open == 1)
+    await until(lambda: connection._child is not None and connection._child.done())
+    monkeypatch.setattr(mcp_servers, "_START", timedelta(seconds=1))
     other = shop.files.servers("shop")["store"]
     with pytest.raises(McpFailed, match="all 1 servers that this Worker may run are at work"):
         await other.tools()
@@ -356,17 +360,28 @@ async def test_secrets_reach_the_server_and_nothing_else(benign: Shop) -> None:
     assert base64.b64encode(SECRET.encode()).decode().rstrip("=")[:-1] not in leaked.text
 
 
-async def test_a_question_of_a_server_is_answered_by_a_call_that_a_person_approves(benign: Shop) -> None:
+async def test_a_question_of_a_server_is_answered_by_what_a_person_replies(benign: Shop) -> None:
     asked = await benign.call("store__put", {"article": "tea"})
-    assert asked.is_error
-    assert 'The server asks: "On which shelf?". It got no answer.' in asked.text
-    assert 'call again with {"_answers": {"shelf": "..."}} in the arguments' in asked.text
-    answered = await benign.call("store__put", {"article": "tea", "_answers": {"shelf": 3}})
-    assert answered.text == "tea is on shelf 3"
-    assert (await benign.call("store__put", {"article": "tea", "_answers": {"shelf": "x"}})).is_error
-    refused = await benign.call("store__ask", {})
-    assert "Calls of this tool carry none" in refused.text
-    assert "declined" in refused.text
+    assert (asked.is_error, asked.text) == (False, "MCP server 'store' asks before it does put: On which shelf?")
+    misfit = await benign.call("store__put", {"article": "tea"}, replies={asked.asks: "below"})
+    assert misfit.asks == asked.asks
+    assert "'below' does not fit. On which shelf?" in misfit.text
+    for reply in ("3", '{"shelf": 3}'):
+        ran = await benign.call("store__put", {"article": "tea"}, replies={asked.asks: reply})
+        assert (ran.asks, ran.text) == ("", "tea is on shelf 3")
+    assert (await benign.call("store__ask", {})).asks == asked.asks
+    assert (await benign.call("store__ask", {}, replies={asked.asks: "4"})).text == "the question was answered"
+    many = {str(number): "" for number in range(5)}
+    assert "asks more than 5 questions" in (await benign.call("store__put", {"article": "tea"}, replies=many)).text
+
+
+async def test_a_server_may_ask_in_the_middle_of_a_call(shop: Shop) -> None:
+    shop.hostile("asks", "write", "timeout = 20")
+    asked = await shop.call("store__price")
+    assert "On which shelf?" in asked.text
+    assert not shop.ledger.exists()
+    assert (await shop.call("store__price", replies={asked.asks: "3"})).text == "put"
+    assert shop.ledger.read_text() == "{'shelf': 3}\n"
 
 
 async def test_progress_becomes_heartbeats(benign: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
