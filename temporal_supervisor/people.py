@@ -123,7 +123,7 @@ async def asked(client: Client, run_id: str, wait_id: str) -> Asked:
 async def decide(
     client: Client, item: Item, word: str, text: str | None = None, *, plan: Plan | None = None, by: str | None = None
 ) -> UpdateReply:
-    """Decides about anything in the inbox: `approve`, `deny`, or `reply` with a text for whoever asks.
+    """Decides about anything in the inbox: `approve`, `deny`, or `reply` with a text for the agent that asks.
 
     With a `plan`, that one is approved in place of the one that waits. Raises ValueError if the word does not fit.
     """

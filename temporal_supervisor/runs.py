@@ -37,7 +37,7 @@ class RunFailed(Exception):
 
 
 async def connect(address: str | None = None, namespace: str | None = None) -> Client:
-    """Returns a client, from Temporal's own configuration unless told otherwise.
+    """Returns a client, from Temporal's own configuration unless an argument says otherwise.
 
     That is `TEMPORAL_*`, then profiles, then a server that `temporal-supervisor serve` started on this machine. Any
     other client does as well if its data converter is the pydantic one. With SUPERVISOR_KEYS_FILE it encrypts. Raises

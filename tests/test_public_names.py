@@ -33,9 +33,9 @@ WORKFLOWS = {
             *("extend_limits", "resume", "decide_plan", "reply", "decide_tool_call"),
             *("pause", "steer", "retry_subtask", "skip_subtask"),
         },
-        "signals": {"nested_report", "nested_terms", "decided", "told"},
+        "signals": {"nested_report", "nested_terms", "decided", "instructions"},
     },
-    "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": {"told"}},
+    "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": {"instructions"}},
 }
 ACTIVITIES = {
     *("prepare_run", "publish_result", "adopt_finding", "keep_words", "expand_plan", "tabulate", "pool_backlog"),

@@ -31,7 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.planning.new_roles import unknown_role_problems
     from supervision.planning.plan_graph import plan_problems
     from supervision.results.payload_fit import fit
-    from supervision.run.decisions import ALL, Decision, Told
+    from supervision.run.decisions import ALL, Decision, Instructions
     from supervision.run.events import said
     from supervision.run.run_state import RunState
     from workflows.children.child_contracts import NestedReport, NestedTerms
@@ -288,7 +288,7 @@ class Handlers:
         if self._children is not None:
             if moved:
                 self._children.limits_changed()
-            self._children.tell()
+            self._children.send_instructions()
         self._changed.set()
         self._show()
 
@@ -320,9 +320,9 @@ class Handlers:
             self._show()
 
     @workflow.signal
-    def told(self, told: object = None, *surplus: object) -> None:
-        """What people said at the run above."""
-        valid, state = _read(Told, told), self._state
+    def instructions(self, instructions: object = None, *surplus: object) -> None:
+        """Instructions of people to the run above."""
+        valid, state = _read(Instructions, instructions), self._state
         if valid is not None and self._parent is not None and isinstance(state, RunState):
             state.steering.take(valid)
             self._heed(state)

@@ -281,7 +281,7 @@ class RunContext:
         self.show()
 
     async def decision(self, wait: Wait, timeout: timedelta, content: str | None = None) -> Decision | None:
-        """Returns what a person decides about a wait; None if nobody does within the `timeout`.
+        """Returns what a person decides about a wait; None if the `timeout` is over first.
 
         Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
         """
@@ -365,7 +365,7 @@ class BackgroundTask(ABC):
             self._task = asyncio.create_task(self._work())
 
     def forget(self, subtask_id: str) -> None:  # noqa: B027 (most have nothing to drop)
-        """Drops what rests on the finding of a subtask that is done again."""
+        """Drops what was built on the finding of a subtask that is done again."""
 
     def tasks(self) -> list[asyncio.Task[None]]:
         """Returns what a dispatch has to await: the piece of work under way, if any."""

@@ -82,7 +82,7 @@ class SupervisorWorkflow(Handlers):
         state = RunState(request, workflow.now, workflow.info().start_time, nested.terms.grant if nested else None)
         if nested is not None:
             state.root_has_finding, state.labels = nested.terms.root_has_finding, nested.brief.labels
-            state.steering.take(nested.told)
+            state.steering.take(nested.instructions)
             state.time_and_budget.hold("paused", state.steering.paused)
             self._parent = ParentLink(nested, state)
         return state

@@ -53,7 +53,7 @@ class ToolLoop:
         self._trace = trace
         self._began = workflow.now()
         self._turn_open = False
-        self.told = agent.told
+        self.instructions = agent.instructions
 
     @property
     def time_left(self) -> float | None:
@@ -110,7 +110,7 @@ class ToolLoop:
 
     def _begin_turn(self) -> bool:
         """Begins a turn: True if it is the last one. Raises the error that ends the agent while the run is paused."""
-        if self.told.paused:
+        if self.instructions.paused:
             raise self.failure(Problem(type=ErrorKind.PAUSED, message="the run is paused"))
         self._progress.turn, self._turn_open = self._progress.turn + 1, True
         return self._must_conclude()
@@ -126,7 +126,7 @@ class ToolLoop:
 
     def _unheard(self) -> tuple[str, int]:
         """Returns what people said that is not in the conversation yet, as a note, and the number of its last word."""
-        words = [word for word in self.told.words if word.number > self._progress.heard]
+        words = [word for word in self.instructions.words if word.number > self._progress.heard]
         return steering(word.text for word in words), words[-1].number if words else self._progress.heard
 
     def _handed_over(self) -> WorkerAgentResult | None:
@@ -139,7 +139,7 @@ class ToolLoop:
         if workflow.info().is_continue_as_new_suggested():
             progress.trace_seq = self._trace.last_seq
             progress.worked_seconds = self._worked()
-            agent.told = self.told
+            agent.instructions = self.instructions
             workflow.continue_as_new(agent)
         return None
 
@@ -166,7 +166,7 @@ class ToolLoop:
         return objection(finding.unsupported, reply.unclear, misfit)
 
     def stopped(self) -> WorkerAgentResult:
-        """Returns what a cancelled worker agent has; a run that is reset goes on from there."""
+        """Returns what a cancelled worker agent has; a run that is reset continues from there."""
         result = self._result(_finding_so_far(self._progress, self._agent.subtask_id), stopped=True)
         result.turns = max(0, result.turns - int(self._turn_open))
         result.progress = self._resumable()
@@ -240,7 +240,7 @@ class ToolLoop:
             agent.expires_at,
             agent.model_queue,
             self._book,
-            stopped=lambda: self.told.paused and self.told.now,
+            stopped=lambda: self.instructions.paused and self.instructions.now,
         )
         self._turn_open = False
         progress.last_tokens, progress.labels = reply.usage.tokens, reply.labels
@@ -267,7 +267,7 @@ class ToolLoop:
         try:
             results, asking = await self._run_calls(reply.head, calls)
         except asyncio.CancelledError:
-            # The turn was made: whoever goes on from here has to answer its calls.
+            # The turn was made: the next attempt has to answer its calls.
             progress.results = [_stopped_call(call) for call in reply.calls]
             raise
         surplus = f"Not run: one turn runs at most {limits.TOOL_CALLS_PER_TURN} tool calls. Call it in the next one."
@@ -286,7 +286,7 @@ class ToolLoop:
     async def _run_approved(self) -> None:
         """Runs the calls that a person has approved, or replied to; then the last turn's calls are all answered."""
         progress = self._progress
-        if not progress.approved or progress.head is None or self.told.paused:
+        if not progress.approved or progress.head is None or self.instructions.paused:
             return
         calls, progress.approved = progress.approved, []
         try:
@@ -361,7 +361,7 @@ class ToolLoop:
 
 
 def _taken(reply: TurnReply) -> list[ToolResultRef]:
-    """Returns the answer to the call that gave a finding, if one did: the conversation goes on after it."""
+    """Returns the answer to the call that gave a finding, if one did: the conversation continues after it."""
     return [ToolResultRef(call_id=reply.finish_call_id, text=FINISH_TAKEN)] if reply.finish_call_id else []
 
 
@@ -390,7 +390,7 @@ def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:
 
 
 def _finding_of(step: Next, reply: TurnReply, subtask_id: str) -> Finding | None:
-    """Returns the finding of a reply that concludes, or with which the loop has to end; None if it goes on."""
+    """Returns the finding of a reply that concludes, or with which the loop has to end; None if it continues."""
     if step in (Next.FINISH, Next.FINISH_CUT):
         finding = reply.finding
     else:

@@ -9,7 +9,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind
     from supervision.contract.result import Problem
     from supervision.contract.status import TracePage
-    from supervision.run.decisions import Told
+    from supervision.run.decisions import Instructions
     from supervision.run.trace import Trace
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
@@ -57,14 +57,14 @@ class WorkerAgentWorkflow:
             return loop.stopped()
 
     @workflow.signal
-    def told(self, told: object = None, *surplus: object) -> None:
-        """What people said to the run. What does not fit is ignored: an error would block the workflow."""
+    def instructions(self, instructions: object = None, *surplus: object) -> None:
+        """Instructions of people. What does not fit is ignored: an error would block the workflow."""
         try:
-            valid = Told.model_validate(told)
+            valid = Instructions.model_validate(instructions)
         except ValueError:
             return
-        if self._loop is not None and valid.number > self._loop.told.number:
-            self._loop.told = valid
+        if self._loop is not None and valid.number > self._loop.instructions.number:
+            self._loop.instructions = valid
 
     @workflow.query
     def trace(self, cursor: int = 0) -> TracePage:

@@ -81,7 +81,7 @@ def _price(estimate: Estimate, likely: Mapping[str, str]) -> Iterator[str]:
     if SUPERVISOR in likely:
         yield f"the supervisor's own work: {likely[SUPERVISOR]}"
     held = f"; {estimate.held} of the last {counted(estimate.of, 'estimate')} held" if estimate.of else ""
-    known = f"of 90 % of {counted(estimate.samples, 'run')} like it{held}" if estimate.samples else "no run like it yet"
+    known = f"from {counted(estimate.samples, 'run')} like it{held}" if estimate.samples else "no run like it yet"
     yield f"in all {_likely(estimate.total)} ({known})"
 
 

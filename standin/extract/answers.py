@@ -17,7 +17,7 @@ _COUNTED = "holds the most figures; they were counted, not understood."
 _ROOM = 12_000  # characters of all findings in one text: a third of what a digest may be made of
 _LEAST_ROOM = 80  # of one finding among very many
 _REPLY_CHARS = 1000  # of a person's, who seldom writes more
-_SHOWN_ROWS = 15  # longer tables are told in sentences
+_SHOWN_ROWS = 15  # longer tables become sentences
 
 
 def worker_finding(request: ApiRequest, composing: set[str]) -> Json:

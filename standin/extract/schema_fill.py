@@ -21,7 +21,7 @@ _TEXT_CHARS = 300
 
 
 class Filler:
-    """Fills one schema; `$ref` is looked up in its own root. Required values that nobody gave come from `text`.
+    """Fills one schema; `$ref` is looked up in its own root. Required values that were not given come from `text`.
 
     They are of the one statement in it that tells most of what is asked; "which" in `question` asks for its name.
     """

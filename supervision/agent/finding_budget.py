@@ -32,7 +32,7 @@ def groups(sizes: Sequence[int], budget: int) -> list[list[int]]:
     """Returns the findings by index in consecutive groups, each to be condensed by one call with room for `budget`.
 
     Groups have at least two members, even where two do not fit whole, so each round at least halves the number
-    of texts. Only the last may be a single one: it goes on as it is.
+    of texts. Only the last may be a single one: it stays as it is.
     """
     result: list[list[int]] = []
     room = 0

@@ -167,7 +167,7 @@ NOTICE_ATTEMPTS = 3  # with pauses of 1 and 2 s: some 18 s in all
 
 # --- Reaching Temporal ----------------------------------------------------------------------------
 CONNECT_TIMEOUT = timedelta(seconds=5)  # one try; a local server answers in milliseconds
-TRACES_WAIT = timedelta(seconds=2)  # a collector nearby answers in 0.1 s; nobody waits for traces at the end
+TRACES_WAIT = timedelta(seconds=2)  # a collector nearby answers in 0.1 s; a run's end is not held up for traces
 WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together with its server
 
 # --- Worker processes -----------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""Grounding: whether the figures, quotations and addresses of a text are in what it rests on."""
+"""Grounding: whether the figures, quotations and addresses of a text are in its sources."""

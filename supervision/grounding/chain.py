@@ -1,4 +1,4 @@
-"""The chain from a claim of an answer to what it rests on: findings, and the outputs of tools behind these."""
+"""The chain from a claim of an answer to its sources: findings, and the tool outputs behind these."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache

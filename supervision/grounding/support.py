@@ -1,4 +1,4 @@
-"""Looking for the claims of a text in what it rests on.
+"""Looking for the claims of a text in its sources.
 
 The rule, in words: a figure is supported by a figure of a source that rounds to it, in its unit if both have one; a
 share by the ratio it is, and the other way round; a change in percent by a computed ratio. A quotation is supported

@@ -106,7 +106,7 @@ def figures(text: str) -> Iterator[Figure]:
 
 
 def values(text: str) -> Iterator[Figure]:
-    """Yields all that may be read as a figure in what a text rests on; the more readings, the better."""
+    """Yields all that may be read as a figure in the sources of a text; the more readings, the better."""
     whole = set()
     for match in _FIGURE.finditer(text):
         if figure := _figure(match, text):

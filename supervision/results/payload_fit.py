@@ -41,7 +41,7 @@ def cut_to(value: M, limit: int) -> M:
 def _cut(value: M, limit: int) -> M:
     answer = max(limit // 2, _LEAST_ANSWER_BYTES)
     shortest: M = _shorter(value, "", *_STEPS[-1], answer)
-    if _bytes(shortest) > limit:  # as in large runs: the other steps would be in vain, and long
+    if _bytes(shortest) > limit:  # as in large runs: the other steps would only take time
         return shortest
     steps: Any = (_shorter(value, "", *step, answer) for step in _STEPS[:-1])
     return next((shorter for shorter in steps if _bytes(shorter) <= limit), shortest)

@@ -182,7 +182,10 @@ class Board:
         return all(self._reports[dependency].state in _ENDED for dependency in report.depends_on)
 
     def _has_ground(self, report: SubtaskReport) -> bool:
-        return not report.depends_on or any(self._completed(dependency) for dependency in report.depends_on)
+        """True if a dependency succeeded, or none is needed; an item is named by a success of its template's."""
+        if template_of(report.id) or not report.depends_on:
+            return True
+        return any(self._completed(dependency) for dependency in report.depends_on)
 
     def _sort_in(self, subtask_id: str) -> None:
         """Lists a subtask among those that are ready, or blocked, or neither."""

@@ -96,10 +96,10 @@ class Word(Model):
     text: str
 
 
-class Told(Model):
-    """What the agents of a subtask are told: the signal of that name, also to nested supervisors.
+class Instructions(Model):
+    """All words to the agents of a subtask so far: the signal `instructions`, also to nested supervisors.
 
-    It is all that was said so far. The `number` grows with it: a smaller one comes late. While `paused` they begin no
+    The `number` grows with each word and each pause: a smaller one comes late. While `paused` they begin no
     call; `now`, they also stop the one in flight.
     """
 
@@ -120,7 +120,7 @@ class Steering:
         self._board = board
         self._words: list[tuple[str, Word]] = []
         self._toggles = 0
-        self._above = Told()
+        self._above = Instructions()
 
     def pause(self, *, now: bool) -> None:
         """Pauses the run; `now` also stops the calls in flight."""
@@ -135,23 +135,23 @@ class Steering:
         """Adds a word to the agents of a subtask, or to all."""
         self._words.append((to, Word(number=len(self._words) + 1, text=text)))
 
-    def take(self, told: Told) -> None:
-        """Takes over what the supervisor above was told: it holds for all work here."""
-        if told.number < self._above.number:
+    def take(self, new: Instructions) -> None:
+        """Takes over the instructions to the supervisor above: they hold for all work here."""
+        if new.number < self._above.number:
             return
         known = self._above.words[-1].number if self._above.words else 0
-        for word in told.words:
+        for word in new.words:
             if word.number > known:
                 self.say(word.text)
-        if (told.paused, told.now) != (self.paused, self.now):
-            self.pause(now=told.now) if told.paused else self.resume()
-        self._above = told
+        if (new.paused, new.now) != (self.paused, self.now):
+            self.pause(now=new.now) if new.paused else self.resume()
+        self._above = new
 
-    def told(self, subtask_id: str) -> Told:
-        """Returns what the agents of a subtask are told."""
+    def instructions(self, subtask_id: str) -> Instructions:
+        """Returns the instructions to the agents of a subtask."""
         own = (ALL, subtask_id, template_of(subtask_id))
         words = [word for to, word in self._words if to in own]
-        return Told(number=self._toggles + len(words), paused=self.paused, now=self.now, words=words)
+        return Instructions(number=self._toggles + len(words), paused=self.paused, now=self.now, words=words)
 
     @property
     def words_to_all(self) -> list[str]:
@@ -161,7 +161,7 @@ class Steering:
     # --- what can be done now: each raises ValueError with what is current ----------------------------
 
     def check_word(self, new: Steer) -> None:
-        """Raises ValueError if the word can reach nobody."""
+        """Raises ValueError if the word has no agent left to reach."""
         if len(self._words) >= _MOST_STEERS:
             raise ValueError(
                 f"the run was steered {_MOST_STEERS} times, more is not possible; have a subtask done again by "

@@ -164,7 +164,7 @@ TABLE: tuple[EventRow, ...] = (
     # Worker agents.
     _R("turn", "turn stop_reason preview tokens model cleared?", _turn, "faint"),
     _R("tool", "name arguments is_error preview after?", "{name} {arguments} → {preview}"),
-    _R("note", "text", "is told: {text}"),
+    _R("note", "text", "message: {text}"),
     _R("finding_returned", "unsupported", "its finding goes back: {unsupported}", "bad"),
     # The answer.
     _R("reviewed", "round flagged feedback missing", _reviewed),

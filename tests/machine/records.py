@@ -167,9 +167,9 @@ def calls_in_a_pause(history: WorkflowHistory) -> Iterator[str]:
         accepted = event.workflow_execution_update_accepted_event_attributes
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
             inputs = event.workflow_execution_started_event_attributes.input.payloads
-            told = (json.loads(inputs[-1].data) or {}).get("told") or {}
+            told = (json.loads(inputs[-1].data) or {}).get("instructions") or {}
             paused = told.get("paused", False)
-        elif signal.signal_name == "told":
+        elif signal.signal_name == "instructions":
             paused = (_decoded(signal.input.payloads) or {}).get("paused", False)
         elif admitted.meta.update_id:
             updates[admitted.meta.update_id] = admitted.input.name

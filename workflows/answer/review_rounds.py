@@ -72,7 +72,7 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
 async def _redo(context: RunContext, dispatch: Dispatch, feedback: dict[str, str], warm: set[str]) -> None:
     """Has findings done again, then those that rest on a finding that changed, and so on along the plan.
 
-    The `warm` ones go on with their conversations; those that rest on others begin anew, with these as they are now.
+    The `warm` ones continue their conversations; their dependents begin again, with these findings as they are now.
     What cannot be done again, for lack of time or budget, stays marked as resting on an older finding.
     """
     board = context.state.board

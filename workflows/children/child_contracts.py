@@ -16,7 +16,7 @@ from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import Spend, ToolTally, Usage
-from supervision.run.decisions import Told
+from supervision.run.decisions import Instructions
 from supervision.run.nested_runs import WaitChanges
 
 
@@ -91,7 +91,7 @@ class WorkerAgentInput(ParentsInput):
     last_grant: bool = False
     goes_first: bool = False
     progress: LoopProgress = LoopProgress()
-    told: Told = Told()
+    instructions: Instructions = Instructions()
 
 
 class WorkerAgentResult(Model):
@@ -143,7 +143,7 @@ class NestedInput(ParentsInput):
     depth: int
     brief: SubtaskBrief
     terms: "NestedTerms"
-    told: Told = Told()
+    instructions: Instructions = Instructions()
 
 
 class NestedReport(Model):

@@ -11,7 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.budget.amount import Amount
     from supervision.contract.progress import NestedRun
-    from supervision.run.decisions import Told
+    from supervision.run.decisions import Instructions
     from supervision.run.run_state import RunState
     from supervision.run.slots import SlotLease
     from workflows.children.child_contracts import NestedReport, NestedTerms
@@ -35,12 +35,12 @@ class _Link:
 
 @dataclass
 class _Listener:
-    """A child at work on a subtask, and the number of what it was told last."""
+    """A child at work on a subtask, and the number of the instructions that it has."""
 
     subtask_id: str
-    told: int
+    has: int
     workflow_id: str = ""
-    telling: asyncio.Task[None] | None = None
+    sending: asyncio.Task[None] | None = None
 
 
 class ChildLinks:
@@ -55,42 +55,42 @@ class ChildLinks:
         self._resumed_at: datetime | None = None
         self._delivered: dict[str, asyncio.Task[None]] = {}
 
-    # --- what people say --------------------------------------------------------------------------
+    # --- instructions of people -------------------------------------------------------------------
 
-    def listen(self, name: str, subtask_id: str) -> Told:
-        """Has a child that is about to start told what people say. Returns what they have said."""
-        told = self._state.steering.told(subtask_id)
-        self._listeners[name] = _Listener(subtask_id, told.number)
-        return told
+    def listen(self, name: str, subtask_id: str) -> Instructions:
+        """Returns the instructions for a child that is about to start; later ones are sent to it."""
+        instructions = self._state.steering.instructions(subtask_id)
+        self._listeners[name] = _Listener(subtask_id, instructions.number)
+        return instructions
 
     def listens(self, name: str, workflow_id: str) -> None:
-        """Tells a child that has started what was said while it did."""
+        """Sends a child that has started the instructions that came meanwhile."""
         if listener := self._listeners.get(name):
             listener.workflow_id = workflow_id
-            self._speak(listener)
+            self._send_news(listener)
 
     def leave(self, name: str) -> None:
-        """Has a child that has ended told nothing more."""
+        """Sends nothing more to a child that has ended."""
         self._listeners.pop(name, None)
 
-    def tell(self) -> None:
-        """Tells the children what people said since they were told last, one signal at a time to each."""
+    def send_instructions(self) -> None:
+        """Sends new instructions to the children, one signal at a time to each."""
         for listener in self._listeners.values():
-            self._speak(listener)
+            self._send_news(listener)
 
-    def _speak(self, listener: _Listener) -> None:
-        busy = listener.telling is not None and not listener.telling.done()
+    def _send_news(self, listener: _Listener) -> None:
+        busy = listener.sending is not None and not listener.sending.done()
         if listener.workflow_id and not busy and self._news(listener):
-            listener.telling = asyncio.create_task(self._tell(listener))
+            listener.sending = asyncio.create_task(self._send(listener))
 
-    async def _tell(self, listener: _Listener) -> None:
-        while told := self._news(listener):
-            listener.told = told.number
-            await _tell(listener.workflow_id, "told", told)
+    async def _send(self, listener: _Listener) -> None:
+        while news := self._news(listener):
+            listener.has = news.number
+            await _signal(listener.workflow_id, "instructions", news)
 
-    def _news(self, listener: _Listener) -> Told | None:
-        told = self._state.steering.told(listener.subtask_id)
-        return told if told.number != listener.told else None
+    def _news(self, listener: _Listener) -> Instructions | None:
+        instructions = self._state.steering.instructions(listener.subtask_id)
+        return instructions if instructions.number != listener.has else None
 
     # --- their lives ------------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ class ChildLinks:
             decision = self._state.decisions.on(wait)
             if decision is not None and key not in self._delivered:
                 own = decision.model_copy(update={"id": wait.own_id})
-                self._delivered[key] = asyncio.create_task(_tell(wait.workflow_id, "decided", own))
+                self._delivered[key] = asyncio.create_task(_signal(wait.workflow_id, "decided", own))
 
     def _deadline(self) -> datetime:
         left = (self._state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
@@ -236,10 +236,10 @@ async def _send(link: _Link) -> None:
     # The terms may change while a signal is on its way: then they are sent next.
     while link.terms != link.sent:
         link.sent = link.terms
-        await _tell(link.workflow_id, "nested_terms", link.sent)
+        await _signal(link.workflow_id, "nested_terms", link.sent)
 
 
-async def _tell(workflow_id: str, signal: str, what: object) -> None:
+async def _signal(workflow_id: str, signal: str, what: object) -> None:
     try:
         await workflow.get_external_workflow_handle(workflow_id).signal(signal, what)
     except FailureError:

@@ -52,7 +52,7 @@ def _needs_approval(context: RunContext, reply: PlanReply) -> bool:
 
 
 async def _decision(context: RunContext, reply: PlanReply, number: int, choices: list[str], problem: str) -> Decision:
-    """Returns what a person decides, or what the request says for the case that nobody does in time."""
+    """Returns what a person decides, or what the request says for the end of the time."""
     state, plan = context.state, reply.plan
     assert plan is not None
     is_first = not state.plan.subtasks

@@ -91,7 +91,7 @@ async def ask_for_finding(assignment: Assignment, attempt: int, person: Person) 
 
 
 async def ask_for_help(assignment: Assignment, problem: Problem) -> Decision | None:
-    """Returns what a person says about a subtask that failed for good; None if nobody does in time.
+    """Returns what a person says about a subtask that failed for good; None if the time is over first.
 
     A `reply` is its finding; with `retry` it is tried again, by what the text says.
     """

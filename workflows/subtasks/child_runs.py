@@ -38,7 +38,7 @@ async def run_worker_agent(
     """Runs a worker agent and returns its result."""
     description = context.state.board.subtask(agent.subtask_id).description
     name = child_id(workflow.info().workflow_id, agent.subtask_id, agent.attempt, agent.candidate)
-    agent.told = context.children.listen(name, agent.subtask_id)
+    agent.instructions = context.children.listen(name, agent.subtask_id)
     return await _run(
         _Child(
             context,
@@ -93,7 +93,7 @@ async def run_nested(
         depth=context.depth + 1,
         brief=brief,
         terms=terms,
-        told=links.listen(name, subtask_id),
+        instructions=links.listen(name, subtask_id),
     )
     result = WorkerAgentResult()
     try:
@@ -168,7 +168,7 @@ class _Child:
         self.life = asyncio.create_task(self._live())
 
     def forget(self) -> None:
-        """Has the child told nothing more of what people say."""
+        """Sends the child no more instructions."""
         self._context.children.leave(self._name)
 
     async def cancel(self) -> None:

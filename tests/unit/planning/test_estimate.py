@@ -1,16 +1,18 @@
 """What a plan is likely to take: the range of earlier runs, and how often later ones keep to it."""
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from supervision.contract.progress import Counts
-from supervision.contract.result import RunResult, SubtaskReport
+from supervision.contract.result import RunResult, SubtaskReport, Timing
 from supervision.contract.team import Person, RoleCard, TeamCard
 from supervision.contract.usage import Usage
-from supervision.planning.estimate import RunSample, estimate_of, sample_of
+from supervision.planning.estimate import RunSample, Took, estimate_of, sample_of
 from supervision.run.run_state import timing
 
 MODELS = {"reader": "small", "analyst": "large", "checker": "small"}
@@ -93,6 +95,140 @@ def held(seed: int, calibration: int, runs: int = 200) -> tuple[float, float, fl
     return calls, tokens, seconds, sorted(widths)[runs // 2]
 
 
+# --- by hand ----------------------------------------------------------------------------------------
+
+
+def reading(subtask_id: str, after: Sequence[str] = (), **more: Any) -> Subtask:
+    return Subtask(id=subtask_id, description="d", role="reader", depends_on=list(after), **more)
+
+
+def took(tokens: float, role: str = "reader", model: str = "small", **more: Any) -> Took:
+    return Took(**{"role": role, "model": model, "calls": 1, "tokens": tokens, "usd": 1.0, "seconds": 10.0} | more)
+
+
+def sample(*parts: Took, **own: Any) -> RunSample:
+    return RunSample(parts=list(parts), rest=took(100, role="", model="", **own), total=took(0))
+
+
+def rows(estimate: Estimate) -> dict[str, tuple[float, ...]]:
+    """Returns calls, tokens and seconds, lowest and highest, by part."""
+    ranges = {part.id: (part.calls, part.tokens, part.seconds) for part in [*estimate.parts, estimate.total]}
+    return {part: tuple(n for one in three for n in (one.low, one.high)) for part, three in ranges.items()}
+
+
+def test_without_earlier_runs_the_limits_are_the_range() -> None:
+    """10 turns a subtask, of 100,000 tokens each; the supervisor plans, has 10 turns, reviews and refines."""
+    plan = Plan(subtasks=[reading("a"), reading("b", timeout_seconds=90), reading("c", ["a", "b"])])
+    shown = estimate_of(plan, TEAM, [], 10, 12, lambda model, tokens: tokens * {"small": 1.23456e-7}[model])
+    assert rows(shown) == {
+        "a": (1, 10, 500, 1e6, 1, 600),
+        "b": (1, 10, 500, 1e6, 1, 90),
+        "c": (1, 10, 500, 1e6, 1, 600),
+        "supervisor": (1, 19, 500, 1.9e6, 1, 1140),
+        "total": (4, 49, 2000, 4.9e6, 3, 600 + 600 + 1140),  # a, c and the supervisor, one after the other
+    }
+    assert shown.parts[0].usd == Range(low=0.0001, high=0.1235)
+    assert rows(estimated(Plan(), []))["total"] == (1, 13, 500, 1.3e6, 1, 780)
+    assert (shown.samples, shown.of) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("subtask", "calls", "seconds"),
+    [
+        (reading("a", candidates=3), (3, 30), (1, 600)),  # side by side
+        (reading("a", for_each="rows:t"), (1, 110), (1, 6600)),  # 12 subtasks but this one, in turn
+        (reading("a", for_each="rows:t", max_items=4), (1, 40), (1, 2400)),
+        (Subtask(id="a", description="d", role="unit"), (1, 120), (1, 7200)),  # a team: of 12 subtasks
+    ],
+)
+def test_what_is_done_more_than_once_takes_so_much_more(
+    subtask: Subtask, calls: tuple[float, float], seconds: tuple[float, float]
+) -> None:
+    unit = RoleCard(name="unit", model="small", team="t")
+    team = TEAM.model_copy(update={"roles": [*TEAM.roles, unit]})
+    part = estimated(Plan(subtasks=[subtask]), [], team).parts[0]
+    assert ((part.calls.low, part.calls.high), (part.seconds.low, part.seconds.high)) == (calls, seconds)
+
+
+def test_a_template_has_room_for_one_item_beside_a_full_plan() -> None:
+    plan = Plan(subtasks=[reading("a", for_each="rows:t"), *(reading(f"b{n}") for n in range(11))])
+    assert estimated(plan, []).parts[0].calls == Range(low=1, high=10)
+
+
+def test_few_cases_make_the_range_wider_by_ten_times_their_number() -> None:
+    """Two cases: six times on each side; candidates multiply calls and tokens, not the seconds."""
+    samples = [sample(took(1000, seconds=10.26, usd=0.12344)), sample(took(3000, seconds=20.26, usd=0.2))]
+    shown = estimated(Plan(subtasks=[reading("a", candidates=2)]), samples)
+    assert rows(shown)["a"] == (0, 12, 333, 36000, 1.7, 121.6)
+    assert shown.parts[0].usd == Range(low=0.0411, high=2.4)
+    in_turn = estimated(Plan(subtasks=[reading("a", for_each="rows:t", max_items=2)]), samples)
+    assert rows(in_turn)["a"] == (0, 12, 167, 36000, 1.7, 243.1)
+
+
+def test_five_cases_of_the_same_model_are_enough() -> None:
+    others = [took(9000, model="large")] * 5
+    for count, high in ((5, 1000 * (1 + 10 / 5)), (4, 9000 * (1 + 10 / 9))):
+        shown = estimated(Plan(subtasks=[reading("a")]), [sample(*[took(1000)] * count, *others)])
+        assert shown.parts[0].tokens.high == high
+
+
+def test_one_case_without_a_price_leaves_the_dollars_open() -> None:
+    priced, unpriced = sample(took(10)), sample(took(10, usd=None))
+    plan = Plan(subtasks=[reading("a")])
+    shown = estimated(plan, [priced, unpriced])
+    assert (shown.parts[0].usd, shown.total.usd) == (None, None)
+    assert shown.parts[1].usd == Range(low=round(1 / 6, 4), high=6.0)
+    assert estimated(plan, [priced, priced]).total.usd == Range(low=round(2 / 6, 4), high=12.0)
+
+
+def test_parts_of_one_run_are_drawn_together() -> None:
+    """Large parts came with large parts: no draw of the sum mixes the two runs."""
+    plan = Plan(subtasks=[reading("a"), reading("b")])
+    samples = [sample(took(10), took(10)), sample(took(1000), took(1000))]
+    widening = 1 + 10 / 4
+    shown = rows(estimated(plan, samples))["total"]
+    assert shown[2:4] == (round(20 / widening + 100 / 6), 2000 * widening + 100 * 6)
+
+
+def test_a_sample_has_what_one_candidate_took_and_what_is_left_for_the_supervisor() -> None:
+    def report(subtask_id: str, seconds: float, model: str | None, held: float = 0) -> SubtaskReport:
+        ended = START + timedelta(seconds=seconds)
+        usage = Usage(model_calls=2, input_tokens=400, usd=0.4)
+        return SubtaskReport(
+            id=subtask_id, role="reader", model=model, usage=usage, held_seconds=held,
+            started_at=START.isoformat(), finished_at=ended.isoformat() if seconds else None,
+        )  # fmt: skip
+
+    reports = [report("t1", 30, "small", held=10), report("t2", 5, None), report("t3", 0, "small")]
+    result = RunResult(
+        subtasks=reports,
+        usage=Usage(model_calls=9, input_tokens=2000, usd=2.0),
+        timing=Timing(sequential_seconds=25.5, critical_path_seconds=21.0),
+    )
+    made = sample_of(result, Plan(subtasks=[reading("t1", candidates=2)]), planned=3)
+    assert made.parts == [
+        Took(role="reader", model="small", calls=1, tokens=200, usd=0.2, seconds=20),
+        Took(role="reader", model="", calls=2, tokens=400, usd=0.4, seconds=5),
+        Took(role="reader", model="small", calls=2, tokens=400, usd=0.4, seconds=0),
+    ]
+    assert made.rest.model_copy(update={"usd": None}) == Took(calls=3, tokens=800, seconds=0.5)
+    assert made.rest.usd == pytest.approx(0.8)
+    assert made.total == Took(calls=9, tokens=2000, usd=2.0, seconds=21.0)
+    unpriced = result.model_copy(update={"usage": Usage(model_calls=9, usd=None), "subtasks": []})
+    assert sample_of(unpriced, Plan(), planned=0).total.usd is None
+
+
+def test_a_sample_takes_a_hundred_parts_of_a_large_run() -> None:
+    reports = [SubtaskReport(id=f"t{n}", role="reader", usage=Usage(model_calls=n)) for n in range(250)]
+    result = RunResult(subtasks=reports, usage=Usage(model_calls=sum(range(250))))
+    made = sample_of(result, Plan(), planned=250)
+    assert [part.calls for part in made.parts] == [*range(0, 250, 3)]
+    assert made.rest.calls == 0
+
+
+# --- by many runs -----------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_range_holds_nine_runs_of_ten_after_a_hundred(seed: int) -> None:
     calls, tokens, _, _ = held(seed, 100)
@@ -123,6 +259,7 @@ def test_without_a_price_there_are_no_dollars_and_a_person_costs_nothing() -> No
     )
     shown = estimated(plan, [], TeamCard(name="t", generalist="reader", roles=roles))
     assert [part.id for part in shown.parts] == ["t1", "supervisor"]
+    assert shown.total.seconds.low == 2
     assert (shown.total.usd, shown.parts[0].calls) == (None, Range(low=1, high=10))
 
 
@@ -164,7 +301,7 @@ def test_the_last_twenty_estimates_are_judged() -> None:
 
     chance = random.Random(6)
     samples = [
-        s.model_copy(update={"estimate": shown(1000 if i % 4 else 0)}) for i, s in enumerate(samples_of(chance, 40))
+        s.model_copy(update={"estimate": shown(1000 if i % 4 else 0)}) for i, s in enumerate(samples_of(chance, 28))
     ]
     shows = estimated(a_plan(chance), [*samples, *samples_of(chance, 5)])
-    assert (shows.samples, shows.held, shows.of) == (45, 15, 20)
+    assert (shows.samples, shows.held, shows.of) == (33, 15, 20)

@@ -176,17 +176,17 @@ def test_a_run_takes_a_bounded_number_of_words() -> None:
     for _ in range(20):
         steering.check_word(Steer(text="look", to=ALL))
         steering.say("look")
-    assert [word.number for word in steering.told("t1").words] == [*range(1, 21)]
+    assert [word.number for word in steering.instructions("t1").words] == [*range(1, 21)]
     with pytest.raises(ValueError, match="steered 20 times"):
         steering.check_word(Steer(text="look", to=ALL))
 
 
 def test_a_resume_without_a_pause_tells_nothing() -> None:
     steering = at_work()[1]
-    assert (steering.paused, steering.now, steering.told("t1").number) == (False, False, 0)
+    assert (steering.paused, steering.now, steering.instructions("t1").number) == (False, False, 0)
     steering.resume()
-    assert steering.told("t1").number == 0
+    assert steering.instructions("t1").number == 0
     steering.pause(now=True)
-    assert (steering.now, steering.told("t1").number) == (True, 1)
+    assert (steering.now, steering.instructions("t1").number) == (True, 1)
     steering.resume()
-    assert (steering.paused, steering.now, steering.told("t1").number) == (False, False, 2)
+    assert (steering.paused, steering.now, steering.instructions("t1").number) == (False, False, 2)

@@ -1,4 +1,4 @@
-"""What people said to a run: each child is told all of it, and takes each word once."""
+"""What people said to a run: each child gets all of it, and takes each word once."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ def test_a_nested_run_hears_each_word_once_however_late_a_signal_comes(
     said: list[tuple[str, str]], order: list[int]
 ) -> None:
     above, below = Steering(board()), Steering(board())
-    told = [above.told("t1")]
+    told = [above.instructions("t1")]
     for number, (what, to) in enumerate(said):
         if what == "say":
             above.say(f"word {number}", to)
@@ -31,11 +31,11 @@ def test_a_nested_run_hears_each_word_once_however_late_a_signal_comes(
             above.resume()
         else:
             above.pause(now=what == "now")
-        told.append(above.told("t1"))
+        told.append(above.instructions("t1"))
     for place in [*order, len(said)]:
         below.take(told[min(place, len(said))])
     words = [f"word {number}" for number, (what, to) in enumerate(said) if what == "say" and to != "t2"]
-    assert below.words_to_all == [word.text for word in below.told("any").words] == words
+    assert below.words_to_all == [word.text for word in below.instructions("any").words] == words
     assert (below.paused, below.now) == (above.paused, above.now)
     assert [one.number for one in told] == sorted(one.number for one in told)
 

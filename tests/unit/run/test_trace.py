@@ -128,7 +128,7 @@ def test_counts_and_lists_are_written_out() -> None:
 
 
 def test_braces_in_foreign_text_are_only_text() -> None:
-    assert ROWS["note"].line({"text": "{why} {0} {"})[0] == "is told: {why} {0} {"
+    assert ROWS["note"].line({"text": "{why} {0} {"})[0] == "message: {why} {0} {"
 
 
 def test_what_a_program_makes_of_a_plan_and_a_review_are_the_fields_of_their_rows() -> None:

@@ -199,6 +199,17 @@ async def test_a_callers_plan_may_have_templates(lab: Lab) -> None:
     ]
 
 
+async def test_items_are_worked_on_without_what_else_failed(lab: Lab) -> None:
+    """What names them is success enough, as it is for a subtask that stands alone."""
+    each = item("t3", for_each="items:t1", depends_on=["t1", "t2"])
+    lab.play(plans(subtasks(item("t1"), item("t2"), each), turns=naming(2, "t2")))
+    result = await lab.run(max_replans=0)
+    assert [(r.id, r.state) for r in result.subtasks] == [
+        ("t1", "completed"), ("t2", "failed"), ("t3", "completed"), ("t3.1", "completed"), ("t3.2", "completed"),
+    ]  # fmt: skip
+    assert [gap.subtask_id for gap in result.gaps] == ["t2"]
+
+
 async def test_a_step_after_approved_items_is_estimated_with_them(lab: Lab) -> None:
     first, each, after = item("t1"), EACH, item("t3", depends_on=["t2"])
     steps = [subtasks(first), subtasks(each), subtasks(after), as_json({"finished": True, "subtasks": []})]

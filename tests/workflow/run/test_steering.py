@@ -65,7 +65,7 @@ async def _told(lab: Lab, *names: str, paused: bool = False) -> bool:
     for name in names:
         history = await lab.client.get_workflow_handle(f"{lab.run_id}/{name}").fetch_history()
         signals = [event.workflow_execution_signaled_event_attributes for event in history.events]
-        told = [json.loads(signal.input.payloads[0].data) for signal in signals if signal.signal_name == "told"]
+        told = [json.loads(signal.input.payloads[0].data) for signal in signals if signal.signal_name == "instructions"]
         if not told or told[-1]["paused"] != paused:
             return False
     return True
