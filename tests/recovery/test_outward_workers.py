@@ -13,6 +13,7 @@ from console.commands.doctor import queue_rows
 from tests.activity.tools.test_mcp import SECRET, SERVERS
 from tests.scripted_model import plan, script, text, tools
 from tests.serving import WorkerProcesses
+from tests.waiting import until
 from tests.workflow.runs import Lab
 
 TEAM = f"""
@@ -69,10 +70,14 @@ async def _ran_by(lone: Lab) -> dict[str, str]:
     return ran
 
 
-async def _unserved(lone: Lab) -> list[tuple[str, str, str]]:
-    """The queues that the doctor names, each with the last words of the fix."""
-    rows = [row async for row in queue_rows(lone.client, [])]
-    return [(row.level, row.name, " ".join(row.fix.split()[-2:])) for row in rows if row.level != "ok"]
+async def _named_by_the_doctor(lone: Lab, *expected: tuple[str, str]) -> None:
+    """Returns once it names these queues, each with the options of the command that helps."""
+
+    async def named() -> bool:
+        rows = [row async for row in queue_rows(lone.client, []) if row.level != "ok"]
+        return [(row.name, row.fix.partition(" worker ")[2]) for row in rows] == list(expected)
+
+    await until(named, 60)
 
 
 async def test_an_outward_tool_runs_where_its_secret_is_and_no_key(
@@ -86,9 +91,9 @@ async def test_an_outward_tool_runs_where_its_secret_is_and_no_key(
     inside = await workers.start("--roles", "workflows,model,tools")
     workers.environ = {**base, "SUPERVISOR_TEAMS_DIR": str(tmp_path / "bare"), "SHOP_TOKEN": SECRET}
     del workers.environ["ANTHROPIC_BASE_URL"]
-    assert await _unserved(lone) == [("warning", "queue supervisor-outward", "--roles outward")]
+    await _named_by_the_doctor(lone, ("queue supervisor-outward", "--roles outward`"))
     outside = await workers.start("--roles", "outward")
-    assert await _unserved(lone) == []
+    await _named_by_the_doctor(lone)
     calls = tools(("rows", {"sql": "SELECT pieces FROM sales"}), ("report", {}), ("store__price", {"article": "tea"}))
     turns = {"t1": lambda step: calls if step.number == 1 else text("Seen.")}
     lone.play(script(plan({"id": "t1", "role": "clerk"}), turns))

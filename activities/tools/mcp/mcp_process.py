@@ -8,7 +8,6 @@ leaves it without the secrets that the server got.
 import asyncio
 import contextlib
 import ctypes
-import hashlib
 import json
 import os
 import re
@@ -23,18 +22,15 @@ from typing import Any, NoReturn, cast
 
 import anyio
 import mcp_types as types
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
-from jsonschema.validators import validator_for
 from mcp import Client
 from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from referencing import Registry
 
 from activities.bounded.served import data_bytes
+from activities.tools.mcp.mcp_forms import Elicitation, complaint_about
 from activities.tools.mcp.mcp_results import Shown
 from activities.tools.mcp.pins import Pinned
 from supervision.base.text import clean, one_line, quoted
@@ -56,8 +52,6 @@ _ROUNDS = 5  # of questions of a server before it does a call
 _END_SECONDS = 2  # for a server to end by itself
 _PROGRESS_EVERY = 0.5  # seconds: a heartbeat takes one a second
 _ERROR_CHARS = 600
-_QUESTION_CHARS = 200  # of a question and of its fields each: a person reads them in a list
-_CHOICES, _CHOICE_CHARS = 20, 100
 _LEAST_SECRET = 6  # characters: shorter values are ordinary words, such as `true`
 _REJECTED = (types.METHOD_NOT_FOUND, types.INVALID_PARAMS)  # errors of calls that a server did not begin
 _SUBREAPER = 36  # of prctl: what a dead process leaves behind becomes a child of this one
@@ -236,7 +230,7 @@ class _Process:
         """Returns a person's reply; without one the call is to be made again with it, so it is cancelled."""
         if number is None or not isinstance(params, types.ElicitRequestFormParams):
             return types.ElicitResult(action="decline")
-        question = Question(clean(params.message), dict(params.requested_schema))
+        question = Elicitation(clean(params.message), dict(params.requested_schema))
         reply = self._replies[number].get(question.key)
         content = None if reply is None else question.content(reply)
         if content is not None:
@@ -318,48 +312,6 @@ class _Process:
     async def _listen(self, stderr: asyncio.StreamReader) -> None:
         while chunk := await stderr.read(4096):
             self.stderr = (self.stderr + chunk.decode("utf-8", "replace"))[-4096:]
-
-
-def complaint_about(schema: Json, arguments: Any) -> str | None:
-    """Returns what keeps arguments from fitting a schema."""
-    if not isinstance(arguments, dict):
-        return "they must be an object"
-    kind = validator_for(schema, default=Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-        error = best_match(kind(schema, registry=Registry()).iter_errors(arguments))
-    except SchemaError as broken:
-        return f"the schema of this tool is broken: {one_line(broken.message, _ERROR_CHARS)}"
-    if error is None:
-        return None
-    where = ".".join(map(str, error.absolute_path))
-    return f"{where}: {one_line(error.message, _ERROR_CHARS)}" if where else one_line(error.message, _ERROR_CHARS)
-
-
-class Question:
-    """What a server asks a person: a message, and the schema of an object whose fields are the answer."""
-
-    def __init__(self, message: str, schema: Json) -> None:
-        self._schema = schema
-        self._fields: dict[str, Json] = schema.get("properties", {})
-        self.key = hashlib.sha256(json.dumps([message, schema], sort_keys=True).encode()).hexdigest()
-        wanted = ", ".join(f"{name} ({said.get('type', 'text')})" for name, said in self._fields.items())
-        form = f" Reply as JSON with: {wanted}" if len(self._fields) > 1 else ""
-        self.text = one_line(message, _QUESTION_CHARS) + one_line(clean(form), _QUESTION_CHARS)
-        only: Json = next(iter(self._fields.values())) if len(self._fields) == 1 else {}
-        self.choices = [one_line(clean(str(choice)), _CHOICE_CHARS) for choice in only.get("enum", [])[:_CHOICES]]
-
-    def content(self, reply: str) -> Json | None:
-        """Returns the object that a reply stands for; None if it does not fit."""
-        try:
-            value = json.loads(reply)
-        except ValueError:
-            value = reply.strip()
-        if len(self._fields) == 1 and not isinstance(value, dict):
-            [(name, said)] = self._fields.items()
-            value = {name: reply.strip() if said.get("type") == "string" else value}
-        value = value if self._fields else {}
-        return value if complaint_about(self._schema, value) is None else None
 
 
 def said(error: BaseException) -> str:
