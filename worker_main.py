@@ -207,9 +207,7 @@ async def serve(
             if settings.model == "standin":
                 say(STANDIN_NOTICE)
             address = client.service_client.config.target_host
-            served = ", ".join(roles)
-            if pool:
-                served = f"pool {pool}" if "model" in roles else f"pool {pool}, tools"
+            served = f"pool {pool}: {', '.join(roles)}" if pool else ", ".join(roles)
             say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
             while not stop.is_set():
                 watchdog.words.beat()

@@ -148,7 +148,7 @@ async def test_a_worker_process_of_a_pool_serves_its_tools_without_a_model_and_n
     lab.play(plans(subtasks(item("t1", "abroad")), turns={"t1": fetches}))
     del processes.environ["ANTHROPIC_BASE_URL"]
     worker = await processes.start("--pool", "abroad", "--roles", "tools")
-    assert "worker ready (pool abroad, tools)" in worker.log.read_text()
+    assert "worker ready (pool abroad: tools)" in worker.log.read_text()
     result = await lab.run()
     assert (result.status, result.subtasks[0].role) == ("completed", "abroad")
     assert await queues(lab.client, f"{lab.run_id}/t1/1") == ["supervisor", "supervisor.abroad", "supervisor"]
