@@ -43,7 +43,7 @@ corpus: dev ## Run the security corpus alone
 	$(VENV) -m pytest tests/corpus
 
 mcp-kills: dev ## Play a job of STEPS (10) calls of a writing MCP server, with kill -9 of the Worker in each (4 minutes)
-	MCP_NOTES=$$(($(or $(STEPS),10) + 1)) $(VENV) -m pytest tests/recovery/test_mcp_writes.py
+	MCP_NOTES=$$(($(or $(STEPS),10) + 1)) $(VENV) -m pytest --timeout 1800 tests/recovery/test_mcp_writes.py -k note
 
 conformance: $(READY) ## Run scenarios of the MCP conformance suite (npm): those of docs/mcp.md, or SCENARIOS
 	@tests/conformance/run.sh $(SCENARIOS)

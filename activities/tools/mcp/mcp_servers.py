@@ -164,6 +164,7 @@ class McpConnection:
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._child: asyncio.Task[_ServerProcess] | None = None
         self._idle: asyncio.TimerHandle | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._open, self._closed = 0, False
 
     async def tools(self) -> list[Pinned]:
@@ -230,6 +231,8 @@ class McpConnection:
         except ValueError as error:
             raise McpFailed(str(error)) from None
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        if self._ending:
+            await asyncio.wait({self._ending})  # else one place would have two processes
         try:
             await asyncio.wait_for(self._places.take(self), _START.total_seconds())
         except TimeoutError:
