@@ -19,6 +19,7 @@ from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import spent_on
 from console.base.command import DONE, FAILED, Access, endpoint, server_address
@@ -195,10 +196,10 @@ async def queue_rows(client: Client, teams: list[Path]) -> AsyncIterator[CheckRo
         yield row
     if why := await limited(client, MODEL_QUEUE):
         yield CheckRow("ok", "rate of model calls", why)
-    from activities.teams.team_files import named_pools  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_files import named_in_teams  # loads the tools' libraries: 0.3 s for some commands only
 
-    of_models = named_pools(teams, of_models=True)
-    for pool, users in named_pools(teams).items():
+    of_models = named_in_teams(teams, "pool_model")
+    for pool, users in named_in_teams(teams, "pool").items():
         workers = await pollers(client, pool_queue(pool), ACTIVITIES)
         if workers:
             rate = await limited(client, pool_queue(pool))
@@ -321,7 +322,7 @@ def _reason(error: Exception) -> str:
 
 def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     """Returns the models that are configured, with who uses each and where that is written."""
-    from activities.teams.team_files import named_models  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_files import named_in_teams  # loads the tools' libraries: 0.3 s for some commands only
 
     users: dict[str, list[tuple[str, str]]] = {}
     for setting, variable, who in (
@@ -330,7 +331,7 @@ def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     ):
         for model in chain_of(setting):
             users.setdefault(model, []).append((who, variable))
-    for model, roles in named_models(settings.teams_folders).items():
+    for model, roles in named_in_teams(settings.teams_folders, "model").items():
         users.setdefault(model, []).extend((role, f"`model` of the role {role}") for role in roles)
     return users
 
@@ -356,13 +357,6 @@ def _listed_row(model: str, users: list[tuple[str, str]], status: int, listed: d
     return CheckRow("ok", "models", f"{name}: {'; '.join(sizes) or 'the provider serves it'}")
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A key is not carried to where a redirect points."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Returns None: the redirect is the answer."""
-
-
 async def _asked(settings: Settings, model: str) -> tuple[int, dict[str, Any]]:
     """Returns what the list of models says of one; status 0 if there is no answer."""
     try:
@@ -380,9 +374,8 @@ def _get(settings: Settings, path: str) -> tuple[int, dict[str, Any]]:
             request.add_header("x-api-key", key)
         elif token := settings.secret("anthropic_auth_token"):
             request.add_header("authorization", f"Bearer {token}")
-    opener = urllib.request.build_opener(_NoRedirects)
     try:
-        reply = opener.open(request, timeout=_TIMEOUT.total_seconds())
+        reply = UNREDIRECTED.open(request, timeout=_TIMEOUT.total_seconds())
     except urllib.error.HTTPError as answer:
         reply = answer
     with reply:
