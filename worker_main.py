@@ -81,10 +81,10 @@ async def serving(
     endpoint = model_endpoint(settings)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
-        data = set(roles) != {"outward"}  # what goes out need not hold the files of teams
+        data = set(roles) != {"outward"}  # a process that goes out need not hold the files of teams
         places = McpPlaces(settings.mcp_servers, settings.mcp_memory_mib)
-        secrets = Secrets(settings.secrets_dir)
-        files = TeamFiles(settings.teams_folders, FileCache(cache_dir()), secrets, places, data=data)
+        cache, secrets = FileCache(cache_dir()), Secrets(settings.secrets_dir)
+        files = TeamFiles(settings.teams_folders, cache, secrets, places, data=data)
         stack.push_async_callback(files.close)
         for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox, words):
             await stack.enter_async_context(worker)
@@ -240,8 +240,7 @@ def main() -> None:
     Exit codes: 0 stopped, 1 failed, 2 can't serve as configured, 70 ended by its watchdog.
     """
     parser = argparse.ArgumentParser(description="Serve supervisor runs: workflows, model calls and tools.")
-    default = ",".join(ALL_ROLES)
-    parser.add_argument("--roles", type=parse_roles, help=f"default: {default}; of a pool: model,tools")
+    parser.add_argument("--roles", type=parse_roles, help=f"default: {','.join(ALL_ROLES)}; of a pool: model,tools")
     parser.add_argument("--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, no others")
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
