@@ -219,11 +219,12 @@ async def _builds(client: Client) -> AsyncIterator[CheckRow]:
             yield CheckRow("problem", f"build {build.build_id}", f"no Worker serves it: {what}", fix)
     served = [build for build in known if build.served]
     if served and not any(build.current for build in known) and not await unversioned(client):
-        fix = f"`temporal worker deployment set-current-version --deployment-name {DEPLOYMENT} --build-id BUILD`"
+        fix = f"`temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT} --build-id BUILD`"
         names = ", ".join(build.build_id for build in served)
         yield CheckRow("problem", "builds", f"none is current, so new runs wait; served: {names}", fix)
     elif served:
-        yield CheckRow("ok", "builds", ", ".join(b.build_id + " (current)" * b.current for b in served))
+        words = (b.build_id + " (current)" * b.current + " (runs of it are open)" * b.open for b in served)
+        yield CheckRow("ok", "builds", ", ".join(words))
 
 
 async def _cached(client: Client) -> CheckRow | None:
