@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo demo-people test mutants cases corpus conformance check serve worker standin bench large prompts showcase compose-test operate-test pin-images release
+.PHONY: help setup dev temporal demo demo-people test mutants cases corpus conformance check serve worker standin bench large prompts showcase compose-test operate-test pin-images release mcp-kills
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -41,6 +41,9 @@ cases: dev ## Play generated runs with faults: COUNT of them, from FIRST on; wha
 
 corpus: dev ## Run the security corpus alone
 	$(VENV) -m pytest tests/corpus
+
+mcp-kills: dev ## Play a job of STEPS (10) calls of a writing MCP server, with kill -9 of the Worker in each (4 minutes)
+	MCP_NOTES=$$(($(or $(STEPS),10) + 1)) $(VENV) -m pytest --timeout 1800 tests/recovery/test_mcp_writes.py -k note
 
 conformance: $(READY) ## Run scenarios of the MCP conformance suite (npm): those of docs/mcp.md and docs/mcp-servers.md, or SCENARIOS
 	@tests/conformance/run.sh $(SCENARIOS)

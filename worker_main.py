@@ -37,6 +37,7 @@ from activities.steps import Steps
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, named_in_teams
+from activities.tools.mcp.mcp_servers import McpPlaces
 from activities.tools.secrets import Secrets
 from runtime import logs, search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
@@ -44,9 +45,9 @@ from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
 from runtime.process import exit_now, keep_private, say, search_later_objects_only
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import BEAT, LastWords, Watchdog, last_words, stopping_by_signal
-from runtime.workers import ALL_ROLES, WorkerRole, workers
+from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from supervision.base import limits
-from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
+from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool
 from workflows.supervisor import SupervisorWorkflow
@@ -55,8 +56,8 @@ from workflows.worker_agent import WorkerAgentWorkflow
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
 _NO_MODEL = (
     "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
-    "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the stand-in "
-    "model with {}, then this with SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
+    "environment, or start it with --roles workflows,tools,outward to serve no model calls. Without a key: start the "
+    "stand-in model with {}, then this with SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
 )
 
 
@@ -80,7 +81,10 @@ async def serving(
     endpoint = model_endpoint(settings)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
-        files = TeamFiles(settings.teams_folders, FileCache(cache_dir()), Secrets(settings.secrets_dir))
+        data = set(roles) != {"outward"}  # a process that goes out need not hold the files of teams
+        places = McpPlaces(settings.mcp_servers, settings.mcp_memory_mib)
+        cache, secrets = FileCache(cache_dir()), Secrets(settings.secrets_dir)
+        files = TeamFiles(settings.teams_folders, cache, secrets, places, data=data)
         stack.push_async_callback(files.close)
         for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox, words):
             await stack.enter_async_context(worker)
@@ -107,6 +111,7 @@ def compose(
         endpoint=endpoint,
         model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,
         tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
+        outward_queue=WORKFLOW_QUEUE if "outward" in roles else OUTWARD_QUEUE,
         supervisor_model=settings.supervisor_model,
         worker_model=settings.worker_model,
         search_attributes=attributes,
@@ -152,7 +157,7 @@ def model_rate(settings: Settings) -> float | None:
     """Returns the calls per second that each queue of model calls may hand out: equal parts for pools of team files."""
     if settings.model_rpm is None:
         return None
-    return settings.model_rpm / 60 / (1 + len(named_in_teams(settings.teams_folders, "pool")))
+    return settings.model_rpm / 60 / (1 + len(named_in_teams(settings.teams_folders, "pool_model")))
 
 
 def model_endpoint(settings: Settings) -> ModelEndpoint:
@@ -205,7 +210,7 @@ async def serve(
             if settings.model == "standin":
                 say(STANDIN_NOTICE)
             address = client.service_client.config.target_host
-            served = f"pool {pool}" if pool else ", ".join(roles)
+            served = f"pool {pool}: {', '.join(roles)}" if pool else ", ".join(roles)
             say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
             while not stop.is_set():
                 watchdog.words.beat()
@@ -235,13 +240,15 @@ def main() -> None:
     Exit codes: 0 stopped, 1 failed, 2 can't serve as configured, 70 ended by its watchdog.
     """
     parser = argparse.ArgumentParser(description="Serve supervisor runs: workflows, model calls and tools.")
-    serves = parser.add_mutually_exclusive_group()
-    serves.add_argument("--roles", type=parse_roles, default=list(ALL_ROLES), help="default: workflows,model,tools")
-    serves.add_argument("--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, no others")
+    parser.add_argument("--roles", type=parse_roles, help=f"default: {','.join(ALL_ROLES)}; of a pool: model,tools")
+    parser.add_argument("--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, no others")
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
     parser.add_argument("--log-format", choices=["text", "json"], help="instead of SUPERVISOR_LOG_FORMAT")
     options = parser.parse_args()
+    roles = options.roles or list(POOL_ROLES if options.pool else ALL_ROLES)
+    if options.pool and roles not in (["tools"], list(POOL_ROLES)):
+        parser.error("--pool serves --roles model,tools, or tools alone")
     keep_private()
     keep_files_private()
     try:
@@ -251,13 +258,13 @@ def main() -> None:
     except (ValueError, OSError) as error:
         say(f"settings: {describe_errors(error)}" if isinstance(error, ValidationError) else str(error))
         exit_now(2)
-    if "model" in options.roles and not settings.has_model:
+    if "model" in roles and not settings.has_model:
         say(_NO_MODEL.format(command(PROGRAM, ["standin", "--port", "8234"])))
         exit_now(2)
     try:
         search_later_objects_only()
         with last_words(report) as words, Watchdog(words) as watchdog:
-            asyncio.run(serve(settings, options.roles, options.pool, watchdog, report))
+            asyncio.run(serve(settings, roles, options.pool, watchdog, report))
             send_rest()
     except (ConnectionFailed, ValueError) as error:
         report(str(error))

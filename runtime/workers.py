@@ -27,14 +27,15 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from runtime.payloads import data_converter
 from runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_payloads
 from supervision.base import limits
-from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
+from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
 _UNVERSIONED = "unversioned"  # named, since the SDK makes a name by hashing all modules: 0.4 s of CPU
 _CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
 _REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
 
-WorkerRole = Literal["workflows", "model", "tools"]
-ALL_ROLES: tuple[WorkerRole, ...] = ("workflows", "model", "tools")
+WorkerRole = Literal["workflows", "model", "tools", "outward"]
+ALL_ROLES: tuple[WorkerRole, ...] = ("workflows", "model", "tools", "outward")
+POOL_ROLES = ("model", "tools")
 
 _PASSED_THROUGH = ("activities", "supervision", "pydantic", "pydantic_core", "annotated_types", "obstore")
 
@@ -84,9 +85,9 @@ def workers(
 ) -> list[Worker]:
     """Returns one Worker per queue. Workflow processes also run tools: on their own queue these start eagerly.
 
-    A process of a `pool` serves that pool's queue alone, with model calls and tools. `model_rate` is the highest rate
-    of a queue with model calls, per second, until the queue's own configuration says another. With a `build_id` runs
-    stay with the Workers of the build that began them.
+    A process of a `pool` serves that pool's queue alone, with tools and, if that is a role of it, model calls.
+    `model_rate` is the highest rate of a queue with model calls, per second, until the queue's own configuration says
+    another. With a `build_id` runs stay with the Workers of the build that began them.
     """
     leave_plain_payloads()
     sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
@@ -111,6 +112,9 @@ def workers(
         # Calls beyond these stay in the queue, where the server hands them out by run.
         "max_concurrent_activities": model_slots,
     }
+    of_tools = {**common, "activities": tool_activities, "max_concurrent_activities": limits.ACTIVITY_SLOTS}
+    if pool and "model" not in roles:
+        return [Worker(**of_tools, task_queue=pool_queue(pool))]
     if pool:
         return [Worker(**paced, task_queue=pool_queue(pool), activities=[*model_activities, *tool_activities])]
     serving = []
@@ -136,14 +140,9 @@ def workers(
     if "model" in roles:
         serving.append(Worker(**paced, task_queue=MODEL_QUEUE, activities=model_activities))
     if "tools" in roles:
-        serving.append(
-            Worker(
-                **common,
-                task_queue=TOOLS_QUEUE,
-                activities=tool_activities,
-                max_concurrent_activities=limits.ACTIVITY_SLOTS,
-            )
-        )
+        serving.append(Worker(**of_tools, task_queue=TOOLS_QUEUE))
+    if "outward" in roles:
+        serving.append(Worker(**of_tools, task_queue=OUTWARD_QUEUE))
     return serving
 
 

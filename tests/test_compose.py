@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 COMPOSE = ROOT / "docker-compose.yml"
 WHOLE: dict[str, Any] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = WHOLE["services"]
-OURS = ("model", "worker", "standin")
-WORKERS = ("model", "worker")
+WORKERS = ("model", "worker", "outward")
+OURS = (*WORKERS, "standin")
 
 
 def dependencies(service: str) -> dict[str, str]:
@@ -96,6 +96,14 @@ def test_every_service_is_confined(service: str) -> None:
     assert service == "postgresql" or "cap_add" not in settings
 
 
+def test_outward_tools_are_of_one_service_which_comes_when_asked_for() -> None:
+    roles = {name: SERVICES[name]["command"][-1].split(",") for name in WORKERS}
+    assert roles == {"model": ["model"], "worker": ["workflows", "tools"], "outward": ["outward"]}
+    assert SERVICES["outward"]["profiles"] == ["outward"]
+    assert [name for name in SERVICES if "SUPERVISOR_SECRETS_DIR" in str(SERVICES[name])] == ["outward"]
+    assert [file.name for file in (ROOT / "deploy/no-secrets").iterdir()] == [".gitkeep"]
+
+
 def test_the_key_is_a_file_of_one_service_and_in_no_environment() -> None:
     assert {name for name, settings in SERVICES.items() if "secrets" in settings} == {"model"}
     assert SERVICES["model"]["secrets"] == ["anthropic_api_key"]
@@ -108,12 +116,13 @@ def test_the_key_is_a_file_of_one_service_and_in_no_environment() -> None:
     assert (ROOT / default).read_text(encoding="utf-8") == ""
 
 
-def test_only_the_service_with_the_key_reaches_the_outside() -> None:
+def test_only_who_calls_models_or_runs_outward_tools_reaches_the_outside() -> None:
     internal = {name for name, network in WHOLE["networks"].items() if network.get("internal")}
     assert internal == {"storage", "temporal"}
     open_to = {name: set(settings.get("networks", ["default"])) - internal for name, settings in SERVICES.items()}
     assert {name: networks for name, networks in open_to.items() if networks} == {
         "model": {"outside"},
+        "outward": {"outside"},
         "server": {"loopback"},
         "ui": {"loopback"},
         "observability": {"loopback"},

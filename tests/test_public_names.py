@@ -66,7 +66,7 @@ TOOL_KINDS = {
     *("attachment", "calculator", "document_format", "document_read", "document_search", "sql_query", "sql_tables"),
     *("provider_web_fetch", "provider_web_search", "web_fetch"),
 }
-QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"}
+QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor-outward", "supervisor.far"}
 SETTINGS = {
     *(
         "SUPERVISOR_ARTIFACTS_URL",
@@ -88,7 +88,7 @@ SETTINGS = {
     *("SUPERVISOR_MAX_BUDGET_USD", "SUPERVISOR_MAX_BUDGET_TOKENS", "SUPERVISOR_MAX_PARALLEL"),
     *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS", "SUPERVISOR_DAILY_USD"),
     *("SUPERVISOR_LOG_FORMAT", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),
-    *("SUPERVISOR_MCP_TOKEN", "SUPERVISOR_NOTIFY"),
+    *("SUPERVISOR_MCP_TOKEN", "SUPERVISOR_MCP_SERVERS", "SUPERVISOR_MCP_MEMORY_MIB", "SUPERVISOR_NOTIFY"),
     *("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"),
     *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
 }
@@ -189,7 +189,8 @@ def test_error_types() -> None:
 
 def test_search_attributes_and_queues() -> None:
     assert set(search_attributes.WANTED) == SEARCH_ATTRIBUTES
-    assert {queues.WORKFLOW_QUEUE, queues.MODEL_QUEUE, queues.TOOLS_QUEUE, queues.pool_queue("far")} == QUEUES
+    named = {queues.WORKFLOW_QUEUE, queues.MODEL_QUEUE, queues.TOOLS_QUEUE, queues.OUTWARD_QUEUE}
+    assert named | {queues.pool_queue("far")} == QUEUES
 
 
 def test_settings() -> None:

@@ -265,7 +265,7 @@ class ToolLoop:
         progress, first = self._progress, reply.calls[: limits.TOOL_CALLS_PER_TURN]
         calls = [call for call in first if not call.waits_for]
         try:
-            results = await self._run_calls(reply.head, calls)
+            results, asking = await self._run_calls(reply.head, calls)
         except asyncio.CancelledError:
             # The turn was made: the next attempt has to answer its calls.
             progress.results = [_stopped_call(call) for call in reply.calls]
@@ -275,35 +275,47 @@ class ToolLoop:
             ToolResultRef(call_id=call.call_id, text=surplus, is_error=True)
             for call in reply.calls[limits.TOOL_CALLS_PER_TURN :]
         ]
-        progress.pending = [call for call in first if call.waits_for]
-        if progress.pending:
+        self._wait_for_person([*(call for call in first if call.waits_for), *asking])
+
+    def _wait_for_person(self, calls: list[ToolCallRef]) -> None:
+        """Raises the error of a loop of which these calls wait for a person."""
+        self._progress.pending = calls
+        if calls:
             raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
 
     async def _run_approved(self) -> None:
-        """Runs the calls that a person has approved; with their results the last turn's calls are all answered."""
+        """Runs the calls that a person has approved, or replied to; then the last turn's calls are all answered."""
         progress = self._progress
         if not progress.approved or progress.head is None or self.instructions.paused:
             return
         calls, progress.approved = progress.approved, []
         try:
-            progress.results = [*progress.results, *await self._run_calls(progress.head, calls)]
+            results, asking = await self._run_calls(progress.head, calls)
         except asyncio.CancelledError:
             progress.results = [*progress.results, *map(_stopped_call, calls)]
             raise
+        progress.results = [*progress.results, *results]
+        self._wait_for_person(asking)
 
-    async def _run_calls(self, head: str, calls: list[ToolCallRef]) -> list[ToolResultRef]:
+    async def _run_calls(self, head: str, calls: list[ToolCallRef]) -> tuple[list[ToolResultRef], list[ToolCallRef]]:
+        """Returns the results of calls, and those calls that ask a person and are to be made again."""
         # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
         progress = self._progress
         replies = await asyncio.gather(*[self._run_tool(head, call) for call in calls])
+        results, asking = list[ToolResultRef](), list[ToolCallRef]()
         for call, tool_reply in zip(calls, replies, strict=True):
             progress.usage += Usage(tool_calls=1)
+            if tool_reply.asks:
+                asking.append(_asking(call, tool_reply))
+                continue
+            results.append(tool_reply.result)
             if call.name != FINISH_TOOL:  # a conclusion that came too early is no failure of a tool
                 tally = progress.tools.get(call.name, ToolTally())
                 progress.tools[call.name] = tally.counted(tool_reply.preview if tool_reply.result.is_error else None)
-        return [tool_reply.result for tool_reply in replies]
+        return results, asking
 
     async def _run_tool(self, head: str, call: ToolCallRef) -> ToolReply:
-        agent = self._agent
+        agent, tool = self._agent, self._agent.role.tool(call.name)
         payload = ToolInput(
             run=agent.run,
             team_ref=agent.team_ref,
@@ -312,10 +324,12 @@ class ToolLoop:
             call=call,
             attachments=agent.brief.attachments,
             findings=agent.brief.dependencies if call.name == READ_OUTPUT_TOOL else [],
-            approved_sha256=call.arguments_sha256 if call.waits_for == "tool" else None,
+            # One that has asked was allowed or approved before, for the same arguments.
+            approved_sha256=call.arguments_sha256 if call.waits_for else None,
         )
         try:
-            reply = await activity_calls.run_tool(payload, agent.tools_queue, agent.role.timeout_of(call.name))
+            queue = agent.outward_queue if tool.outward else agent.tools_queue
+            reply = await activity_calls.run_tool(payload, queue, tool.timeout)
         except CallFailed as failed:
             if failed.problem.type in STORE | {ErrorKind.NOT_GRANTED}:
                 raise  # what the run needs is gone, which is no result of the tool
@@ -359,6 +373,12 @@ def _not_run(calls: list[ToolCallRef]) -> list[ToolResultRef]:
 def _stopped_call(call: ToolCallRef) -> ToolResultRef:
     text = f"This call was stopped. {UNKNOWN_OUTCOME}"
     return ToolResultRef(call_id=call.call_id, text=text, is_error=True)
+
+
+def _asking(call: ToolCallRef, reply: ToolReply) -> ToolCallRef:
+    """Returns a call that waits for a person's reply to what its tool asks."""
+    asked = {"asks": reply.asks, "asked": reply.preview, "asked_ref": reply.result.ref, "choices": reply.choices}
+    return call.model_copy(update={"waits_for": "reply", **asked})
 
 
 def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:

@@ -112,7 +112,9 @@ class ToolActivities:
 
     async def _once(self, request: ToolInput, run: Callable[[], Awaitable[ToolRun]]) -> ToolReply:
         """Runs a call with effects unless it was begun before, be it before a reset: then its result is returned."""
-        call = f"{request.head}/{request.call.index}"
+        call = f"{request.head}/{request.call.index}" + (
+            f".{len(request.call.replies)}" if request.call.replies else ""
+        )
         result = result_key(request.run.run_id, call)
         if not await self._store.create(effect_key(request.run.run_id, call), b""):
             if (stored := await self._store.find(result)) is not None:
@@ -123,7 +125,9 @@ class ToolActivities:
         return reply
 
     async def _run(self, request: ToolInput, loaded: LoadedTeam, block: Json) -> ToolRun:
+        replies = {reply.asked: await read_text(self._store, reply.text_ref) for reply in request.call.replies}
         context = ToolContext(
+            replies=replies,
             attachments={a.name: partial(read_text, self._store, a.ref) for a in request.attachments},
             idempotency_key=f"{request.head}/{request.call.index}",
             run_id=request.run.run_id,
@@ -151,6 +155,8 @@ class ToolActivities:
                 call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=ran.sources, artifacts=artifacts
             ),
             preview=cut(ran.text, _TOOL_PREVIEW_BYTES),
+            asks=ran.asks,
+            choices=ran.choices,
         )
 
 

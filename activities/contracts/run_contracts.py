@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from activities.contracts.packed import DependencyRef, FindingRefs, PackedPlan
 from supervision.base import limits
-from supervision.base.queues import MODEL_QUEUE
+from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef, Labels, Read
@@ -143,6 +143,7 @@ class RunSetup(Model):
     own_plan_ref: str | None = None
     files_ref: str = ""
     tools_queue: str
+    outward_queue: str = OUTWARD_QUEUE
     model_queue: str = MODEL_QUEUE
     search_attributes: list[str] = []
     notices: bool = False

@@ -53,12 +53,20 @@ class TurnInput(Model):
     max_tokens: int
 
 
+class PersonReply(Model):
+    """A person's reply, as stored, to what a tool asked under a key."""
+
+    asked: str
+    text_ref: str
+
+
 class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation.
 
     `index` is its place among the calls of the reply: that is how it is found again, whatever ids a model gives. One
     that `waits_for` a person has all that the person is `asked`, unless that is long, and where it is stored; it
-    comes `after` some untrusted text was read.
+    comes `after` some untrusted text was read. A call whose tool `asks` something under that key waits for it; made
+    again, it has the `replies`.
     """
 
     index: int = 0
@@ -66,11 +74,13 @@ class ToolCallRef(Model):
     name: str
     arguments_sha256: str
     preview: str = ""
-    waits_for: Literal["question", "tool"] | None = None
+    waits_for: Literal["question", "tool", "reply"] | None = None
     asked: str | None = None
     asked_ref: str = ""
     choices: list[str] = []
     after: Annotated[str, Field(exclude_if=lambda after: not after)] = ""
+    asks: Annotated[str, Field(exclude_if=lambda asks: not asks)] = ""
+    replies: Annotated[list[PersonReply], Field(exclude_if=lambda replies: not replies)] = []
 
 
 class TurnReply(Model):
@@ -120,7 +130,9 @@ class ToolInput(Model):
 
 
 class ToolReply(Model):
-    """The outcome of a tool call; `preview` is at most 512 bytes of the output."""
+    """The outcome of a tool call; `preview` is at most 512 bytes of the output, or of what it `asks` a person."""
 
     result: ToolResultRef
     preview: str = ""
+    asks: Annotated[str, Field(exclude_if=lambda asks: not asks)] = ""
+    choices: Annotated[list[str], Field(exclude_if=lambda choices: not choices)] = []

@@ -42,6 +42,7 @@ class ProcessFacts:
 
     endpoint: ModelEndpoint
     tools_queue: str
+    outward_queue: str
     model_queue: str
     supervisor_model: str
     worker_model: str
@@ -111,6 +112,7 @@ class RunSetupActivities:
             if request.plan is not None
             else None,
             tools_queue=facts.tools_queue,
+            outward_queue=facts.outward_queue,
             model_queue=facts.model_queue,
             search_attributes=facts.search_attributes,
             notices=facts.notices,

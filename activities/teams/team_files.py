@@ -20,7 +20,7 @@ from activities.files.file_cache import FileCache
 from activities.teams.own_tools import OwnTools
 from activities.teams.toolbox import Toolbox, complaints, open_toolbox
 from activities.tools.files import Fingerprint, fingerprint
-from activities.tools.mcp.mcp_servers import McpConnection, McpTools
+from activities.tools.mcp.mcp_servers import McpConnection, McpPlaces, McpTools
 from activities.tools.mcp.pins import LOCK
 from activities.tools.secrets import Secrets
 from activities.tools.tool import Tool, ToolSource
@@ -68,8 +68,17 @@ class _Reading:
 class TeamFiles:
     """The teams in some folders; of two teams of the same name, the first folder's is used."""
 
-    def __init__(self, folders: list[Path], cache: FileCache | None = None, secrets: Secrets | None = None) -> None:
-        self._folders = folders
+    def __init__(
+        self,
+        folders: list[Path],
+        cache: FileCache | None = None,
+        secrets: Secrets | None = None,
+        places: McpPlaces | None = None,
+        *,
+        data: bool = True,
+    ) -> None:
+        """Without `data` the files that tools read may be missing here: see `open_toolbox`."""
+        self._folders, self._data, self._places = folders, data, places or McpPlaces()
         self._secrets = secrets or Secrets()
         self.cache = cache or FileCache()
         self._readings: dict[str, _Reading] = {}
@@ -91,7 +100,7 @@ class TeamFiles:
     def servers(self, name: str) -> dict[str, McpConnection]:
         """Returns a connection to each MCP server of a team, to be closed. Raises TeamError `UnknownTeam`."""
         folder, named = self.folder(name), self.definition(name).mcp_servers
-        return {server: McpConnection(folder, says, self._secrets) for server, says in named.items()}
+        return {server: McpConnection(folder, says, self._secrets, self._places) for server, says in named.items()}
 
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
@@ -141,8 +150,8 @@ class TeamFiles:
         code = folder / "tools.py"
         others: list[tuple[str, ToolSource]] = [(str(code), OwnTools(code))] if code.is_file() else []
         for server, says in team.mcp_servers.items():
-            others.append((f"mcp_servers.{server}", McpTools(folder, server, says, self._secrets)))
-        toolbox, problems = await open_toolbox(team.tools, folder, others, self.cache, self._secrets)
+            others.append((f"mcp_servers.{server}", McpTools(folder, server, says, self._secrets, self._places)))
+        toolbox, problems = await open_toolbox(team.tools, folder, others, self.cache, self._secrets, data=self._data)
         if not any(problem.startswith(f"{code}: ") for problem in problems):
             problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file
             problems += toolbox.joined(team.roles)
@@ -252,14 +261,15 @@ def tool_cards(toolbox: Toolbox, names: list[str]) -> list[ToolCard]:
     return [ToolCard.model_validate(tool, from_attributes=True) for tool in tools if tool]
 
 
-def named_in_teams(folders: Sequence[Path], field: Literal["pool", "model"]) -> dict[str, list[str]]:
-    """Returns the pools or models that team files in `folders` name, each with its roles as `team/role`."""
+def named_in_teams(folders: Sequence[Path], field: Literal["pool", "pool_model", "model"]) -> dict[str, list[str]]:
+    """Returns the pools, those with model calls, or models that team files name, each with its roles as `team/role`."""
     files, named = TeamFiles(list(folders)), dict[str, list[str]]()
     for team_name in files.names():
         with contextlib.suppress(TeamError):  # `starter.py teams` says it
             for role in files.definition(team_name).roles:
-                found = (role.model or []) if field == "model" else filter(None, [role.pool])
-                for name in found:
+                with_model = field == "pool" or role.pool_model
+                pools = [role.pool] if role.pool and with_model else []
+                for name in (role.model or []) if field == "model" else pools:
                     named.setdefault(name, []).append(f"{team_name}/{role.name}")
     return named
 

@@ -22,7 +22,16 @@ from activities.tools.plain_tools import calculator, format_document, read_attac
 from activities.tools.provider_tools import ProviderOptions, ProviderTools
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
-from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
+from activities.tools.tool import (
+    Arguments,
+    NewArtifact,
+    NoOptions,
+    Tool,
+    ToolContext,
+    ToolMisuse,
+    ToolOutput,
+    ToolSource,
+)
 from activities.tools.web.web_tools import WebOptions, WebTools
 from supervision.agent import policy
 from supervision.base import limits
@@ -199,7 +208,8 @@ def _checked(output: object) -> ToolRun:
         if len(artifact.data) > limits.ARTIFACT_BYTES:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
     artifacts = [NewArtifact(_file_name(new.name), new.media_type, new.data) for new in output.artifacts]
-    return ToolRun(cap(text, TOOL_KEPT_CHARS), sources=sources, artifacts=artifacts)
+    shown = cap(text, TOOL_KEPT_CHARS)
+    return ToolRun(shown, sources=sources, artifacts=artifacts, asks=output.asks, choices=output.choices)
 
 
 def _as_text(output: object) -> str:
@@ -248,6 +258,19 @@ class PlainTools:
         """Does nothing: these tools hold nothing."""
 
 
+class UnreadTools(PlainTools):
+    """The source of tools over files in a process that reads none: it has their names."""
+
+    async def open(self) -> list[Tool[Any]]:
+        """Returns the tools."""
+        return [Tool(name, "", Arguments, self._run) for name in self._tools]
+
+    @staticmethod
+    def _run(arguments: Arguments, context: ToolContext) -> None:
+        raise ToolMisuse("This process does not read the files of teams.")
+
+
+_UNREAD = Kind(UnreadTools)
 PLAIN: dict[str, Callable[[str], Tool[Any]]] = {
     "attachment": read_attachment,
     "calculator": calculator,
@@ -275,11 +298,14 @@ async def open_toolbox(
     others: list[tuple[str, ToolSource]],
     cache: FileCache,
     secrets: Secrets | None = None,
+    *,
+    data: bool = True,
 ) -> tuple[Toolbox, list[str]]:
     """Returns the tools of a team, those of `others` first, and the problems of those that cannot be used.
 
     `others` are sources that name their tools themselves, each with its place in messages. Tools over the same files,
-    or the same database, have one source. An option that several of them give is that of the last one.
+    or the same database, have one source. An option that several of them give is that of the last one. Without `data`
+    no file is read, and the tools over files are there by their names alone.
     """
     sources, problems = list[tuple[str, ToolSource]](), list[str]()
     groups = dict[tuple[Kind, str], dict[str, ToolEntry]]()
@@ -300,7 +326,8 @@ async def open_toolbox(
             if isinstance(checked, TableOptions) and checked.database:
                 sources.append((where, TableTools(Database(checked.url, secrets or Secrets()), kinds, checked)))
             else:
-                sources.append((where, kind.source(FolderFiles(folder, files, cache), kinds, checked)))
+                opens = (kind if data or not kind.files else _UNREAD).source
+                sources.append((where, opens(FolderFiles(folder, files, cache), kinds, checked)))
         except ValidationError as error:
             problems.append(f"{where}.options: {complaints(error)}")
         except ValueError as error:

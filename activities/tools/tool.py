@@ -51,11 +51,17 @@ class NewArtifact:
 
 @dataclass(frozen=True)
 class ToolOutput:
-    """`text` goes to the model; `sources` are its origins and become part of the finding."""
+    """`text` goes to the model; `sources` are its origins and become part of the finding.
+
+    If it `asks`, the call is not done: its text is a question to a person, and it is made again with the reply under
+    that key. `choices` are replies to choose from.
+    """
 
     text: str
     sources: list[str] = field(default_factory=list)
     artifacts: list[NewArtifact] = field(default_factory=list)
+    asks: str = ""
+    choices: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,8 @@ class ToolContext:
     """The part of a run that a tool sees: its id, its subtask's attachments, and a key that is stable over attempts.
 
     `files` are the files that the user gave to the run as data, `pinned` is the definition of an MCP server's tool.
-    `brief` returns the text of the subtask's brief, None if untrusted text had a part in it.
+    `brief` returns the text of the subtask's brief, None if untrusted text had a part in it. `replies` are what people
+    replied to earlier attempts at the same call, by the key of what it asked.
     """
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
@@ -72,6 +79,7 @@ class ToolContext:
     files: "Files | None" = None
     pinned: Pinned | None = None
     brief: Callable[[], Awaitable[str | None]] | None = None
+    replies: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,7 @@ class Tool(ToolWords, Generic[A]):
     document.
     `reads_attachments` is True if the tool shows the attachments of its context. With `inline=False` only roles of its
     own team have it: no team inside a request may name it. A call may take `timeout_seconds`, else the default time.
+    `outside` are tools of a server, a database or the web: their process needs a way out, or a secret.
     `pinned` is the definition of an MCP server's tool, which models get in place of the arguments' schema. `own` is
     set when a tool of a `tools.py` is loaded: its arguments are checked in the thread of its team.
     `provided` is the definition of a tool that the model's provider runs, within the call of the model.
@@ -100,6 +109,7 @@ class Tool(ToolWords, Generic[A]):
     catalogue: "Callable[[Files | None], Awaitable[dict[str, str]]] | None" = None
     reads_attachments: bool = False
     inline: bool = True
+    outside: bool = False
     pinned: Pinned | None = None
     timeout_seconds: float | None = None
     provided: dict[str, Any] | None = None
@@ -108,6 +118,11 @@ class Tool(ToolWords, Generic[A]):
     def searches(self) -> int:
         """How many searches, which cost extra, one call of the model may make."""
         return self.provided["max_uses"] if self.provided and self.provided["name"] == "web_search" else 0
+
+    @property
+    def outward(self) -> bool:
+        """True if its calls have a queue of their own where processes are split."""
+        return self.outside or self.effects == "outward"
 
     def as_pinned(self, pinned: Pinned | None) -> "Tool[A]":
         """Returns the tool with that definition."""

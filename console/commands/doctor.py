@@ -30,12 +30,12 @@ from console.commands.team_commands import teams_report
 from console.run.find_run import roots
 from console.run.pollers import ACTIVITIES, WORKFLOWS, builds, gone, limited, pollers, shown, unversioned
 from console.run.run_handle import RPC_TIMEOUT, RunHandle
-from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered
+from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered, worker_of
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
 from runtime.settings import Settings
 from supervision.base import limits
-from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
+from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 from supervision.base.text import clean, money, one_line
 from supervision.base.trust import is_exposed
 from supervision.contract.model_choice import chain_of
@@ -45,6 +45,7 @@ _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bol
 _NAME_COLUMN, _TEXT_COLUMN = 9, 32  # where the names begin, and the texts
 _QUEUE_CHARS = 60  # of a queue's name, which any client may choose
 _RUNS = 100  # open ones that are looked at, newest first
+_WORK = {WORKFLOW_QUEUE: "runs", MODEL_QUEUE: "model calls", TOOLS_QUEUE: "tools", OUTWARD_QUEUE: "outward tools"}
 _NEARLY_FULL = 0.8  # of the workflows that Workers hold: time to start another one
 _PROVIDER = "https://api.anthropic.com"
 _API_VERSION = "2023-06-01"
@@ -165,7 +166,7 @@ async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -
     info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=RPC_TIMEOUT)
     yield CheckRow("ok", "server", f"{server_address(client)}, version {info.server_version}")
     yield CheckRow("ok", "namespace", client.namespace)
-    async for row in _queues(client, teams):
+    async for row in queue_rows(client, teams):
         yield row
     missing = search_attributes.warnings(await search_attributes.usable(client))
     for warning in missing:
@@ -179,31 +180,33 @@ async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -
         yield row
 
 
-async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
-    for queue, kind, work in ((WORKFLOW_QUEUE, WORKFLOWS, "runs"), (MODEL_QUEUE, ACTIVITIES, "model calls")):
+async def queue_rows(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
+    """Yields whether each queue, build and pool of those team files has a Worker."""
+    for queue, work in _WORK.items():
+        kind = WORKFLOWS if queue == WORKFLOW_QUEUE else ACTIVITIES
         workers = await pollers(client, queue, kind)
         if not all(map(gone, workers)):
             yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
         else:
             last = f", the last one was {shown(workers)}" if workers else ""
-            fix = f"start one with {worker_hint()}"
-            yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}{last}", fix)
+            fix = f"start one with {worker_hint(*worker_of(queue)[1])}"
+            level: Level = "warning" if queue == OUTWARD_QUEUE else "problem"  # few teams have such tools
+            yield CheckRow(level, f"queue {queue}", f"no Worker serves {work}{last}", fix)
     async for row in _builds(client):
         yield row
     if why := await limited(client, MODEL_QUEUE):
         yield CheckRow("ok", "rate of model calls", why)
-    tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
-    level: Level = "problem" if tools and all(map(gone, tools)) else "ok"
-    yield CheckRow(level, f"queue {TOOLS_QUEUE}", shown(tools) or "no Worker: only runs of split processes need one")
     from activities.teams.team_files import named_in_teams  # loads the tools' libraries: 0.3 s for some commands only
 
+    of_models = named_in_teams(teams, "pool_model")
     for pool, users in named_in_teams(teams, "pool").items():
         workers = await pollers(client, pool_queue(pool), ACTIVITIES)
         if workers:
             rate = await limited(client, pool_queue(pool))
             yield CheckRow("ok", f"pool {pool}", f"served by {shown(workers)}" + (f"; {rate}" if rate else ""))
         else:
-            fix = f"start one with {worker_hint('--pool', pool)}"
+            tools_alone = () if pool in of_models else ("--roles", "tools")
+            fix = f"start one with {worker_hint('--pool', pool, *tools_alone)}"
             yield CheckRow("warning", f"pool {pool}", f"no Worker, and {', '.join(users)} needs one", fix)
 
 

@@ -22,7 +22,7 @@ from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_op
 from runtime.payloads import readable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
+from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.contract.status import Status, Wait
 from supervision.run.waits import AWAITED
 from supervision.run.web_details import breaker_note
@@ -270,16 +270,18 @@ async def _of_queue(run: RunHandle, who: tuple[str, ...], queue: str) -> Standst
     if await pollers(run.client, queue, ACTIVITIES):
         why = await limited(run.client, queue)
         return Standstill("provider", who, f"its turn in queue {queue}: {why}", _TURN_HELPS) if why else None
-    kind, words = _worker_of(queue)
+    kind, words = worker_of(queue)
     return Standstill("worker", who, f"{kind}: there is none", f"start one with {worker_hint(*words)}")
 
 
-def _worker_of(queue: str) -> tuple[str, Sequence[str]]:
+def worker_of(queue: str) -> tuple[str, Sequence[str]]:
     """Returns the Worker that serves a queue, in words, and the options that start it."""
     if queue == MODEL_QUEUE:
         return "a Worker that makes model calls", ()
     if queue == TOOLS_QUEUE:
         return "a Worker that runs tools", ()
+    if queue == OUTWARD_QUEUE:
+        return "a Worker that runs outward tools", ("--roles", "outward")
     if queue.startswith(f"{WORKFLOW_QUEUE}."):
         pool = queue.removeprefix(f"{WORKFLOW_QUEUE}.")
         return f"a Worker of pool {pool}", ("--pool", pool)
@@ -295,7 +297,7 @@ def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, failure: Fa
     # under way: its number says so; else the next attempt has its own
     tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")
     if failure.HasField("timeout_failure_info"):
-        _, words = _worker_of(activity.activity_options.task_queue.name)
+        _, words = worker_of(activity.activity_options.task_queue.name)
         helps = f"another Worker takes it up; where there is none, start one with {worker_hint(*words)}"
         return Standstill("worker", who, f"a Worker that was lost, {tried}", helps)
     unlisted: tuple[WaitsFor, str, str] = ("provider", "the model provider", unanswered())

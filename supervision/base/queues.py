@@ -5,6 +5,7 @@ import hashlib
 WORKFLOW_QUEUE = "supervisor"  # workflows and tools: eager activities work only on the workflow's own queue
 MODEL_QUEUE = "supervisor-model"  # model calls, so that their rate can be limited without slowing anything else
 TOOLS_QUEUE = "supervisor-tools"  # tools, where processes are split by role
+OUTWARD_QUEUE = "supervisor-outward"  # tools that reach other systems, where processes are split by role
 
 DEPLOYMENT = "supervisor"  # the Worker Deployment of Workers with a build id
 
@@ -13,7 +14,7 @@ _DIGEST_CHARS = 32
 
 
 def pool_queue(pool: str) -> str:
-    """Returns the queue of a pool's Workers, for the model calls and tools of its roles."""
+    """Returns the queue of a pool's Workers, for the tools of its roles and their model calls."""
     return f"supervisor.{pool}"
 
 

@@ -107,10 +107,11 @@ class RoleBase(Model):
     `effort` overrides the request's. `max_turns` lowers the run's turn limit for this role, `max_parallel` limits its
     worker agents that run at the same time. A subtask whose attempts failed is tried once more by the role `fallback`.
     `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
-    role with a `pool` go to the Workers of that pool; while work there has waited longer than `backlog_seconds`, new
-    subtasks go to the role `backup`. `max_tokens` limits the output of one of its turns. An answer that is a finding
-    of this role begins with its `label`. With `ask` its worker agents may ask a person. A role that is a `person` has
-    no worker agents: its subtasks wait in the inbox, and the replies are their findings.
+    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`; while work there has waited
+    longer than `backlog_seconds`, new subtasks go to the role `backup`. `max_tokens` limits the output of one of its
+    turns. An answer that is a finding of this role begins with its `label`. With `ask` its worker agents may ask a
+    person. A role that is a `person` has no worker agents: its subtasks wait in the inbox, and the replies are their
+    findings.
     """
 
     name: Name
@@ -122,6 +123,7 @@ class RoleBase(Model):
     fallback: str | None = None
     team: str | None = None
     pool: PoolName | None = None
+    pool_model: bool = True
     backup: str | None = None
     backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
     max_tokens: Annotated[int, Field(ge=1, le=limits.MAX_TOKENS_CEILING)] | None = None
@@ -339,8 +341,14 @@ class ToolCard(Model):
 
     name: str
     reads_attachments: bool = False
+    outward: bool = False
     timeout_seconds: float | None = None
     searches: Annotated[int, Field(exclude_if=lambda most: not most)] = 0
+
+    @property
+    def timeout(self) -> timedelta:
+        """The time that one call may take."""
+        return timedelta(seconds=self.timeout_seconds) if self.timeout_seconds else limits.TOOL_TIMEOUT
 
 
 class RoleCard(RoleBase):
@@ -363,10 +371,9 @@ class RoleCard(RoleBase):
         """All models of the role, in the order of preference."""
         return [self.model, *self.fallback_models]
 
-    def timeout_of(self, tool: str) -> timedelta:
-        """The time that one call of a tool may take."""
-        seconds = next((card.timeout_seconds for card in self.tools if card.name == tool), None)
-        return timedelta(seconds=seconds) if seconds else limits.TOOL_TIMEOUT
+    def tool(self, name: str) -> ToolCard:
+        """The card of a tool; a plain one for a tool that every role has."""
+        return next((card for card in self.tools if card.name == name), ToolCard(name=name))
 
 
 class TeamCard(Model):

@@ -36,6 +36,7 @@ async def prepare(
     facts = ProcessFacts(
         endpoint=AnthropicModel(windows=windows, free=notice is not None),
         tools_queue="supervisor",
+        outward_queue="supervisor",
         model_queue="supervisor",
         supervisor_model="claude-opus-5-5",
         worker_model="claude-haiku-5-5",

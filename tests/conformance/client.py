@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from activities.tools.mcp.mcp_servers import AnyArguments, McpConnection, McpTools
+from activities.tools.mcp.mcp_servers import AnyArguments, McpConnection, McpPlaces, McpTools
 from activities.tools.mcp.pins import write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext, ToolMisuse
@@ -22,10 +22,11 @@ from supervision.contract.team import McpServer, McpTool, server_tool
 
 async def main(url: str) -> None:
     """Calls every tool of the server as a team does that lists it."""
-    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    suite = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     with tempfile.TemporaryDirectory() as name:
         folder, server = Path(name), McpServer(url=url)
-        connection = McpConnection(folder, server, Secrets())
+        places = McpPlaces()
+        connection = McpConnection(folder, server, Secrets(), places)
         offered = {tool.name: tool for tool in await connection.tools()}
         await connection.close()
         write_pins(folder, {"tested": offered})
@@ -34,19 +35,22 @@ async def main(url: str) -> None:
             "add_numbers": [{"a": 2, "b": 3}],
             "json_schema_echo": [{"schema": schemas[0]}],
             "lookup_user": [{"id": "7"}],
-            "test_client_elicitation_defaults": [{"_answers": {"age": 30}}],  # the other fields have a default
             "valid_tool": [{"region": "north"}],
         }
-        for call in context.get("toolCalls", []):
+        for call in suite.get("toolCalls", []):
             given.setdefault(call["name"], []).append(call["arguments"])
         listed = {tool: McpTool(effects="read", approve="always") for tool in offered}
-        source = McpTools(folder, "tested", server.model_copy(update={"tools": listed}), Secrets())
+        source = McpTools(folder, "tested", server.model_copy(update={"tools": listed}), Secrets(), places)
         tools = {tool.name: tool for tool in await source.open()}
         for name in offered:
             tool = tools[server_tool("tested", name)]
             for arguments in given.get(name, [{}]):
                 try:
-                    output = await tool.run(AnyArguments.model_validate(arguments), ToolContext(pinned=tool.pinned))
+                    known = AnyArguments.model_validate(arguments)
+                    output = await tool.run(known, ToolContext(pinned=tool.pinned))
+                    if output.asks:  # the form has defaults for all fields but those of this reply
+                        context = ToolContext(pinned=tool.pinned, replies={output.asks: '{"age": 30}'})
+                        output = await tool.run(known, context)
                     print(f"{name}: {output.text}")
                 except ToolMisuse as error:
                     print(f"{name}: {error}")

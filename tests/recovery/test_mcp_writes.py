@@ -14,7 +14,9 @@ from tests.activity.tools.test_mcp import SECRET, SERVERS, TEAM
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools
 from tests.serving import WorkerProcesses
 from tests.waiting import until
+from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Lab
+from tests.workflow.subtasks.test_people import reply
 from workflows.supervisor import SupervisorWorkflow
 
 NOTES = int(os.environ.get("MCP_NOTES", "3"))  # of which all but the last are cut short by a kill
@@ -33,7 +35,8 @@ async def _team(folder: Path) -> Path:
     args = json.dumps([str(SERVERS / "benign.py"), str(ledger)])
     server = f'command = {json.dumps(sys.executable)}\nargs = {args}\nenv = ["SHOP_TOKEN"]'
     listed = 'note = { effects = "write", returns = "trusted" }\nleak = { effects = "read", returns = "trusted" }'
-    written = TEAM.format(tools='"store__note", "store__leak"', server=server, listed=listed)
+    listed += '\nput = { effects = "write", returns = "trusted" }'
+    written = TEAM.format(tools='"store__note", "store__leak", "store__put"', server=server, listed=listed)
     (folder / "shop" / "team.toml").write_text(written)
     connection = TeamFiles([folder]).servers("shop")["store"]
     write_pins(folder / "shop", {"store": {each.name: each for each in await connection.tools()}})
@@ -76,3 +79,26 @@ async def test_every_note_is_written_once_however_often_the_worker_is_killed(
     kept = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert [file for file in kept if SECRET.encode() in file.read_bytes()] == []
     assert any(b"[secret]" in file.read_bytes() for file in kept)
+
+
+async def test_a_question_of_a_server_waits_in_the_inbox_and_outlives_workers(
+    lone: Lab, workers: WorkerProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    shelves = (await _team(tmp_path / "teams")).with_suffix(".shelves")
+    workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(tmp_path / "teams"), "SHOP_TOKEN": SECRET}
+    calls = tools(("store__put", {"article": "tea"}), ("store__put", {"article": "salt"}))
+    turns = {"t1": lambda step: calls if step.number == 1 else text("Both are on their shelves.")}
+    lone.play(script(plan({"id": "t1", "role": "clerk"}), turns))
+    worker = await workers.start()
+    handle = await lone.start(team="shop", max_reviews=0)
+    for place, replied in {"1.0.0": "below", "1.1.0": "4", "1.0.1": "3"}.items():  # what is no number is asked again
+        wait = await asked(handle, f"t1/1:{place}")
+        assert (wait.kind, wait.subtask_id) == ("question", "t1")
+        assert wait.prompt_preview.startswith("MCP server 'store' asks before it does put: ")
+        worker.kill()
+        worker = await workers.start()
+        await reply(handle, wait.id, replied)
+    assert (await handle.result()).status == "completed"
+    assert shelves.read_text().splitlines() == ["salt 4", "tea 3"]
+    assert sorted(lone.prompt("t1/1/turn.2").splitlines()) == ["salt is on shelf 4", "tea is on shelf 3"]

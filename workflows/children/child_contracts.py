@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, Field, model_validator
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
 from supervision.base import limits
-from supervision.base.queues import MODEL_QUEUE
+from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
 from supervision.budget.amount import Amount
 from supervision.contract.base import Model, number_exceeds
 from supervision.contract.finding import Finding, Labels, Read
@@ -85,6 +85,7 @@ class WorkerAgentInput(ParentsInput):
     timeout_seconds: Annotated[float, Field(gt=0, le=limits.MAX_DEADLINE.total_seconds())] | None = None
     candidate: int = 0
     effort: Effort | None = None
+    outward_queue: str = OUTWARD_QUEUE
     model_queue: str = MODEL_QUEUE
     grant: Amount = Amount()
     last_grant: bool = False

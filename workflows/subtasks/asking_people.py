@@ -6,7 +6,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import WordsInput
-    from activities.contracts.turn_contracts import ToolCallRef, ToolResultRef
+    from activities.contracts.turn_contracts import PersonReply, ToolCallRef, ToolResultRef
     from activities.prompts.agent_prompts import denied, unanswered
     from supervision.base import limits
     from supervision.base.errors import ErrorKind
@@ -38,6 +38,9 @@ async def ask_about_calls(context: RunContext, subtask_id: str, attempt: str, pr
             raise decision
         if decision is not None and decision.choice == "approve":
             approved.append(call)
+        elif decision is not None and call.waits_for == "reply":
+            reply = PersonReply(asked=call.asks, text_ref=(await kept(context, decision)).text_ref)
+            approved.append(call.model_copy(update={"replies": [*call.replies, reply]}))
         else:
             results.append(await _result(context, call, decision))
     return progress.model_copy(update={"pending": [], "results": results, "approved": approved})
@@ -45,12 +48,13 @@ async def ask_about_calls(context: RunContext, subtask_id: str, attempt: str, pr
 
 def _wait(subtask_id: str, place: str, call: ToolCallRef) -> Wait:
     is_tool = call.waits_for == "tool"
+    again = f".{len(call.replies)}" if call.waits_for == "reply" else ""
     return Wait(
-        id=f"{subtask_id}/{place}",
+        id=f"{subtask_id}/{place}{again}",
         kind="tool" if is_tool else "question",
         workflow_id=workflow.info().workflow_id,
         subtask_id=subtask_id,
-        prompt_preview=f"{call.name} {call.preview}" if is_tool else call.preview,
+        prompt_preview=f"{call.name} {call.preview}" if is_tool else (call.asks and call.asked) or call.preview,
         arguments_sha256=call.arguments_sha256 if is_tool else None,
         choices=["approve", "deny"] if is_tool else call.choices,
         content_ref=call.asked_ref,
@@ -62,7 +66,7 @@ def _wait(subtask_id: str, place: str, call: ToolCallRef) -> Wait:
 async def _result(context: RunContext, call: ToolCallRef, decision: Decision | None) -> ToolResultRef:
     """Returns the output of a call that is not run: a person's reply, or why there is none."""
     if decision is None:
-        return ToolResultRef(call_id=call.call_id, text=unanswered(call.waits_for == "question"), is_error=True)
+        return ToolResultRef(call_id=call.call_id, text=unanswered(call.waits_for != "tool"), is_error=True)
     if decision.choice == "deny":
         return ToolResultRef(call_id=call.call_id, text=denied(decision.text), is_error=True)
     words = await kept(context, decision)

@@ -326,6 +326,7 @@ class _Attempt:
 
     def _agent_input(self, candidate: int, funding: _Funding, progress: LoopProgress, model: str) -> WorkerAgentInput:
         context, state, role = self.context, self.context.state, self.assignment.role
+        pool = pool_queue(role.pool) if role.pool else None
         effort = role.effort.of_attempt(self.number) if role.effort else state.request.effort
         return WorkerAgentInput(
             run=context.run,
@@ -337,8 +338,9 @@ class _Attempt:
             candidate=candidate,
             brief=self._brief(),
             max_turns=min(state.request.max_turns, role.max_turns or limits.MAX_TURNS),
-            tools_queue=pool_queue(role.pool) if role.pool else context.setup.tools_queue,
-            model_queue=pool_queue(role.pool) if role.pool else context.setup.model_queue,
+            tools_queue=pool or context.setup.tools_queue,
+            outward_queue=pool or context.setup.outward_queue,
+            model_queue=(pool if role.pool_model else None) or context.setup.model_queue,
             expires_at=state.time_and_budget.latest_deadline_at,
             timeout_seconds=state.timeout_of(self.subtask_id),
             grant=funding.grant,

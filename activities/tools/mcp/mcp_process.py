@@ -15,36 +15,35 @@ import resource
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import anyio
 import mcp_types as types
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
-from jsonschema.validators import validator_for
 from mcp import Client
 from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from referencing import Registry
 
 from activities.bounded.served import data_bytes
+from activities.tools.mcp.mcp_forms import Elicitation, complaint_about
 from activities.tools.mcp.mcp_results import Shown
 from activities.tools.mcp.pins import Pinned
-from supervision.base.text import clean, one_line
+from supervision.base.text import clean, one_line, quoted
 from supervision.base.trust import Credentials
 
 Json = dict[str, Any]
+_Result = types.CallToolResult | types.InputRequiredResult
 Pipes = tuple[asyncio.StreamWriter, asyncio.StreamReader, asyncio.StreamReader]
 
 FRAME_BYTES = 8 * 1024 * 1024  # of one message of a server: a picture, or a large file as text
 _MEMORY = 256 * 1024 * 1024  # of this process beside its libraries: some messages at once
-_SERVER_MEMORY = 4 * 1024 * 1024 * 1024  # of each process of a server: Node alone sets more aside than it uses
+_WATCH_SECONDS = 0.5  # between two looks at the memory that a server's processes hold together
+_PROCESSES = 100  # of one server: a browser has some twenty
 _NO_MESSAGES = 1000  # lines of a server that are none: a greeting is read over, a flood is not
 _LIST_SECONDS = 10  # a server that is alive lists its tools in milliseconds
 _LISTED_FRESH = 60  # seconds for which a list of definitions counts, but for calls with effects
@@ -81,8 +80,8 @@ class _Process:
         self._live: dict[str, list[Pinned]] = {}
         self._listed = -float("inf")
         self.session: ClientSession
-        self._answers: dict[int, Json | None] = {}  # of the calls in flight; None where a call may carry none
-        self._asked: dict[int, str] = {}
+        self._replies: dict[int, dict[str, str]] = {}  # of people, by the question, to the calls in flight
+        self._asked: dict[int, Json] = {}
         self.stderr = ""
 
     def say(self, message: Json) -> None:
@@ -158,7 +157,7 @@ class _Process:
                 self.say({"id": number, "progress": one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)})
 
         self._sent.add(number)
-        self._answers[number] = asked["answers"]
+        self._replies[number] = asked["replies"]
         try:
             async with asyncio.timeout(asked["timeout"]):
                 call = partial(
@@ -169,25 +168,36 @@ class _Process:
                     meta={_KEY: asked["key"]} if asked["effects"] else None,
                     allow_input_required=True,
                 )
-                result = await call()
-                for _ in range(_ROUNDS):
-                    if not isinstance(result, types.InputRequiredResult):
-                        break
-                    result = await call(input_responses=self._given(result), request_state=result.request_state)
+                result = await self._answered(number, call)
         except TimeoutError:
             self._listed = -float("inf")  # a server that hangs does not list its tools before the next call
             raise _Problem(f"the server did not answer within {asked['timeout']:g} s", sent=True) from None
         except MCPError as error:
             self._listed = -float("inf")
             sent = error.code not in _REJECTED
-            raise _Problem(f"the server says: {one_line(clean(error.message), _ERROR_CHARS)}", sent=sent) from None
+            if number not in self._asked:
+                raise _Problem(f"the server says: {one_line(clean(error.message), _ERROR_CHARS)}", sent=sent) from None
         finally:
             self._sent.discard(number)
-            del self._answers[number]
-            question = self._asked.pop(number, "")
+            del self._replies[number]
+            question = self._asked.pop(number, None)
+        if question:
+            return question
         if isinstance(result, types.InputRequiredResult):
-            raise _Problem(question or "the server asks for what no client gives")
-        return Shown(tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET]).of(result, question)
+            raise _Problem("the server asks for what no client gives")
+        return Shown(tool, [each for each in self._secrets if len(each) >= _LEAST_SECRET]).of(result)
+
+    async def _answered(self, number: int, call: Callable[..., Awaitable[_Result]]) -> _Result:
+        """Returns the result of a call once the server asks no more, or what it asks without a reply."""
+        result = await call()
+        for _ in range(_ROUNDS):
+            if not isinstance(result, types.InputRequiredResult):
+                break
+            given = self._given(number, result)
+            if number in self._asked:
+                break
+            result = await call(input_responses=given, request_state=result.request_state)
+        return result
 
     async def _list(self) -> None:
         """Asks for the definitions. A server that does not give them is ended: another one may."""
@@ -211,38 +221,36 @@ class _Process:
             self.over(f"it does not list its tools: {said(error)}")
         self._live, self._listed = live, time.monotonic()
 
-    def _given(self, required: types.InputRequiredResult) -> types.InputResponses | None:
+    def _given(self, number: int, required: types.InputRequiredResult) -> types.InputResponses | None:
         """Returns the answers to what a server asks before it does a call; None if it only wants the call again."""
         asked = required.input_requests or {}
         questions = {key: each for key, each in asked.items() if isinstance(each, types.ElicitRequest)}
-        return {key: self._answer_to(each.params) for key, each in questions.items()} or None
+        return {key: self._answer_to(number, each.params) for key, each in questions.items()} or None
 
     async def elicited(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         """Returns the answer to what a server asks in the middle of some call: it does not say of which."""
-        return self._answer_to(params)
+        return self._answer_to(next(iter(self._replies)) if len(self._replies) == 1 else None, params)
 
-    def _answer_to(self, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """Returns the answer that a call in flight carries; else declines, and the results say what was asked."""
-        schema = params.requested_schema if isinstance(params, types.ElicitRequestFormParams) else {}
-        fields = schema.get("properties", {})
-        usual = {name: field["default"] for name, field in fields.items() if "default" in field}
-        for answers in self._answers.values():
-            given = {name: value for name, value in (answers or {}).items() if name in fields}
-            if given and complaint_about(dict(schema), content := {**usual, **given}) is None:
-                return types.ElicitResult(action="accept", content=content)
-        said = f'The server asks: "{one_line(clean(params.message), _ERROR_CHARS)}". It got no answer.'
-        example = json.dumps({"_answers": {**dict.fromkeys(fields, "..."), **usual}})
-        how = f"Find it out, ask a person if it is not yours to say, and call again with {example} in the arguments."
-        cannot = 'Calls of this tool carry none, as the team file does not say approve = "always".'
-        for number, answers in self._answers.items():
-            self._asked[number] = f"{said} {cannot if answers is None else how}"
-        return types.ElicitResult(action="decline")
+    def _answer_to(self, number: int | None, params: types.ElicitRequestParams) -> types.ElicitResult:
+        """Returns a person's reply; without one the call is to be made again with it, so it is cancelled."""
+        if number is None or not isinstance(params, types.ElicitRequestFormParams):
+            return types.ElicitResult(action="decline")
+        question = Elicitation(clean(params.message), dict(params.requested_schema))
+        reply = self._replies[number].get(question.key)
+        content = None if reply is None else question.content(reply)
+        if content is not None:
+            return types.ElicitResult(action="accept", content=content)
+        misfit = "" if reply is None else f"{quoted(reply)} does not fit. "
+        text = misfit + question.text
+        self._asked.setdefault(number, {"asks": question.key, "text": text, "choices": question.choices})
+        return types.ElicitResult(action="cancel")
 
     @contextlib.asynccontextmanager
     async def stdio(self) -> AsyncIterator[tuple[Any, Any]]:
         """The server as a command. Unlike the SDK's own transport it bounds messages and keeps one process group."""
-        setup = self.setup
-        bound(_SERVER_MEMORY, _SERVER_MEMORY)
+        setup, memory = self.setup, self.setup["memory_mib"] << 20
+        own = data_bytes() + _MEMORY
+        bound(memory, max(memory, own))
         try:
             process = await asyncio.create_subprocess_exec(
                 setup["command"],
@@ -254,11 +262,12 @@ class _Process:
             )
         except (OSError, ValueError) as error:
             self.over(f"'{setup['command']}' can't be run: {getattr(error, 'strerror', None) or error}")
-        bound(data_bytes() + _MEMORY, _SERVER_MEMORY)
+        bound(own, max(memory, own))
         stdin, stdout, stderr = cast(Pipes, (process.stdin, process.stdout, process.stderr))
         incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-        work = asyncio.gather(self._read(stdout, incoming), self._write(stdin, outgoing), self._listen(stderr))
+        jobs = self._read(stdout, incoming), self._write(stdin, outgoing), self._listen(stderr), self._watch(memory)
+        work = asyncio.gather(*jobs)
         try:
             yield read, write
         finally:
@@ -266,6 +275,15 @@ class _Process:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), _END_SECONDS)
             work.cancel()
+
+    async def _watch(self, memory: int) -> None:
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            processes = descendants()
+            if len(processes) > _PROCESSES:
+                self.over(f"it has more than {_PROCESSES} processes")
+            if sum(map(own_bytes, processes)) > memory:
+                self.over(f"it needs more than {memory >> 20} MiB of memory")
 
     async def _read(self, stdout: asyncio.StreamReader, incoming: Any) -> None:
         ignored = 0
@@ -301,22 +319,6 @@ class _Process:
             self.stderr = (self.stderr + chunk.decode("utf-8", "replace"))[-4096:]
 
 
-def complaint_about(schema: Json, arguments: Any) -> str | None:
-    """Returns what keeps arguments from fitting a schema."""
-    if not isinstance(arguments, dict):
-        return "they must be an object"
-    kind = validator_for(schema, default=Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-        error = best_match(kind(schema, registry=Registry()).iter_errors(arguments))
-    except SchemaError as broken:
-        return f"the schema of this tool is broken: {one_line(broken.message, _ERROR_CHARS)}"
-    if error is None:
-        return None
-    where = ".".join(map(str, error.absolute_path))
-    return f"{where}: {one_line(error.message, _ERROR_CHARS)}" if where else one_line(error.message, _ERROR_CHARS)
-
-
 def said(error: BaseException) -> str:
     """Returns an error in a line; of a group its first one."""
     while isinstance(error, BaseExceptionGroup):
@@ -347,9 +349,29 @@ def end() -> NoReturn:
     os._exit(0)
 
 
-def children() -> list[int]:
-    """Returns the processes whose parent this one is; none on systems that do not say it."""
-    return [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+def children(parent: int | str = "self") -> list[int]:
+    """Returns the processes of that parent; none on systems that do not say it."""
+    found = list[str]()
+    for file in Path(f"/proc/{parent}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # a thread has ended
+            found += file.read_text().split()
+    return [int(pid) for pid in found]
+
+
+def descendants() -> list[int]:
+    """Returns all processes below this one."""
+    found = children()
+    for pid in found:  # grows meanwhile
+        found += children(pid)
+    return found
+
+
+def own_bytes(pid: int) -> int:
+    """Returns the memory that a process holds beside mapped files; 0 if it has ended."""
+    with contextlib.suppress(OSError, ValueError):
+        _, resident, mapped, *_ = map(int, Path(f"/proc/{pid}/statm").read_text().split())
+        return (resident - mapped) * resource.getpagesize()
+    return 0
 
 
 async def _main() -> None:
@@ -362,7 +384,8 @@ async def _main() -> None:
                 headers = {name: with_secrets(text) for name, text in setup["headers"].items()}
                 http = await stack.enter_async_context(create_mcp_http_client(headers=headers))
                 transport = streamable_http_client(url, http_client=http, max_sse_event_size=FRAME_BYTES)
-                bound(data_bytes() + _MEMORY, _SERVER_MEMORY)
+                own = data_bytes() + _MEMORY
+                bound(own, own)
             else:
                 transport = process.stdio()
             client = Client(transport, elicitation_callback=process.elicited, cache=None)

@@ -22,13 +22,12 @@ class Shown:
         self._secrets = secrets
         self._files: list[Json] = []
 
-    def of(self, result: types.CallToolResult, note: str) -> Json:
+    def of(self, result: types.CallToolResult) -> Json:
         """Returns `text`, `files` and `is_error`. Links are shown, not followed."""
         texts = [self._text(block) for block in result.content]
         if (structure := result.structured_content) is not None and not _repeats(structure, texts):
             texts.append(json.dumps(structure, ensure_ascii=False))
-        text = "\n\n".join([*texts, *([f"[{note}]"] if note else [])])
-        return {"text": text[:_TEXT_CHARS], "files": self._files[:_FILES], "is_error": result.is_error}
+        return {"text": "\n\n".join(texts)[:_TEXT_CHARS], "files": self._files[:_FILES], "is_error": result.is_error}
 
     def _text(self, block: types.ContentBlock) -> str:
         if isinstance(block, types.TextContent):

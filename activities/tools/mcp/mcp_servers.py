@@ -33,7 +33,7 @@ _AT_ONCE = 8  # calls of one server: a run of 200 agents does not flood it
 _LINE_BYTES = 16 * 1024 * 1024  # of one answer: two messages of a server
 _ROOT = Path(__file__).parents[3]
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from activities.tools.mcp import mcp_process; mcp_process.main()"
-_ANSWERS = "_answers"  # among the arguments of a call: to what the server asks, by field
+_QUESTIONS = 5  # of a server about one call
 _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you try it again."
 
 Json = dict[str, Any]
@@ -53,12 +53,42 @@ class McpFailed(Exception):
         self.sent, self.ended = sent, ended
 
 
+class McpPlaces:
+    """The places for servers in one Worker process: at most a `number` at a time, each with so much memory."""
+
+    def __init__(self, number: int = limits.MCP_SERVERS, memory_mib: int = limits.MCP_MEMORY_MIB) -> None:
+        self.number, self.memory_mib = number, memory_mib
+        self._holders: dict[McpConnection, None] = {}  # the longest unused first
+        self._turn, self._changed = asyncio.Lock(), asyncio.Event()
+
+    async def take(self, holder: "McpConnection") -> None:
+        """Returns once the holder has a place: a free one, or that of the longest unused server without a call."""
+        async with self._turn:
+            while holder not in self._holders and len(self._holders) >= self.number:
+                self._changed.clear()
+                if unused := next((each for each in self._holders if each.unused), None):
+                    unused.rest()
+                await self._changed.wait()
+            self._holders[holder] = None
+
+    def used(self, holder: "McpConnection") -> None:
+        """Says that a call of the holder has ended."""
+        if holder in self._holders:
+            self._holders[holder] = self._holders.pop(holder)
+        self._changed.set()
+
+    def give_back(self, holder: "McpConnection") -> None:
+        """Frees the place of a holder whose process has ended."""
+        self._holders.pop(holder, None)
+        self._changed.set()
+
+
 class McpTools:
     """The source of the tools of one server that a team file lists, as they are pinned."""
 
-    def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets) -> None:
+    def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets, places: McpPlaces) -> None:
         self._folder, self._name, self._listed = folder, name, server.tools
-        self._connection = McpConnection(folder, server, secrets)
+        self._connection = McpConnection(folder, server, secrets, places)
         self._timeout = timedelta(seconds=server.timeout)
 
     async def open(self) -> list[Tool[Any]]:
@@ -77,28 +107,26 @@ class McpTools:
 
     def _tool(self, pinned: Pinned, said: McpTool) -> Tool[Any]:
         async def run(arguments: AnyArguments, context: ToolContext) -> ToolOutput:
-            return await self._run(arguments, context, said)
+            return await self._run(arguments, context, said.effects != "read")
 
         tool = Tool(
             server_tool(self._name, pinned.name),
             "",
             AnyArguments,
             run,
+            outside=True,
             inline=said.inline,
             **said.said,
             timeout_seconds=(self._timeout + 2 * _PATIENCE).total_seconds(),
         )
         return tool.as_pinned(pinned)
 
-    async def _run(self, arguments: AnyArguments, context: ToolContext, said: McpTool) -> ToolOutput:
+    async def _run(self, arguments: AnyArguments, context: ToolContext, effects: bool) -> ToolOutput:
         assert context.pinned is not None
-        effects, given = said.effects != "read", arguments.model_dump()
-        # A server's question is for a person: only one who sees the whole call may let it carry the answer.
-        answers = given.pop(_ANSWERS, {}) if said.approve == "always" else None
         question = {
             "tool": context.pinned.model_dump(),
-            "arguments": given,
-            "answers": answers if isinstance(answers, dict) or answers is None else {},
+            "arguments": arguments.model_dump(),
+            "replies": context.replies,
             "effects": effects,
             "key": context.idempotency_key,
             "timeout": self._timeout.total_seconds(),
@@ -108,6 +136,11 @@ class McpTools:
         except McpFailed as failed:
             problem = f"MCP server '{self._name}': {str(failed).rstrip('.')}."
             raise ToolMisuse(f"{problem} {_CHECK_FIRST}" if effects and failed.sent else problem) from None
+        if "asks" in answer:
+            if len(context.replies) >= _QUESTIONS:
+                raise ToolMisuse(f"MCP server '{self._name}' asks more than {_QUESTIONS} questions about this call.")
+            asked = f"MCP server '{self._name}' asks before it does {context.pinned.name}: {answer['text']}"
+            return ToolOutput(asked, asks=answer["asks"], choices=answer["choices"])
         if answer["is_error"]:
             raise ToolMisuse(answer["text"] or "the tool failed, and says nothing")
         files = [NewArtifact(f["name"], f["media_type"], base64.b64decode(f["data"])) for f in answer["files"]]
@@ -126,11 +159,12 @@ class McpTools:
 class McpConnection:
     """The connection to one server through a child process; a process that ended is replaced at the next question."""
 
-    def __init__(self, folder: Path, server: McpServer, secrets: Secrets) -> None:
-        self._folder, self._server, self._secrets = folder, server, secrets
+    def __init__(self, folder: Path, server: McpServer, secrets: Secrets, places: McpPlaces) -> None:
+        self._folder, self._server, self._secrets, self._places = folder, server, secrets, places
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._child: asyncio.Task[_ServerProcess] | None = None
         self._idle: asyncio.TimerHandle | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._open, self._closed = 0, False
 
     async def tools(self) -> list[Pinned]:
@@ -147,9 +181,10 @@ class McpConnection:
                 return await (await self._ready()).ask(question, time)
             finally:
                 self._open -= 1
+                self._places.used(self)
                 if not self._open:
                     rest = 0 if self._closed else _IDLE.total_seconds()
-                    self._idle = asyncio.get_running_loop().call_later(rest, self._rest)
+                    self._idle = asyncio.get_running_loop().call_later(rest, self.rest)
 
     async def close(self) -> None:
         """Ends the process; if it is at work, once that is done."""
@@ -158,7 +193,13 @@ class McpConnection:
             self._idle.cancel()
         await self._end()
 
-    def _rest(self) -> None:
+    @property
+    def unused(self) -> bool:
+        """True if there is a process without a call."""
+        return self._child is not None and not self._open
+
+    def rest(self) -> None:
+        """Ends the process, unless a call has come in between."""
         self._ending = asyncio.create_task(self._end())
 
     async def _end(self) -> None:
@@ -166,9 +207,13 @@ class McpConnection:
             return
         child, self._child = self._child, None
         child.cancel()  # does nothing to one that has started
-        await asyncio.wait({child})
-        if not child.cancelled() and child.exception() is None:
-            await child.result().close()
+        try:
+            await asyncio.wait({child})
+            if not child.cancelled() and child.exception() is None:
+                await child.result().close()
+        finally:
+            if self._child is None:
+                self._places.give_back(self)
 
     async def _ready(self) -> "_ServerProcess":
         child = self._child
@@ -186,9 +231,15 @@ class McpConnection:
         except ValueError as error:
             raise McpFailed(str(error)) from None
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        if self._ending:
+            await asyncio.wait({self._ending})  # else one place would have two processes
+        try:
+            await asyncio.wait_for(self._places.take(self), _START.total_seconds())
+        except TimeoutError:
+            raise McpFailed(f"all {self._places.number} servers that this Worker may run are at work") from None
         child = await asyncio.to_thread(_ServerProcess, self._folder, {**kept, **secrets})
         setup = {**server.model_dump(include={"command", "args", "url", "headers"}), "secrets": [*secrets]}
-        await child.start({**setup, "pin": pin_command(self._folder)})
+        await child.start({**setup, "pin": pin_command(self._folder), "memory_mib": self._places.memory_mib})
         return child
 
 

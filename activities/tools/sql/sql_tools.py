@@ -192,6 +192,7 @@ class TableTools:
         self._store = data if isinstance(data, Database) else FileData(data, TableStore, TableStore.close)
         self._tools = tools
         self._options = options
+        self._outside = isinstance(data, Database)
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools. Raises ValueError if files or options cannot be used.
@@ -249,7 +250,7 @@ class TableTools:
             "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
             "and example queries. Call it before the first query, and write names and values as it shows them."
         )
-        return Tool(name, description, ListTables, self._list, catalogue=self.catalogue)
+        return Tool(name, description, ListTables, self._list, catalogue=self.catalogue, outside=self._outside)
 
     def _query_tool(self, name: str) -> Tool[QueryData]:
         description = (
@@ -259,7 +260,7 @@ class TableTools:
             "the names of all tables and columns."
         )
         arguments = QueryDatabase if self._options.database else QueryData
-        return Tool(name, description, arguments, self._query, catalogue=self.catalogue)
+        return Tool(name, description, arguments, self._query, catalogue=self.catalogue, outside=self._outside)
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)

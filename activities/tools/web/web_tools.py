@@ -67,7 +67,7 @@ class WebTools:
             f"your subtask or in an attachment of it, or to be of one of these hosts: {self._hosts}."
         )
         return [
-            Tool(name, description, WebFetch, self._fetch, reads="public", returns="untrusted", effects="read")
+            Tool(name, description, WebFetch, self._fetch, outside=True, reads="public", returns="untrusted")
             for name in self._tools
         ]
 

@@ -27,7 +27,7 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import ToolRun
 from activities.tools.mcp import mcp_servers
-from activities.tools.mcp.mcp_servers import McpTools
+from activities.tools.mcp.mcp_servers import McpFailed, McpPlaces, McpTools
 from activities.tools.mcp.pins import Pinned, differences, write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext
@@ -94,10 +94,14 @@ class Shop:
         await connection.close()
         write_pins(self.folder, {"store": {tool.name: tool for tool in tools}})
 
-    async def call(self, tool: str, arguments: object | None = None, key: str = "") -> ToolRun:
+    async def call(
+        self, tool: str, arguments: object | None = None, key: str = "", replies: dict[str, str] | None = None
+    ) -> ToolRun:
         loaded = await self.files.load("shop")
         asked = {"article": "tea"} if arguments is None else arguments
-        return await loaded.toolbox.run(loaded.team.roles[0], tool, asked, ToolContext(idempotency_key=key))
+        return await loaded.toolbox.run(
+            loaded.team.roles[0], tool, asked, ToolContext(idempotency_key=key, replies=replies or {})
+        )
 
 
 @contextlib.asynccontextmanager
@@ -205,10 +209,14 @@ def test_the_differences_of_definitions_are_shown() -> None:
         ("nests", "it sent a message that is not JSON-RPC"),
         ("odd", "its answer can't be used"),
         ("hangs", "the server did not answer within 1.5 s"),
+        ("eats", "its process ended: MemoryError"),
+        ("eats-by-many", "it needs more than 200 MiB of memory"),
+        ("breeds", "it has more than 100 processes"),
     ],
 )
 async def test_a_server_that_does_wrong_ends_as_a_named_error(wrong: str, said: str, shop: Shop) -> None:
-    shop.hostile(wrong, "write")  # which has one attempt
+    shop.hostile(wrong, "write", "timeout = 1.5" if wrong == "hangs" else "timeout = 10")  # which has one attempt
+    shop.files = TeamFiles([shop.folder.parent], places=McpPlaces(memory_mib=200 if "eats" in wrong else 4000))
     ran = await shop.call("store__price")
     if wrong == "changes":  # after it was listed once; before a call with effects it is listed again
         assert not ran.is_error
@@ -274,7 +282,62 @@ async def test_calls_of_one_server_run_at_the_same_time_in_one_process(benign: S
     ran = await asyncio.gather(*(benign.call("store__slow", {}) for _ in range(4)))
     assert [each.text for each in ran] == ["done"] * 4
     assert asyncio.get_running_loop().time() - began < 4 * 2.4
-    assert len([each for each in psutil.Process().children() if "mcp_process" in " ".join(each.cmdline())]) == 1
+    assert _servers() == 1
+
+
+def _servers() -> int:
+    found = 0
+    for each in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended
+            found += "mcp_process" in " ".join(each.cmdline())
+    return found
+
+
+async def test_twenty_servers_take_turns_in_four_places(shop: Shop) -> None:
+    shop.hostile("nothing", more="timeout = 60")
+    text = (shop.folder / "team.toml").read_text()
+    head, server = text.split("[mcp_servers.store]")
+    names = [f"store{number}" for number in range(20)]
+    listed = ", ".join(f'"{name}__price"' for name in names)
+    blocks = "".join(
+        f"[mcp_servers.store]{server}".replace("mcp_servers.store", f"mcp_servers.{name}") for name in names
+    )
+    (shop.folder / "team.toml").write_text(head.replace('"store__price"', listed) + blocks)
+    write_pins(shop.folder, {name: {"price": PRICE} for name in names})
+    shop.files = TeamFiles([shop.folder.parent], places=McpPlaces(4))
+    most, done, others = 0, asyncio.Event(), _servers()
+
+    async def watch() -> None:
+        nonlocal most
+        while not done.is_set():
+            most = max(most, await asyncio.to_thread(_servers))
+            await asyncio.sleep(0.02)
+
+    watching = asyncio.create_task(watch())
+    ran = await asyncio.gather(*(shop.call(f"{name}__price") for name in names))
+    again = [(await shop.call(f"{names[0]}__price")).text for _ in range(2)]
+    done.set()
+    await watching
+    assert {each.text for each in ran} | set(again) == {"12 euros"}
+    assert most - others == 4
+
+
+async def test_a_server_waits_for_a_place_while_all_are_at_work(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = McpPlaces(1)
+    shop.hostile("hangs", more="timeout = 30")
+    shop.files = TeamFiles([shop.folder.parent], places=places)
+    hanging = asyncio.create_task(shop.call("store__price"))
+    connection = cast(McpTools, (await shop.files.load("shop")).toolbox._sources[0])._connection
+    await until(lambda: connection._child is not None and connection._child.done())
+    monkeypatch.setattr(mcp_servers, "_START", timedelta(seconds=1))
+    other = shop.files.servers("shop")["store"]
+    with pytest.raises(McpFailed, match="all 1 servers that this Worker may run are at work"):
+        await other.tools()
+    hanging.cancel()
+    await asyncio.wait({hanging})
+    monkeypatch.undo()  # a server that hangs takes some seconds to end
+    assert [each.name for each in await other.tools()] == ["price"]
+    await other.close()
 
 
 async def test_a_call_in_flight_outlives_a_new_team_file(benign: Shop) -> None:
@@ -302,17 +365,28 @@ async def test_secrets_reach_the_server_and_nothing_else(benign: Shop) -> None:
     assert base64.b64encode(SECRET.encode()).decode().rstrip("=")[:-1] not in leaked.text
 
 
-async def test_a_question_of_a_server_is_answered_by_a_call_that_a_person_approves(benign: Shop) -> None:
+async def test_a_question_of_a_server_is_answered_by_what_a_person_replies(benign: Shop) -> None:
     asked = await benign.call("store__put", {"article": "tea"})
-    assert asked.is_error
-    assert 'The server asks: "On which shelf?". It got no answer.' in asked.text
-    assert 'call again with {"_answers": {"shelf": "...", "row": 1}} in the arguments' in asked.text
-    answered = await benign.call("store__put", {"article": "tea", "_answers": {"shelf": 3}})
-    assert answered.text == "tea is on shelf 3, row 1"
-    assert (await benign.call("store__put", {"article": "tea", "_answers": {"shelf": "x"}})).is_error
-    refused = await benign.call("store__ask", {})
-    assert "Calls of this tool carry none" in refused.text
-    assert "declined" in refused.text
+    assert (asked.is_error, asked.text) == (False, "MCP server 'store' asks before it does put: On which shelf?")
+    misfit = await benign.call("store__put", {"article": "tea"}, replies={asked.asks: "below"})
+    assert misfit.asks == asked.asks
+    assert "'below' does not fit. On which shelf?" in misfit.text
+    for reply in ("3", '{"shelf": 3}'):
+        ran = await benign.call("store__put", {"article": "tea"}, replies={asked.asks: reply})
+        assert (ran.asks, ran.text) == ("", "tea is on shelf 3, row 1")
+    assert (await benign.call("store__ask", {})).asks == asked.asks
+    assert (await benign.call("store__ask", {}, replies={asked.asks: "4"})).text == "the question was answered"
+    many = {str(number): "" for number in range(5)}
+    assert "asks more than 5 questions" in (await benign.call("store__put", {"article": "tea"}, replies=many)).text
+
+
+async def test_a_server_may_ask_in_the_middle_of_a_call(shop: Shop) -> None:
+    shop.hostile("asks", "write", "timeout = 20")
+    asked = await shop.call("store__price")
+    assert "On which shelf?" in asked.text
+    assert not shop.ledger.exists()
+    assert (await shop.call("store__price", replies={asked.asks: "3"})).text == "put"
+    assert shop.ledger.read_text() == "{'shelf': 3}\n"
 
 
 async def test_progress_becomes_heartbeats(benign: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,21 +142,29 @@ async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_po
     assert (diverted.subtask_id, diverted.data["role"], diverted.data["pool"]) == ("t3", "hand", "far")
 
 
-async def test_a_worker_process_of_a_pool_serves_its_roles_and_nothing_else(
+async def test_a_worker_process_of_a_pool_serves_its_tools_without_a_model_and_nothing_else(
     lab: Lab, processes: WorkerProcesses
 ) -> None:
     lab.play(plans(subtasks(item("t1", "abroad")), turns={"t1": fetches}))
-    worker = await processes.start("--pool", "abroad")
-    assert "worker ready (pool abroad)" in worker.log.read_text()
+    del processes.environ["ANTHROPIC_BASE_URL"]
+    worker = await processes.start("--pool", "abroad", "--roles", "tools")
+    assert "worker ready (pool abroad: tools)" in worker.log.read_text()
     result = await lab.run()
     assert (result.status, result.subtasks[0].role) == ("completed", "abroad")
+    assert await queues(lab.client, f"{lab.run_id}/t1/1") == ["supervisor", "supervisor.abroad", "supervisor"]
     serves = [queue for queue in QUEUES if await polls(lab.client, queue, worker.process.pid)]
     assert serves == ["supervisor.abroad"]
     worker.process.terminate()
     assert await worker.ended() == 0
 
 
-QUEUES = ["supervisor", "supervisor-model", "supervisor-tools", "supervisor.far", "supervisor.abroad"]
+QUEUES = [
+    "supervisor",
+    "supervisor-model",
+    "supervisor-tools",
+    "supervisor-outward",
+    *map(pool_queue, ["far", "abroad"]),
+]
 
 
 @pytest.fixture
@@ -174,6 +182,6 @@ async def polls(client: Client, queue: str, pid: int) -> bool:
 
 
 async def test_a_pool_that_can_not_be_served_is_a_usage_error(processes: WorkerProcesses) -> None:
-    worker = processes.launch("--pool", "far", "--roles", "tools")
+    worker = processes.launch("--pool", "far", "--roles", "workflows,tools")
     assert await worker.ended() == 2
     assert "--pool" in worker.log.read_text()

@@ -9,6 +9,7 @@ from typing import Any
 
 WRONG, FILE = (sys.argv[1], Path(sys.argv[2])) if __name__ == "__main__" else ("nothing", Path())
 SCHEMA = {"type": "object", "properties": {"article": {"type": "string"}}, "required": ["article"]}
+TAKES = {"hangs": (1, 0), "eats": (1, 4096), "eats-by-many": (4, 60), "breeds": (1000, 0)}  # processes, MiB of each
 listed = 0
 
 
@@ -41,12 +42,37 @@ def call(number: int) -> None:
             file.write("called\n")
         sys.stderr.write("out of paper\n")
         os._exit(3)
-    elif WRONG == "hangs":
-        time.sleep(3600)
+    elif WRONG in TAKES:
+        take(*TAKES[WRONG])
+    elif WRONG == "asks":  # in the middle of the call, as servers did before 2026
+        ask(number)
     elif WRONG == "odd":
         say({"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": 7}]}})
     else:
         say({"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": "12 euros"}]}})
+
+
+def ask(number: int) -> None:
+    form = {"type": "object", "properties": {"shelf": {"type": "integer"}}, "required": ["shelf"]}
+    params = {"mode": "form", "message": "On which shelf?", "requestedSchema": form}
+    say({"jsonrpc": "2.0", "id": 900, "method": "elicitation/create", "params": params})
+    given = json.loads(sys.stdin.readline())["result"]
+    if given["action"] != "accept":
+        say({"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": "no answer"}})
+        return
+    with FILE.open("a") as file:
+        file.write(f"{given['content']}\n")
+    say({"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": "put"}]}})
+
+
+def take(processes: int, each: int) -> None:
+    """Takes memory, in MiB, in this process and in others."""
+    for _ in range(processes - 1):
+        if os.fork() == 0:
+            break
+        time.sleep(0.01)
+    taken = [b"x" * (1 << 20) for _ in range(each)]
+    time.sleep(3600 + len(taken))
 
 
 def forks() -> None:

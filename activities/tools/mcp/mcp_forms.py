@@ -1,0 +1,69 @@
+"""Forms of an MCP server: whether arguments fit the schema of a tool, and what it asks a person by a schema."""
+
+import hashlib
+import json
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.validators import validator_for
+from referencing import Registry
+
+from supervision.base.text import clean, one_line
+
+_QUESTION_CHARS = 200  # of a question and of its fields each: a person reads them in a list
+_CHOICES, _CHOICE_CHARS = 20, 100
+_COMPLAINT_CHARS = 600
+
+Json = dict[str, Any]
+
+
+def complaint_about(schema: Json, arguments: Any) -> str | None:
+    """Returns what keeps arguments from fitting a schema."""
+    if not isinstance(arguments, dict):
+        return "they must be an object"
+    kind = validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+        error = best_match(kind(schema, registry=Registry()).iter_errors(arguments))
+    except SchemaError as broken:
+        return f"the schema of this tool is broken: {one_line(broken.message, _COMPLAINT_CHARS)}"
+    if error is None:
+        return None
+    where, why = ".".join(map(str, error.absolute_path)), one_line(error.message, _COMPLAINT_CHARS)
+    return f"{where}: {why}" if where else why
+
+
+class Elicitation:
+    """What a server asks a person: a message, and the schema of an object whose fields are the answer."""
+
+    def __init__(self, message: str, schema: Json) -> None:
+        self._schema = schema
+        self._fields: dict[str, Json] = schema.get("properties", {})
+        self.key = hashlib.sha256(json.dumps([message, schema], sort_keys=True).encode()).hexdigest()
+        self._defaults = {name: said["default"] for name, said in self._fields.items() if "default" in said}
+        self._open = [name for name in self._fields if name not in self._defaults] or [*self._fields]
+        wanted = ", ".join(f"{name} ({self._form(name)})" for name in self._fields)
+        form = f" Reply as JSON with: {wanted}" if len(self._fields) > 1 else ""
+        self.text = one_line(message, _QUESTION_CHARS) + one_line(clean(form), _QUESTION_CHARS)
+        only: Json = self._fields[self._open[0]] if len(self._open) == 1 else {}
+        self.choices = [one_line(clean(str(choice)), _CHOICE_CHARS) for choice in only.get("enum", [])[:_CHOICES]]
+
+    def _form(self, name: str) -> str:
+        usual = f", else {json.dumps(self._defaults[name])}" if name in self._defaults else ""
+        return f"{self._fields[name].get('type', 'text')}{usual}"
+
+    def content(self, reply: str) -> Json | None:
+        """Returns the object that a reply stands for, with the form's defaults; None if it does not fit.
+
+        A reply that is no object is the one field without a default.
+        """
+        try:
+            value = json.loads(reply)
+        except ValueError:
+            value = reply.strip()
+        if len(self._open) == 1 and not isinstance(value, dict):
+            [name] = self._open
+            value = {name: reply.strip() if self._fields[name].get("type") == "string" else value}
+        value = {**self._defaults, **value} if self._fields and isinstance(value, dict) else {}
+        return value if complaint_about(self._schema, value) is None else None
