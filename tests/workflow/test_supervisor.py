@@ -4,7 +4,7 @@ import asyncio
 import re
 from typing import Any
 
-from tests.scripted_model import Step, answer, plan, script, status, text, tools, when
+from tests.scripted_model import Step, answer, plan, script, text, tools, when
 from tests.waiting import until
 from tests.workflow.runs import Lab, search_attribute
 from workflows.supervisor import SupervisorWorkflow
@@ -57,26 +57,3 @@ async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(lab: Lab) 
     assert states["t5"] == "waiting"
     hold.set()
     assert (await handle.result()).status == "completed"
-
-
-async def test_a_plan_without_subtasks_is_sent_back_twice_then_the_run_fails(lab: Lab) -> None:
-    lab.play(script(plan()))
-    error = await lab.failure()
-    assert (error.type, "no subtasks" in error.message) == ("NoSubtasks", True)
-    assert lab.steps == ["plan.1.1", "plan.1.2", "plan.1.3"]
-    assert "no subtasks" in lab.calls[-1].step.prompt
-
-
-async def test_a_wrong_key_fails_the_run_with_one_request(lab: Lab) -> None:
-    lab.play(lambda step: status(401, "authentication_error", "invalid x-api-key"))
-    error = await lab.failure()
-    assert error.type == "ProviderAuthentication"
-    assert "ANTHROPIC_API_KEY" in error.message
-    assert len(lab.calls) == 1
-
-
-async def test_zero_revisions_and_an_unknown_team(lab: Lab) -> None:
-    error = await lab.failure(team="nobody", max_reviews=0)
-    assert error.type == "UnknownTeam"
-    assert "lab" in error.message
-    assert lab.calls == []

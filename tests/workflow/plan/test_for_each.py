@@ -147,33 +147,6 @@ async def test_items_that_the_budget_has_no_room_for_are_left_out(lab: Lab) -> N
     assert len(await lab.started_children()) == 1 + counts.completed
 
 
-@pytest.mark.parametrize(
-    ("more", "complaint"),
-    [
-        ({"for_each": "items:t1"}, "list that in its depends_on"),
-        ({"for_each": "rows:ordres"}, "is for the rows of 'ordres', which is not attached"),
-        ({"for_each": "pages:x"}, "it must be items:SUBTASK, rows:TABLE, lines:TEXT or files:PATTERN"),
-    ],
-)
-async def test_a_template_that_cannot_be_expanded_goes_back_to_the_planner(
-    lab: Lab, files_ref: str, more: dict[str, Any], complaint: str
-) -> None:
-    lab.play(plans(subtasks(item("t1"), {**item("t2"), **more}), subtasks(item("t1"))))
-    result = await lab.run(**folder(files_ref))
-    assert result.status == "completed"
-    assert complaint in lab.prompt("plan.1.2")
-
-
-async def test_items_of_items(lab: Lab) -> None:
-    nested = item("t3", for_each="items:t2", depends_on=["t2"])
-    turns = {**naming(2), **{f"t2.{n}": lambda step: names(f"{step.subtask_id} a", {"leaf": "b"}) for n in (1, 2)}}
-    lab.play(plans(subtasks(item("t1"), EACH, nested), turns=turns))
-    result = await lab.run()
-    assert (result.status, result.plan_revisions) == ("completed", 3)
-    shown = [lab.prompt(f"t3.{number}/1/turn.1") for number in range(1, 5)]
-    assert ["t2.1 a" in shown[0], '{"leaf": "b"}' in shown[1], "t2.2 a" in shown[2]] == [True, True, True]
-
-
 async def test_a_reset_to_every_second_task_pays_nothing_again(lab: Lab) -> None:
     lines = item("t4", for_each="lines:trees")
     first = subtasks(item("t1"), EACH, item("t3", depends_on=["t2", "t4"]), lines)

@@ -1,7 +1,7 @@
 """How a run works: a plan up front, one step at a time, one role for the whole goal, or an answer at once."""
 
 from tests.scripted_model import as_json, text
-from tests.workflow.runs import Lab
+from tests.workflow.runs import Lab, events
 from tests.workflow.scripts import item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -22,29 +22,17 @@ async def test_auto_answers_a_simple_goal_directly_with_no_worker_agent(lab: Lab
     assert (shown.phase, shown.counts.total, shown.revision) == ("done", 0, 1)
 
 
-async def test_auto_goes_step_by_step_when_the_planner_says_so(lab: Lab) -> None:
-    lab.play(
-        plans(
-            subtasks(item("t1", "reader"), strategy="step", direct_answer=None),
-            subtasks(item("t2", "reckoner", depends_on=["t1"]), finished=False),
-            FINISHED,
-        )
-    )
-    handle = await lab.start()
-    result = await handle.result()
-    assert lab.steps == [
-        "plan.1.1", "t1/1/turn.1", "plan.2.1", "t2/1/turn.1", "plan.3.1", "synthesis.1",
-    ]  # fmt: skip
-    assert (result.status, result.plan_revisions) == ("completed", 2)
-    assert (await handle.query(SupervisorWorkflow.status)).revision == 2
-
-
 async def test_route_gives_the_whole_goal_to_one_role(lab: Lab) -> None:
-    lab.play(plans(as_json({"role": "reckoner", "secondary_role": None, "description": "Weigh all pears."})))
-    result = await lab.run(strategy="route")
+    """Its finding is the answer, word for word."""
+    route = as_json({"role": "reckoner", "secondary_role": None, "description": "Weigh all pears."})
+    code = "def weigh(pears):\n    return sum(pears)\n" + "# and so on\n" * 400
+    lab.play(plans(route, turns={"t1": lambda step: text(f"{code}\nConfidence: 0.5\nLimitations: none")}))
+    handle = await lab.start(strategy="route", max_reviews=3)
+    result = await handle.result()
     assert [(s.id, s.role, s.description) for s in result.subtasks] == [("t1", "reckoner", "Weigh all pears.")]
     assert [c.subtask_ids for c in result.citations] == [["t1"]]
-    assert result.confidence == 0.8  # of the finding that it is, word for word
+    assert (result.status, result.answer.strip(), result.confidence) == ("completed", code.strip(), 0.5)
+    assert "finding_adopted" in await events(handle)
     assert lab.steps == ["plan.1.1", "t1/1/turn.1"]
     schema = lab.calls[0].step.body["output_config"]["format"]["schema"]
     roles = ["hand", "reader", "librarian", "reckoner", "solo", "pupil", "far", "abroad"]
@@ -63,15 +51,20 @@ async def test_a_role_that_a_planner_made_up_is_warned_of_and_done_by_the_genera
     ]
 
 
-async def test_step_chooses_the_next_role_by_what_was_found(lab: Lab) -> None:
+async def test_auto_goes_step_by_step_and_chooses_the_next_role_by_what_was_found(lab: Lab) -> None:
     turns = {"t1": lambda step: text("the pears lie in the barn\n\nConfidence: 0.8")}
     lab.play(
         plans(
-            subtasks(item("t1", "reader")), subtasks(item("t2", "reckoner", depends_on=["t1"])), FINISHED, turns=turns
+            subtasks(item("t1", "reader"), strategy="step", direct_answer=None),
+            subtasks(item("t2", "reckoner", depends_on=["t1"]), finished=False),
+            FINISHED,
+            turns=turns,
         )
     )
-    handle = await lab.start(strategy="step")
+    handle = await lab.start()
     result = await handle.result()
+    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "plan.2.1", "t2/1/turn.1", "plan.3.1", "synthesis.1"]
+    assert (result.status, result.plan_revisions) == ("completed", 2)
     assert [(s.id, s.role, s.state) for s in result.subtasks] == [
         ("t1", "reader", "completed"),
         ("t2", "reckoner", "completed"),

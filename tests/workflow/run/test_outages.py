@@ -1,16 +1,13 @@
 """While a model is known to be away a run waits once: no child is started to fail, then one call goes first."""
 
 import functools
-from collections import Counter
 
 import pytest
 
 from supervision.base import limits
-from supervision.contract.updates import Resume
 from tests.scripted_model import Reply, Step, plan, script, status, text, tools
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab, status_of, waits_for_provider
-from workflows.supervisor import SupervisorWorkflow
 
 SUBTASKS, PARALLEL = 8, 3
 AWAY = status(529, "overloaded_error", retry_after_ms="600")
@@ -55,25 +52,6 @@ async def test_an_outage_costs_one_wait_whatever_the_number_of_subtasks(
     assert {report.attempts for report in result.subtasks} == {1}
     assert all(lab.steps.count(f"t{n}/1/turn.2") == 1 for n in range(1, SUBTASKS + 1))
     assert all("wait for the model provider" in label for label in (await lab.labels("timer"))[1:])
-
-
-async def test_an_account_that_is_refused_is_waited_for_once(lab: Lab, own_models: dict[str, str]) -> None:
-    refused = {"on": True}
-
-    def turns(step: Step) -> Reply:
-        return status(401, "authentication_error") if refused["on"] and step.subtask_id != "t1" else two_turns(step)
-
-    shape = plan({"id": "t1"}, *[{"id": f"t{n}", "after": ["t1"]} for n in range(2, SUBTASKS + 1)])
-    lab.play(script(shape, {f"t{n}": turns for n in range(1, SUBTASKS + 1)}))
-    handle = await lab.start(models=own_models, max_subtasks=SUBTASKS, max_parallel=PARALLEL)
-    await until(functools.partial(waits_for_provider, handle))
-    refused["on"] = False
-    assert [wait.kind for wait in (await status_of(handle)).waiting] == ["resume"]
-    assert len(set(await lab.started_children())) <= 1 + PARALLEL
-    await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    result = await handle.result()
-    assert (result.status, {report.attempts for report in result.subtasks}) == ("completed", {1})
-    assert max(Counter(lab.steps).values()) <= 2
 
 
 async def test_a_history_that_is_nearly_full_ends_in_a_partial_answer(

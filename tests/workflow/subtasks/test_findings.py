@@ -109,16 +109,3 @@ async def test_the_reviewer_sees_where_code_found_each_figure_and_whom_it_is_fro
     kept = await record(store, found(result))
     assert kept.sources == found(result).sources == ["harvest book"]
     assert [claim.text for claim in kept.checked if not claim.source] == found(result).unsupported == ["731 kg"]
-
-
-async def test_a_worker_agent_reads_the_date_its_turns_and_what_a_program_checks(lab: Lab) -> None:
-    lab.play(script(ONE, {"t1": in_order(BOOK, finish())}, answer(LONG, cites=["t1"])))
-    handle = await lab.start(max_turns=7)
-    await handle.result()
-    body = lab.call("t1/1/turn.1").step.body
-    begun = (await handle.describe()).start_time.date().isoformat()
-    assert f"Today is {begun}." in str(body["system"])
-    assert "You have 7 turns in all" in str(body["system"])
-    assert "a program checks each one" in str(body["system"])
-    schema = next(tool for tool in body["tools"] if tool["name"] == "finish")["input_schema"]
-    assert list(schema["properties"]) == schema["required"] == list(WHOLE)
