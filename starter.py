@@ -14,21 +14,19 @@ try:
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
+from console.base.hints import keep_connection
+from console.base.terminal import console, print_out
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, calls_report, print_artifact, verify_run
-from console.commands.inspect_command import inspect_files
 from console.commands.list_commands import SpendBy, list_report, spend_report
 from console.commands.mcp_commands import pin_team
 from console.commands.repair_command import repair
 from console.commands.report_commands import page_report, plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
-from console.commands.store_commands import delete_run, prune, put_path
+from console.commands.store_commands import delete_run, inspect_files, prune, put_path
 from console.commands.team_commands import new_team, taker_report, teams_report, try_tool
 from console.commands.update_commands import cancel, extend
-from console.hints import keep_connection
-from console.options import deciding
-from console.options.shared import AnyRun, AsJson, RunId, access, do, with_run
-from console.terminal import console, print_out
+from console.options import AnyRun, AsJson, RunId, access, do, people, with_run
 from runtime.paths import keep_files_private, run_worker
 from runtime.process import exit_now
 
@@ -40,7 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(deciding.app)
+app.add_typer(people)
 
 
 @app.callback(invoke_without_command=True)
@@ -343,7 +341,7 @@ def codec(
     ui: Annotated[str, typer.Option(help="the Web UI whose pages may ask")] = "http://localhost:8233",
 ) -> None:
     """Decrypt histories for the Web UI and the `temporal` CLI until Ctrl-C, with the keys of SUPERVISOR_KEYS_FILE."""
-    from console.codec import serve_codec
+    from console.commands.codec_command import serve_codec
 
     do(lambda access: serve_codec(access.settings.keys, port, ui))
 

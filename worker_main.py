@@ -20,7 +20,6 @@ from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.tool_calls import ToolActivities
 from activities.attempts import Attempts
 from activities.files.file_cache import FileCache
-from activities.guard import Guard
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import ModelCalls
@@ -137,7 +136,7 @@ def compose(
         ],
         model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
-        interceptors=[Steps(telemetry.parent_of, content=settings.capture_content), Attempts(words), Guard(store)],
+        interceptors=[Steps(telemetry.parent_of, content=settings.capture_content), Attempts(store, words)],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,
         pool=pool,
@@ -245,7 +244,7 @@ def main() -> None:
     try:
         settings = load_settings(options.env_file)
         report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
-        sending = telemetry.configure("temporal-supervisor-worker", measured=True)
+        send_rest = telemetry.configure("temporal-supervisor-worker", measured=True)
     except (ValueError, OSError) as error:
         say(f"settings: {describe_errors(error)}" if isinstance(error, ValidationError) else str(error))
         exit_now(2)
@@ -256,7 +255,7 @@ def main() -> None:
         search_later_objects_only()
         with last_words(report) as words, Watchdog(words) as watchdog:
             asyncio.run(serve(settings, options.roles, options.pool, watchdog, report))
-            sending.shutdown()
+            send_rest()
     except (ConnectionFailed, ValueError) as error:
         report(str(error))
         exit_now(2)

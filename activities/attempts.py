@@ -1,19 +1,110 @@
-"""Around every attempt of an activity: heartbeats from its first moment on, and errors that say if it is tried again.
+"""Around every attempt of an activity: heartbeats, the guard, and errors that say if it is tried again.
 
-The guard before an activity reads the store already, which may be slow: so this comes first.
+Heartbeats come first, as the guard reads the store, which may be slow. It compares what an input asks for with the
+grant of its run: workflows can be started with any input, and models may obey an attacker. A grant is named by its
+hash, so an input can only refer to one that was issued; references, team, models, depth and expiry are compared with
+it. Whoever may poll the task queues of the namespace can do anything that a run may do: see docs/decisions/0016.
 """
 
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
+from opentelemetry import metrics
+from pydantic import BaseModel
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+from activities.contracts.run_contracts import RunRef, SetupInput
 from activities.heartbeat import Witness, beating
-from supervision.base import limits
+from activities.store.artifacts import ArtifactStore
+from activities.store.grants import Grants, RunGrant
+from supervision.base import limits, spans
 from supervision.base.errors import AWAITED, RUN_KINDS, ErrorKind, SupervisionError
+from supervision.base.store_keys import is_key, is_team, run_prefix
 from supervision.base.text import cut
+
+_REFERENCES = ("ref", "head")
+
+_refusals = metrics.get_meter(spans.SCOPE).create_counter(
+    "supervisor.refused_calls", description="activities that were scheduled without a right to them"
+)
+
+
+class NotGranted(SupervisionError):
+    """The caller has no right to what it asks for."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorKind.NOT_GRANTED, message)
+
+
+class Guard:
+    """Refuses every activity that goes beyond the grant of its run."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self._store = store
+        self._grants = Grants(store)
+
+    async def check(self, info: activity.Info, argument: object) -> None:
+        """Raises NotGranted if the caller may not have this done."""
+        try:
+            await self._check(info, argument)
+        except NotGranted as refused:
+            _refusals.add(1, {"activity": info.activity_type})
+            activity.logger.warning("refused %s: %s", info.activity_type, refused)
+            raise
+
+    async def _check(self, info: activity.Info, argument: object) -> None:
+        run = getattr(argument, "run", None)
+        if not isinstance(run, RunRef) or info.workflow_id is None:
+            raise NotGranted("only a run itself may do this")
+        if run.store_id:
+            await self._store.require(run.store_id)
+        if isinstance(argument, SetupInput) and argument.brief is None:
+            if run.run_id != info.workflow_id:
+                raise NotGranted(f"workflow '{info.workflow_id}' is not the run '{run.run_id}'")
+            return
+        grant = await self._grants.find(run.run_id, run.grant_ref)
+        if grant is None or not grant.covers(info.workflow_id):
+            raise NotGranted(f"workflow '{info.workflow_id}' does not belong to run '{run.run_id}'")
+        if beyond := excess(grant, argument, datetime.now(UTC)):
+            raise NotGranted(beyond)
+
+
+def excess(grant: RunGrant, argument: object, now: datetime) -> str | None:
+    """Returns what in an activity's input goes beyond the grant; None if nothing does."""
+    prefix = run_prefix(grant.run_id)
+    for name, ref in references(argument):
+        if not (is_key(ref) and ref.startswith(prefix)):
+            return f"{name} belongs to another run"
+    team_ref = getattr(argument, "team_ref", None)
+    if team_ref is not None and not is_team(team_ref, grant.run_id):
+        return "team_ref is no team of this run"
+    model = getattr(argument, "model", None)
+    if model is not None and model not in grant.models:
+        return f"model '{model}' is not one of the run's"
+    if isinstance(argument, SetupInput):
+        if grant.depth >= limits.MAX_DEPTH:
+            return f"nested supervisors end at level {limits.MAX_DEPTH}"
+        if argument.request.team not in grant.nested_teams:
+            return "its team is not one of the roles of the supervisor above it"
+    return "the run's time is over" if now > grant.expires_at else None
+
+
+def references(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yields every reference in a value, found by the names that fields for references have."""
+    if isinstance(value, BaseModel):
+        for field in type(value).model_fields:
+            yield from references(getattr(value, field), field)
+    elif isinstance(value, list):
+        for item in value:
+            yield from references(item, name)
+    elif isinstance(value, str) and value and (name.endswith("_ref") or name in _REFERENCES):
+        yield name, value
+
 
 MISSING_ATTEMPTS = 3  # a folder that machines share may show a new file a little later
 
@@ -21,28 +112,38 @@ _QUIET = RUN_KINDS | {ErrorKind.CANCELLED}  # ends that the Worker's log shows w
 
 
 class Attempts(Interceptor):
-    """The first of a Worker's interceptors: it sees what those after it do and raise, too."""
+    """Puts heartbeats, the guard and typed errors around every attempt."""
 
-    def __init__(self, witness: Witness | None = None) -> None:
+    def __init__(self, store: ArtifactStore, witness: Witness | None = None) -> None:
+        self._guard = Guard(store)
         self._witness = witness
 
     def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
-        """Returns `inner` with the heartbeats and errors of attempts around it."""
-        return _Attempted(inner, self._witness)
+        """Returns `inner` with all that around it."""
+        return _Attempted(inner, self._guard, self._witness)
 
 
 class _Attempted(ActivityInboundInterceptor):
-    def __init__(self, inner: ActivityInboundInterceptor, witness: Witness | None) -> None:
+    def __init__(self, inner: ActivityInboundInterceptor, guard: Guard, witness: Witness | None) -> None:
         super().__init__(inner)
+        self._guard = guard
         self._witness = witness
 
     async def execute_activity(self, call: ExecuteActivityInput) -> Any:
-        try:
-            async with beating(self._witness):
-                return await super().execute_activity(call)
-        except (SupervisionError, RPCError) as error:
-            # Not from the error: it may quote what the store's backend said, and causes travel into history.
-            raise _typed(error, activity.info().attempt) from None
+        async with attempted(self._witness):
+            await self._guard.check(activity.info(), call.args[0] if call.args else None)
+            return await super().execute_activity(call)
+
+
+@asynccontextmanager
+async def attempted(witness: Witness | None = None) -> AsyncIterator[None]:
+    """Heartbeats until the block ends, and its errors as Temporal gets them."""
+    try:
+        async with beating(witness):
+            yield
+    except (SupervisionError, RPCError) as error:
+        # Not from the error: it may quote what the store's backend said, and causes travel into history.
+        raise _typed(error, activity.info().attempt) from None
 
 
 def _typed(error: SupervisionError | RPCError, attempt: int) -> ApplicationError:

@@ -28,11 +28,9 @@ class Witness(Protocol):
 
     def begins(self, activity_type: str, workflow_id: str) -> int:
         """Returns a number for what begins."""
-        ...
 
     def ends(self, number: int) -> None:
         """Forgets it."""
-        ...
 
 
 class _Beats:

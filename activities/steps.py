@@ -173,12 +173,12 @@ def _span(step: _Step) -> Iterator[None]:
     place = spans.place_of(step.workflow_id, step.run.run_id)
     parent = step.parent_of(step.run.run_id, step.run.first_run_id, place)
     kind = trace.SpanKind.CLIENT if step.operation == spans.CHAT else trace.SpanKind.INTERNAL
-    span = trace.INVALID_SPAN if parent is None else _tracer().start_span(step.name, parent, kind)
+    span = trace.INVALID_SPAN if parent is None else trace.get_tracer(spans.SCOPE).start_span(step.name, parent, kind)
     try:
         with trace.use_span(span, record_exception=False, set_status_on_exception=False):
             yield
     except BaseException as error:
-        step.facts[spans.ERROR] = error.type if isinstance(error, ApplicationError) and error.type else _name(error)
+        step.facts[spans.ERROR] = (isinstance(error, ApplicationError) and error.type) or type(error).__name__
         raise
     finally:
         if span.is_recording():
@@ -186,14 +186,6 @@ def _span(step: _Step) -> Iterator[None]:
             if spans.ERROR in step.facts:
                 span.set_status(trace.StatusCode.ERROR)
             span.end()
-
-
-def _name(error: BaseException) -> str:
-    return type(error).__name__
-
-
-def _tracer() -> trace.Tracer:
-    return trace.get_tracer(spans.SCOPE)
 
 
 # --- What activities add --------------------------------------------------------------------------
@@ -293,7 +285,9 @@ def _written(
     ids = context.set_value(spans.TRACE_ID_KEY, spans.trace_id(run.run_id, run.first_run_id))
     token = context.attach(context.set_value(spans.SPAN_ID_KEY, spans.span_id(run.first_run_id, place), ids))
     try:
-        span = _tracer().start_span(f"{operation} {name}", parent if above else Context(), start_time=began)
+        span = trace.get_tracer(spans.SCOPE).start_span(
+            f"{operation} {name}", parent if above else Context(), start_time=began
+        )
     finally:
         context.detach(token)
     known: Facts = {spans.OPERATION: operation, spans.CONVERSATION: run.run_id}

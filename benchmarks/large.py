@@ -17,7 +17,8 @@ from temporalio.api.enums.v1 import EventType, TimeoutType, WorkflowTaskFailedCa
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from benchmarks.scene import BenchModel, Process, Row, Scene, holds_all, measured, scene
+from benchmarks.scene import BenchModel, Row, Scene, holds_all, measured, scene
+from console.demo import Served
 from runtime.process import exit_now
 
 LONGEST_TASK = 3.0  # seconds a workflow task may take, of the server's ten
@@ -106,7 +107,7 @@ async def _cross(place: Scene, row: Row, kill: bool, base: str, patience: float)
                 if len(model.answered()) >= row.model_calls // 2:
                     break
                 await asyncio.sleep(_LOOK)
-            project.worker.kill()
+            await project.worker.kill()
             tasks.killed = time.time()
             ready, first = await _started_again(project.worker, model, waiting)
         with contextlib.suppress(TimeoutError):
@@ -125,7 +126,7 @@ async def _cross(place: Scene, row: Row, kill: bool, base: str, patience: float)
     return {**seen, "repeated": len(answered) - len(set(answered)), "holds": holds, **asdict(tasks)}
 
 
-async def _started_again(worker: Process, model: BenchModel, runs: asyncio.Future[Any]) -> tuple[float, float | None]:
+async def _started_again(worker: Served, model: BenchModel, runs: asyncio.Future[Any]) -> tuple[float, float | None]:
     """Returns how long the new process took to be ready, and to send the first model call."""
     before = len(model.ledger())
     began = time.time()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
-from benchmarks.scene import BenchModel, Row, Runs, System, cpu_seconds, resident_bytes
+from benchmarks.scene import BenchModel, Row, Run, System, cpu_seconds, resident_bytes
 
 _ROW_TIMEOUT = 300.0  # seconds; the longest row takes ten on two cores
 _SETTLE = 1.0  # seconds between rows: the server's work after a run belongs to that run
@@ -76,8 +76,8 @@ async def _measure(system: System, model: BenchModel, row: Row, base: str) -> Sa
     await asyncio.sleep(_SETTLE)
     spent = [1000 * (cpu_seconds(pid) - old) / row.model_calls for pid, old in zip(pids, before, strict=True)]
     ledger = model.ledger()
-    own, *agents = await _histories(system.client, runs.runs[0].id)
-    wall = statistics.median(run.wall for run in runs.runs)
+    own, *agents = await _histories(system.client, runs[0].id)
+    wall = statistics.median(run.wall for run in runs)
     return Sample(
         row=row.name,
         system=system.name,
@@ -85,7 +85,7 @@ async def _measure(system: System, model: BenchModel, row: Row, base: str) -> Sa
         beyond=wall - row.critical_path,
         worker_cpu=spent[0],
         server_cpu=spent[1],
-        first_call=min(entry["at"] for entry in ledger) - runs.runs[0].began,
+        first_call=min(entry["at"] for entry in ledger) - runs[0].began,
         resident=resident_bytes(system.worker.pid),
         events=own[0] + sum(events for events, _ in agents),
         agent_events=statistics.mean(events for events, _ in agents),
@@ -110,8 +110,8 @@ async def _histories(client: Client, run_id: str) -> list[tuple[float, float]]:
     return [await size(workflow_id) for workflow_id in (run_id, *children)]
 
 
-def _mistake(row: Row, runs: Runs, calls: int) -> str | None:
-    wrong = [run.id for run in runs.runs if not run.ok]
+def _mistake(row: Row, runs: list[Run], calls: int) -> str | None:
+    wrong = [run.id for run in runs if not run.ok]
     if wrong:
         return f"{len(wrong)} of {row.runs} answers miss findings, the first is {wrong[0]}"
     if calls != row.model_calls:

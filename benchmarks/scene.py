@@ -6,11 +6,10 @@ queue, its input and result as JSON. So the floor is measured as the project is.
 
 import asyncio
 import os
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,8 @@ import psutil
 from temporalio.client import Client, WorkflowHandle
 
 from benchmarks.bench_brain import think
+from console.base.command import CommandFailed
+from console.demo import Served
 from runtime.connection import ConnectionFailed, connect
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
@@ -32,10 +33,6 @@ from supervision.base import limits
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 _REDIRECTING = ("ANTHROPIC_", "OTEL_", "REF_", "SUPERVISOR_", "TEMPORAL_")
-_START_WAIT = 60.0  # a process without compiled bytecode takes seconds to import
-_STOP_WAIT = 10.0  # nothing is in flight by then
-_POLL = 0.05  # until a started process says that it is ready
-_OUTPUT_SHOWN = 1024  # characters: the end of a process's output, in the message that it failed
 FLOOR_SETTINGS = ("--sandbox", "passall", "--max-act", "2000", "--max-wft", "200")
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -96,73 +93,6 @@ def shorter(row: Row) -> Row:
     return replace(row, runs=max(1, row.runs // 4))
 
 
-class ProcessFailed(RuntimeError):
-    """A process ended or stayed silent where it should have served; the message ends with its output."""
-
-
-class Process:
-    """A process for the time of an `async with` block, which begins when its output has the word `ready`.
-
-    It works in `folder`, which gets its output, too. Raises ProcessFailed when it does not get ready.
-    """
-
-    def __init__(
-        self, name: str, command: Sequence[str], folder: Path, ready: str, variables: Mapping[str, str]
-    ) -> None:
-        self.name = name
-        self._command = command
-        self._folder = folder
-        self._ready = ready
-        self._variables = variables
-        self._log = folder / f"{name}.log"
-        self._process: psutil.Popen | None = None
-
-    async def __aenter__(self) -> "Process":
-        with self._log.open("wb") as output:
-            self._process = psutil.Popen(
-                self._command,
-                cwd=self._folder,
-                env=environment(self._variables),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        try:
-            async with asyncio.timeout(_START_WAIT):
-                while self._ready not in (said := self._log.read_text(encoding="utf-8", errors="replace")):
-                    if self._process.poll() is not None:
-                        raise ProcessFailed(f"{self.name} ended: {said[-_OUTPUT_SHOWN:]}")
-                    await asyncio.sleep(_POLL)
-        except BaseException as error:
-            await self.__aexit__()
-            if isinstance(error, TimeoutError):
-                raise ProcessFailed(f"{self.name} is not ready: {said[-_OUTPUT_SHOWN:]}") from None
-            raise
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        """SIGTERM, and SIGKILL when that is not enough."""
-        if self._process is None or self._process.poll() is not None:
-            return
-        self._process.terminate()
-        try:
-            await asyncio.to_thread(self._process.wait, _STOP_WAIT)
-        except psutil.TimeoutExpired:
-            self.kill()
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        assert self._process is not None
-        return int(self._process.pid)
-
-    def kill(self) -> None:
-        """SIGKILL, as a crash would end it."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-
 class BenchModel:
     """The bench's model, served in this process, which waits while it measures: its latency, its call log."""
 
@@ -197,19 +127,11 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Runs:
-    """The runs of a row; `wall` is the time of all together."""
-
-    runs: list[Run]
-    wall: float
-
-
-@dataclass(frozen=True)
 class System:
     """A Worker process on a Temporal server, and how its runs are started."""
 
     name: str
-    worker: Process
+    worker: Served
     server_pid: int
     client: Client
     workflow: str
@@ -221,7 +143,7 @@ class System:
         request = self.request(row, run_id) | more
         return await self.client.start_workflow(self.workflow, request, id=run_id, task_queue=self.queue)
 
-    async def run(self, row: Row, base: str) -> Runs:
+    async def run(self, row: Row, base: str) -> list[Run]:
         """Runs a row; run ids start with `base`."""
         free = asyncio.Semaphore(row.at_once)
 
@@ -231,9 +153,7 @@ class System:
                 result = await (await self.start(row, run_id)).result()
                 return Run(run_id, began, time.time() - began, holds_all(row, result))
 
-        began = time.monotonic()
-        runs = await asyncio.gather(*(one(f"{base}-{number}") for number in range(row.runs)))
-        return Runs(list(runs), time.monotonic() - began)
+        return await asyncio.gather(*(one(f"{base}-{number}") for number in range(row.runs)))
 
 
 @dataclass(frozen=True)
@@ -255,15 +175,14 @@ class Scene:
             "SUPERVISOR_TEAMS_DIR": str(CHECKOUT / "benchmarks" / "team"),
             "TEMPORAL_ADDRESS": self._address,
         }
-        command = [sys.executable, str(CHECKOUT / "worker_main.py")]
-        worker = Process("project", command, self.folder, "worker ready", variables)
+        worker = self._process("project", ["-m", "worker_main"], "worker ready", variables)
         return System("project", worker, self.server_pid, self.client, "SupervisorWorkflow", "supervisor", request)
 
     def floor(self, script: Path) -> System:
         """Returns a minimal system on the same SDK, with the settings that were fastest for it."""
         where = ["--target", self._address, "--llm", self.model.url]
-        command = [sys.executable, str(script), "worker", *where, *FLOOR_SETTINGS]
-        worker = Process("floor", command, self.folder, "ready", {"REF_QUEUE": "floor"})
+        words = [str(script), "worker", *where, *FLOOR_SETTINGS]
+        worker = self._process("floor", words, "ready", {"REF_QUEUE": "floor"})
 
         def job(row: Row, run_id: str) -> Json:
             return {"goal": row.goal(run_id), "opts": {}}
@@ -275,6 +194,9 @@ class Scene:
         folder = self.folder / name
         folder.mkdir()
         return Scene(folder, self.stack, *await _temporal(self.stack, folder), self.model)
+
+    def _process(self, name: str, words: list[str], ready: str, variables: Mapping[str, str]) -> Served:
+        return Served(name, words, environment(variables), self.folder / f"{name}.log", ready)
 
     @property
     def _address(self) -> str:
@@ -352,6 +274,6 @@ def measured(measuring: Coroutine[Any, Any, T]) -> T:
     """Returns what a measurement returns; ends the process with 1 where something it needs did not run."""
     try:
         return asyncio.run(measuring)
-    except (TemporalNotFound, ServerFailed, ConnectionFailed, ProcessFailed) as error:
+    except (TemporalNotFound, ServerFailed, ConnectionFailed, CommandFailed) as error:
         sys.stderr.write(f"{error}\n")
         exit_now(1)

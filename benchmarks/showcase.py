@@ -1,6 +1,6 @@
 """The command `make showcase`: runs goals with the configured model and records each in docs/showcase/.
 
-The goals are those of the bundled teams, of the examples where their data is there, and of the ready teams. Without a
+The goals are those of the bundled teams, of the examples, and of the ready teams. Without a
 model nothing is run, and answers of the stand-in model are never recorded.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from console.command import endpoint
+from console.base.command import endpoint
 from console.demo import GOAL
 from runtime.settings import Settings, load_settings
 from standin.extract.answers import FOOTER
@@ -60,22 +60,21 @@ class Entry(NamedTuple):
         return missing
 
 
-def entries(root: Path = ROOT) -> list[Entry]:
-    """Returns the goals of the bundled teams, and of the examples that have their data."""
-    data = {name: root / "examples" / name / "data" for name in _EXAMPLES}
-    there = {name: goal for name, goal in _EXAMPLES.items() if data[name].is_dir()}
-    examples = [Entry(name, goal, ("--data", str(data[name]))) for name, goal in there.items()]
-    goals = sorted((root / "examples" / "teams").glob("*/goals.toml"))
-    teams = [entry for file in goals for entry in team_entries(file, root) if not entry.reply]
+def entries() -> list[Entry]:
+    """Returns the goals of the bundled teams and of the examples."""
+    folder = ROOT / "examples"
+    examples = [Entry(name, goal, ("--data", str(folder / name / "data"))) for name, goal in _EXAMPLES.items()]
+    goals = sorted((folder / "teams").glob("*/goals.toml"))
+    teams = [entry for file in goals for entry in team_entries(file) if not entry.reply]
     return [Entry("default", GOAL, ("--team", "default")), *examples, *teams]
 
 
-def team_entries(file: Path, root: Path = ROOT) -> list[Entry]:
+def team_entries(file: Path) -> list[Entry]:
     """Returns the goals of a ready team."""
     known, team = tomllib.loads(file.read_text("utf-8")), file.parent.name
     defined = tomllib.loads((file.parent / "team.toml").read_text("utf-8"))
     labels = {role["name"]: role.get("label", "") for role in defined["roles"]}
-    data = ("--data", str(root / known["data"])) if "data" in known else ()
+    data = ("--data", str(ROOT / known["data"])) if "data" in known else ()
     return [
         Entry(
             f"{team}-{number}",

@@ -13,21 +13,20 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from console.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
+from console.base.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
+from console.base.terminal import console, print_out
 from console.run.pollers import WORKFLOWS, pollers
 from console.run.run_handle import RunHandle
 from console.run.run_outcome import RunOutcome
-from console.terminal import console, print_out
 from console.view.answer_text import answer_report
 from console.view.event_lines import now_line
 from console.view.follow import follow
 from console.view.live_view import open_screen
 from runtime.paths import cache_dir, keep_files_private
 from runtime.process import INTERRUPTED, exit_now
-from runtime.server.embedded_server import EmbeddedServer
-from runtime.server.server_record import read_record
+from runtime.server.embedded_server import EmbeddedServer, read_record
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.request import parse_request
@@ -121,89 +120,92 @@ def _own_server_only() -> None:
 async def stand_in(cache: Path) -> AsyncIterator[str]:
     """Yields the URL of a stand-in model on a free port. Raises CommandFailed if it does not come up."""
     words = ["-m", "standin", "--port", "0", "--ledger", str(cache / "standin.jsonl")]
-    process, line = await _started("the stand-in model", words, os.environ, cache / "standin.log", "http://")
-    try:
-        yield line.rpartition(" ")[2]
-    finally:
-        await _end(process)
+    async with Served("the stand-in model", words, os.environ, cache / "standin.log", "http://") as model:
+        yield model.line.rpartition(" ")[2]
 
 
-class KeptWorker:
-    """A Worker process for the time of an `async with` block; `report` is called at every end and start."""
+class Served:
+    """A Python process for the time of an `async with` block, which begins when its `log` has a `line` with `ready`.
 
-    def __init__(self, environ: Mapping[str, str], log: Path, report: Callable[[str], None]) -> None:
-        self.report = report
+    Raises CommandFailed if none comes.
+    """
+
+    def __init__(self, name: str, words: list[str], environ: Mapping[str, str], log: Path, ready: str) -> None:
         self.log = log
-        self._environ = environ
+        self.line = ""
+        self._name = name
+        self._words = words
+        paths = [str(_ROOT), environ.get("PYTHONPATH", "")]
+        self._environ = {**environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        self._ready = ready
         self._process: asyncio.subprocess.Process
 
     @property
     def pid(self) -> int:
-        """The process id of the present Worker."""
+        """The process id."""
         return self._process.pid
+
+    async def wait(self) -> int:
+        """Returns the exit code once it has ended."""
+        return await self._process.wait()
+
+    async def __aenter__(self) -> Self:
+        with self.log.open("wb") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *self._words,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # Ctrl-C reaches the command alone, which ends them in order
+            )
+        try:
+            async with asyncio.timeout(_START_WAIT.total_seconds()):
+                while self._process.returncode is None:
+                    lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+                    if line := next((line for line in lines if self._ready in line and line.endswith("\n")), ""):
+                        self.line = line.strip()
+                        return self
+                    await asyncio.sleep(_POLL.total_seconds())
+            raise CommandFailed(FAILED, f"{self._name} did not start: {_last_line(self.log)}")
+        except BaseException as error:
+            await self.__aexit__()
+            if isinstance(error, TimeoutError):
+                raise CommandFailed(FAILED, f"{self._name} was not ready in time: {_last_line(self.log)}") from error
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        """SIGTERM, and SIGKILL when that is not enough."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), _STOP_WAIT.total_seconds())
+        except TimeoutError:
+            await self.kill()
+
+    async def kill(self) -> None:
+        """SIGKILL, as a crash would end it."""
+        self._process.kill()
+        await self._process.wait()
+
+
+class KeptWorker(Served):
+    """A Worker process; `report` is called at every end and start."""
+
+    def __init__(self, environ: Mapping[str, str], log: Path, report: Callable[[str], None]) -> None:
+        super().__init__("the worker", ["-m", "worker_main"], environ, log, "worker ready")
+        self.report = report
 
     async def keep(self) -> None:
         """Starts another Worker whenever one is killed. Raises CommandFailed if one ends by itself."""
         while True:
-            code = await self._process.wait()
+            code = await self.wait()
             if code >= 0:
                 raise CommandFailed(FAILED, f"the worker ended with exit code {code}: {_last_line(self.log)}")
             self.report(f"worker {self.pid} was killed (signal {-code}): starting another one")
-            await self._start()
+            await self.__aenter__()
             self.report(f"worker {self.pid} is there (kill -9 {self.pid} for more); finished work is not repeated")
-
-    async def __aenter__(self) -> "KeptWorker":
-        await self._start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await _end(self._process)
-
-    async def _start(self) -> None:
-        words = ["-m", "worker_main"]
-        self._process, _ = await _started("the worker", words, self._environ, self.log, "worker ready")
-
-
-async def _started(
-    name: str, words: list[str], environ: Mapping[str, str], log: Path, ready: str
-) -> tuple[asyncio.subprocess.Process, str]:
-    """Returns a process and the line of its log that says that it is ready. Raises CommandFailed if none comes."""
-    with log.open("wb") as output:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *words,
-            env={**environ, "PYTHONPATH": os.pathsep.join([str(_ROOT), environ.get("PYTHONPATH", "")]).rstrip(":")},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,  # Ctrl-C reaches the demo alone, which ends them in order
-        )
-    try:
-        async with asyncio.timeout(_START_WAIT.total_seconds()):
-            while process.returncode is None:
-                lines = log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-                if line := next((line for line in lines if ready in line and line.endswith("\n")), ""):
-                    return process, line.strip()
-                await asyncio.sleep(_POLL.total_seconds())
-        raise CommandFailed(FAILED, f"{name} did not start: {_last_line(log)}")
-    except BaseException as error:
-        await _end(process)
-        if isinstance(error, TimeoutError):
-            raise CommandFailed(FAILED, f"{name} was not ready in time: {_last_line(log)}") from error
-        raise
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is not None:
-        return
-    try:
-        process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), _STOP_WAIT.total_seconds())
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-    except ProcessLookupError:
-        pass
 
 
 def _last_line(log: Path) -> str:

@@ -15,7 +15,7 @@ from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from runtime.paths import PROGRAM, cache_dir, command
 from runtime.payloads import converter_with
-from runtime.server.server_record import PORT, read_record
+from runtime.server.embedded_server import PORT, read_record
 from supervision.base import limits
 from supervision.base.trust import is_loopback
 
@@ -60,9 +60,13 @@ def target(address: str | None = None, namespace: str | None = None) -> dict[str
     if not config.get("target_host"):
         embedded = read_record(cache_dir())
         config["target_host"] = embedded.address if embedded else _default_address()
-    if is_loopback(config["target_host"].rpartition(":")[0].strip("[]")):
+    if _is_here(config["target_host"]):
         config["grpc_compression"] = GrpcCompression.NONE  # a twentieth of the CPU of Worker and server, for nothing
     return config
+
+
+def _is_here(address: str) -> bool:
+    return is_loopback(address.rpartition(":")[0].strip("[]"))
 
 
 def _default_address() -> str:
@@ -142,7 +146,7 @@ async def namespace_id(client: Client) -> str:
 def _explain(address: str, error: Exception) -> str:
     text = str(error).lower()
     why = next((words for sign, words in _REASONS.items() if sign in text), "it does not answer")
-    if is_loopback(address.rpartition(":")[0].strip("[]")):
+    if _is_here(address):
         helps = f"start one with {command(PROGRAM, ['serve'])}, or set TEMPORAL_ADDRESS"
     else:
         helps = "is it up, and is TEMPORAL_ADDRESS right?"

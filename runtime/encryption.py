@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from supervision.base.store_keys import SEALED
-from supervision.base.trust import distrust
+from supervision.base.trust import unshared
 
 _KEY_BYTES, _NONCE_BYTES = 32, 12
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,32}")
@@ -61,8 +61,7 @@ class Keys:
 def read_keys(file: Path) -> Keys:
     """Returns the keys of a file. Raises ValueError if it can't be read, or is not one's own."""
     try:
-        if why := distrust(file.stat(), os.getuid()):
-            raise ValueError(f"SUPERVISOR_KEYS_FILE is not read: {why}; make it yours alone: `chmod 600 {file}`")
+        unshared(file, file.stat(), os.getuid())
         lines = [line.split() for line in file.read_text(encoding="ascii").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"SUPERVISOR_KEYS_FILE {file} can't be read: {type(error).__name__}") from None

@@ -31,7 +31,6 @@ _RAW_INPUT_BYTES = 512 * 1024  # read before anything is checked: a whole reques
 
 _CONVERTERS = tuple(PydanticPayloadConverter().converters.values())
 _SEALED, _UNREADABLE = b"binary/encrypted", b"binary/unreadable"
-_OVERSIZED = f"it has more than {_RAW_INPUT_BYTES} bytes"
 
 
 class BoundedPayloadConverter(PydanticPayloadConverter):
@@ -65,16 +64,13 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
         """
         if not type_hints:
             return [self._untyped(payload) for payload in payloads]
-        if any(len(payload.data) > _RAW_INPUT_BYTES for payload in payloads):
-            raise ValueError(_OVERSIZED)
-        if unreadable := [why for payload in payloads if (why := _unreadable(payload))]:
-            raise ValueError(unreadable[0])
+        for payload in payloads:
+            if why := _refused(payload):
+                raise ValueError(why)
         return super().from_payloads(payloads, type_hints)
 
     def _untyped(self, payload: Payload) -> Any:
-        if len(payload.data) > _RAW_INPUT_BYTES:
-            return Undecodable(_OVERSIZED)
-        if why := _unreadable(payload):
+        if why := _refused(payload):
             return Undecodable(why)
         try:
             return super().from_payloads([payload])[0]
@@ -82,6 +78,13 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
             return Undecodable(error.errors(include_url=False, include_input=False)[0]["msg"])
         except Exception as error:  # the SDK's converters raise whatever their libraries do
             return Undecodable(one_line(str(error), limits.SENTENCE_BYTES) or type(error).__name__)
+
+
+def _refused(payload: Payload) -> str | None:
+    """Returns why a payload is not decoded; None if it may be."""
+    if len(payload.data) > _RAW_INPUT_BYTES:
+        return f"it has more than {_RAW_INPUT_BYTES} bytes"
+    return _unreadable(payload)
 
 
 def _unreadable(payload: Payload) -> str | None:
@@ -103,8 +106,10 @@ class SealedPayloads(PayloadCodec):
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
         """Returns them encrypted."""
-        metadata = {"encoding": _SEALED, "key": self._keys.names[0].encode()}
-        return [Payload(metadata=metadata, data=self._keys.seal(payload.SerializeToString())) for payload in payloads]
+        return [
+            Payload(metadata={"encoding": _SEALED}, data=self._keys.seal(payload.SerializeToString()))
+            for payload in payloads
+        ]
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
         """Returns them decrypted."""

@@ -5,14 +5,13 @@ import shlex
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runtime.paths import cache_dir
 from supervision.base import limits
-from supervision.base.trust import distrust, is_loopback
+from supervision.base.trust import require_http, unshared
 from supervision.contract.ceilings import Ceilings, InlineTeams
 from supervision.contract.model_choice import chain_of
 
@@ -111,11 +110,8 @@ class Settings(BaseSettings):
     @classmethod
     def _notify(cls, value: SecretStr | None) -> SecretStr | None:
         words = shlex.split(value.get_secret_value()) if value else []
-        if words and "://" in words[0]:
-            parts = urlsplit(words[0])
-            private = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
-            if not private or not parts.hostname or len(words) > 1:
-                raise ValueError("write one https URL (plain http only to this machine), or a command")
+        if words and "://" in words[0] and (len(words) > 1 or require_http(words[0], secret=True)):
+            raise ValueError("write one https URL (plain http only to this machine), or a command")
         return value if words else None
 
     @field_validator("model_window", mode="before")
@@ -188,8 +184,7 @@ def load_settings(env_file: Path | None = None) -> Settings:
         if env_file:
             raise ValueError(f"there is no file {env_file}")
         return Settings(_env_file=None)
-    if why := distrust(file.stat(), os.getuid()):
-        raise ValueError(f"{file} is not read: {why}; make it yours alone, as with `chmod 600 {file}`")
+    unshared(file, file.stat(), os.getuid())
     outer, settings = Settings(_env_file=None), Settings(_env_file=file)
     has_key = outer.secret("anthropic_api_key") or outer.secret("anthropic_auth_token")
     if has_key and settings.anthropic_base_url != outer.anthropic_base_url:

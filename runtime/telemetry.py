@@ -7,7 +7,6 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -30,13 +29,6 @@ TRACES_LOST = "the collector that OTEL_* names takes no traces or metrics: they 
 Signal = Literal["TRACES", "METRICS"]
 
 
-@dataclass(frozen=True)
-class Telemetry:
-    """What a process has set up: `shutdown` sends what is left, and returns False if that is lost."""
-
-    shutdown: Callable[[], bool] = lambda: True
-
-
 def wanted(signal: Signal, environ: Mapping[str, str]) -> str | None:
     """Returns the exporter that the variables name, `otlp` or `console`; None if the signal is off."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
@@ -47,24 +39,25 @@ def wanted(signal: Signal, environ: Mapping[str, str]) -> str | None:
     return named or ("otlp" if _address(signal, environ) else None)
 
 
-def configure(service: str, environ: Mapping[str, str] = os.environ, *, measured: bool = False) -> Telemetry:
+def configure(service: str, environ: Mapping[str, str] = os.environ, *, measured: bool = False) -> Callable[[], bool]:
     """Sets up the process's tracer provider and, if it is `measured`, its meter provider.
 
-    Raises ValueError for an exporter or a protocol that is not supported.
+    Returns what sends the rest, False if that is lost. Raises ValueError for an exporter or a protocol that is not
+    supported.
     """
     signals: list[Signal] = ["TRACES", "METRICS"] if measured else ["TRACES"]
     exporters = {signal: exporter for signal in signals if (exporter := wanted(signal, environ))}
     for signal, exporter in exporters.items():
         _require_supported(signal, exporter, environ)
     if not exporters:
-        return Telemetry()
+        return lambda: True
     # Imported late: a process without it does not pay for the SDK.
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
     resource = Resource.create({"service.name": service}).merge(OTELResourceDetector().detect())
     shutdowns = [_traced(exporters["TRACES"], resource)] if "TRACES" in exporters else []
     shutdowns += [_measured(exporters["METRICS"], resource)] if "METRICS" in exporters else []
-    return Telemetry(lambda: _in_time(shutdowns))
+    return lambda: _in_time(shutdowns)
 
 
 def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig | None:

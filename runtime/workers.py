@@ -50,12 +50,19 @@ def workflow_runner(*, strict: bool = True) -> WorkflowRunner:
     return UpdatesLast(SandboxedWorkflowRunner(restrictions))
 
 
-def replayer(workflows: Sequence[type], *, converter: DataConverter = data_converter, strict: bool = False) -> Replayer:
+def replayer(
+    workflows: Sequence[type],
+    *,
+    converter: DataConverter = data_converter,
+    strict: bool = False,
+    interceptors: Sequence[Interceptor] = (),
+) -> Replayer:
     """Returns what replays histories of those workflows as Workers do; for `strict` see `workflow_runner`."""
     return Replayer(
         workflows=workflows,
         data_converter=converter,
         workflow_runner=workflow_runner(strict=strict),
+        interceptors=interceptors,
         debug_mode=True,  # a workflow task may take its time on a busy machine
     )
 

@@ -53,7 +53,11 @@ class UpdateRefused(Exception):
 
 
 class NoAnswer(Exception):
-    """No Worker answered a query or an update; the message says why, as far as the server knows."""
+    """No Worker answered a query or an update of a run; the message says why, as far as the server knows."""
+
+    def __init__(self, run_id: str, message: str = "no worker answers") -> None:
+        super().__init__(message)
+        self.run_id = run_id
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,7 @@ async def send(client: Client, run_id: str, kind: type[Update], **fields: object
             error.cause.message if isinstance(error.cause, FailureError) else str(error.cause)
         ) from error
     except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
-        raise NoAnswer("no worker answers") from error
+        raise NoAnswer(run_id) from error
     except RPCError as error:
         raise _not_open(run_id, error) from error
 
@@ -219,7 +223,7 @@ async def _query(client: Client, run_id: str, name: str, argument: object, kind:
     except WorkflowQueryFailedError as error:
         raise UpdateRefused(str(error)) from error
     except (TimeoutError, WorkflowQueryRejectedError) as error:
-        raise NoAnswer("no worker answers") from error
+        raise NoAnswer(run_id) from error
     except RPCError as error:
         raise _not_open(run_id, error) from error
 
@@ -227,7 +231,7 @@ async def _query(client: Client, run_id: str, name: str, argument: object, kind:
 def _not_open(run_id: str, error: RPCError) -> Exception:
     if error.status is RPCStatusCode.NOT_FOUND:
         return UpdateRefused(f"there is no open run '{run_id}'")
-    return NoAnswer(error.message)
+    return NoAnswer(run_id, error.message)
 
 
 def _revision(wait: Wait) -> int:

@@ -11,8 +11,7 @@ from hypothesis import settings as hypothesis
 from temporalio.client import Client
 
 from runtime.connection import connect
-from runtime.server.embedded_server import EmbeddedServer
-from runtime.server.server_record import ServerInfo
+from runtime.server.embedded_server import EmbeddedServer, ServerInfo
 from runtime.settings import Settings
 from supervision.base import limits
 from tests.scripted_model import ScriptedModel, scripted_model

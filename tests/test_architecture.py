@@ -41,8 +41,7 @@ PACKAGES = {
     ),
     "activities": Package(
         "supervision",
-        "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent "
-        "guard attempts",
+        "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent attempts",
         lines=13_940,
         arrows=47,
     ),
@@ -62,7 +61,7 @@ PACKAGES = {
     "standin": Package("supervision", "server extract __main__", lines=2_090, arrows=3),
     "console": Package(
         "activities supervision runtime standin teams temporal_supervisor workflows",
-        "terminal hints command run view codec report commands options mcp_server demo",
+        "base run view report commands options mcp_server demo",
         lines=7_230,
         arrows=34,
     ),

@@ -19,7 +19,7 @@ from activities.teams.team_files import TeamFiles
 from activities.tools import tool
 from runtime import search_attributes
 from runtime.connection import connect
-from runtime.server.server_record import ServerInfo
+from runtime.server.embedded_server import ServerInfo
 from runtime.settings import Settings
 from runtime.workers import ALL_ROLES
 from supervision.base import errors, queues

@@ -20,11 +20,16 @@ from activities.model.conversation import ConversationStore, Opening, texts_of
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
-from activities.model.structured import first_json
-from activities.prompts.agent_opening import agent_opening
-from activities.prompts.agent_prompts import LAST_OUTPUT, correction_request, is_correction_request, worker_request
+from activities.model.request_body import first_json
+from activities.prompts.agent_prompts import (
+    LAST_OUTPUT,
+    agent_opening,
+    correction_request,
+    is_correction_request,
+    worker_request,
+)
 from activities.replies import answer_schema
-from activities.replies.tool_uses import ToolUse, read_tool_uses
+from activities.replies.agent_story import ToolUse, read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text, read_texts
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
@@ -132,7 +137,8 @@ class AgentTurnActivities:
         subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
         if brief.description_ref is not None:
             subtask = subtask.model_copy(update={"description": await read_text(store, brief.description_ref)})
-        small, previous = await read_small(store, brief.attachments), await self._previous(brief)
+        small = await read_small(store, brief.attachments)
+        previous = None if brief.previous_ref is None else await read_text(store, brief.previous_ref)
 
         async def within(tokens: int) -> str:
             return worker_request(
@@ -169,11 +175,6 @@ class AgentTurnActivities:
             records = map(FindingRecord.model_validate_json, await read_texts(store, refs))
             labels = reduce(or_, [record.labels for record in records], labels | brief.labels)
         return labels
-
-    async def _previous(self, brief: SubtaskBrief) -> str | None:
-        if brief.previous_ref is None:
-            return None
-        return await read_text(self._calls.store, brief.previous_ref)
 
     def _new_messages(self, turn: TurnInput) -> list[Json]:
         """Returns tool results and the note in one user message, as the API wants it; none if the model only paused."""
@@ -232,7 +233,7 @@ class AgentTurnActivities:
             else:
                 continue
             call.preview = one_line(asked, limits.PARAGRAPH_BYTES) if call.waits_for == "question" else call.preview
-            call.asked_ref = await self._calls.store.put_output(turn.run.run_id, asked.encode("utf-8", "replace"))
+            call.asked_ref = await self._calls.store.put_output(turn.run.run_id, asked)
             if size(asked) <= room:
                 call.asked, room = asked, room - size(asked)
         return calls
@@ -292,19 +293,18 @@ class AgentTurnActivities:
             evidence=grounds.calls,
             labels=labels,
         )
-        data = text.encode("utf-8", "replace")
 
         async def stored(value: JsonValue) -> str:
-            return await store.put_output(run_id, json.dumps(value).encode())
+            return await store.put_output(run_id, json.dumps(value))
 
         finding = Finding(
             **record.model_dump(exclude={"checked", "evidence"}),
             artifacts=grounds.artifacts[:SOURCES],
-            text_ref=await store.put_output(run_id, data),
+            text_ref=await store.put_output(run_id, text),
             items_ref="" if conclusion.items is None else await stored([*conclusion.items]),
             output_ref=await stored(output) if isinstance(output, dict) else "",
-            text_bytes=len(data),
-            record_ref=await store.put_output(run_id, record.model_dump_json().encode()),
+            text_bytes=size(text),
+            record_ref=await store.put_output(run_id, record.model_dump_json()),
         )
         return finding, misfit
 

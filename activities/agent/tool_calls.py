@@ -14,7 +14,7 @@ from activities.heartbeat import waiting
 from activities.model.conversation import ConversationStore, Entry, texts_of
 from activities.model.port import Json, ModelEndpoint
 from activities.prompts.agent_prompts import ASK_MISUSE, FINISH_MISUSE, NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
-from activities.replies.tool_uses import earlier_output
+from activities.replies.agent_story import earlier_output
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable
 from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams, TeamUnavailable
@@ -27,7 +27,7 @@ from supervision.base import limits, spans
 from supervision.base.errors import ErrorKind
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.store_keys import effect_key, result_key
-from supervision.base.text import cut, one_line
+from supervision.base.text import cut
 from supervision.contract.finding import ArtifactRef
 
 _TOOL_PREVIEW_BYTES = 512
@@ -69,7 +69,6 @@ class ToolActivities:
             raise ApplicationError(message, type=ErrorKind.UNEXPECTED, non_retryable=True) from error
 
     async def _call(self, request: ToolInput) -> ToolReply:
-        await self._store.require(request.run.store_id)
         loaded, entry = await asyncio.gather(
             self._teams.load(request.team_ref), self._conversations.entry(request.head)
         )
@@ -140,16 +139,15 @@ class ToolActivities:
 
     async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
         put = partial(self._store.put_output, request.run.run_id)
-        ref = await _stored(lambda: put(ran.text.encode("utf-8", "replace")))
+        ref = await _stored(lambda: put(ran.text))
         steps.show(spans.TOOL_RESULT, ran.text)
         artifacts = []
         for new in ran.artifacts:
             key = await _stored(partial(put, new.data))
             artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
-        sources = [one_line(source, limits.SOURCE_BYTES) for source in ran.sources[: limits.FINDING_SOURCES]]
         return ToolReply(
             result=ToolResultRef(
-                call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=sources, artifacts=artifacts
+                call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=ran.sources, artifacts=artifacts
             ),
             preview=cut(ran.text, _TOOL_PREVIEW_BYTES),
         )

@@ -103,7 +103,7 @@ class ChildProcesses:
         except RecursionError:
             raise BoundExceeded(TOO_DEEP) from None
         async with self._turn(owner):
-            child = self._idle.pop() if self._idle else (await self._start())[0]
+            child = self._idle.pop() if self._idle else await self._start()
             reply = await child.ask(line, time)
             if "exceeded" in reply:
                 child.end()  # else the memory that it holds counts for the next question
@@ -111,13 +111,6 @@ class ChildProcesses:
             else:
                 self._keep(child)
         return _result(function, reply)
-
-    async def first(self) -> Any:
-        """Returns what the first function returns, in a process that serves from then on."""
-        async with self._turn(""):
-            child, result = await self._start()
-            self._keep(child)
-        return result
 
     def close(self) -> None:
         """Ends the idle processes; those at work end with their question."""
@@ -134,8 +127,8 @@ class ChildProcesses:
         ):
             yield
 
-    async def _start(self) -> tuple["_ChildProcess", Any]:
-        """Returns a process and the result of its first function. Raises as `call`."""
+    async def _start(self) -> "_ChildProcess":
+        """Returns a process that has called its first function. Raises as `call`."""
         setup = {
             "module": self._module,
             "first": self._first and json.dumps([self._first[0], [self._first[1]]]),
@@ -148,7 +141,8 @@ class ChildProcesses:
         reply = await child.ask(b"", _CHILD_START_TIMEOUT)
         if "exceeded" in reply:
             raise Failed(self._module, "OSError", "its process does not start")
-        return child, _result(self._module, reply)
+        _result(self._module, reply)
+        return child
 
     def _keep(self, child: "_ChildProcess") -> None:
         if self._closed:

@@ -153,7 +153,7 @@ async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Man
     for file in files.values():
         parts = [await store.adopt(run_id, part) if is_upload(part) else part for part in file.parts]
         entries.append(file.model_copy(update={"parts": parts}))
-    return await store.put_output(run_id, Manifest(files=entries).model_dump_json().encode())
+    return await store.put_output(run_id, Manifest(files=entries).model_dump_json())
 
 
 class RunFiles:

@@ -11,7 +11,7 @@ from typing import Any
 import anthropic
 import httpx2
 
-from activities.model import pricing, structured
+from activities.model import pricing
 from activities.model.call_errors import classify, failure
 from activities.model.port import (
     Json,
@@ -23,9 +23,8 @@ from activities.model.port import (
     StreamProgress,
     Window,
 )
-from activities.model.request_body import profile_of, request_body
+from activities.model.request_body import Rung, lean, profile_of, request_body, with_answer_as_text
 from activities.model.stream import StreamBounds, StreamReader, StreamWatch, checked, whole_message
-from activities.model.structured import Rung
 from supervision.agent.turn_rules import attempt_time
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -168,7 +167,7 @@ class AnthropicModel(ModelEndpoint):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
         if request.output_schema is not None:
-            message = structured.with_answer_as_text(message)
+            message = with_answer_as_text(message)
         limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
@@ -190,7 +189,7 @@ class AnthropicModel(ModelEndpoint):
 @lru_cache(limits.KNOWN_FORMS)
 def _form_of(model: type[Model]) -> Json:
     """Returns the schema of a model as the API compiles it."""
-    return structured.lean(anthropic.transform_schema(model))
+    return lean(anthropic.transform_schema(model))
 
 
 class _BoundedClient(anthropic.DefaultAioHttpClient):

@@ -142,9 +142,9 @@ def classify(
     return failure(_transport_kind(error, names), endpoint=endpoint, detail=_reason(error))
 
 
-def failure(kind: ErrorKind, *, endpoint: str = "the provider", model: str = "", detail: str = "") -> ModelFailure:
+def failure(kind: ErrorKind, *, endpoint: str = "the provider", detail: str = "") -> ModelFailure:
     """Returns a failure without an HTTP error status, with the message of its kind."""
-    text = _MEANINGS[kind].format(endpoint=endpoint, model=model)
+    text = _MEANINGS[kind].format(endpoint=endpoint, model="the model")
     return ModelFailure(kind, _message(text, detail), retryable=kind in RETRIED)
 
 
@@ -154,7 +154,11 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     None if there is no such header, or one that is unreadable or already past.
     """
     after = headers.get("retry-after", "")
-    for text, read in ((headers.get("retry-after-ms", ""), _milliseconds), (after, float), (after, _until)):
+    for text, read in (
+        (headers.get("retry-after-ms", ""), lambda text: float(text) / 1000),
+        (after, float),
+        (after, _until),
+    ):
         with contextlib.suppress(ValueError, TypeError, OverflowError):
             if not math.isnan(seconds := read(text)):
                 return min(seconds, limits.RETRY_AFTER_MAX.total_seconds()) if seconds > 0 else None

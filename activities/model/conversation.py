@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os.path import commonprefix
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from cachetools import LRUCache
 
@@ -103,17 +103,11 @@ class Conversation:
         return messages
 
 
-@dataclass(frozen=True)
-class _Cached(Generic[T]):
-    value: T
-    size: int
-
-
-_Cache = LRUCache[str, _Cached[T]]
+_Cache = LRUCache[str, tuple[T, int]]  # with its size
 
 
 def _cache(capacity: int) -> _Cache[T]:
-    return LRUCache(capacity, getsizeof=lambda cached: cached.size)
+    return LRUCache(capacity, getsizeof=lambda cached: cached[1])
 
 
 class ConversationStore:
@@ -164,7 +158,7 @@ class ConversationStore:
     async def find(self, key: str) -> Entry | None:
         """Returns the entry of that key: the journal. None if that call's answer was never stored."""
         if (cached := self._entries.get(key)) is not None:
-            return cached.value
+            return cached[0]
         data = await self._store.find(key)
         return None if data is None else self._parsed(key, data, self._entries, _parse)
 
@@ -178,7 +172,7 @@ class ConversationStore:
     async def _read(self, keys: Iterable[str], cache: _Cache[T], parse: Callable[[bytes], T]) -> dict[str, T]:
         async def read(key: str) -> T:
             if (cached := cache.get(key)) is not None:
-                return cached.value
+                return cached[0]
             async with self._reading:
                 return self._parsed(key, await self._store.get(key), cache, parse)
 
@@ -194,7 +188,7 @@ class ConversationStore:
                 f"artifact store {self._store.url} holds a damaged object '{key}': restore it, or start a new run"
             ) from None
         with contextlib.suppress(ValueError):  # larger than the whole cache
-            cache[key] = _Cached(value, len(data))
+            cache[key] = (value, len(data))
         return value
 
 

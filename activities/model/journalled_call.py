@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from secrets import SystemRandom
 from typing import Any
 
-from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -62,10 +62,7 @@ class EarlierAttempts(Model):
     def of_this_call(cls) -> "EarlierAttempts":
         """Returns what the attempts before this one left behind."""
         details = activity.info().heartbeat_details
-        try:
-            return cls.model_validate(details[0]) if details else cls()
-        except ValidationError:  # the heartbeats of another version
-            return cls()
+        return cls.model_validate(details[0]) if details else cls()
 
 
 def to_application_error(failure: ModelFailure, failures: int, spent: Json | None = None) -> ApplicationError:
@@ -189,29 +186,22 @@ class ModelCalls:
 
     async def go_on(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
-
-        async def continuation() -> NextPrompt:
-            return await NextPrompt.after(self.model.window, self.conversations, head, messages)
-
-        return await self._call(name, continuation, options)
+        prompting = partial(NextPrompt.after, self.model.window, self.conversations, head, messages)
+        return await self._call(name, prompting, options)
 
     async def correct(
         self, name: CallName, head: str, words: str, opening: Opening, text: PromptWriter, options: CallOptions
     ) -> Answered:
         """Sends the reply at `head` back with what is wrong with it, or asks again where there is no room for that."""
-
-        async def correction() -> NextPrompt:
-            instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
-            return await NextPrompt.after(self.model.window, self.conversations, head, [user_message(words)], instead)
-
-        return await self._call(name, correction, options)
+        instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
+        asked = (self.model.window, self.conversations, head, [user_message(words)], instead)
+        return await self._call(name, partial(NextPrompt.after, *asked), options)
 
     async def _call(
         self, name: CallName, prompting: Callable[[], Awaitable[FirstPrompt | NextPrompt]], how: CallOptions
     ) -> Answered:
         workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
         show(earlier.model_dump)  # a heartbeat replaces what the attempts before left behind
-        await self.store.require(name.run.store_id)
         key = name.key(workflow_id)
         if entry := await self.conversations.find(key):
             note(journal=True, response_model=entry.reply.model)

@@ -5,7 +5,7 @@ because signed thinking blocks must return byte for byte.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Protocol
 
 from supervision.base import limits
@@ -103,29 +103,23 @@ class StreamProgress:
         return self.usage.output_tokens
 
 
+@dataclass(eq=False)
 class ModelFailure(Exception):
     """A call that gave no usable answer, classified once for the whole project.
 
     `retry_after` is in seconds and already clamped. `message` is safe to show: no prompt, no key.
     """
 
-    def __init__(
-        self,
-        kind: ErrorKind,
-        message: str,
-        *,
-        retryable: bool,
-        retry_after: float | None = None,
-        status: int | None = None,
-        request_id: str | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.message = message
-        self.retryable = retryable
-        self.retry_after = retry_after
-        self.status = status
-        self.request_id = request_id
+    kind: ErrorKind
+    message: str
+    _: KW_ONLY
+    retryable: bool
+    retry_after: float | None = None
+    status: int | None = None
+    request_id: str | None = None
+
+    def __str__(self) -> str:
+        return self.message
 
 
 @dataclass(frozen=True)
@@ -159,20 +153,15 @@ class ModelEndpoint(Protocol):
 
         Cancelling the caller closes the connection.
         """
-        ...
 
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` in the form that the provider accepts."""
-        ...
 
     def window(self, model: str) -> Window:
         """Returns the window of a model."""
-        ...
 
     def price(self, model: str, usage: ModelUsage) -> float | None:
         """Returns what a call costs in dollars; None if the price is unknown."""
-        ...
 
     async def close(self) -> None:
         """Closes the connections."""
-        ...

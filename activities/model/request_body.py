@@ -5,17 +5,152 @@ precede: worker agents of a role share all of that. Two more stand on the last t
 older of them is where the call before this one had its last breakpoint, so its entry is found however many blocks the
 turn between them added; a breakpoint alone looks back over 20 blocks only. A call that nothing continues writes no
 entry of its own.
+
+JSON is asked for on one of four rungs, best first: `format` (the API constrains the text), `forced_tool` (a tool that
+must be called), `tool` (a tool that may be called), `text` (JSON asked for in words).
 """
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any, Literal
 
-from activities.model import structured
-from activities.model.port import CacheUse, Json, ModelRequest
-from activities.model.structured import Rung
+from pydantic_core import from_json
+
+from activities.model.port import CacheUse, Json, ModelMessage, ModelRequest
 from supervision.base import limits
+
+_SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
+_SCHEMA_UNIONS = 16  # and those of several types
+
+Rung = Literal["format", "forced_tool", "tool", "text"]
+
+SUBMIT = "submit"  # the tool that carries the answer on the tool rungs
+
+_TOOL_WORDS = f"Give your answer by calling the tool `{SUBMIT}` exactly once; text outside it is not read."
+_TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
+_START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
+_DEFAULT = re.compile(r"(?<!\s)\s*+\{default: [^{}]*+\}\Z")  # as the SDK writes it into a description
+_STARTS = 20  # that begin none: more is no reply, and each may be read to its end
+
+
+def ask(body: Json, schema: Json, rung: Rung) -> Json:
+    """Returns the request `body`, which has no tools, extended so that the answer is JSON of `schema`.
+
+    A schema that the API would not compile is a tool's, which is not compiled.
+    """
+    if rung == "format" and not _too_complex(schema):
+        return {
+            **body,
+            "output_config": {**body.get("output_config", {}), "format": {"type": "json_schema", "schema": schema}},
+        }
+    if rung == "text":
+        return {**body, "system": _with(body, _TEXT_WORDS + json.dumps(schema, ensure_ascii=False))}
+    submit = {"name": SUBMIT, "description": "Takes the finished answer.", "input_schema": schema}
+    asked = {**body, "system": _with(body, _TOOL_WORDS), "tools": [submit]}
+    if rung == "forced_tool":
+        asked["tool_choice"] = {"type": "tool", "name": SUBMIT, "disable_parallel_tool_use": True}
+    return asked
+
+
+def _too_complex(schema: Json) -> bool:
+    """True if the API would refuse to compile the schema: too many parameters are optional, or of several types."""
+    parts = list(_parts(schema))
+    optional = sum(len(set(part.get("properties") or {}) - set(part.get("required") or [])) for part in parts)
+    unions = sum("anyOf" in part or isinstance(part.get("type"), list) for part in parts)
+    return optional > _SCHEMA_OPTIONAL or unions > _SCHEMA_UNIONS
+
+
+def lean(schema: Json) -> Json:
+    """Returns a schema without what tells a model nothing: titles, defaults, and what objects are called in code."""
+    return {name: _lean_part(name, value) for name, value in schema.items() if not _is_noise(schema, name)}
+
+
+def _lean_part(name: str, value: Any) -> Any:
+    if name in ("properties", "$defs"):  # their keys are names, whatever they read like
+        return {key: lean(part) for key, part in value.items()}
+    if name == "description" and isinstance(value, str):
+        return _DEFAULT.sub("", value)
+    if isinstance(value, list):
+        return [lean(part) if isinstance(part, dict) else part for part in value]
+    return lean(value) if isinstance(value, dict) else value
+
+
+def _is_noise(schema: Json, name: str) -> bool:
+    if name == "description":
+        return "properties" in schema or not _DEFAULT.sub("", str(schema[name]))
+    return name == "title"
+
+
+def with_answer_as_text(message: ModelMessage) -> ModelMessage:
+    """Returns a reply that called `submit` with the JSON as its text: conversations have one form of answer.
+
+    One that was cut or refused stays as it is: what looks like JSON in it is none.
+    """
+    calls = [block for block in message.tool_uses() if block.get("name") == SUBMIT]
+    if not calls or message.stop_reason not in ("end_turn", "stop_sequence", "tool_use"):
+        return message
+    thought = [block for block in message.content if block.get("type") not in ("text", "tool_use")]
+    text = {"type": "text", "text": json.dumps(calls[0].get("input"), ensure_ascii=False)}
+    return message.model_copy(update={"content": [*thought, text], "stop_reason": "end_turn"})
+
+
+def first_json(text: str) -> Any:
+    """Returns the first JSON object in `text`, else the first array; prose and code fences around it are skipped.
+
+    Raises ValueError when there is none, when the text ends inside it, as a part of a cut answer is no answer, and
+    after some brackets that look like one: the text is read at most that often.
+    """
+    decoder = json.JSONDecoder()
+    array: Any = None
+    end = failed = 0
+    for start in _START.finditer(text):
+        if start.start() < end:
+            continue
+        try:
+            value, end = decoder.raw_decode(text, start.start())
+        except json.JSONDecodeError:
+            if _is_beginning(text[start.start() :]):
+                raise ValueError("the JSON text is cut off") from None
+            failed += 1
+            if failed == _STARTS:
+                raise ValueError("too many brackets that begin no JSON: answer with one JSON object alone") from None
+            continue
+        except RecursionError:
+            raise ValueError("the JSON text is nested too deeply") from None
+        if isinstance(value, dict):
+            return value
+        array = value if array is None else array
+    if array is None:
+        raise ValueError("the text holds no JSON object")
+    return array
+
+
+def _parts(schema: Any) -> Iterator[Json]:
+    """Yields every schema inside a schema, itself included; definitions count where they stand."""
+    if isinstance(schema, dict):
+        yield schema
+        named = [schema.get(name) or {} for name in ("properties", "$defs")]
+        lists = [schema.get(name) or [] for name in ("anyOf", "allOf")]
+        parts = [*(part for group in named for part in group.values()), *(part for group in lists for part in group)]
+        for part in [*parts, schema.get("items")]:
+            yield from _parts(part)
+
+
+def _is_beginning(text: str) -> bool:
+    try:
+        from_json(text, allow_partial=True)
+    except ValueError:
+        return False
+    return True
+
+
+def _with(body: Json, words: str) -> str:
+    system = body.get("system", "")
+    return f"{system}\n\n{words}" if system else words
+
 
 _TAIL_MARKS = 2
 _MARK: Json = {"cache_control": {"type": "ephemeral"}}
@@ -95,7 +230,7 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) ->
     if request.effort is not None and profile.effort:
         body["output_config"] = {"effort": request.effort}
     if request.output_schema is not None:
-        body = structured.ask(body, request.output_schema, rung)
+        body = ask(body, request.output_schema, rung)
     if profile.thinking and (body.get("tool_choice") or {}).get("type") != "tool":  # the API refuses both at once
         body["thinking"] = _THINKING
     return _marked(body, request.cache if profile.cache_control else "none")
@@ -108,7 +243,7 @@ def _sent(tool: Json, eager: bool) -> Json:
     """
     if "input_schema" not in tool:
         return tool
-    sent = {**tool, "input_schema": structured.lean(tool["input_schema"])}
+    sent = {**tool, "input_schema": lean(tool["input_schema"])}
     return {**sent, "eager_input_streaming": True} if eager else sent
 
 

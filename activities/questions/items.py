@@ -9,11 +9,18 @@ from pydantic import JsonValue
 from temporalio import activity
 
 from activities.contracts.packed import DependencyRef
-from activities.contracts.planning_contracts import ExpandInput, ExpandReply, PlanInput, TableInput, TableReply
-from activities.contracts.run_contracts import AttachmentRef, RunRef
+from activities.contracts.run_contracts import (
+    AttachmentRef,
+    ExpandInput,
+    ExpandReply,
+    PlanInput,
+    RunRef,
+    TableInput,
+    TableReply,
+)
 from activities.files.file_cache import FileReport
 from activities.files.kinds import TEXT_FILE
-from activities.questions.plan_checks import shortened
+from activities.questions.plan_modes import shortened
 from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text, read_texts
@@ -105,10 +112,10 @@ class Expansions:
         whole, run_id = expanded(plan, subtasks), call.run.run_id
         reply = ExpandReply(
             plan=shortened(whole),
-            plan_ref=await self._store.put_output(run_id, whole.model_dump_json().encode("utf-8", "replace")),
+            plan_ref=await self._store.put_output(run_id, whole.model_dump_json()),
             # By itself, so that a brief is the same whatever else the plan has by then.
             items_ref=await self._store.put_output(
-                run_id, plan.model_copy(update={"subtasks": subtasks, "revision": 1}).model_dump_json().encode()
+                run_id, plan.model_copy(update={"subtasks": subtasks, "revision": 1}).model_dump_json()
             ),
             found=found,
         )
@@ -189,6 +196,6 @@ class Expansions:
         reply.first_rows = DependencyRef(
             subtask_id=reply.fills,
             role=DIGEST,
-            text_ref=await self._store.put_output(run_id, text.encode("utf-8", "replace")),
+            text_ref=await self._store.put_output(run_id, text),
             bytes=size(text),
         )

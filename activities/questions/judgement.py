@@ -109,7 +109,7 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
     reply, draft = await ask(desk, call, RefineReply, REFINE_SYSTEM, DescriptionDraft, within)
     description = cut(draft.description.strip(), limits.DESCRIPTION_CHARS) if draft else ""
     if not description_problems(subtask.model_copy(update={"description": description})):
-        reply.description_ref = await desk.store.put_output(call.run.run_id, description.encode())
+        reply.description_ref = await desk.store.put_output(call.run.run_id, description)
         reply.preview = cut(description, limits.REPLY_PREVIEW_BYTES)
     return reply
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from activities.contracts.planning_contracts import WorkNote
+from activities.contracts.run_contracts import WorkNote
 from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
 from activities.teams.toolbox import Toolbox
 from supervision.base import limits

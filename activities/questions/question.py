@@ -12,7 +12,7 @@ from activities.model.conversation import Opening
 from activities.model.journalled_call import CallName, CallOptions, ModelCalls
 from activities.model.port import ModelMessage
 from activities.model.prompt_fit import PromptWriter
-from activities.model.structured import first_json
+from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import steering
 from activities.store.artifacts import ArtifactStore
 from activities.teams.stored_teams import StoredTeams

@@ -14,7 +14,7 @@ from activities.contracts.run_contracts import CallTerms, SupervisorCall, Superv
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions
 from activities.model.port import Json
-from activities.model.structured import first_json
+from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import (
     DATA_RULE,
     contradiction_block,
@@ -37,7 +37,7 @@ from activities.store.reading import (
 )
 from supervision.base import limits
 from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
-from supervision.base.text import cut
+from supervision.base.text import cut, size
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction, Gap, Unsupported
@@ -221,7 +221,10 @@ def unsupported_problems(texts: list[str]) -> list[str]:
 
 async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     """Returns one text from the findings; citations that do not hold are dropped here, in code."""
-    return await (await _Synthesis.of(desk, call)).reply()
+    schema: Json | None = None
+    if call.answer_schema_ref is not None and call.mode == "final":
+        schema = first_json(await read_text(desk.store, call.answer_schema_ref))
+    return await _Synthesis(desk, call, await read_plan(desk.store, call.plan_ref), schema).reply()
 
 
 class _Synthesis:
@@ -230,14 +233,6 @@ class _Synthesis:
     def __init__(self, desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | None) -> None:
         self._desk, self._store = desk, desk.store
         self._call, self._plan, self._schema = call, plan, schema
-
-    @classmethod
-    async def of(cls, desk: Desk, call: SynthesisInput) -> "_Synthesis":
-        """Returns the call with what it refers to."""
-        schema: Json | None = None
-        if call.answer_schema_ref is not None and call.mode == "final":
-            schema = first_json(await read_text(desk.store, call.answer_schema_ref))
-        return cls(desk, call, await read_plan(desk.store, call.plan_ref), schema)
 
     async def reply(self) -> SynthesisReply:
         """Returns the reply to the call."""
@@ -356,10 +351,9 @@ class _Synthesis:
 
     async def _keep(self, reply: SynthesisReply, answer: str) -> None:
         """Stores the text; of drafts and digests, which are read by reference only, history gets a preview."""
-        data = answer.encode("utf-8", "replace")
         inline = limits.ANSWER_INLINE_BYTES if self._call.mode == "final" else limits.REPLY_PREVIEW_BYTES
-        reply.answer, reply.answer_bytes = cut(answer, inline), len(data)
-        reply.answer_ref = await self._store.put_output(self._call.run.run_id, data)
+        reply.answer, reply.answer_bytes = cut(answer, inline), size(answer)
+        reply.answer_ref = await self._store.put_output(self._call.run.run_id, answer)
 
 
 async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: str) -> None:

@@ -11,11 +11,10 @@ from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_plan, read_text
-from activities.store.spending import RunSpend, keep_run_spend
-from activities.store.stats import keep_sample
+from activities.store.spending import RunSpend, keep_run_spend, keep_sample
 from supervision.base import limits
 from supervision.base.store_keys import ended_key
-from supervision.base.text import cut
+from supervision.base.text import cut, size
 from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
@@ -25,10 +24,6 @@ from supervision.planning.estimate import sample_of
 from supervision.results.answer import with_gaps
 
 _STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
 
 
 class PublishingActivities:
@@ -42,16 +37,15 @@ class PublishingActivities:
     async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:
         """Stores the result with its whole texts, and the trace, or a page of it. Returns where they are."""
         run = publication.run
-        await self._store.require(run.store_id)
         result = publication.result
         if publication.is_page:
-            return Published(result_ref=await self._store.put_output(run.run_id, _encoded(result.model_dump_json())))
+            return Published(result_ref=await self._store.put_output(run.run_id, result.model_dump_json()))
         answer_ref = publication.answer_ref
         if answer_ref:
             answer = await read_text(self._store, answer_ref)
             result = result.model_copy(update={"answer": with_gaps(answer, result.gaps)})
         elif result.answer:  # findings as they came: no model call has stored them
-            answer_ref = await self._store.put_output(run.run_id, _encoded(result.answer))
+            answer_ref = await self._store.put_output(run.run_id, result.answer)
             result = result.model_copy(update={"answer_ref": answer_ref})
         if publication.answer_json_ref:
             value = json.loads(await self._store.get(publication.answer_json_ref))
@@ -61,8 +55,8 @@ class PublishingActivities:
         trace = await AgentStories(self._store, self._conversations).whole(trace, _STORIES)
         lines = "[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"
         refs = Published(
-            result_ref=await self._store.put_output(run.run_id, _encoded(result.model_dump_json(indent=1))),
-            trace_ref=await self._store.put_output(run.run_id, _encoded(lines)),
+            result_ref=await self._store.put_output(run.run_id, result.model_dump_json(indent=1)),
+            trace_ref=await self._store.put_output(run.run_id, lines),
             answer_ref=answer_ref,
         )
         info = activity.info()
@@ -71,11 +65,11 @@ class PublishingActivities:
             *_, subtask_id, _attempt = str(info.workflow_id).split("/")
             whole = await read_text(self._store, answer_ref)
             below = marks_from_below(whole, {subtask.id for subtask in plan.subtasks}, subtask_id)
-            refs.answer_ref = await self._store.put_output(run.run_id, _encoded(below))
+            refs.answer_ref = await self._store.put_output(run.run_id, below)
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
             ended = refs.model_copy(update={"facts": publication.facts})
             await self._store.create(
-                ended_key(run.run_id, info.workflow_run_id or ""), _encoded(ended.model_dump_json())
+                ended_key(run.run_id, info.workflow_run_id or ""), ended.model_dump_json().encode("utf-8", "replace")
             )
         await self._keep_sample(publication, result, plan)
         ended_at, facts = datetime.now(UTC), publication.facts
@@ -96,25 +90,22 @@ class PublishingActivities:
     async def adopt_finding(self, adoption: AdoptInput) -> AdoptReply:
         """Returns a finding as the run's answer, word for word."""
         run = adoption.run
-        await self._store.require(run.store_id)
         text, ref = await read_text(self._store, adoption.text_ref), adoption.text_ref
         if adoption.label:
             text = f"**{adoption.label}**\n\n{text}"
-            ref = await self._store.put_output(run.run_id, _encoded(text))
+            ref = await self._store.put_output(run.run_id, text)
         return AdoptReply(answer=cut(text, limits.ANSWER_INLINE_BYTES), answer_ref=ref)
 
     @activity.defn
     async def keep_words(self, words: WordsInput) -> Finding:
         """Stores what a person wrote, and returns it as a finding."""
         run = words.run
-        await self._store.require(run.store_id)
-        data = _encoded(words.text)
         record = FindingRecord(summary=cut(words.text, limits.SUMMARY_BYTES), sources=[words.source])
         return Finding(
             **record.model_dump(exclude={"checked", "evidence"}),
-            text_ref=await self._store.put_output(run.run_id, data),
-            text_bytes=len(data),
-            record_ref=await self._store.put_output(run.run_id, _encoded(record.model_dump_json())),
+            text_ref=await self._store.put_output(run.run_id, words.text),
+            text_bytes=size(words.text),
+            record_ref=await self._store.put_output(run.run_id, record.model_dump_json()),
         )
 
     async def _keep_sample(self, publication: PublishInput, result: RunResult, plan: Plan) -> None:

@@ -65,8 +65,8 @@ class RunSetupActivities:
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
         """Stores goal, team, answer schema and attachments. Returns their references.
 
-        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model, for
-        a dollar budget with a model of unknown price, and for what is above the operator's ceilings.
+        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a dollar budget with a
+        model of unknown price, and for what is above the operator's ceilings.
         """
         request, facts = setup.request, self._facts
         run = setup.run
@@ -86,7 +86,6 @@ class RunSetupActivities:
         card = team_card(loaded, workers)
         if isinstance(request.team, Team):
             facts.ceilings.check_inline_team(loaded.sources)
-        _require_models(supervisor[0], card)
         models = _models(supervisor, card)
         facts.ceilings.check_models(models)
         unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
@@ -97,18 +96,20 @@ class RunSetupActivities:
         return RunSetup(
             store_id=await self._store.identity(),
             grant_ref=await self._granted(setup, [*models, *workers], card),
-            goal_ref=await self._stored(run, await self._goal(setup)),
+            goal_ref=await self._store.put_output(run.run_id, await self._goal(setup)),
             team_ref=team_ref,
             team=card,
             supervisor_model=supervisor[0],
             supervisor_fallbacks=supervisor[1:],
             prompt_tokens=min(facts.endpoint.window(model).prompt_tokens for model in supervisor),
-            answer_schema_ref=await self._stored(run, json.dumps(request.answer_schema))
+            answer_schema_ref=await self._store.put_output(run.run_id, json.dumps(request.answer_schema))
             if request.answer_schema is not None
             else None,
             attachments=attachments,
             files_ref=run.files_ref,
-            own_plan_ref=await self._stored(run, request.plan.model_dump_json()) if request.plan is not None else None,
+            own_plan_ref=await self._store.put_output(run.run_id, request.plan.model_dump_json())
+            if request.plan is not None
+            else None,
             tools_queue=facts.tools_queue,
             model_queue=facts.model_queue,
             search_attributes=facts.search_attributes,
@@ -156,9 +157,6 @@ class RunSetupActivities:
             parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
         return "\n\n".join(parts)
 
-    async def _stored(self, run: RunRef, text: str) -> str:
-        return await self._store.put_output(run.run_id, text.encode("utf-8", "replace"))
-
     async def _attached(self, run: RunRef, request: RunRequest) -> tuple[list[AttachmentRef], str]:
         """Returns the attached texts, and the manifest of what is data; a table that is a text is both.
 
@@ -172,7 +170,7 @@ class RunSetupActivities:
                     manifests.append(await read_manifest(self._store, attachment.ref or ""))
                     continue
                 ref = (
-                    await self._stored(run, attachment.text)
+                    await self._store.put_output(run.run_id, attachment.text)
                     if attachment.text is not None
                     else await self._store.adopt(run.run_id, attachment.ref or "")
                 )
@@ -198,22 +196,6 @@ class RunSetupActivities:
             raise SupervisionError(
                 ErrorKind.INVALID_REQUEST, f"a file of the attachments is no longer stored: {missing}"
             ) from None
-
-
-def _require_models(supervisor_model: str, team: TeamCard) -> None:
-    """Raises SupervisionError `InvalidRequest` if the supervisor or a role has no model."""
-    if not supervisor_model:
-        raise SupervisionError(
-            ErrorKind.INVALID_REQUEST,
-            "the supervisor has no model: set models.supervisor, or SUPERVISOR_SUPERVISOR_MODEL",
-        )
-    without = [role.name for role in team.roles if role.team is None and not role.model]
-    if without:
-        raise SupervisionError(
-            ErrorKind.INVALID_REQUEST,
-            f"these roles have no model: {', '.join(without)}; set models.workers, a role's own model in the team "
-            "file, or SUPERVISOR_WORKER_MODEL",
-        )
 
 
 def _models(supervisor: list[str], team: TeamCard) -> list[str]:

@@ -13,7 +13,8 @@ import re
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -29,18 +30,18 @@ from supervision.base.store_keys import (
     OF_NO_RUN,
     SEALED,
     STORE_ID,
+    UPLOADS,
     digest_of,
     encode,
-    grant_key,
     is_ended,
+    is_grant,
     is_key,
     is_upload,
     output_key,
     run_prefix,
-    team_key,
     upload_key,
 )
-from supervision.base.trust import is_loopback
+from supervision.base.trust import is_exposed
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -178,9 +179,10 @@ class ArtifactStore:
             return None
         return await self.find(max(ended, key=lambda meta: meta["last_modified"])["path"])
 
-    async def put_output(self, run_id: str, data: bytes) -> str:
+    async def put_output(self, run_id: str, content: bytes | str) -> str:
         """Stores content under its hash. Returns the key; content that is there is not written again."""
-        return await self._put_hashed(partial(output_key, run_id), data)
+        data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+        return await self.put_hashed(partial(output_key, run_id), data)
 
     async def put_upload(self, data: bytes) -> str:
         """Stores content that belongs to no run yet. Returns the key that requests may refer to.
@@ -206,15 +208,8 @@ class ArtifactStore:
                 raise self._missing(upload) from None
         return key
 
-    async def put_team(self, run_id: str, data: bytes) -> str:
-        """Stores a team as frozen for a run, under its hash. Returns the key, which no other content can have."""
-        return await self._put_hashed(partial(team_key, run_id), data)
-
-    async def put_grant(self, run_id: str, data: bytes) -> str:
-        """Stores a grant of a run under its hash. Returns the key."""
-        return await self._put_hashed(partial(grant_key, run_id), data)
-
-    async def _put_hashed(self, key_for: Callable[[str], str], data: bytes) -> str:
+    async def put_hashed(self, key_for: Callable[[str], str], data: bytes) -> str:
+        """Stores content under the key of its hash. Returns the key, which no other content can have."""
         key = key_for(hashlib.sha256(data).hexdigest())
         await self.create(key, data)
         return key
@@ -376,13 +371,11 @@ def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
 
 def _plain_http_allowed() -> bool:
     """True if the S3 endpoint may be plain http: on loopback always, elsewhere only by AWS_ALLOW_HTTP."""
-    endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
-    if endpoint.scheme != "http":
-        return False
-    if is_loopback(endpoint.hostname or "") or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
-        return True
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    if not is_exposed(endpoint) or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
+        return urlsplit(endpoint).scheme == "http"
     raise ValueError(
-        f"AWS_ENDPOINT_URL is plain http to '{endpoint.hostname}': use https, "
+        f"AWS_ENDPOINT_URL is plain http to '{urlsplit(endpoint).hostname}': use https, "
         "or set AWS_ALLOW_HTTP=true if the network between is yours"
     )
 
@@ -396,3 +389,56 @@ def _reason(error: Exception) -> str:
     message = re.split(r"\n|[<{]", text, maxsplit=1)[0].strip(" :.")
     code = _CODE.search(text)
     return _SECRET_PARTS.sub("", message) + (f" ({code[1]})" if code else "")
+
+
+@dataclass
+class StoredRun:
+    """The objects of one run; `modified` is the time of the newest.
+
+    `grant_ref` is a grant, which has the run's whole id. `digests` are the hashes of its content: also of uploads that
+    it copied.
+    """
+
+    run_prefix: str
+    modified: datetime
+    bytes: int = 0
+    objects: int = 0
+    grant_ref: str = ""
+    digests: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class StoredUpload:
+    """A text that belongs to no run."""
+
+    ref: str
+    bytes: int
+    modified: datetime
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All runs and all uploads, oldest first."""
+
+    runs: list[StoredRun]
+    uploads: list[StoredUpload]
+
+
+async def read_contents(store: ArtifactStore) -> Contents:
+    """Returns what is in the store, by one listing. Raises as the store does."""
+    runs: dict[str, StoredRun] = {}
+    uploads = []
+    async for meta in store.objects():
+        key, modified = meta["path"], meta["last_modified"]
+        segment, slash, _ = key.partition("/")
+        if segment == UPLOADS and slash:
+            uploads.append(StoredUpload(key, meta["size"], modified))
+        elif slash and segment not in OF_NO_RUN:
+            run = runs.setdefault(segment, StoredRun(segment + slash, modified))
+            run.modified = max(run.modified, modified)
+            run.bytes += meta["size"]
+            run.objects += 1
+            run.grant_ref = key if is_grant(key) else run.grant_ref
+            run.digests |= {digest} if (digest := digest_of(key)) else set()
+    by_age = sorted(runs.values(), key=lambda run: run.modified)
+    return Contents(by_age, sorted(uploads, key=lambda upload: upload.modified))

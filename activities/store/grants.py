@@ -1,11 +1,12 @@
 """What a run may do, granted once when it is prepared: data whose name is its hash, so that it cannot be changed."""
 
 from datetime import datetime
+from functools import partial
 
 from cachetools import LRUCache
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base.store_keys import is_grant
+from supervision.base.store_keys import grant_key, is_grant
 from supervision.contract.base import Model
 
 _KNOWN_GRANTS = 5000  # kept in a process: more than it has open supervisors
@@ -39,7 +40,7 @@ class Grants:
 
     async def write(self, grant: RunGrant) -> str:
         """Stores a grant. Returns its reference."""
-        return await self._store.put_grant(grant.run_id, grant.model_dump_json().encode())
+        return await self._store.put_hashed(partial(grant_key, grant.run_id), grant.model_dump_json().encode())
 
     async def find(self, run_id: str, ref: str) -> RunGrant | None:
         """Returns the grant at `ref`; None if this run has no such grant. Raises as the store does."""

@@ -1,4 +1,4 @@
-"""Dollars in the store: what each ended run has cost, and what each Worker process spends on a day."""
+"""What runs took, in the store: samples for estimates, what each run has cost, what each Worker spends on a day."""
 
 import asyncio
 import contextlib
@@ -10,12 +10,14 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from activities.store.artifacts import ArtifactStore
-from supervision.base.store_keys import spend_key, spend_prefix
+from supervision.base.store_keys import spend_key, spend_prefix, stats_key, stats_prefix
 from supervision.base.text import money
 from supervision.contract.base import Model
 from supervision.contract.usage import Spend, Usage
+from supervision.planning.estimate import RunSample
 
 M = TypeVar("M", bound=Model)
+_KEPT = 200  # samples of each team: more would say little more, and are read for each plan that waits for approval
 _SUM_AGE = 5.0  # seconds: calls that begin in them may go beyond the ceiling
 _DAY = timedelta(days=1)
 _LOOK_AGAIN = timedelta(minutes=10)  # a raised ceiling, of Workers that were started again, is noticed by then
@@ -34,6 +36,18 @@ class RunSpend(Model):
 
 class _Spent(Model):
     usd: float = 0.0
+
+
+async def keep_sample(store: ArtifactStore, team: str, run_id: str, ended_at: datetime, sample: RunSample) -> None:
+    """Stores what a run took, and deletes the oldest beyond those that are kept."""
+    await store.put(stats_key(team, run_id, ended_at), sample.model_dump_json().encode("utf-8", "replace"))
+    for key in (await store.list_keys(stats_prefix(team)))[:-_KEPT]:
+        await store.delete(key)
+
+
+async def newest_samples(store: ArtifactStore, team: str) -> list[RunSample]:
+    """Returns the samples of a team, the newest last."""
+    return await _read(store, (await store.list_keys(stats_prefix(team)))[-_KEPT:], RunSample)
 
 
 async def keep_run_spend(store: ArtifactStore, spent: RunSpend) -> None:

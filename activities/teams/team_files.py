@@ -1,25 +1,8 @@
 """Teams as files: finding and reading them, and setting up their tools.
 
-A team is a folder with a `team.toml`; the folder's name is the team's name. A small one:
-
-    name = "default"
-    generalist = "researcher"            # takes subtasks whose role is unknown
-
-    [[roles]]
-    name = "researcher"
-    description = "Finds facts in documents."       # the planner chooses by this
-    system_prompt = "You answer from documents only..."
-    tools = ["search_documents"]                    # nothing else is ever run for this role
-
-    [[tools]]
-    name = "search_documents"
-    uses = "document_search"                        # a kind of activities/teams/toolbox.py
-    options = { documents = "documents/*.md" }      # paths are relative to the folder and stay inside it
-
-A section `[mcp_servers.NAME]` names a server of further tools; what they say is pinned in a `team.lock` beside it.
-An author's own tools go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
-`activities/tools/tool.py`. Such a file is code and runs in the Worker with its rights: it is refused if users other
-than the operator could have written it.
+A team is a folder with a `team.toml`; the folder's name is the team's name. A `tools.py` beside it, which defines
+`TOOLS: list[Tool]`, is code and runs in the Worker with its rights: it is refused if users other than the operator
+could have written it. A `team.lock` pins what MCP servers say of their tools. See docs/teams-and-tools.md.
 """
 
 import asyncio
@@ -256,12 +239,16 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
     roles = []
     for role in loaded.team.roles:
         models = role.model or default_models
-        tools = [tool for tool in map(loaded.toolbox.get, dict.fromkeys(role.tools)) if tool]
-        cards = [ToolCard.model_validate(tool, from_attributes=True) for tool in tools]
-        shared = role.model_dump(include=set(RoleBase.model_fields))
+        shared, cards = role.model_dump(include=set(RoleBase.model_fields)), tool_cards(loaded.toolbox, role.tools)
         roles.append(RoleCard(**shared, tools=cards, model=models[0], fallback_models=models[1:]))
     team = loaded.team
     return TeamCard(name=team.name, generalist=team.generalist, roles=roles, on_failure=team.on_failure)
+
+
+def tool_cards(toolbox: Toolbox, names: list[str]) -> list[ToolCard]:
+    """Returns the cards of those of the named tools that there are."""
+    tools = map(toolbox.get, dict.fromkeys(names))
+    return [ToolCard.model_validate(tool, from_attributes=True) for tool in tools if tool]
 
 
 def named_pools(folders: Sequence[Path]) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from pathlib import Path, PurePosixPath
@@ -15,14 +15,12 @@ from pydantic import ValidationError
 
 from activities.files.file_cache import FileCache
 from activities.store.artifacts import ArtifactUnavailable
-from activities.tools.calculator import calculator
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.mcp.pins import Pinned
+from activities.tools.plain_tools import calculator, format_document, read_attachment
 from activities.tools.secrets import Secrets
-from activities.tools.sql.database import Database
-from activities.tools.sql.sql_tools import TableOptions, TableTools
-from activities.tools.text_tools import format_document, read_attachment
+from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
 from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_tools import WebOptions, WebTools
 from supervision.agent import policy
@@ -37,20 +35,16 @@ from supervision.contract.team import Role, ToolEntry
 
 _FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
 TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many as figures are looked up in
-TOOL_SOURCES = 50  # sources of one tool result: they travel in history
 
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class ToolRun:
+class ToolRun(ToolOutput):
     """The outcome of a tool call: `text` is cleaned and capped; its beginning goes to the model, errors too."""
 
-    text: str
     is_error: bool = False
-    sources: list[str] = field(default_factory=list)
-    artifacts: list[NewArtifact] = field(default_factory=list)
 
 
 class Toolbox:
@@ -173,7 +167,7 @@ def _checked(output: object) -> ToolRun:
     text: str | bytes = output.text  # an author's own tool may return the bytes that it read
     if isinstance(text, bytes):
         text = text[: 4 * TOOL_KEPT_CHARS].decode("utf-8", "replace")
-    sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[:TOOL_SOURCES]]
+    sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[: limits.FINDING_SOURCES]]
     for artifact in output.artifacts:
         if len(artifact.data) > limits.ARTIFACT_BYTES:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")

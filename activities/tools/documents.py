@@ -18,11 +18,11 @@ from activities.files.kinds import TEXT_FILE
 from activities.tools.files import FileData, Files, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
-from supervision.base.text import clean, one_line, quoted
+from supervision.base.text import clean, one_line
 from supervision.contract.base import StrictModel
 
 _SEARCH_HITS = 10
-_READ_CHARS = 2_000_000  # of a document at a time: far more than is shown of a result at a time
+_READ_CHARS = 2_000_000  # of a document at a time: ten times what is kept of an output
 _SEARCH_TERMS = 32  # words of a query that count
 
 
@@ -88,25 +88,15 @@ class Document:
         whole = self.file.with_name(TEXT_FILE)
         if not place and whole.exists():
             with whole.open(encoding="utf-8") as lines:
-                return _cut(lines.read(_READ_CHARS + 1), "")
+                return lines.read(_READ_CHARS)
         parts, chars, before = list[str](), 0, ""
         with self.file.open(encoding="utf-8") as lines:
             for where, text in map(json.loads, lines):
-                if parts or not place or where.casefold() == place.casefold():
+                if chars < _READ_CHARS and (parts or not place or where.casefold() == place.casefold()):
                     parts.append(f"## {where}\n\n{text}" if where and where != before else text)
                     chars += len(text)
-                if chars > _READ_CHARS:
-                    return _cut("\n\n".join(parts), where)
                 before = where
         return "\n\n".join(parts) or None
-
-
-def _cut(text: str, place: str) -> str:
-    """Returns the text, or so much of it as is read at a time, with a last line that says so."""
-    if len(text) <= _READ_CHARS:
-        return clean(text)
-    where = f"from {quoted(place)}" if place else "from one of its headings"
-    return f"{clean(text[:_READ_CHARS])}\n[The document is longer: read on {where}.]"
 
 
 @dataclass(frozen=True)
@@ -126,9 +116,6 @@ class Library:
         self._reports = reports
         self.documents = {document.id: document for document in map(_document, reports) if document}
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
-
-    def close(self) -> None:
-        """Does nothing: the index is a file, opened for each search."""
 
     async def search(self, query: str, limit: int) -> list[Hit]:
         """Returns the best passage of each of the best documents; none if no word occurs."""

@@ -23,14 +23,7 @@ _MADE = 4  # for so many sets of files at a time: a team's own, and with those o
 Fingerprint = tuple[tuple[str, int, int], ...]
 
 
-class Closable(Protocol):
-    """Something that holds what has to be given back."""
-
-    def close(self) -> None:
-        """Gives it back."""
-
-
-T = TypeVar("T", bound=Closable)
+T = TypeVar("T")
 
 
 class Files(Protocol):
@@ -71,9 +64,12 @@ class FolderFiles:
 class FileData(Generic[T]):
     """What `make` returns for a team's files together with those of a run. It is kept for a few sets of files."""
 
-    def __init__(self, files: Files, make: Callable[[list[FileReport]], T]) -> None:
+    def __init__(
+        self, files: Files, make: Callable[[list[FileReport]], T], close: Callable[[T], None] = lambda _: None
+    ) -> None:
         self._files = files
         self._make = make
+        self._close = close
         self._made: dict[Hashable, T] = {}
 
     async def get(self, run: Files | None = None) -> T:
@@ -84,13 +80,13 @@ class FileData(Generic[T]):
         made = self._made.pop(key, None) or self._make(with_unique_tables(reports))
         self._made[key] = made
         for old in list(self._made)[:-_MADE]:
-            self._made.pop(old).close()
+            self._close(self._made.pop(old))
         return made
 
     def close(self) -> None:
         """Closes what was made. It is made again when it is asked for."""
         while self._made:
-            self._made.popitem()[1].close()
+            self._close(self._made.popitem()[1])
 
 
 def _content(report: FileReport) -> Hashable:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from supervision.base.trust import distrust, is_readable_by_others
+from supervision.base.trust import unshared
 
 
 class Secrets:
@@ -18,14 +18,9 @@ class Secrets:
         if file is None or not file.is_file():
             if value := os.environ.get(name):
                 return value
-            where = (
-                f"set it there, or as a file {file}" if file else "set it there, or as a file in SUPERVISOR_SECRETS_DIR"
-            )
-            raise ValueError(f"the environment of this process has no {name}: {where}")
-        status = file.stat()
-        why = distrust(status, os.getuid()) or ("others can read it" if is_readable_by_others(status) else None)
-        if why:
-            raise ValueError(f"{file} is not read: {why}; make it yours alone, as with `chmod 600 {file}`")
+            where = file or "in SUPERVISOR_SECRETS_DIR"
+            raise ValueError(f"the environment of this process has no {name}: set it there, or as a file {where}")
+        unshared(file, file.stat(), os.getuid(), secret=True)
         try:
             value = file.read_text(encoding="utf-8").strip()
         except (OSError, ValueError) as error:

@@ -1,16 +1,4 @@
-"""The base of all tools, those of a team's author included.
-
-An author writes tools in `teams/<name>/tools.py`:
-
-    class Weather(Arguments):
-        city: Annotated[str, Field(max_length=100, description="A city's name.")]
-
-    async def weather(arguments: Weather, context: ToolContext) -> ToolOutput:
-        if arguments.city not in STATIONS:
-            raise ToolMisuse(f"unknown city; known are: {', '.join(STATIONS)}")
-        return ToolOutput(await read(STATIONS[arguments.city]), sources=["weather office"])
-
-    TOOLS = [Tool("weather", "Returns the current weather of a city.", Weather, weather)]
+"""The base of all tools, those of a team's author included: docs/teams-and-tools.md has an example.
 
 The model sees name, description and the arguments' schema. ToolMisuse goes back to it as advice, any other
 exception as the name and first line of the error. `activities.teams.toolbox` cleans and caps what a tool returns.

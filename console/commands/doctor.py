@@ -3,7 +3,6 @@
 import asyncio
 import http.client
 import json
-import shlex
 import shutil
 import time
 import urllib.error
@@ -22,23 +21,22 @@ from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import spent_on
-from console.command import DONE, FAILED, Access, endpoint, server_address
+from console.base.command import DONE, FAILED, Access, endpoint, server_address
+from console.base.hints import hint, worker_hint
+from console.base.terminal import Report, console, counted, put, safe_line, wrapped
 from console.commands.mcp_commands import offers, team_files
 from console.commands.team_commands import teams_report
-from console.hints import hint, worker_hint
 from console.run.find_run import roots
 from console.run.pollers import ACTIVITIES, WORKFLOWS, builds, gone, limited, pollers, shown, unversioned
 from console.run.run_handle import RPC_TIMEOUT, RunHandle
 from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered
-from console.terminal import Report, console, counted, put, safe_line, wrapped
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
-from runtime.paths import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 from supervision.base.text import clean, money, one_line
-from supervision.base.trust import is_loopback, is_readable_by_others
+from supervision.base.trust import is_exposed
 from supervision.contract.model_choice import chain_of
 
 Level = Literal["ok", "warning", "problem"]
@@ -51,7 +49,6 @@ _PROVIDER = "https://api.anthropic.com"
 _API_VERSION = "2023-06-01"
 _TIMEOUT = timedelta(seconds=3)  # a provider's list of models comes in well under a second
 _REPLY_BYTES = 64 * 1024  # what it says of one model is 2 KB
-_REASON_CHARS = 240
 _UNANSWERED = (OSError, http.client.HTTPException, ValueError)
 _STANDIN = "the stand-in model, which extracts and does not reason"
 
@@ -92,7 +89,6 @@ def row_texts(row: CheckRow, width: int) -> Iterator[Text]:
 async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     async for row in model_rows(access.settings):
         yield row
-    yield _files()
     yield _notices(access.settings.notice_words)
     async for row in _teams(access.settings):
         yield row
@@ -130,15 +126,6 @@ async def _today(store: ArtifactStore, ceiling: float) -> CheckRow:
         return CheckRow("ok", "spend of the day", text)
     fix = "runs wait until 00:00 UTC: start Workers with a higher SUPERVISOR_DAILY_USD to go on before"
     return CheckRow("problem", "spend of the day", text, fix)
-
-
-def _files() -> CheckRow:
-    """Returns a row that warns if other users of this machine can read the cache folder."""
-    folder = cache_dir()
-    if is_readable_by_others(folder.stat()):
-        text, fix = f"other users can look into {folder}", f"`chmod 700 {shlex.quote(str(folder))}`"
-        return CheckRow("warning", "cache folder", text, fix)
-    return CheckRow("ok", "cache folder", f"{folder}, yours alone")
 
 
 def _notices(words: list[str]) -> CheckRow:
@@ -326,7 +313,7 @@ def _reason(error: Exception) -> str:
         return "the connection is refused"
     if isinstance(cause, TimeoutError):
         return f"no answer within {_TIMEOUT.total_seconds():g} s"
-    return f"it can't be reached ({one_line(clean(str(cause)), _REASON_CHARS)})"
+    return f"it can't be reached ({one_line(clean(str(cause)), limits.SENTENCE_BYTES)})"
 
 
 def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
@@ -385,9 +372,7 @@ def _get(settings: Settings, path: str) -> tuple[int, dict[str, Any]]:
     """Returns the status of a reply and its JSON object, empty if it was none. Raises _UNANSWERED."""
     base = (settings.anthropic_base_url or _PROVIDER).rstrip("/")
     request = urllib.request.Request(f"{base}{path}", headers={"anthropic-version": _API_VERSION})
-    parts = urlsplit(base)
-    private = parts.scheme == "https" or is_loopback(parts.hostname or "") or settings.model_plain_http
-    if settings.model != "standin" and private:
+    if settings.model != "standin" and (settings.model_plain_http or not is_exposed(base)):
         if key := settings.secret("anthropic_api_key"):
             request.add_header("x-api-key", key)
         elif token := settings.secret("anthropic_auth_token"):

@@ -3,23 +3,21 @@
 import re
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from activities.contracts.run_contracts import Published
 from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
-from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
-from console.hints import hint
-from console.report.evidence import block_text, call_time, entries_of, evidence_of, stored_calls
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, print_err, safe, safe_line
+from console.report.evidence import call_time, entries_of, evidence_of, said_in, stored_calls
 from console.run.find_run import find_run
 from console.run.run_handle import NoAnswer, RunHandle
-from console.run.run_outcome import outcome_so_far, read_result
-from console.terminal import Report, print_err, safe, safe_line
+from console.run.run_outcome import outcome_so_far, published_end, read_result
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
 from supervision.contract.finding import ArtifactRef
@@ -41,12 +39,12 @@ async def verify_run(access: Access, given: str | None) -> Report:
 
 async def chain_report(run_id: str, store: ArtifactStore) -> Report:
     """Returns the evidence of each claim and citation; FAILED if one has none, or an object was changed."""
-    ended = await store.latest_ended(run_id)
+    ended = await published_end(run_id, store)
     if ended is None:
         raise CommandFailed(
             FAILED, f"the store has no result of '{run_id}': it still runs, was terminated, or was pruned"
         )
-    result = await read_result(store, Published.model_validate_json(ended).result_ref)
+    result = await read_result(store, ended.result_ref)
     found = await evidence_of(store, result)
     missing = [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
     problems = list(dict.fromkeys([*found.changed, *missing]))
@@ -93,9 +91,6 @@ def _claim_rows(link: Link) -> Iterator[str]:
         yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
 
 
-_NAME_CHARS = 100
-
-
 async def artifacts_report(run: RunHandle, access: Access, save: Path | None) -> Report:
     """Returns the artifacts of a run; they are written into the folder `save`. The exit code is 0 also without any."""
     store = await access.store()
@@ -119,7 +114,7 @@ async def artifacts_report(run: RunHandle, access: Access, save: Path | None) ->
 
 def _artifact_rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
     for artifact in listed:
-        yield f"{safe_line(artifact.name, _NAME_CHARS)}  {artifact.media_type}, {artifact.bytes:,} bytes"
+        yield f"{safe_line(artifact.name, limits.LINE_BYTES)}  {artifact.media_type}, {artifact.bytes:,} bytes"
         yield Text(f"    {artifact.ref}")  # one piece, to be copied
 
 
@@ -169,7 +164,7 @@ def _file_names(listed: list[ArtifactRef]) -> list[str]:
     """Returns a file's name for each artifact, without folders; a second one of a name gets a number."""
     names: list[str] = []
     for artifact in listed:
-        path = Path(safe_line(artifact.name, _NAME_CHARS).replace("\\", "/"))
+        path = Path(safe_line(artifact.name, limits.LINE_BYTES).replace("\\", "/"))
         stem, suffix = path.stem.lstrip(".") or "artifact", path.suffix
         number, name = 1, f"{stem}{suffix}"
         while name in names:
@@ -188,30 +183,24 @@ async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
         places = ", ".join(sorted({call.work for call in known}))
         stored = f"it has {places}" if places else "it stored none yet"
         raise CommandFailed(BAD_INPUT, f"run '{run.id}' stored no model call of '{which}': {stored}")
-    calls = [
-        {
-            "workflow_id": call.workflow_id,
-            "step": call.step,
-            "at": call_time(call, entry).isoformat(),
-            "model": entry.reply.model,
-            "system": entry.opening and entry.opening.system,
-            "tools": [tool.get("name") for tool in entry.opening.tools] if entry.opening else [],
-            "input": await conversations.resolve(entry.input),
-            "reply": entry.reply.content,
-        }
-        for call, entry in await entries_of(conversations, wanted)
-    ]
-    return Report(calls, lambda _: (row for call in calls for row in _call_rows(call)))
-
-
-def _call_rows(call: dict[str, Any]) -> Iterator[RenderableType]:
-    at = datetime.fromisoformat(call["at"]).astimezone()
-    yield Text(safe_line(f"━━ {call['workflow_id']} {call['step']} · {call['model']} · {at:%H:%M:%S}", 400), "bold")
-    if call["system"]:
-        yield from (Text("── system", "cyan"), call["system"])
-    if call["tools"]:
-        yield from (Text("── tools", "cyan"), ", ".join(call["tools"]))
-    for message in [*call["input"], {"role": "reply", "content": call["reply"]}]:
-        content = message["content"]
-        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-            yield from (Text(safe_line(f"── {message['role']}: {block.get('type')}", 100), "cyan"), block_text(block))
+    calls: list[dict[str, Any]] = []
+    rows: list[RenderableType] = []
+    for call, entry in await entries_of(conversations, wanted):
+        at = call_time(call, entry)
+        calls.append(
+            {
+                "workflow_id": call.workflow_id,
+                "step": call.step,
+                "at": at.isoformat(),
+                "model": entry.reply.model,
+                "system": entry.opening and entry.opening.system,
+                "tools": [tool.get("name") for tool in entry.opening.tools] if entry.opening else [],
+                "input": await conversations.resolve(entry.input),
+                "reply": entry.reply.content,
+            }
+        )
+        head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {at.astimezone():%H:%M:%S}"
+        rows.append(Text(safe_line(head, 400), "bold"))
+        for title, text in await said_in(conversations, entry):
+            rows += [Text(safe_line(f"── {title}", 100), "cyan"), text]
+    return Report(calls, lambda _: rows)

@@ -11,12 +11,12 @@ from rich.text import Text
 from temporalio.client import Client, WorkflowExecution
 
 from activities.store.spending import RunSpend, run_spends
-from console.command import BAD_INPUT, Access, CommandFailed
-from console.hints import hint
+from console.base.command import BAD_INPUT, Access, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, safe_line, wrapped
 from console.run.find_run import SEARCHED_RUNS, no_runs, roots, short_id
 from console.run.run_handle import STATUS, RunHandle, facts, is_open, state_word
 from console.run.standstill import Standstill, causes_of
-from console.terminal import Report, safe_line, wrapped
 from console.view.answer_text import why_partial
 from supervision.base.text import did_you_mean, money
 from supervision.contract.usage import Usage
@@ -84,15 +84,12 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
                 partial = why_partial(await run.handle.result())
         except Exception:  # any client may have written the summary, and the run may be deleted meanwhile
             pass
-    known = {
+    return {
         "run_id": execution.id,
         "goal": goal,
         "state": state_word(execution),
         "status": status,
         "partial": partial or None,
-    }
-    return {
-        **known,
         "phase": phase,
         "team": team,
         "started_at": execution.start_time.isoformat(),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
-from console.command import DONE, FAILED
-from console.hints import hint
-from console.terminal import Report, counted, indented, safe, safe_line
+from console.base.command import DONE, FAILED
+from console.base.hints import hint
+from console.base.terminal import Report, counted, indented, safe, safe_line
 from runtime.paths import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from activities.tools.mcp.pins import Pinned
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_DIFF_CHARS = 1000  # of one line of a definition
 _ABOUT_CHARS = 80
 _STYLES = {"+": "green", "-": "red", "@": "dim"}
 
@@ -142,4 +141,4 @@ def offer_rows(team: str, found: list[Offer]) -> Iterator[RenderableType]:
 
 def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:
     for line in lines:
-        yield indented(safe(line[:_DIFF_CHARS]), 4, _STYLES.get(line[:1], "bold"))
+        yield indented(safe(line[: limits.ERROR_BYTES]), 4, _STYLES.get(line[:1], "bold"))

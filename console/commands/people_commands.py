@@ -11,22 +11,22 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from console.command import BAD_INPUT, FAILED, Access, CommandFailed
-from console.commands.update_commands import require_open, told, unanswered
-from console.hints import hint
+from console.base.command import BAD_INPUT, FAILED, Access, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, look_alikes, revealed, safe_line
+from console.commands.update_commands import require_open, told
 from console.run.find_run import find_run, short_id
 from console.run.request_options import parsed_plan, read_text_file
-from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle
+from console.run.run_handle import NO_WORKER, RunHandle
 from console.run.standstill import ways
-from console.terminal import Report, look_alikes, revealed, safe_line
 from console.view.event_lines import line
 from console.view.live_view import log_line
 from console.view.plan_view import plan_page
+from supervision.base import limits
 from supervision.contract.status import Wait
 from supervision.run.waits import AWAITED
 from temporal_supervisor.people import Item, UpdateRefused, asked, decide, inbox, waiting
 
-_WHAT_CHARS = 600
 _LINE_END = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")  # as JSON writes it
 _HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
 
@@ -54,9 +54,9 @@ def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableTy
         wait, run = item.wait, short_id(item.run_id)
         what = f"{wait.kind}: {wait.prompt_preview}"
         cells = [_ago(wait.since), run, wait.id, what, _day(wait.expires_at)]
-        table.add_row(*[Text(safe_line(cell, _WHAT_CHARS)) for cell in cells])
+        table.add_row(*[Text(safe_line(cell, limits.PARAGRAPH_BYTES)) for cell in cells])
     if not screen.is_terminal:
-        screen.width = _WHAT_CHARS * len(table.columns)  # nothing is cut for a pipe
+        screen.width = limits.PARAGRAPH_BYTES * len(table.columns)  # nothing is cut for a pipe
     yield table
     yield Text(_HOW, style="dim")
 
@@ -73,8 +73,6 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
         whole = await asked(run.client, run.id, item.wait.id)
     except UpdateRefused as refused:
         raise CommandFailed(FAILED, f"{refused}: {hint('inbox')} shows what does") from refused
-    except NoAnswer as error:
-        raise await unanswered(run) from error
     content = whole.content
     if content is None and whole.wait.content_ref:
         content = (await (await access.store()).get(whole.wait.content_ref)).decode("utf-8", "replace")
@@ -88,7 +86,7 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
         until = f", until {_day(wait.expires_at)}" if wait.expires_at else ""
         yield f"asked by {wait.subtask_id or 'the supervisor'} since {_day(wait.since)}{until}"
         if wait.after:
-            yield Text(f"! {safe_line(wait.after, _WHAT_CHARS)}", style="yellow")
+            yield Text(f"! {safe_line(wait.after, limits.PARAGRAPH_BYTES)}", style="yellow")
         if wait.arguments_sha256:
             yield f"SHA-256 of the arguments: {wait.arguments_sha256}"
         yield ""
@@ -120,7 +118,7 @@ async def decision_report(
     run = RunHandle(await access.client(), item.run_id)
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
     answer = await told(run, partial(decide, run.client, item, word, text, plan=edited, by=by))
-    what = f" ({safe_line(item.wait.prompt_preview, _WHAT_CHARS)})" if item.wait.kind == "tool" else ""
+    what = f" ({safe_line(item.wait.prompt_preview, limits.PARAGRAPH_BYTES)})" if item.wait.kind == "tool" else ""
     data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
     return Report(data, lambda _: [f"run '{run.id}': {answer.message}{what}"])
 
@@ -155,10 +153,7 @@ async def _named(access: Access, words: Sequence[str]) -> Item:
     else:
         run = RunHandle(client, await find_run(client, words[0]))
         await require_open(run)
-        try:
-            here = await waiting(client, run.id)
-        except NoAnswer as error:
-            raise await unanswered(run) from error
+        here = await waiting(client, run.id)
         items = [item for item in here if item.wait.id == wait_id]
         ids = [item.wait.id for item in here]
         current = await _past(run, wait_id) + (f"what does: {', '.join(ids)}" if ids else "nothing does now")

@@ -10,13 +10,13 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from console.command import WAITS, CommandFailed
+from console.base.command import WAITS, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, console, print_err, put, safe_json
 from console.commands.people_commands import way_rows
 from console.commands.update_commands import told
-from console.hints import hint
 from console.run.request_options import parsed_plan, read_text_file
 from console.run.run_handle import NoAnswer, RunHandle
-from console.terminal import Report, console, print_err, put, safe_json
 from console.view.plan_view import PlanPage, plan_page
 from runtime.paths import cache_dir
 from supervision.contract.plan import Plan
@@ -103,7 +103,7 @@ class PlanQuestion:
         item = Item(self._run.id, page.plan.goal, wait)
         try:
             await told(self._run, partial(decide, self._run.client, item, word, text, plan=plan, by=self._by))
-        except (CommandFailed, ValueError) as error:
+        except (CommandFailed, NoAnswer, ValueError) as error:
             self._say(f"{error}", kept=key == "e")
             return not await self._still(wait)
         self._edited = key == "e"

@@ -15,22 +15,22 @@ from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
-from console.command import DONE, FAILED, CommandFailed
+from console.base.command import DONE, FAILED, CommandFailed
+from console.base.terminal import counted, print_err, print_out, safe_line
 from console.run.run_handle import (
     AGENT_TYPE,
     RPC_TIMEOUT,
     RUN_TYPE,
     RunHandle,
     is_open,
+    quoted,
     state_word,
     stuck,
 )
-from console.terminal import counted, print_err, print_out, safe_line
 from supervision.base import limits
 
 _REASON = "mended by the command repair: "
 _RESET_WAIT = timedelta(seconds=10)
-_WHY_CHARS = 240  # the kind of the fault and the event that it was seen at
 _MESSAGE = re.compile(r'message: "((?:[^"\\]|\\.)*)"')
 _COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 _RESET = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
@@ -103,8 +103,7 @@ def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
 
 async def _open_workflows(client: Client, run_id: str) -> list[tuple[str, str]]:
     """Returns id and execution of each open workflow, children first: a run that is reset looks for them."""
-    quoted = run_id.replace("\\", "\\\\").replace("'", "\\'")
-    query = f"WorkflowId STARTS_WITH '{quoted}/' AND ExecutionStatus = 'Running'"
+    query = f"WorkflowId STARTS_WITH {quoted(run_id + '/')} AND ExecutionStatus = 'Running'"
     children = [
         (child.id, child.run_id)
         async for child in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT)
@@ -152,7 +151,7 @@ async def _refusal(workflow_id: str, events: Sequence[HistoryEvent], replayer: R
 def _said(failure: str) -> str:
     """Returns the message within what the SDK makes of a failed replay: the rest is its own data structure."""
     message = _MESSAGE.search(failure)
-    return safe_line(message[1].replace('\\"', '"') if message else failure, _WHY_CHARS)
+    return safe_line(message[1].replace('\\"', '"') if message else failure, limits.SENTENCE_BYTES)
 
 
 def _was_mended(before: Sequence[HistoryEvent]) -> bool:

@@ -12,17 +12,17 @@ from rich.text import Text
 from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
-from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, web_address
+from console.base.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, web_address
+from console.base.hints import hint
+from console.base.terminal import Report, safe_line
 from console.commands.evidence_commands import write_file
 from console.commands.people_commands import way_rows
-from console.hints import hint
 from console.report.report_data import report_data
 from console.report.report_page import report_page
 from console.run.full_trace import full_trace
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far, read_result, run_outcome
 from console.run.standstill import grouped, observed, stated
-from console.terminal import Report, safe_line
 from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
 from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story_rows
@@ -157,10 +157,7 @@ async def result_report(
     With `output` the answer is written there: Markdown, or its JSON or rows by the ending `.json` or `.csv`.
     """
     store = await access.store()
-    try:
-        outcome = await outcome_so_far(run, store, wait=wait)
-    except NoAnswer as error:
-        raise await unread(run) from error
+    outcome = await outcome_so_far(run, store, wait=wait)
     if full or output:
         outcome = await whole(run, store, outcome)
     if output:
@@ -181,12 +178,6 @@ async def page_report(access: Access, given: str | None, output: Path, *, prompt
     data = await report_data(access, given, prompts=prompts)
     write_file(output, report_page(data).encode())
     return Report(data, lambda _: ())
-
-
-async def unread(run: RunHandle) -> CommandFailed:
-    """Returns why an open run says nothing of itself."""
-    causes = await observed(run, await run.describe(), answered=False)
-    return CommandFailed(UNREACHABLE, f"'{run.id}' is running: {causes[0].line if causes else NO_WORKER}")
 
 
 async def whole(run: RunHandle, store: ArtifactStore, outcome: RunOutcome) -> RunOutcome:

@@ -10,13 +10,22 @@ from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
-from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, server_address, user, web_address
+from console.base.command import (
+    BAD_INPUT,
+    FAILED,
+    UNREACHABLE,
+    Access,
+    CommandFailed,
+    server_address,
+    user,
+    web_address,
+)
+from console.base.hints import hint, worker_hint
+from console.base.terminal import Report, console, counted, print_err
 from console.commands.plan_question import PlanLeft, PlanQuestion
-from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from console.run.request_options import check_run_id, prepared_request
 from console.run.run_handle import RunHandle, is_open, state_word
-from console.terminal import Report, console, counted, print_err
 from console.view.answer_text import answer_report
 from console.view.follow import follow
 from console.view.live_view import open_screen

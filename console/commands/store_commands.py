@@ -1,33 +1,90 @@
-"""The commands `put`, `prune` and `delete`: storing files, deleting what is unused by age, and one run."""
+"""The commands `inspect`, `put`, `prune` and `delete`: what files hold, storing them, deleting by age, and one run."""
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from rich.console import Console
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.files.file_cache import FileCache, FileReport, local_file
 from activities.files.kinds import is_data
-from activities.files.manifest import MANIFEST_TYPE, Manifest, put_files
-from activities.store.artifacts import ArtifactMissing, ArtifactStore
-from activities.store.contents import Contents, StoredRun, StoredUpload, read_contents
+from activities.files.manifest import MANIFEST_TYPE, DataFile, Manifest, put_files
+from activities.store.artifacts import ArtifactMissing, ArtifactStore, Contents, StoredRun, StoredUpload, read_contents
 from activities.store.grants import RunGrant
-from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
-from console.hints import hint
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, counted, print_err, print_out, safe_line
 from console.run.request_options import data_files, is_small_text, read_text_file
-from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, RunHandle, is_open
-from console.terminal import print_err, print_out
+from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, RunHandle, is_open, quoted
+from runtime.paths import cache_dir
+from supervision.base import limits
 from supervision.base.store_keys import digest_of, run_of, run_prefix, upload_key
 from supervision.contract.base import Duration
 
+_OWNER = "inspect"
+_SHOWN_VALUES = 5
+_SHOWN_COLUMNS = 40  # of a table; more scroll everything else away
 _UPLOAD = re.compile(r"uploads/([0-9a-f]{64})")
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
+
+
+async def inspect_files(paths: list[Path]) -> Report:
+    """Returns the tables and documents in the files, and for each that cannot be read the reason."""
+    reports = await reports_on(data_files(paths))
+    return Report(reports, lambda screen: _rows(reports, screen))
+
+
+async def reports_on(files: list[DataFile]) -> list[FileReport]:
+    """Returns what each file holds. Raises CommandFailed if one cannot be opened."""
+    cache = FileCache(cache_dir())
+    try:
+        return await cache.reports([local_file(*file) for file in files], _OWNER)
+    except OSError as error:
+        raise CommandFailed(BAD_INPUT, f"{error.filename} can't be read: {error.strerror}") from None
+    finally:
+        cache.close()
+
+
+def _rows(reports: list[FileReport], screen: Console) -> Iterable[str]:
+    for report in reports:
+        if report.problem:
+            yield f"✘ {report.name}: {report.problem}"
+        if report.document:
+            pages = f"{counted(report.document['pages'], 'page')}, " if report.document["pages"] else ""
+            title = f": {safe_line(report.document['title'], 80)}" if report.document["title"] else ""
+            yield f"{report.name}: a document of {pages}{counted(report.document['chars'], 'character')}{title}"
+        for table in report.tables:
+            yield f"{report.name}: table {table['name']}, {counted(table['rows'], 'row')}"
+            yield from (f"    {_column(column)}" for column in table["columns"][:_SHOWN_COLUMNS])
+            if (more := len(table["columns"]) - _SHOWN_COLUMNS) > 0:
+                yield f"    and {counted(more, 'more column')}: `--json` shows all"
+            yield from (f"  ! {safe_line(note, limits.SENTENCE_BYTES)}" for note in table["notes"])
+    tables = [table for report in reports for table in report.tables]
+    documents = sum(report.document is not None for report in reports)
+    unread = sum(report.problem is not None for report in reports)
+    rows = counted(sum(table["rows"] for table in tables), "row")
+    ending = f", {unread} that can't be read" if unread else ""
+    yield f"{counted(len(tables), 'table')} with {rows}, {counted(documents, 'document')}{ending}"
+
+
+def _column(column: dict[str, Any]) -> str:
+    """Returns one line on a column: its name as a query has to write it, and its range or some values."""
+    name = safe_line(column["sql"], 80)
+    if "range" in column:
+        low, high = column["range"]
+        return f"{name} {column['type']}: {low} to {high}"
+    values = [safe_line(value, 30) for value in column["values"][:_SHOWN_VALUES]]
+    left = len(column["values"]) - len(values) + column["more"]
+    return f"{name}: {', '.join(values)}{f' and {left:,} more' if left else ''}"
 
 
 async def put_path(access: Access, path: Path) -> int:
@@ -78,8 +135,7 @@ async def delete_run(run: RunHandle, access: Access, confirmed: Callable[[str], 
     store = await access.store()
     owner = _Owner(run.client, store)
     keys = await store.list_keys(run_prefix(run.id))
-    quoted = run.id.replace("\\", "\\\\").replace("'", "\\'")
-    workflows = [found async for found in run.client.list_workflows(f"RootWorkflowId = '{quoted}'")]
+    workflows = [found async for found in run.client.list_workflows(f"RootWorkflowId = {quoted(run.id)}")]
     if not keys and not workflows:
         await run.require()
     if any(map(is_open, workflows)) or not await owner.is_closed(run.id):

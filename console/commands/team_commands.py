@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
-from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
-from console.commands.inspect_command import reports_on
+from console.base.command import BAD_INPUT, DONE, FAILED, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, counted, indented, print_err, print_json, print_out, safe_line
 from console.commands.mcp_commands import Offer, offer_rows, offers, team_files
-from console.hints import hint
-from console.run.request_options import data_files, read_text_file
-from console.terminal import Report, counted, indented, print_err, print_json, print_out, safe_line
+from console.commands.store_commands import reports_on
+from console.run.request_options import data_files, json_object, read_text_file
 from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from activities.teams.team_files import LoadedTeam
     from supervision.contract.team import Team
 
-_CELL = 600
 _NO_NAME = "a folder's name must be lower-case letters, digits, hyphens or underscores, so rename it"
 
 
@@ -112,7 +111,7 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: "Mode
         "reason": plan.reasoning or None,
     }
     by = f"the planner's choice, {model}" if model else "a fixed route, no model is asked"
-    rows = [indented(safe_line(f"{key}: {text}", _CELL), 2) for key, text in said.items() if text]
+    rows = [indented(safe_line(f"{key}: {text}", limits.PARAGRAPH_BYTES), 2) for key, text in said.items() if text]
     return Report({"role": role.name, "model": model, **said}, lambda _: [f"{role.name}  ({by})", *rows])
 
 
@@ -130,13 +129,13 @@ async def _check_schemas(loaded: "LoadedTeam") -> None:
 
 
 def _team_rows(team: "Team", hints: list[str]) -> Iterator[RenderableType]:
-    yield indented(f"{team.name}  {safe_line(team.description, _CELL)}".rstrip(), 0, "bold")
+    yield indented(f"{team.name}  {safe_line(team.description, limits.PARAGRAPH_BYTES)}".rstrip(), 0, "bold")
     for role in team.roles:
         mark = " (generalist)" if role.name == team.generalist else ""
         tools = f"team {role.team}" if role.team else ", ".join(role.tools) or "no tools"
         pool = f", pool {role.pool}" if role.pool else ""
         yield indented(f"{role.name}{mark}: {tools}{pool}", 2)
-        yield indented(safe_line(role.description, _CELL), 6, "dim")
+        yield indented(safe_line(role.description, limits.PARAGRAPH_BYTES), 6, "dim")
     for advice in hints:
         yield indented(f"hint: {safe_line(advice, limits.ERROR_BYTES)}", 2, "yellow")
 
@@ -144,7 +143,7 @@ def _team_rows(team: "Team", hints: list[str]) -> Iterator[RenderableType]:
 def _data_rows(lines: list[str], *, whole: bool) -> Iterator[RenderableType]:
     """Yields what the tools of a team reach: how much of it, or line by line."""
     if whole:
-        yield from (indented(safe_line(line, _CELL), 2) for line in lines)
+        yield from (indented(safe_line(line, limits.PARAGRAPH_BYTES), 2) for line in lines)
     elif lines:
         tables = sum(line.startswith("table ") for line in lines)
         yield indented(f"data: {counted(tables, 'table')}, {counted(len(lines) - tables, 'document')}", 2)
@@ -240,13 +239,14 @@ async def try_tool(settings: Settings, name: str, arguments: str | None, attach:
     if arguments is None:
         print_json({"name": tool.name, "description": tool.description, "input_schema": tool.schema()})
         return DONE
+    given = json_object(arguments, "the JSON of the arguments", '{"title": "emma"}')
     context = ToolContext(
         attachments={path.name: _reader(path) for path in attach},
         idempotency_key=hashlib.sha256(arguments.encode()).hexdigest(),
         run_id="tried-by-hand",
     )
     role = Role(name="operator", description="Tries a tool.", system_prompt="-", tools=[tool.name])
-    ran = await toolbox.run(role, tool.name, _parsed(arguments), context)
+    ran = await toolbox.run(role, tool.name, given, context)
     await files.close()
     if ran.is_error:
         print_err(f"the tool failed: {ran.text}")
@@ -259,16 +259,6 @@ async def try_tool(settings: Settings, name: str, arguments: str | None, attach:
     if len(ran.text) > limits.TOOL_OUTPUT_CHARS:
         print_err(f"a worker agent sees the first {limits.TOOL_OUTPUT_CHARS:,} characters, and more by read_output")
     return DONE
-
-
-def _parsed(arguments: str) -> dict[str, Any]:
-    try:
-        value = json.loads(arguments)
-    except ValueError as error:
-        raise CommandFailed(BAD_INPUT, f"the arguments are no JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise CommandFailed(BAD_INPUT, 'the arguments must be an object such as {"title": "emma"}')
-    return value
 
 
 def _reader(path: Path) -> Callable[[], Awaitable[str]]:

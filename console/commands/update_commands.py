@@ -1,19 +1,17 @@
 """The commands that change a run while it runs: `cancel`, `extend`, `pause`, `resume`, `steer`, `retry` and `skip`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from pydantic import JsonValue
 from temporalio.client import WorkflowFailureError
 
-from console.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, CommandFailed
-from console.hints import hint
+from console.base.command import BAD_INPUT, DONE, FAILED, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, print_err, print_out
 from console.run.request_options import seconds
-from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
-from console.run.standstill import observed
-from console.terminal import Report, print_err, print_out
+from console.run.run_handle import RunHandle, is_open, state_word
 from supervision.base.text import did_you_mean
 from supervision.contract.updates import ExtendLimits, Resume, Steer, Update, UpdateReply
 from temporal_supervisor.people import UpdateRefused, send
@@ -46,42 +44,25 @@ async def cancel(run: RunHandle) -> int:
 async def extend(
     run: RunHandle, deadline: str | None, tokens: int | None, usd: float | None, unlimited: Sequence[str] = ()
 ) -> int:
-    """Sets new totals; a limit that is None stays. Raises CommandFailed if the run refuses them or has ended."""
-    fields = new_limits(deadline, {"tokens": tokens, "usd": usd}, unlimited)
+    """Sets new totals; a limit that is None stays. Raises CommandFailed if nothing is given, or both of two."""
+    budget: dict[str, object] = {name: new for name, new in (("tokens", tokens), ("usd", usd)) if new is not None}
+    if both := [name for name in unlimited if name in budget]:
+        raise CommandFailed(BAD_INPUT, f"give --budget-{both[0]} or --unlimited {both[0]}, not both")
+    budget |= {"unlimited": unlimited} if unlimited else {}
+    if deadline is None and not budget:
+        options = "--deadline, --budget-tokens, --budget-usd or --unlimited"
+        raise CommandFailed(BAD_INPUT, f"nothing to change: give {options}")
+    fields = {"deadline": deadline and seconds(deadline), "budget": budget or None}
     reply = await told(run, partial(send, run.client, run.id, ExtendLimits, **fields))
-    try:
-        ends = datetime.fromisoformat((await run.status()).deadline_at).astimezone(UTC)
-    except NoAnswer as error:
-        raise await unanswered(run) from error
+    ends = datetime.fromisoformat((await run.status()).deadline_at).astimezone(UTC)
     print_out(f"{reply.message}; deadline {ends:%Y-%m-%d %H:%M:%S} UTC")
     return DONE
-
-
-def new_limits(
-    deadline: str | None, totals: Mapping[str, float | None], unlimited: Sequence[str]
-) -> dict[str, JsonValue]:
-    """Returns the argument of the update for what is given. Raises CommandFailed if that is nothing, or no limits."""
-    given: dict[str, JsonValue] = {name: total for name, total in totals.items() if total is not None}
-    for name in unlimited:
-        if name not in totals:
-            guess = did_you_mean(name, list(totals))
-            raise CommandFailed(BAD_INPUT, f"--unlimited: there is no budget '{name}'{guess}: {', '.join(totals)}")
-        if name in given:
-            raise CommandFailed(BAD_INPUT, f"give --budget-{name} or --unlimited {name}, not both")
-    if deadline is None and not given and not unlimited:
-        options = ", ".join(f"--budget-{name}" for name in totals)
-        raise CommandFailed(BAD_INPUT, f"nothing to change: give --deadline, {options} or --unlimited")
-    budget: dict[str, JsonValue] = given | ({"unlimited": [*dict.fromkeys(unlimited)]} if unlimited else {})
-    return ({} if deadline is None else {"deadline": seconds(deadline)}) | ({"budget": budget} if budget else {})
 
 
 async def resume(run: RunHandle, by: str) -> Report:
     """Ends a pause, and a run's wait for the provider. Raises CommandFailed if the run has ended."""
     await require_open(run)
-    try:
-        status = await run.status()
-    except NoAnswer as error:
-        raise await unanswered(run) from error
+    status = await run.status()
     waits = [wait.subject for wait in status.waiting if wait.kind == "resume"]
     await told(run, partial(send, run.client, run.id, Resume, by=by))
     if not waits and not status.flags.paused:
@@ -104,10 +85,7 @@ def _said(run: RunHandle, message: str) -> Report:
 async def _level(run: RunHandle, path: str) -> tuple[RunHandle, str]:
     """Returns the run, or the one nested in it, that has the subtask at `path`, and the subtask's id there."""
     first, _, rest = path.partition("/")
-    try:
-        subtasks = (await run.whole_status()).subtasks
-    except NoAnswer as error:
-        raise await unanswered(run) from error
+    subtasks = (await run.whole_status()).subtasks
     report = next((report for report in subtasks if report.id == first), None)
     known = [report.id for report in subtasks]
     if report is None:
@@ -121,14 +99,12 @@ async def _level(run: RunHandle, path: str) -> tuple[RunHandle, str]:
 
 
 async def told(run: RunHandle, update: Callable[[], Awaitable[UpdateReply]]) -> UpdateReply:
-    """Sends an update. Raises CommandFailed if the run has ended, refuses it in its own words, or does not answer."""
+    """Sends an update. Raises CommandFailed if the run has ended or refuses it in its own words, and NoAnswer."""
     await require_open(run)
     try:
         return await update()
     except UpdateRefused as refused:
         raise CommandFailed(FAILED, f"run '{run.id}' refuses: {refused}") from refused
-    except NoAnswer as error:
-        raise await unanswered(run) from error
 
 
 async def require_open(run: RunHandle) -> None:
@@ -136,11 +112,3 @@ async def require_open(run: RunHandle) -> None:
     described = await run.require()
     if not is_open(described):
         raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to change")
-
-
-async def unanswered(run: RunHandle) -> CommandFailed:
-    """Returns why a run does not answer."""
-    causes = await observed(run, await run.describe(), answered=False)
-    unserved = [cause.line for cause in causes if cause.waits_for in ("code", "worker")]
-    why = unserved[0] if unserved else "no worker answers: start one and try again"
-    return CommandFailed(UNREACHABLE, f"run '{run.id}' can't be changed now: {why}")

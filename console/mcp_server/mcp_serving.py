@@ -19,9 +19,11 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import AnyHttpUrl, AnyUrl, ValidationError
 
 from activities.store.artifacts import ArtifactMissing
-from console.command import BAD_INPUT, DONE, Access, CommandFailed, explain
+from console.base.command import BAD_INPUT, DONE, Access, CommandFailed, explain
+from console.base.terminal import print_err
 from console.mcp_server.run_tools import add_to
-from console.terminal import print_err
+from console.run.run_handle import RunHandle
+from console.run.standstill import silence
 from runtime.paths import cache_dir
 from supervision.base.trust import is_loopback, is_readable_by_others
 from supervision.contract.request import describe_errors
@@ -40,7 +42,7 @@ async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str]) -> i
     """Serves until standard input ends, or over HTTP at `http` until Ctrl-C; `hosts` are names beyond loopback."""
     if http is None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a thread waits for input, and holds up any other end
-        await _server(access).run_stdio_async()
+        await _PlainServer(access).run_stdio_async()
         return DONE
     host, colon, port = http.rpartition(":")
     host, hosts = host.strip("[]"), list(hosts)
@@ -60,7 +62,7 @@ async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str]) -> i
     print_err(f"MCP at http://{http}/mcp for clients that send the header Authorization: Bearer TOKEN")
     auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{http}"), resource_server_url=None)
     forms = RequestStateSecurity(keys=[hashlib.sha256(token.encode()).digest()], ttl=_FORM_SECONDS)
-    server = _server(access, auth=auth, token_verifier=_OneToken(token), request_state_security=forms)
+    server = _PlainServer(access, auth=auth, token_verifier=_OneToken(token), request_state_security=forms)
     await server.run_streamable_http_async(host=host, port=int(port), transport_security=rebinding)
     return DONE
 
@@ -98,6 +100,23 @@ def _secret(access: Access) -> str:
 class _PlainServer(MCPServer[Access]):
     """Says in one sentence why a call or a read failed, as commands do."""
 
+    def __init__(self, access: Access, **http: Any) -> None:
+        @asynccontextmanager
+        async def lifespan(_: MCPServer[Access]) -> AsyncIterator[Access]:
+            yield access
+
+        super().__init__(
+            _PROGRAM,
+            title="Temporal Supervisor",
+            instructions=_INSTRUCTIONS,
+            version=metadata.version(_PROGRAM),
+            log_level="INFO" if access.debug else "WARNING",
+            lifespan=lifespan,
+            **http,
+        )
+        self._access = access
+        add_to(self)
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Access, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
@@ -105,9 +124,12 @@ class _PlainServer(MCPServer[Access]):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            if error.__cause__ is None:
+            cause = error.__cause__
+            if cause is None:
                 raise
-            raise ToolError(_sentence(error.__cause__, name)) from None
+            if isinstance(cause, NoAnswer):
+                cause = await silence(RunHandle(await self._access.client(), cause.run_id))
+            raise ToolError(_sentence(cause, name)) from None
 
     async def read_resource(self, uri: AnyUrl | str, context: Context[Access, Any] | None = None) -> Any:
         """As the SDK's."""
@@ -122,24 +144,6 @@ class _PlainServer(MCPServer[Access]):
 def _sentence(error: BaseException, root: str) -> str:
     if isinstance(error, ValidationError):
         return describe_errors(error, root)
-    if isinstance(error, (NoAnswer, UpdateRefused)):
+    if isinstance(error, UpdateRefused):
         return str(error)
     return explain(error).message
-
-
-def _server(access: Access, **http: Any) -> MCPServer[Access]:
-    @asynccontextmanager
-    async def lifespan(_: MCPServer[Access]) -> AsyncIterator[Access]:
-        yield access
-
-    server = _PlainServer(
-        _PROGRAM,
-        title="Temporal Supervisor",
-        instructions=_INSTRUCTIONS,
-        version=metadata.version(_PROGRAM),
-        log_level="INFO" if access.debug else "WARNING",
-        lifespan=lifespan,
-        **http,
-    )
-    add_to(server)
-    return server

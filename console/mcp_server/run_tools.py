@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, MCPServer, Resolve
 from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field
 
-from console.command import BAD_INPUT, Access, CommandFailed, web_address
+from console.base.command import BAD_INPUT, Access, CommandFailed, web_address
+from console.base.terminal import safe_line
 from console.commands.people_commands import item_report
-from console.commands.report_commands import unread
 from console.commands.run_commands import require_likely_team, require_workers
 from console.commands.update_commands import require_open, tell, told
 from console.report.report_data import report_data
@@ -24,12 +24,12 @@ from console.run.request_options import seconds as as_duration
 from console.run.run_handle import NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far
 from console.run.standstill import grouped, observed, stated
-from console.terminal import safe_line
 from console.view.answer_text import answer_report
+from supervision.base import limits
 from supervision.base.store_keys import digest_of, output_key
 from supervision.contract.progress import Counts
 from supervision.contract.request import parse_request
-from supervision.contract.result import Citation, Contradiction, Gap, RunResult, Unsupported
+from supervision.contract.result import AnswerParts, RunResult
 from supervision.contract.status import WaitKind
 from supervision.contract.updates import Steer, UpdateReply
 from temporal_supervisor import people, runs
@@ -37,7 +37,6 @@ from temporal_supervisor import people, runs
 _LOOK = timedelta(seconds=1)
 _MOST_SECONDS = 50  # clients give up at 60
 _SHOWN_CHARS = 20_000  # of all that is asked: a model reads it
-_NAME_CHARS = 100
 _PLAN = re.compile(r"plan\.(\d+)", re.ASCII)
 _ON_PLAN: Mapping[str, Literal["approve", "change", "reject"]]
 _ON_PLAN = {"approve": "approve", "change": "change", "deny": "reject"}
@@ -99,20 +98,12 @@ class Linked(BaseModel):
     uri: str
 
 
-class RunAnswer(BaseModel):
+class RunAnswer(AnswerParts):
     """The answer of a run, or what there is of it; `problem` says why there is none."""
 
     run_id: str
     state: str
-    status: str | None = None
     problem: str = ""
-    answer: str = ""
-    answer_json: JsonValue = None
-    confidence: float | None = None
-    gaps: list[Gap] = []
-    contradictions: list[Contradiction] = []
-    citations: list[Citation] = []
-    unsupported: list[Unsupported] = []
     usd: float | None = None
     truncated: bool = False
     links: list[Linked] = []
@@ -207,9 +198,9 @@ async def _first_asked(run_id: str, seconds: float, ctx: Ctx) -> people.Item | N
                     return items[0]
                 known, counts = described.history_length, status.counts
                 done = f"{status.phase}, {counts.completed} of {counts.total} subtasks"
-            except NoAnswer as error:  # a Worker that was killed may be back in time
+            except NoAnswer:  # a Worker that was killed may be back in time
                 if over:
-                    raise await unread(run) from error
+                    raise
         await ctx.report_progress(passed, seconds, done)
         if over:
             break
@@ -252,10 +243,7 @@ async def wait(
     if not is_open(described):
         phase, _, usd = await facts(described)
         return RunStanding(run_id=run.id, state=state_word(described), phase=phase, usd=usd)
-    try:
-        status, items = await run.status(), await _asked(run)
-    except NoAnswer as error:
-        raise await unread(run) from error
+    status, items = await run.status(), await _asked(run)
     causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
     return RunStanding(
         run_id=run.id,
@@ -275,7 +263,7 @@ async def result(run_id: RunId, ctx: Ctx) -> Annotated[CallToolResult, RunAnswer
     missing, what contradicts, which figures are `unsupported`.
     """
     run = await _run(ctx, run_id)
-    outcome = await _outcome(_access(ctx), run)
+    outcome = await outcome_so_far(run, await _access(ctx).store_or_none())
     answer = _answer(run.id, outcome)
     links = [ResourceLink(name=link.name, uri=link.uri, mime_type=link.media_type) for link in answer.links]
     text = "\n".join(filter(None, [outcome.said, answer_report(run.id, outcome).text().strip()]))
@@ -364,7 +352,7 @@ async def _run(ctx: Ctx, run_id: str) -> RunHandle:
 def _by(ctx: Ctx, how: str = "") -> str:
     """Returns who decides, as the client names itself: a claim, kept in the trace."""
     client = ctx.session.client_params
-    return safe_line(client.client_info.name if client else "a client", _NAME_CHARS) + f" (MCP{how})"
+    return safe_line(client.client_info.name if client else "a client", limits.LINE_BYTES) + f" (MCP{how})"
 
 
 def _taken(answer: UpdateReply) -> Taken:
@@ -396,20 +384,13 @@ async def _shown(access: Access, items: Sequence[people.Item]) -> list[AskedItem
     return asked
 
 
-async def _outcome(access: Access, run: RunHandle) -> RunOutcome:
-    try:
-        return await outcome_so_far(run, await access.store_or_none())
-    except NoAnswer as error:
-        raise await unread(run) from error
-
-
 def _answer(run_id: str, outcome: RunOutcome) -> RunAnswer:
-    found = outcome.result or RunResult()
+    found = outcome.result or RunResult(status="partial")
     links = [Linked(name="report", media_type=_REPORT_TYPE, uri=_uri(_REPORT_URI, run_id))]
     for made in found.artifacts:
         address = _uri(_ARTIFACT_URI, run_id, sha256=digest_of(made.ref) or "")
         links.append(Linked(name=made.name, media_type=made.media_type, uri=address))
-    own = found.model_dump(include=set(RunAnswer.model_fields)) if outcome.result else {}
+    own = found.model_dump(include={*AnswerParts.model_fields, "truncated"})
     facts = {"run_id": run_id, "state": outcome.state, "problem": outcome.said, "usd": found.usage.usd}
     return RunAnswer(**facts, links=links, **own)
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
-from pydantic import JsonValue
-
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore
@@ -123,11 +121,20 @@ def call_time(call: StoredCall, entry: Entry) -> datetime:
     return datetime.fromisoformat(entry.at) if entry.at else call.stored_at
 
 
-def block_text(block: Json) -> str:
+async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[str, str]]:
+    """Returns the parts of what a call added to its conversation, each behind who says it, and those of the reply."""
+    parts = [("system", entry.opening.system)] if entry.opening else []
+    if entry.opening and entry.opening.tools:
+        parts.append(("tools", ", ".join(str(tool.get("name")) for tool in entry.opening.tools)))
+    for message in [*await conversations.resolve(entry.input), {"role": "reply", "content": entry.reply.content}]:
+        content = message["content"]
+        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+            parts.append((f"{message['role']}: {block.get('type')}", _block_text(block)))
+    return parts
+
+
+def _block_text(block: Json) -> str:
     """Returns what a block of a message says: its text, the output of a tool, or the whole block as JSON."""
     said = block.get(str(block.get("type")), block.get("content"))
-    return said if isinstance(said, str) else json.dumps(_shown(block), ensure_ascii=False, indent=2)
-
-
-def _shown(block: Json) -> JsonValue:
-    return {name: value for name, value in block.items() if name not in ("type", "signature")}
+    shown = {name: value for name, value in block.items() if name not in ("type", "signature")}
+    return said if isinstance(said, str) else json.dumps(shown, ensure_ascii=False, indent=2)

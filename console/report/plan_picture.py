@@ -106,18 +106,6 @@ def timeline(parts: Sequence[SubtaskPart], events: Sequence[TraceEvent], until: 
     ]
 
 
-def longest_chain(reports: Sequence[SubtaskReport], until: datetime) -> list[str]:
-    """Returns the subtasks of the chain of dependencies that took longest."""
-    times = {report.id: times for report in reports if report.counts is None and (times := _times(report, until))}
-    depends_on = {report.id: [d for d in report.depends_on if d in times] for report in reports if report.id in times}
-    chains: dict[str, tuple[float, list[str]]] = {}
-    for name in TopologicalSorter(depends_on).static_order():
-        seconds, before = max((chains[d] for d in depends_on[name]), default=(0.0, []))
-        start, end = times[name]
-        chains[name] = seconds + (end - start).total_seconds(), [*before, name]
-    return max(chains.values(), default=(0.0, []))[1]
-
-
 def _is_phase(event: TraceEvent) -> bool:
     return event.type == "phase" and event.subtask_id is None
 

@@ -3,35 +3,32 @@
 import contextlib
 import csv
 import io
-import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import JsonValue
-
 from activities.model.conversation import ConversationStore, Entry
-from activities.replies.tool_uses import read_tool_uses
+from activities.replies.agent_story import read_tool_uses
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_text
-from console.command import DONE, UNREACHABLE, Access, CommandFailed
+from console.base.command import DONE, Access, CommandFailed
 from console.report.evidence import (
     StoredCall,
-    block_text,
     call_time,
     entries_of,
     evidence_of,
     grounded,
+    said_in,
     stored_calls,
 )
 from console.run.find_run import find_run
 from console.run.full_trace import full_trace, stored_trace
-from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
+from console.run.run_handle import RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_end
 from console.run.standstill import stated
-from console.view.answer_text import rows_of, tables_of
+from console.view.answer_text import answer_file, rows_of, tables_of
 from runtime.connection import ConnectionFailed
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
@@ -174,15 +171,12 @@ async def _beginning(run: RunHandle, store: ArtifactStore) -> ReportData:
         _, team, _ = await facts(described)
         events = await full_trace(run, store)
         return _told(run.id, await run_outcome(run, store), events, goal=await run.recorded_goal(), team=team)
-    try:
-        status, result = await run.status(), await run.result()
-        if not result.subtasks:  # the plan waits for approval
-            result.subtasks = [
-                SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
-                for each in (await run.plan()).subtasks
-            ]
-    except NoAnswer as error:
-        raise CommandFailed(UNREACHABLE, f"'{run.id}' is running: {NO_WORKER}") from error
+    status, result = await run.status(), await run.result()
+    if not result.subtasks:  # the plan waits for approval
+        result.subtasks = [
+            SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
+            for each in (await run.plan()).subtasks
+        ]
     return _told(
         run.id,
         RunOutcome(DONE, state, result),
@@ -224,8 +218,7 @@ async def _with_content(data: ReportData, store: ArtifactStore, *, prompts: bool
     found = await evidence_of(store, result)
     conversations, unread = ConversationStore(store), list[str]()
     entries = await entries_of(conversations, await stored_calls(store, data.run_id))
-    said = await _prompts(conversations, entries, unread) if prompts else {}
-    calls = await _tool_calls(conversations, entries, unread)
+    calls, said = await _work(conversations, entries, unread, with_prompts=prompts)
     return replace(
         data,
         answer=Excerpt.of(found.answer, result.answer_ref or "", ANSWER_BYTES),
@@ -237,54 +230,41 @@ async def _with_content(data: ReportData, store: ArtifactStore, *, prompts: bool
     )
 
 
-async def _tool_calls(
-    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str]
-) -> dict[str, list[ToolCall]]:
-    """Returns the tool calls by subtask. Those of a reply are answered in the entry after it."""
+async def _work(
+    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str], *, with_prompts: bool
+) -> tuple[dict[str, list[ToolCall]], dict[str, list[Prompt]]]:
+    """Returns tool calls and, if wanted, model calls by subtask; those of the supervisor itself are at ""."""
     calls: dict[str, list[ToolCall]] = defaultdict(list)
-    seen: set[str] = set()
-    for stored, entry in entries:
-        if not entry.ancestors or (asked := entry.ancestors[-1]) in seen:
-            continue
-        seen.add(asked)
-        try:
-            before = await conversations.entry(asked)
-            uses = await read_tool_uses(conversations, [before, entry])
-        except ArtifactError as error:
-            unread.append(str(error))
-            continue
-        calls[stored.subtask] += [
-            ToolCall(
-                use.name,
-                Excerpt.of(use.arguments, asked, CALL_BYTES),
-                Excerpt.of(use.output or "", use.output_ref or stored.key, CALL_BYTES),
-                use.is_error,
-            )
-            for use in uses[: len(before.reply.tool_uses())]
-            if use.name != FINISH_TOOL
-        ]
-    return calls
-
-
-async def _prompts(
-    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str]
-) -> dict[str, list[Prompt]]:
-    """Returns the model calls by subtask, those of the supervisor itself at ""."""
     prompts: dict[str, list[Prompt]] = defaultdict(list)
+    answered: set[str] = set()
     for stored, entry in entries:
-        said = [("system", entry.opening.system)] if entry.opening else []
         try:
-            messages = await conversations.resolve(entry.input)
+            if entry.ancestors and (asked := entry.ancestors[-1]) not in answered:
+                answered.add(asked)
+                calls[stored.subtask] += await _tool_calls(conversations, stored, entry, asked)
+            if with_prompts:
+                said = await said_in(conversations, entry)
+                parts = [(title, Excerpt.of(text, stored.key, CALL_BYTES)) for title, text in said]
+                prompts[stored.subtask].append(Prompt(stored.step, entry.reply.model, call_time(stored, entry), parts))
         except ArtifactError as error:
             unread.append(str(error))
-            continue
-        for message in [*messages, {"role": "reply", "content": entry.reply.content}]:
-            content = message["content"]
-            for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-                said.append((f"{message['role']}: {block.get('type')}", block_text(block)))
-        parts = [(title, Excerpt.of(text, stored.key, CALL_BYTES)) for title, text in said]
-        prompts[stored.subtask].append(Prompt(stored.step, entry.reply.model, call_time(stored, entry), parts))
-    return prompts
+    return calls, prompts
+
+
+async def _tool_calls(conversations: ConversationStore, stored: StoredCall, entry: Entry, asked: str) -> list[ToolCall]:
+    """Returns the tool calls of the reply `asked`, which are answered in the entry after it."""
+    before = await conversations.entry(asked)
+    uses = await read_tool_uses(conversations, [before, entry])
+    return [
+        ToolCall(
+            use.name,
+            Excerpt.of(use.arguments, asked, CALL_BYTES),
+            Excerpt.of(use.output or "", use.output_ref or stored.key, CALL_BYTES),
+            use.is_error,
+        )
+        for use in uses[: len(before.reply.tool_uses())]
+        if use.name != FINISH_TOOL
+    ]
 
 
 async def _subtasks(
@@ -332,16 +312,9 @@ def _proofs(found: Grounded) -> list[Proof]:
 
 async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:
     """Yields the tables of the answer: those that code made of items, else the list of objects in its JSON."""
-    made = tables_of(result)
-    for artifact in made:
+    made = [(each.name, each.ref) for each in tables_of(result)]
+    for name, ref in made or ([("answer.json", result.result_ref or "")] if rows_of(result.answer_json) else []):
         with contextlib.suppress(ArtifactError, csv.Error):
-            columns, *rows = csv.reader(io.StringIO(await read_text(store, artifact.ref)))
-            yield AnswerTable(artifact.name, columns, rows[:_TABLE_ROWS], len(rows), artifact.ref)
-    if not made and (objects := rows_of(result.answer_json)):
-        columns = list(dict.fromkeys(name for row in objects for name in row))
-        rows = [[_cell(row.get(name)) for name in columns] for row in objects[:_TABLE_ROWS]]
-        yield AnswerTable("answer.json", columns, rows, len(objects), result.result_ref or "")
-
-
-def _cell(value: JsonValue) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+            text = await read_text(store, ref) if made else answer_file(result, ".csv").decode()
+            columns, *rows = csv.reader(io.StringIO(text))
+            yield AnswerTable(name, columns, rows[:_TABLE_ROWS], len(rows), ref)

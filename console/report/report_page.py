@@ -13,7 +13,8 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from console.report.plan_picture import longest_chain, plan_picture, timeline
+from console.base.terminal import counted, look_alikes, revealed, safe_json
+from console.report.plan_picture import plan_picture, timeline
 from console.report.report_data import (
     ANSWER_BYTES,
     CALL_BYTES,
@@ -23,13 +24,13 @@ from console.report.report_data import (
     ReportData,
     SubtaskPart,
 )
-from console.terminal import counted, look_alikes, revealed, safe_json
 from console.view.event_lines import line
 from supervision.agent.finding_budget import level
 from supervision.base.text import cut, money, size
 from supervision.contract.usage import Spend, Usage
 from supervision.grounding.citations import MARK
 from supervision.results.success_rule import is_whole
+from supervision.run.run_state import longest_chain
 
 PAGE_BYTES = 5_000_000
 _TEXT_BYTES = 3_200_000  # of them for findings, calls and prompts, at first
@@ -105,7 +106,7 @@ class _Page:
             by_role=_sums(data.result.spend, "role"),
             by_model=_sums(data.result.spend, "model"),
             began=data.course[0].at if data.course else data.made_at,
-            critical=longest_chain(subtasks, data.made_at),
+            critical=longest_chain([r for r in subtasks if r.counts is None], data.made_at)[1],
             worked_on=[r for r in subtasks if r.replaced_by is None and r.counts is None],
             missing=_missing,
             money=money,

@@ -5,8 +5,8 @@ import re
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
-from console.command import BAD_INPUT, FAILED, CommandFailed
-from console.hints import EXAMPLE_GOAL, hint
+from console.base.command import BAD_INPUT, FAILED, CommandFailed
+from console.base.hints import EXAMPLE_GOAL, hint
 from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE
 
 SEARCHED_RUNS = 1000  # one page of the server's list, for the newest run and the beginning of an id

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from activities.files.kinds import is_data
 from activities.files.manifest import DataFile, FilesRefused, found_files, is_text
-from console.command import BAD_INPUT, CommandFailed
-from console.hints import EXAMPLE_GOAL, hint
+from console.base.command import BAD_INPUT, CommandFailed
+from console.base.hints import EXAMPLE_GOAL, hint
 from supervision.base import limits
 from supervision.base.store_keys import upload_key
 from supervision.contract.plan import Plan
@@ -23,21 +23,8 @@ from supervision.planning.plan_graph import plan_problems
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _ID_BYTES = 400  # the server allows 1,000; child ids add to it
-_SAME = (
-    *("team", "strategy", "success", "effort", "subtask_timeout", "deadline", "incremental_synthesis"),
-    *(
-        "approve_plan",
-        "approval_timeout",
-        "on_approval_timeout",
-        "max_subtasks",
-        "max_parallel",
-        "max_turns",
-        "max_reviews",
-        "max_replans",
-        "max_depth",
-    ),
-)
-"""The options that are fields of the request."""
+_OTHER = {"goal", "plan", "answer_schema"}
+"""The options that have the name of a field and name a file, or may."""
 _DURATIONS = ("deadline", "subtask_timeout", "approval_timeout")
 _PLAN = '{"subtasks": [...]}'
 _FILES_TEAM = "files"
@@ -62,8 +49,8 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
         raise CommandFailed(BAD_INPUT, f"no goal: say what to find out, as in {hint('run', EXAMPLE_GOAL)}")
     if goal is not None:
         fields["goal"] = goal
-    fields |= {name: given[name] for name in _SAME if name in given}
-    fields |= {name: seconds(fields[name]) for name in _DURATIONS if name in given}
+    same = given.keys() & RunRequest.model_fields.keys() - _OTHER
+    fields |= {name: seconds(given[name]) if name in _DURATIONS else given[name] for name in same}
     if "answer_schema" in given:
         fields["answer_schema"] = _object_file(given["answer_schema"], '{"type": "object", "properties": {...}}')
     if "plan" in given:
@@ -99,7 +86,7 @@ def _plan_fields(plan: dict[str, Any]) -> dict[str, Any]:
 def parsed_plan(data: bytes, name: str) -> Plan:
     """Returns the plan in a file. Raises CommandFailed with all that keeps it from running; roles are the run's."""
     try:
-        plan = Plan.model_validate(_plan_fields(_object(data, name, _PLAN)), extra="forbid")
+        plan = Plan.model_validate(_plan_fields(json_object(data, name, _PLAN)), extra="forbid")
     except ValidationError as error:
         raise CommandFailed(BAD_INPUT, f"{name}: {describe_errors(error, root='plan')}") from None
     if (bytes_ := len(plan.model_dump_json().encode("utf-8", "replace"))) > limits.PAYLOAD_HARD_BYTES:
@@ -175,10 +162,11 @@ def _text(data: bytes, problem: str) -> str:
 
 
 def _object_file(path: Path, example: str) -> dict[str, Any]:
-    return _object(read_text_file(path), str(path), example)
+    return json_object(read_text_file(path), str(path), example)
 
 
-def _object(data: bytes, name: str, example: str) -> dict[str, Any]:
+def json_object(data: str | bytes, name: str, example: str) -> dict[str, Any]:
+    """Returns the object that is written there. Raises CommandFailed if there is none."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:

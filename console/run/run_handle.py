@@ -24,10 +24,9 @@ from temporalio.client import (
 from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.contracts.planning_contracts import PlanReply
-from console.command import FAILED, CommandFailed
-from console.hints import hint
-from console.terminal import counted
+from console.base.command import FAILED, CommandFailed
+from console.base.hints import hint
+from console.base.terminal import counted
 from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
@@ -41,7 +40,6 @@ NO_WORKER = "no worker answers; the run is safe and continues when one is back"
 RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
 _STORE_EVENTS = 30  # the first activity that names the run's store is among them
 _LATEST_EVENTS = 100  # of a workflow's history, in which a pending activity was scheduled
-_PLAN_ACTIVITY = "plan"
 _PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 _TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
 WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
@@ -86,20 +84,6 @@ class RunHandle:
     async def trace(self, cursor: int = 0, workflow_id: str | None = None) -> TracePage:
         """Returns the events after `cursor`, of the run or of one of its worker agents."""
         return await self._query("trace", cursor, TracePage, workflow_id)
-
-    async def recorded_plan(self) -> Plan | None:
-        """Returns the plan out of the run's history, which needs no Worker; None if there is none yet."""
-        requests: set[int] = set()
-        plan = None
-        async with self._must_exist(self.id):
-            async for event in self.handle.fetch_history_events():
-                if event.activity_task_scheduled_event_attributes.activity_type.name == _PLAN_ACTIVITY:
-                    requests.add(event.event_id)
-                completed = event.activity_task_completed_event_attributes
-                if completed.scheduled_event_id in requests:
-                    (reply,) = await self.client.data_converter.decode(completed.result.payloads, [PlanReply])
-                    plan = reply.plan or plan
-        return plan
 
     async def recorded_goal(self) -> str:
         """Returns the goal in the run's input; empty if it can't be read: any client may have sent it."""
@@ -186,11 +170,11 @@ class RunHandle:
                     answer: _Value = await handle.query(name, args=arguments, result_type=kind, rpc_timeout=RPC_TIMEOUT)
                     return answer
             except (TimeoutError, WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
-                raise NoAnswer(str(error) or NO_WORKER) from error
+                raise NoAnswer(handle.id, str(error) or NO_WORKER) from error
             except RPCError as error:
                 if error.status is RPCStatusCode.NOT_FOUND:
                     raise
-                raise NoAnswer(error.message) from error
+                raise NoAnswer(handle.id, error.message) from error
 
     @asynccontextmanager
     async def _must_exist(self, workflow_id: str) -> AsyncIterator[None]:
@@ -220,6 +204,11 @@ def subtask_path(workflow_id: str, run_id: str) -> str:
     """Returns the subtask of a worker agent, as `t3/t1`; "" for the run itself."""
     parts = workflow_id.removeprefix(run_id).strip("/").split("/")
     return "/".join(parts[0::2])  # each subtask's id is followed by the number of its attempt
+
+
+def quoted(text: str) -> str:
+    """Returns text as a query for workflows has it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def is_open(execution: WorkflowExecution) -> bool:

@@ -10,7 +10,7 @@ from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
-from console.command import CANCELLED, DONE, FAILED, CommandFailed
+from console.base.command import CANCELLED, DONE, FAILED, CommandFailed
 from console.run.run_handle import NoAnswer, RunHandle, is_open, readable_memo, state_word
 from supervision.contract.result import RunResult
 
@@ -93,10 +93,8 @@ async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome
 async def stored_end(run_id: str, store: ArtifactStore | None) -> tuple[Published, RunOutcome] | None:
     """Returns what a run stored at its end, with the whole result; None if there is nothing, or the store is away."""
     try:
-        ended = await store.latest_ended(run_id) if store else None
-        if store is None or ended is None:
+        if store is None or (published := await published_end(run_id, store)) is None:
             return None
-        published = Published.model_validate_json(ended)
         result = await read_result(store, published.result_ref)
     except (ArtifactMissing, ArtifactUnavailable, ValidationError):
         return None
@@ -107,6 +105,12 @@ async def stored_end(run_id: str, store: ArtifactStore | None) -> tuple[Publishe
         return published, RunOutcome(CANCELLED, "cancelled", result, _CANCELLED, forgotten=True)
     why = Ending(facts.error.type, facts.error.message) if facts.error else Ending("Unknown", "it gave no answer")
     return published, RunOutcome(FAILED, "failed", result, why, forgotten=True)
+
+
+async def published_end(run_id: str, store: ArtifactStore) -> Published | None:
+    """Returns where the result and the trace of an ended run are; None if the store has no end of it."""
+    ended = await store.latest_ended(run_id)
+    return Published.model_validate_json(ended) if ended else None
 
 
 async def read_result(store: ArtifactStore, ref: str) -> RunResult:

@@ -13,12 +13,12 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import WorkflowExecutionDescription
 
-from console.command import CommandFailed
-from console.hints import hint, worker_hint
+from console.base.command import UNREACHABLE, CommandFailed
+from console.base.hints import hint, worker_hint
+from console.base.terminal import safe_line
 from console.run.find_run import short_id
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
-from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
-from console.terminal import safe_line
+from console.run.run_handle import NO_WORKER, RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
 from runtime.payloads import readable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -35,11 +35,9 @@ _QUEUED, _STARTED = (
 )
 _WORKFLOWS = 20  # of one run that are looked at for what it waits for: one question to the server each
 _SUBJECTS = 4  # subtasks named on one line
-_CHARS = 600
 _HEARTBEAT_OVERDUE = 3 * limits.HEARTBEAT_EVERY  # a busy Worker may be late with one or two
 _QUEUED_LONG = timedelta(seconds=2)  # a free Worker takes an activity within milliseconds
-_MESSAGE_CHARS = 200
-_ASKED_CHARS = 80  # of what a person is asked: the commands behind it show the rest
+_ASKED = {True: 80, False: limits.PARAGRAPH_BYTES}  # of what a decision is about: commands behind it show the rest
 _STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
 
 _TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"
@@ -73,7 +71,7 @@ class Standstill:
         who = f"{first} and {more} more" if more > 0 else first
         since = f", since {datetime.fromisoformat(self.since).astimezone():%H:%M:%S}" if self.since else ""
         verb = "waits" if len(self.subjects) == 1 else "wait"
-        return safe_line(f"{who} {verb} for {self.text}{since}", _CHARS)
+        return safe_line(f"{who} {verb} for {self.text}{since}", limits.PARAGRAPH_BYTES)
 
     @property
     def line(self) -> str:
@@ -119,7 +117,7 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
         Standstill(
             "person",
             (wait.subject,),
-            f"{AWAITED[wait.kind]} ({safe_line(wait.prompt_preview, _ASKED_CHARS if wait.for_decision else _CHARS)})",
+            f"{AWAITED[wait.kind]} ({safe_line(wait.prompt_preview, _ASKED[wait.for_decision])})",
             _first_way(run_id, wait),
             wait.since,
         )
@@ -171,12 +169,18 @@ def _outage(card: Mapping[str, JsonValue]) -> str:
     when = f"next try at {datetime.fromisoformat(str(at)).astimezone():%H:%M:%S}" if at else "it is being tried"
     why = card.get("why") or f"that of {card['provider']} is in an outage"
     cause = str(why).partition(": the provider of ")[0]  # the rest says the time of the next try in its own way
-    return f"the model provider: {safe_line(cause, _MESSAGE_CHARS)}, {when}"
+    return f"the model provider: {safe_line(cause, limits.LINE_BYTES)}, {when}"
 
 
 def unanswered() -> str:
     """Returns what helps while a provider does not answer."""
     return f"{PROVIDER_HELPS}; try that from here: {hint('doctor')}"
+
+
+async def silence(run: RunHandle) -> CommandFailed:
+    """Returns why a run does not answer."""
+    causes = await observed(run, await run.describe(), answered=False)
+    return CommandFailed(UNREACHABLE, f"run '{run.id}' does not answer: {causes[0].line if causes else NO_WORKER}")
 
 
 def _is_served(described: WorkflowExecutionDescription) -> bool:
@@ -282,7 +286,7 @@ def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, failure: Fa
     """Returns what an activity that is tried again failed with."""
     failure = _telling(failure)
     kind = failure.application_failure_info.type
-    message = safe_line(failure.message or "a lost Worker", _MESSAGE_CHARS)
+    message = safe_line(failure.message or "a lost Worker", limits.LINE_BYTES)
     wait = (_time(activity.next_attempt_schedule_time) - now).total_seconds()
     # under way: its number says so; else the next attempt has its own
     tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")

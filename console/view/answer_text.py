@@ -10,9 +10,10 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from console.hints import hint
+from console.base.hints import hint
+from console.base.terminal import Report, counted, safe, safe_json, safe_line, wrapped
 from console.run.run_outcome import RunOutcome
-from console.terminal import Report, counted, safe, safe_json, safe_line, wrapped
+from supervision.base import limits
 from supervision.base.text import money
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.result import RunResult
@@ -20,7 +21,6 @@ from supervision.results.answer import with_gaps
 from supervision.results.answer_table import csv_of
 from supervision.results.success_rule import is_whole
 
-_LINE = 300
 _ERROR_CHARS = 1500
 _FIRST = 8  # of what is named in a row
 _JSON_ROWS = 40  # of a structured answer on a terminal
@@ -88,7 +88,7 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     why = why_partial(result) if outcome.error is None else ""
     lines.append(f"{state}: {sum(map(is_whole, worked_on))}/{len(worked_on)} subtasks{confidence}{why and f' · {why}'}")
     lines += [*(_cost_lines(result) if result.usage.model_calls else []), f"run {run_id}", *([web] if web else [])]
-    return [safe_line(line, _LINE) if line != web else line for line in lines]
+    return [safe_line(line, limits.SENTENCE_BYTES) if line != web else line for line in lines]
 
 
 def _cost_lines(result: RunResult) -> list[str]:
@@ -108,7 +108,7 @@ def why_partial(result: RunResult) -> str:
         return ""
     first, *others = result.gaps
     more = f"; and {counted(len(others), 'more gap')}" if others else ""
-    return safe_line(f"{first.subtask_id} ({first.reason}){more}", _LINE)
+    return safe_line(f"{first.subtask_id} ({first.reason}){more}", limits.SENTENCE_BYTES)
 
 
 def answer_file(result: RunResult, suffix: str) -> bytes:

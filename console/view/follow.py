@@ -14,13 +14,12 @@ from temporalio.client import WorkflowExecutionDescription
 from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactStore
-from console.command import UNREACHABLE, CommandFailed
+from console.base.command import UNREACHABLE, CommandFailed
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
 from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
-from console.view.live_view import ENDED_PHASES, LiveAgent, LiveCall, Picture, Screen
-from runtime.payloads import readable
+from console.view.live_view import ENDED_PHASES, LiveAgent, Picture, Screen
 from supervision.base import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
@@ -43,34 +42,20 @@ async def follow(
 ) -> RunOutcome:
     """Shows the run until it ends and returns its outcome. Raises CommandFailed if there is no such run.
 
-    Each status is given to `look`, too. The outcome is awaited beside the polling, not derived from it: a run may end
-    without any Worker to ask.
+    Each status is given to `look`, too. That the run has ended is the server's word: it may end without any Worker.
     """
     await run.require()
     poller = RunPoller(run, web)
-    ending = asyncio.create_task(run_outcome(run, store))
-    asked_again = False
-    try:
-        while True:
-            await _poll(poller, screen)
-            if look is not None:
-                await look(poller.picture.status)
-            if poller.ended and not asked_again and not ending.done():
-                # a server may fail to wake a waiting client: its answer then comes only after 20 s
-                asked_again = True
-                ending.cancel()
-                ending = asyncio.create_task(run_outcome(run, store))
-            await asyncio.wait({ending}, timeout=_POLL.total_seconds())
-            if ending.done():
-                if not isinstance(ending.exception(), RPCError):
-                    break
-                ending = asyncio.create_task(run_outcome(run, store))  # the server was away: wait on
-        for _ in range(_LAST_LOOKS):
-            if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
-                break
-        return ending.result()
-    finally:
-        ending.cancel()
+    while not poller.picture.closed:
+        await _poll(poller, screen)
+        if look is not None:
+            await look(poller.picture.status)
+        if not poller.picture.closed:
+            await asyncio.sleep(_POLL.total_seconds())
+    for _ in range(_LAST_LOOKS):
+        if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
+            break
+    return await run_outcome(run, store)
 
 
 async def _poll(poller: "RunPoller", screen: Screen) -> bool:
@@ -149,7 +134,7 @@ class RunPoller:
                 lines += agent_lines
             self._name_agents()  # those of nested runs
             status = self.picture.status
-            self.picture.root_call = await self._call(described) if status and status.phase in _ROOT_CALLS else None
+            self.picture.tail = await self._tail(described) if status and status.phase in _ROOT_CALLS else ""
             if news:  # last, so that no worker agent's event comes before the event that it was started
                 trace = await self._run.trace(self._cursor)
                 lines += map(line, trace.events)
@@ -198,7 +183,7 @@ class RunPoller:
         ended = agent.ended
         try:
             described = await self._run.describe(workflow_id)
-            agent.call = None if ended else await self._call(described)
+            agent.tail = "" if ended else await self._tail(described)
             moment = _moment(described)
             news = agent.moment != moment
             if pages and (news or pages.left):
@@ -218,25 +203,18 @@ class RunPoller:
 
     async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
         """Takes what the server alone knows, if no Worker answers: it still knows whether the run is open."""
-        self.picture.root_call = await self._call(described)
+        self.picture.tail = await self._tail(described)
         phase, _, _ = await facts(described)
         self.picture.state = phase or state_word(described)
         if is_open(described):
             self.picture.notice = stuck(described) or NO_WORKER
         self.picture.observed = await observed(self._run, described, answered=False)
 
-    async def _call(self, described: WorkflowExecutionDescription) -> LiveCall | None:
-        """Returns the call in flight that shows most: one with a text, else any."""
-        calls = []
-        for activity in described.raw_description.pending_activities:
-            beat = await self._run.beat(activity)
-            trouble = ""
-            if activity.attempt > 1:
-                failure = await readable(activity.last_failure, self._run.client.data_converter)
-                lost = failure.HasField("timeout_failure_info") or not failure.message
-                trouble = f"attempt {activity.attempt}, after: {'its Worker was lost' if lost else failure.message}"
-            calls.append(LiveCall(_number(beat.get("tokens")), str(beat.get("tail") or ""), trouble))
-        return max(calls, key=lambda call: (bool(call.tail), call.tokens), default=None)
+    async def _tail(self, described: WorkflowExecutionDescription) -> str:
+        """Returns the end of the longest text that a call in flight writes."""
+        beats = [await self._run.beat(activity) for activity in described.raw_description.pending_activities]
+        beat = max(beats, key=lambda beat: (bool(beat.get("tail")), _number(beat.get("tokens"))), default={})
+        return str(beat.get("tail") or "")
 
 
 def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:

@@ -12,9 +12,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from console.base.terminal import safe_line, wrapped
 from console.run.run_handle import NO_WORKER
 from console.run.standstill import Standstill, grouped, stated
-from console.terminal import safe_line, wrapped
 from console.view.event_lines import Line, now_line
 from supervision.base import limits
 from supervision.base.text import money
@@ -26,7 +26,6 @@ from supervision.results.success_rule import is_whole
 from supervision.run.events import Mood
 
 LINE_CHARS = 240  # one event on one line
-_STORY_CHARS = 1000  # one event of a trace, whose texts are shortened where they are noted
 _REDRAW = timedelta(milliseconds=250)  # clocks move, and no flicker
 _GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
 _STATE_STYLES = {
@@ -50,21 +49,12 @@ ENDED_PHASES = ("done", "failed", "cancelled")
 _RANK = {"running": 0, "waiting": 1, "failed": 2, "cancelled": 2, "skipped": 3, "completed": 4}
 
 
-@dataclass(frozen=True)
-class LiveCall:
-    """A model or tool call in flight: tokens so far and the tail of its text; `trouble` if it is being retried."""
-
-    tokens: int = 0
-    tail: str = ""
-    trouble: str = ""
-
-
 @dataclass
 class LiveAgent:
     """One worker agent or nested supervisor, known by the workflow id of its attempt.
 
     `path` is its subtask's id, below those of the subtasks that it is nested in, as `t3/t1`. `moment` is its history
-    when it was last asked: the execution, and how long it was.
+    when it was last asked: the execution, and how long it was. `tail` is the end of the text that it writes.
     """
 
     path: str = ""
@@ -72,7 +62,7 @@ class LiveAgent:
     moment: tuple[str, int] | None = None
     turn: int = 0
     tokens: int = 0
-    call: LiveCall | None = None
+    tail: str = ""
     ended: bool = False
     read_to_end: bool = False
 
@@ -81,7 +71,8 @@ class LiveAgent:
 class Picture:
     """Where a run stands, as far as it was seen. `notice` says why there is nothing newer.
 
-    `reports` are its subtasks by id, `nested` those of the nested runs below it, by workflow id.
+    `reports` are its subtasks by id, `nested` those of the nested runs below it, by workflow id. `tail` is the end of
+    the text that the supervisor itself writes.
     """
 
     run_id: str
@@ -93,7 +84,7 @@ class Picture:
     reports: dict[str, SubtaskReport] = field(default_factory=dict)
     nested: dict[str, dict[str, SubtaskReport]] = field(default_factory=dict)
     agents: dict[str, LiveAgent] = field(default_factory=dict)
-    root_call: LiveCall | None = None
+    tail: str = ""
     notice: str | None = None
     observed: list[Standstill] = field(default_factory=list)
 
@@ -184,9 +175,9 @@ def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
 
 def story_rows(line: Line, width: int | None) -> list[Text]:
     """Returns an event with the reasons behind it, nothing cut; without a `width` a row for each."""
-    reasons = [(safe_line(text, _STORY_CHARS), "dim") for text in line.why]
+    reasons = [(safe_line(text, limits.ERROR_BYTES), "dim") for text in line.why]
     rows: list[Text] = []
-    for text, style in ((log_line(line, _STORY_CHARS).plain, _MOODS[line.mood]), *reasons):
+    for text, style in ((log_line(line, limits.ERROR_BYTES).plain, _MOODS[line.mood]), *reasons):
         room = width and max(_LEAST_WIDTH, width - len(_REASON_INDENT))
         parts = [row.plain.rstrip() for row in Text(text).wrap(Console(width=width), room)] if room else [text]
         for part in parts:
@@ -206,10 +197,10 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
         parts.append(_table(picture, shown, width, tails=height // 4))
         if left_out:
             parts.append(_faint(f"  … and {_states(tree, shown)}"))
-    elif picture.root_call and picture.root_call.tail:
-        parts.append(_faint("  " + _tail(picture.root_call, width - 4)))
-    if tree and picture.root_call and picture.root_call.tail:
-        parts.append(Text("  ✎ " + _tail(picture.root_call, width - 6), style="italic", no_wrap=True))
+    elif picture.tail:
+        parts.append(_faint("  " + _tail(picture.tail, width - 4)))
+    if tree and picture.tail:
+        parts.append(Text("  ✎ " + _tail(picture.tail, width - 6), style="italic", no_wrap=True))
     return Group(*parts, *_footer(picture, waits, width, height, hint))
 
 
@@ -239,10 +230,9 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
             Text(_elapsed(report), style="dim"),
             Text(_description(row), style="" if report.state in ("running", "failed") else "dim"),
         )
-        call = agent.call if agent and report.state == "running" else None
-        if call and tails > 0 and (call.tail or call.trouble):
+        if agent and agent.tail and report.state == "running" and tails > 0:
             tails -= 1
-            table.add_row("", "", "", "", Text(_tail(call, max(20, width // 2)), style="italic dim"))
+            table.add_row("", "", "", "", Text(_tail(agent.tail, max(20, width // 2)), style="italic dim"))
     return table
 
 
@@ -258,11 +248,9 @@ def _description(row: TreeRow) -> str:
     return safe_line(f"{attempt}{after}{text}", LINE_CHARS)
 
 
-def _tail(call: LiveCall, width: int) -> str:
-    """Returns the end of a text being written, cut to `width`, or the reason why the call is tried again."""
-    if call.trouble:
-        return safe_line(call.trouble, width)
-    text = safe_line(call.tail, limits.HEARTBEAT_TAIL_CHARS)
+def _tail(tail: str, width: int) -> str:
+    """Returns the end of a text being written, cut to `width`."""
+    text = safe_line(tail, limits.HEARTBEAT_TAIL_CHARS)
     return text if len(text) < width else "…" + text[-(width - 1) :]
 
 
@@ -372,7 +360,7 @@ class Screen:
         waits = {(cause.waits_for, cause.helps): cause for cause in picture.standstills}
         for key, cause in waits.items():
             if key not in self._waits:  # its words change with every attempt, and one line is enough
-                self.log(now_line(cause.line, "bad"), _STORY_CHARS)
+                self.log(now_line(cause.line, "bad"), limits.ERROR_BYTES)
         self._waits = set(waits)
         if picture.notice != self._notice:
             self._notice = picture.notice

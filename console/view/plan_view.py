@@ -7,8 +7,9 @@ from graphlib import CycleError, TopologicalSorter
 from rich.console import RenderableType
 from rich.text import Text
 
+from console.base.terminal import counted, indented, look_alikes, revealed, safe_line
+from console.run.replayed import replayed
 from console.run.run_handle import NoAnswer, RunHandle
-from console.terminal import counted, indented, look_alikes, revealed, safe_line
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.base.text import money
@@ -110,8 +111,8 @@ async def plan_page(run: RunHandle) -> PlanPage | None:
     try:
         plan, status = await run.plan(), await run.status()
     except NoAnswer:
-        recorded = await run.recorded_plan()
-        return PlanPage(run.id, recorded) if recorded else None
+        recorded = await replayed(run, run.id)
+        return PlanPage(run.id, recorded.plan) if recorded else None
     wait = next((wait for wait in status.waiting if wait.kind == "plan"), None)
     if wait is None:
         return PlanPage(run.id, plan, status)

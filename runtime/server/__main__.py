@@ -10,8 +10,7 @@ from pathlib import Path
 
 from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
 from runtime.process import INTERRUPTED, exit_now
-from runtime.server.embedded_server import EmbeddedServer, ServerFailed
-from runtime.server.server_record import HOST, PORT, ServerInfo, running, stop_running
+from runtime.server.embedded_server import HOST, PORT, EmbeddedServer, ServerFailed, ServerInfo, running, stop_running
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 
 

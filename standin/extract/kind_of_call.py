@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from standin.extract import answers, planner, prompt_parts
+from standin.extract import answers, planner
 from standin.extract.schema_fill import Filler
 from standin.extract.tool_use import composes, next_calls
 from standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block
 from standin.server.api_request import ApiRequest, Json
-from supervision.base.prompt_marks import FINISH_TOOL, GOAL, JSON_AS_TEXT
+from supervision.base.prompt_marks import FINISH_TOOL, JSON_AS_TEXT
 
 _JUDGEMENTS = {"verdicts": answers.review, "choice": answers.select, "prefer": answers.settle}
 
@@ -62,16 +62,12 @@ def _planned(request: ApiRequest, filler: Filler, fields: Json) -> Json:
         return planner.step(request, filler)
     if "replaces" in filler.properties(fields["subtasks"]["items"]):
         return planner.revision(request)
-    made = planner.plan(request, filler)
-    if made.get("direct_answer"):
-        made["direct_answer"] += f"\n\n{answers.FOOTER}"
-    return made
+    return planner.plan(request, filler)
 
 
 def _structured_answer(request: ApiRequest, schema: Json, text: str = "") -> Any:
     """A value for `schema`, or JSON text where the schema asks for that."""
     _, as_text, described = str(schema.get("description", "")).partition(JSON_AS_TEXT)
     wanted = json.JSONDecoder().raw_decode(described)[0] if as_text else schema
-    question = prompt_parts.block(request.prompt, GOAL) or ""
-    value = Filler(wanted, text or answers.source_text(request), question).fill()
+    value = Filler(wanted, text or answers.source_text(request)).fill()
     return json.dumps(value, ensure_ascii=False) if as_text else value

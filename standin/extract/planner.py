@@ -2,8 +2,6 @@
 
 import re
 
-from simpleeval import simple_eval
-
 from standin.extract import prompt_parts
 from standin.extract.prompt_parts import RoleLine
 from standin.extract.schema_fill import Filler
@@ -17,19 +15,15 @@ _FINAL_INSTRUCTION = "Answer the goal from the findings, with their figures."
 _COMPOSES = re.compile(r"(?:\b|_)(writ|format|compos|draft|edit)", re.IGNORECASE)
 _MOST_ROLES = 4  # of a larger team only those that fit the goal best
 _CAP = re.compile(marks.MOST_SUBTASKS.format(most=r"(\d+)"))
-_QUESTION = re.compile(r"^(please )?(what is|what's|how much is|calculate|compute|work out)\s+", re.IGNORECASE)
 _OPENER = re.compile(r"^(how|what|why|when)\s+(did|do|does|is|are|was|were|has|have)\s+", re.IGNORECASE)
-_SUM = re.compile(r"(?=.*\d\s*[-+*/])[\d\s.+\-*/()]{3,200}")
 _PURPOSE_CHARS = 300
 _ERROR_CHARS = 200
 _ESTIMATED_TOKENS = 4000
 
 
 def plan(request: ApiRequest, filler: Filler) -> Json:
-    """Returns one subtask per role, the composing ones after the others; or the answer to a sum."""
+    """Returns one subtask per role, the composing ones after the others."""
     goal = _goal(request)
-    if "direct_answer" in filler.properties() and (direct := direct_answer(goal)):
-        return {"direct_answer": direct, "subtasks": []}
     stated = _CAP.search(request.prompt)
     made = list[Json]()
     for role in _roles(request, filler)[: int(stated[1]) if stated else limits.MAX_SUBTASKS]:
@@ -74,17 +68,6 @@ def refined(request: ApiRequest) -> Json:
     """Returns the question of a subtask that failed, after a line about the error."""
     subtask = prompt_parts.block(request.prompt, marks.SUBTASK) or ""
     return {"description": _again(subtask, prompt_parts.block(request.prompt, marks.ERROR) or "")}
-
-
-def direct_answer(goal: str) -> str | None:
-    """Returns the answer to plain arithmetic; None for everything else."""
-    expression = _QUESTION.sub("", goal.rstrip("?!. ")).strip()
-    if not _SUM.fullmatch(expression):
-        return None
-    try:
-        return f"{expression} = {simple_eval(expression):.12g}"
-    except Exception:  # simpleeval passes on whatever the expression raises
-        return None
 
 
 def composes(role: RoleLine) -> bool:

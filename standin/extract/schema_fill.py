@@ -3,37 +3,21 @@
 import re
 from typing import Any
 
-from standin.extract.words import clip, key_lines, key_stems, shared, stem, stems
+from standin.extract.words import clip, key_lines, key_stems, shared
 from standin.server.api_request import Json
 
 _DEPTH = 12  # a schema may contain itself; one that needs more than this can't be filled
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
-_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
-# as `tables.statements` says it: label, measure, first figure, its time, last figure, its time, change, in percent
-_STATED = re.compile(
-    r"^\W*+(?:([^:]*+): )?(.*?) went from (-?\d++\.?\d*+) \(([^()]*+)\) to (-?\d++\.?\d*+) \(([^()]*+)\)"
-    r"(?:, a change of (-?\d+\.?\d*)[^(]*(?:\((-?\d+\.?\d*) %\))?)?"
-)
-_CHANGES = {"change", "growth", "grew", "increase", "gain", "rise", "rose", "decrease", "decline", "fall", "difference"}
-_WHICH = re.compile(r"\b(?:which|what)\s+(?:of\s+)?(?:the\s+|these\s+)?(\w+)", re.IGNORECASE)
 _YEARS = range(1500, 2200)
 _TEXT_CHARS = 300
 
 
 class Filler:
-    """Fills one schema; `$ref` is looked up in its own root. Required values that were not given come from `text`.
+    """Fills one schema; `$ref` is looked up in its own root. Required values that were not given come from `text`."""
 
-    They are of the one statement in it that tells most of what is asked; "which" in `question` asks for its name.
-    """
-
-    def __init__(self, root: Json, text: str = "", question: str = "") -> None:
+    def __init__(self, root: Json, text: str = "") -> None:
         self._root = root
         self._text = text
-        self._which = {stem(word) for word in _WHICH.findall(question)}
-        names = " ".join(self.resolve(root).get("properties") or ())
-        ranked = "" if _CHANGES.isdisjoint(stems(f"{names} {question}")) else "change"
-        self._stated = list(filter(None, map(_STATED.match, _COMMA.sub("", text).splitlines())))
-        self._stated.sort(key=lambda one: (-len(shared(key_stems(names), one[0])), -_stated_figure(one, ranked)))
 
     def fill(self, wanted: Any = None) -> Any:
         """Returns a value for the whole schema, made of `wanted` where the schema has a place for it."""
@@ -63,8 +47,7 @@ class Filler:
         if "const" in plain:
             return plain["const"]
         if options := plain.get("enum"):
-            texts = (*(one[0] for one in self._stated), self._text)
-            stated = (one for text in texts for one in options if re.search(rf"\b{re.escape(str(one))}\b", text))
+            stated = (one for one in options if re.search(rf"\b{re.escape(str(one))}\b", self._text))
             return wanted if wanted in options else next(stated, options[0])
         if kind == "object":
             return self._object(plain, wanted if isinstance(wanted, dict) else {}, depth)
@@ -77,8 +60,7 @@ class Filler:
         if kind == "boolean":
             return wanted is True
         about = f"{name.replace('_', ' ')} {plain.get('description', '')}"
-        told = self._name(name) or clip("".join(key_lines(self._text, about, 1)), _TEXT_CHARS)
-        text = wanted if isinstance(wanted, str) else told
+        text = wanted if isinstance(wanted, str) else clip("".join(key_lines(self._text, about, 1)), _TEXT_CHARS)
         return text[: plain.get("maxLength")].ljust(plain.get("minLength", 0), "-")
 
     def _object(self, schema: Json, wanted: Json, depth: int) -> Json:
@@ -94,28 +76,7 @@ class Filler:
         """Of the lines that share most words with the name, the largest of their last numbers that are no years."""
         lines = [line for line in self._text.splitlines() if _NUMBER.search(line)]
         best = max(((len(shared(key_stems(name), line)), _last(line, name)) for line in lines), default=(0, None))
-        told = max(self._stated, key=lambda one: len(shared(key_stems(name), one[0])), default=None)
-        if told and len(shared(key_stems(name), told[0])) + (not _CHANGES.isdisjoint(stems(name))) >= best[0]:
-            return _stated_figure(told, name)
         return best[1]
-
-    def _name(self, name: str) -> str:
-        """Returns what tells the statement from the others, or its unit; empty if neither is asked for."""
-        if not self._stated or self._which.isdisjoint(stems(name)):
-            return self._stated[0][2].split()[-1] if self._stated and stem(name) == "unit" else ""
-        first, *others = [(one[1] or "").split(", ") for one in self._stated]
-        return next((part for part in first if not all(part in other for other in others)), first[-1])
-
-
-def _stated_figure(stated: re.Match[str], name: str) -> float:
-    """Returns the figure of a statement that a name asks for: at a time, a change, in percent; else the last."""
-    first, start, last, end, by, share = stated.groups("")[2:]
-    words = set(stems(name))
-    if "percent" in words and share:
-        return float(share)
-    if words.isdisjoint(_CHANGES) or words & {start, end}:
-        return float(first if start in words else last)
-    return float(by) if by else float(last) - float(first)
 
 
 def _last(line: str, name: str) -> float:

@@ -81,10 +81,6 @@ class _Exchange:
     async def write(self, data: bytes, more: bool = True) -> None:
         await self.send({"type": "http.response.body", "body": data, "more_body": more})
 
-    async def whole(self, status: int, body: bytes, headers: dict[str, str], kind: str = "application/json") -> None:
-        await self.start(status, kind, headers)
-        await self.write(body, more=False)
-
 
 class _Endpoint:
     """The endpoint as an ASGI app, because a handler has to notice when its client leaves."""
@@ -131,7 +127,8 @@ class _Endpoint:
             failure = ErrorReply(500, f"the stand-in failed: {exchange.facts['error']}")
         if not exchange.started:
             answer = _error_body(failure, f"req_{exchange.number:06d}")
-            await exchange.whole(failure.status, json.dumps(answer).encode(), failure.headers)
+            await exchange.start(failure.status, "application/json", failure.headers)
+            await exchange.write(json.dumps(answer).encode(), more=False)
         return "failed"
 
     async def _reply(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> _Ending:
@@ -145,10 +142,6 @@ class _Endpoint:
         fault = self._script.fault(request.call)
         bill = self._cache.bill(request)  # on arrival: what others still write can't be read
         await asyncio.sleep((config.latency_ms + fault.delay_ms) / 1000)
-        if fault.garbage is not None:
-            kind = "text/html" if fault.garbage.startswith("<") else "application/json"
-            await exchange.whole(fault.status or 200, fault.garbage.encode(), fault.headers, kind)
-            return "failed"
         if fault.status is not None:
             raise ErrorReply(fault.status, fault.message, fault.type, fault.headers)
         room = config.window(request.model) - bill.total
@@ -166,8 +159,7 @@ class _Endpoint:
         if request.stream:
             return await _stream(exchange, _events(reply, message, config.delta_chars), fault)
         await exchange.start(200, "application/json", {})
-        if await _broken(exchange, fault, fault.cut_after or fault.stall_after or 0):
-            return "failed"
+        await _stall(exchange, fault, fault.stall_after or 0)
         await exchange.write(json.dumps(message).encode(), more=False)
         return "answered"
 
@@ -182,20 +174,19 @@ def _error_body(error: ErrorReply, request_id: str = "") -> Json:
 
 
 async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> _Ending:
-    """Sends events, ended or stalled where the fault says so."""
+    """Sends events, stalled where the fault says so."""
     await exchange.start(200, "text/event-stream; charset=utf-8", {"cache-control": "no-cache"})
     await exchange.write(b"")
     for sent, event in enumerate(events):
-        if await _broken(exchange, fault, sent):
-            return "failed"
+        await _stall(exchange, fault, sent)
         if fault.chunk_delay_ms and event["type"] == "content_block_delta":
             await asyncio.sleep(fault.chunk_delay_ms / 1000)
         await exchange.write(_encoded(event), more=event["type"] != "message_stop")
     return "answered"
 
 
-async def _broken(exchange: _Exchange, fault: Fault, sent: int) -> bool:
-    """True if a stream is to end after so many events: then the server drops the line. Stalls where it is to."""
+async def _stall(exchange: _Exchange, fault: Fault, sent: int) -> None:
+    """Falls silent, or sends pings, if the fault says so after so many events."""
     if fault.stall_after == sent:
         left = fault.stall_ms / 1000
         while left > 0:
@@ -203,7 +194,6 @@ async def _broken(exchange: _Exchange, fault: Fault, sent: int) -> bool:
             left -= _PING_SECONDS
             if fault.pings:
                 await exchange.write(_encoded({"type": "ping"}))
-    return fault.cut_after is not None and sent >= fault.cut_after
 
 
 def _message(reply: ApiReply, model: str, usage: Json) -> Json:

@@ -17,10 +17,9 @@ _WINDOWS = {"claude-[23]*": 200_000, "claude-*-4-[0-5]*": 200_000, "*": 1_000_00
 class Fault(StrictModel):
     """What goes wrong with the first `times` replies whose call header fits the glob `call`, or those replies.
 
-    Several may be combined; times are in milliseconds. `status` is an error's, `garbage` a body that is sent as it is.
-    `cut_after` drops the connection after so many events of the stream, `stall_after` falls silent there, or sends
-    `pings`, for `stall_ms` or until the client leaves. `reply` is a text, or `content` with `stop_reason`,
-    `stop_details` and `usage` if they are to be other than usual.
+    Several may be combined; times are in milliseconds. `status` is an error's. After `stall_after` events of the stream
+    it falls silent, or sends `pings`, for `stall_ms` or until the client leaves. `reply` is a text, or `content` with
+    `stop_reason`, `stop_details` and `usage` if they are to be other than usual.
     """
 
     call: str = "*"
@@ -29,10 +28,8 @@ class Fault(StrictModel):
     type: str = ""
     message: str = "scripted"
     headers: dict[str, str] = {}
-    garbage: str | None = None
     delay_ms: float = 0
     chunk_delay_ms: float = 0
-    cut_after: int | None = None
     stall_after: int | None = None
     stall_ms: float = math.inf
     pings: bool = False

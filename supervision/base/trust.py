@@ -32,6 +32,18 @@ def is_readable_by_others(status: os.stat_result) -> bool:
     return bool(status.st_mode & (shared | stat.S_IROTH | stat.S_IXOTH))
 
 
+def unshared(file: object, status: os.stat_result, me: int, *, secret: bool = False) -> None:
+    """Raises ValueError for a file that others can write to, or for a `secret` one that they can read."""
+    if why := distrust(status, me) or ("others can read it" if secret and is_readable_by_others(status) else None):
+        raise ValueError(f"{file} is not read: {why}; make it yours alone, as with `chmod 600 {file}`")
+
+
+def is_exposed(url: str) -> bool:
+    """True if what is sent to this URL goes to another machine unencrypted."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" and not is_loopback(parts.hostname or "")
+
+
 def is_loopback(host: str) -> bool:
     """True if traffic to `host` never leaves this machine."""
     try:
@@ -42,11 +54,10 @@ def is_loopback(host: str) -> bool:
 
 def require_private(url: str) -> None:
     """Raises ValueError if the key would travel unencrypted to the model endpoint `url`."""
-    parts = urlsplit(url)
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+    if is_exposed(url):
         raise ValueError(
-            f"ANTHROPIC_BASE_URL is plain http to '{parts.hostname}', which would send the key unencrypted: use "
-            "https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network between is yours"
+            f"ANTHROPIC_BASE_URL is plain http to '{urlsplit(url).hostname}', which would send the key unencrypted: "
+            "use https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network between is yours"
         )
 
 
@@ -54,14 +65,15 @@ def require_http(url: str, *, secret: bool) -> str | None:
     """Returns what is wrong with the URL of a server of tools; a `secret` in its headers needs encryption."""
     try:
         parts = urlsplit(url)
-        plain, host = {"http": True, "https": False}[parts.scheme], parts.hostname
         _ = parts.port
-    except (ValueError, KeyError):
+    except ValueError:
         return f"url: '{url}' is not an http or https URL"
-    if not host or parts.username is not None:
+    if parts.scheme not in ("http", "https"):
+        return f"url: '{url}' is not an http or https URL"
+    if not parts.hostname or parts.username is not None:
         return "url: it must name a host, and no user or password: a secret goes into headers"
-    if plain and secret and not is_loopback(host):
-        return f"url: plain http to '{host}' would send its headers unencrypted: use https"
+    if secret and is_exposed(url):
+        return f"url: plain http to '{parts.hostname}' would send its headers unencrypted: use https"
     return None
 
 

@@ -32,7 +32,9 @@ ModelChain = Annotated[list[ModelName], BeforeValidator(_as_list), AfterValidato
 
 def chain_of(setting: str) -> list[str]:
     """Returns the models of a setting, separated by commas. Raises ValueError if they are no fallback chain."""
-    return _usable([name.strip() for name in setting.split(",")])
+    if not all(names := [name.strip() for name in setting.split(",")]):
+        raise ValueError("name a model, or several separated by commas")
+    return _usable(names)
 
 
 class Efforts(StrictModel):

@@ -98,12 +98,8 @@ class Timing(Model):
     speedup: float = 0.0
 
 
-class RunResult(Model):
-    """The return value of a run; a failed run has the partial one in its error details, a cancelled one in the store.
-
-    `truncated` is True if texts were shortened to fit a payload; `result_ref` leads to the whole result, `trace_ref`
-    to the events, `answer_ref` to the text of the answer, which `answer_model` wrote.
-    """
+class AnswerParts(Model):
+    """An answer, and what it says of itself."""
 
     status: RunStatus = "running"
     answer: str = ""
@@ -113,6 +109,15 @@ class RunResult(Model):
     contradictions: list[Contradiction] = []
     citations: list[Citation] = []
     unsupported: list[Unsupported] = []
+
+
+class RunResult(AnswerParts):
+    """The return value of a run; a failed run has the partial one in its error details, a cancelled one in the store.
+
+    `truncated` is True if texts were shortened to fit a payload; `result_ref` leads to the whole result, `trace_ref`
+    to the events, `answer_ref` to the text of the answer, which `answer_model` wrote.
+    """
+
     subtasks: list[SubtaskReport] = []
     artifacts: list[ArtifactRef] = []
     usage: Usage = Usage()

@@ -349,7 +349,7 @@ def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime,
         wall_seconds=round(wall, 3),
         held_seconds=round(held, 3),
         sequential_seconds=round(sequential, 3),
-        critical_path_seconds=round(own + _longest_chain(reports, times).total_seconds(), 3),
+        critical_path_seconds=round(own + longest_chain(reports, now)[0].total_seconds(), 3),
         speedup=round(sequential / (wall - held), 2) if wall > held else 0.0,
     )
 
@@ -362,10 +362,13 @@ def _time(report: SubtaskReport, now: datetime) -> timedelta:
     return max(timedelta(), end - datetime.fromisoformat(report.started_at) - held)
 
 
-def _longest_chain(reports: list[SubtaskReport], times: dict[str, timedelta]) -> timedelta:
+def longest_chain(reports: Sequence[SubtaskReport], now: datetime) -> tuple[timedelta, list[str]]:
+    """Returns the time and the subtasks of the chain of dependencies that took longest."""
+    times = {report.id: _time(report, now) for report in reports}
     depends_on = {report.id: [d for d in report.depends_on if d in times] for report in reports}
-    chain: dict[str, timedelta] = {}
+    chains: dict[str, tuple[timedelta, list[str]]] = {}
     for subtask_id in TopologicalSorter(depends_on).static_order():
-        before = max((chain[d] for d in depends_on[subtask_id]), default=timedelta())
-        chain[subtask_id] = times[subtask_id] + before
-    return max(chain.values(), default=timedelta())
+        time, before = max((chains[d] for d in depends_on[subtask_id]), default=(timedelta(), []))
+        own = times[subtask_id]
+        chains[subtask_id] = time + own, [*before, subtask_id] if own else before
+    return max(chains.values(), default=(timedelta(), []))

@@ -14,8 +14,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
-from activities.attempts import MISSING_ATTEMPTS, Attempts
-from activities.guard import NotGranted
+from activities.attempts import MISSING_ATTEMPTS, NotGranted, attempted
 from activities.heartbeat import beating, show, waiting
 from activities.store.artifacts import ArtifactMissing, ArtifactUnavailable
 from supervision.base import limits
@@ -50,8 +49,12 @@ async def _attempt(inner: Slow, *, number: int = 1) -> Any:
     environment.info = dataclasses.replace(environment.info, attempt=number)
     environment.on_heartbeat = inner.beat
     call = ExecuteActivityInput(fn=print, args=[], executor=None, headers={})
-    around = Attempts().intercept_activity(inner)
-    return await environment.run(around.execute_activity, call)
+
+    async def around() -> Any:
+        async with attempted():
+            return await inner.execute_activity(call)
+
+    return await environment.run(around)
 
 
 async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progress(

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
+from activities.attempts import Attempts, Guard, NotGranted, excess
 from activities.contracts.run_contracts import AdoptInput, PoolQuestion, RunRef, SetupInput, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
-from activities.guard import Guard, NotGranted, excess
 from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits
@@ -185,7 +186,7 @@ class Counting(ActivityInboundInterceptor):
 
 async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     after = Counting()
-    guarded = desk.guard.intercept_activity(after)
+    guarded = Attempts(desk.store).intercept_activity(after)
     environment = ActivityEnvironment()
     environment.info = dataclasses.replace(environment.info, workflow_id="run", activity_type="call_model")
     run = await desk.run()
@@ -196,7 +197,8 @@ async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, ca
 
     assert (await execute(turn(run)), after.calls) == ("done", 1)
     for args in ([], [turn(run, model="secret")]):
-        with pytest.raises(NotGranted):
+        with pytest.raises(ApplicationError) as refused:
             await execute(*args)
+        assert refused.value.type == "NotGranted"
         assert after.calls == 1
     assert "refused call_model: model 'secret' is not one of the run's" in caplog.text

@@ -9,8 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.agent.agent_turn import SOURCES, Grounds
 from activities.contracts.packed import DependencyRef
-from activities.contracts.planning_contracts import PlanReply
-from activities.contracts.run_contracts import Published, PublishInput, RunRef, SubtaskBrief
+from activities.contracts.run_contracts import PlanReply, Published, PublishInput, RunRef, SubtaskBrief
 from activities.model.conversation import ConversationStore
 from activities.questions.judgement import ReviewInput
 from activities.run.publishing import PublishingActivities

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNote
+from activities.contracts.run_contracts import PlanInput, PlanReply, WorkNote
 from activities.questions.planning import PLAN
 from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask

@@ -4,6 +4,7 @@ import asyncio
 import codecs
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import signal
@@ -11,7 +12,7 @@ import struct
 import sys
 import tempfile
 import termios
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,18 @@ class Cli:
             assert "Traceback" not in err.read_text(), err.read_text()
             return Done(code, out.read_text(), err.read_text())
 
+    async def json(self, *words: str) -> Any:
+        """What a command prints with `--json`."""
+        return json.loads((await self(*words, "--json")).out)
+
+    async def until(self, run_id: str, reached: Callable[[dict[str, Any]], bool]) -> None:
+        """Returns once the status of a run is so."""
+
+        async def is_so() -> bool:
+            return reached(await self.json("status", run_id))
+
+        await until(is_so, 60)
+
     @contextlib.asynccontextmanager
     async def terminal(
         self, *words: str, columns: int = 80, rows: int = 30, module: str = ""
@@ -213,13 +226,20 @@ async def base(place: Path) -> dict[str, str]:
     }
 
 
+@contextlib.asynccontextmanager
+async def worker_of(environ: dict[str, str], standin: Model, folder: Path) -> AsyncIterator[KeptWorker]:
+    """A Worker process with the stand-in model."""
+    model = {"ANTHROPIC_BASE_URL": standin.url, "SUPERVISOR_MODEL": "standin"}
+    async with KeptWorker({**environ, **model}, folder / "worker.log", print) as worker:
+        yield worker
+
+
 @pytest.fixture(scope="package")
 async def served(base: dict[str, str], standin: Model, place: Path) -> AsyncIterator[dict[str, str]]:
     """The environment of a server with a Worker process."""
     async with EmbeddedServer(shared=False, db=place / "temporal.db", headless=True) as info:
         environ = {**base, "TEMPORAL_ADDRESS": info.address}
-        model = {"ANTHROPIC_BASE_URL": standin.url, "SUPERVISOR_MODEL": "standin"}
-        async with KeptWorker({**environ, **model}, place / "worker.log", print) as worker:
+        async with worker_of(environ, standin, place) as worker:
             keeping = asyncio.create_task(worker.keep())
             yield environ
             keeping.cancel()

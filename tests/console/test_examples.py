@@ -32,7 +32,7 @@ async def answered(cli: Cli, name: str) -> dict[str, Any]:
     assert done.code == 0, done.err
     result: dict[str, Any] = json.loads(done.out)
     assert (result["unsupported"], result["confidence"]) == ([], None)
-    claims = json.loads((await cli("verify", f"example-{name}", "--json")).out)["claims"]
+    claims = (await cli.json("verify", f"example-{name}"))["claims"]
     assert claims
     # a line without figures, which is cited for a page, leads to the finding alone
     leads = ("findings",) if name == "contracts" else ("outputs", "elsewhere")
@@ -131,7 +131,7 @@ async def test_teams_say_which_role_takes_a_goal_without_a_run(alone: Cli, stand
     fixed = await cli("teams", "experts", "--ask", "Which symptoms are dangerous?")
     assert (fixed.code, fixed.out.splitlines()[0]) == (0, "medical  (a fixed route, no model is asked)")
     assert "label: Medical expert" in fixed.out
-    person = json.loads((await cli("teams", "support", "--ask", "I smell smoke", "--json")).out)
+    person = await cli.json("teams", "support", "--ask", "I smell smoke")
     assert (person["role"], person["person"], person["model"]) == ("escalator", "second-line@acme.example", None)
     unasked = await cli("teams", "support", "--ask", "My login is locked")
     assert (unasked.code, "set ANTHROPIC_API_KEY" in unasked.sentence) == (1, True)
@@ -141,4 +141,4 @@ async def test_teams_say_which_role_takes_a_goal_without_a_run(alone: Cli, stand
     chosen = await asking("teams", "support", "--check", "--ask", "A problem: the login is locked")
     assert chosen.out.startswith("troubleshooter  (the planner's choice, claude-")
     assert "fallback: escalator" in chosen.out
-    assert json.loads((await asking("list", "--json")).out) == []
+    assert await asking.json("list") == []

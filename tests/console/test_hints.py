@@ -11,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from console.hints import hint, keep_connection, worker_hint
+from console.base.hints import hint, keep_connection, worker_hint
 from tests.console.conftest import GOAL, ROOT, Cli, Model
 from tests.console.transcripts import compare
 
@@ -156,10 +156,10 @@ async def test_a_failed_run_says_so_on_every_screen(failed: Cli) -> None:
     status = await failed("status", "hints-failed")
     assert "failed: ProviderAuthentication: " in status.out
     for command in ("result", "follow", "status"):
-        shown = json.loads((await failed(command, "hints-failed", "--json")).out)
+        shown = await failed.json(command, "hints-failed")
         assert (shown["state"], shown["error"]["type"]) == ("failed", "ProviderAuthentication")
         assert shown["run_id"] == "hints-failed"
-    listed = json.loads((await failed("list", "--state", "failed", "--json")).out)
+    listed = await failed.json("list", "--state", "failed")
     assert ("hints-failed", "failed") in [(row["run_id"], row["state"]) for row in listed]
     assert GOAL in [row["goal"] for row in listed]
 
@@ -186,7 +186,7 @@ async def test_the_python_of_the_documents_is_a_file_that_runs(read: Cli) -> Non
 
 
 async def test_artifacts_are_saved_and_fetched(read: Cli, tmp_path: Path) -> None:
-    listed = json.loads((await read("artifacts", RUN, "--json")).out)
+    listed = await read.json("artifacts", RUN)
     saved = await read("artifacts", RUN, "--save", str(tmp_path / "out"))
     assert saved.code == 0
     assert len(list((tmp_path / "out").iterdir()) if listed else []) == len(listed)

@@ -1,6 +1,5 @@
 """The command `inspect` on the examples, whose columns and notes are known."""
 
-import json
 from pathlib import Path
 
 from tests.console.conftest import ROOT, Cli
@@ -14,7 +13,7 @@ async def test_a_folder_shows_its_tables_and_documents(cli: Cli, tmp_path: Path)
     assert "  ! Ziel (€): decimal commas are read as numbers" in shop.out
     assert shop.out.splitlines()[-1] == "2 tables with 551 rows, 2 documents"
     (tmp_path / "a.pdf").write_bytes(b"broken")
-    listed = json.loads((await cli("inspect", str(tmp_path), "--json")).out)
+    listed = await cli.json("inspect", str(tmp_path))
     assert [report["problem"].startswith("it is no PDF") for report in listed] == [True]
     none = await cli("inspect", str(tmp_path / "none"))
     assert (none.code, f"there is no {tmp_path / 'none'}" in none.err) == (2, True)

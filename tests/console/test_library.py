@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from console.demo import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
-from tests.console.conftest import ROOT, Cli, Model
+from tests.console.conftest import ROOT, Cli, Model, worker_of
 from tests.console.test_hints import hints, run_as_printed
 
 PAGE = (ROOT / "docs/teams-and-tools.md").read_text(encoding="utf-8")
@@ -33,8 +32,7 @@ async def library(base: dict[str, str], standin: Model, tmp_path_factory: pytest
     environ = {**base, "SUPERVISOR_TEAMS_DIR": str(folder / "my-teams")}
     async with EmbeddedServer(shared=False, headless=True) as info:
         environ["TEMPORAL_ADDRESS"] = info.address
-        model = {"ANTHROPIC_BASE_URL": standin.url, "SUPERVISOR_MODEL": "standin"}
-        async with KeptWorker({**environ, **model}, folder / "worker.log", print):
+        async with worker_of(environ, standin, folder):
             yield Cli(environ, folder)
 
 

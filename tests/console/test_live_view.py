@@ -10,10 +10,10 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from console.hints import hint
+from console.base.hints import hint
 from console.run.standstill import Standstill
 from console.view.event_lines import Line
-from console.view.live_view import LiveAgent, LiveCall, Picture, draw, fitted, log_line, tree_rows
+from console.view.live_view import LiveAgent, Picture, draw, fitted, log_line, tree_rows
 from supervision.contract.progress import Counts
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import RunLimits, Status, Wait
@@ -81,7 +81,7 @@ def picture(subtasks: int = 6) -> Picture:
             | {"state": states[n % 6], "workflow_id": f"w{n}", "depends_on": [f"t{n - 2}"] if n > 3 else []}
         )
         shown.reports[report.id] = report
-        shown.agents[f"w{n}"] = LiveAgent(turn=2, call=LiveCall(tokens=9, tail=NASTY * 5 + "日本語" * 30))
+        shown.agents[f"w{n}"] = LiveAgent(turn=2, tail=NASTY * 5 + "日本語" * 30)
     shown.status = Status(
         goal="g",
         team="t",

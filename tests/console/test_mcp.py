@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestFormParams, ElicitResult
 
-from console.command import Access, CommandFailed
+from console.base.command import Access, CommandFailed
 from console.mcp_server.mcp_serving import serve_mcp
 from runtime.settings import Settings
 from tests.mcp_clients import McpClient, asking, mcp_environ, over_stdio

@@ -1,6 +1,5 @@
 """A question of own files, from the command to the evidence, and a team over them."""
 
-import json
 import re
 from pathlib import Path
 
@@ -43,7 +42,7 @@ async def test_prompts_and_replies_can_be_read(asked: tuple[Cli, str]) -> None:
     shown = await cli("trace", RUN, "--full", "t1")
     assert "You are the " in shown.out
     assert "── user: tool_result" in shown.out
-    calls = json.loads((await cli("trace", RUN, "--full", "all", "--json")).out)
+    calls = await cli.json("trace", RUN, "--full", "all")
     assert {"plan", "review", "synthesis", "turn"} <= {call["step"].partition(".")[0] for call in calls}
     unknown = await cli("trace", RUN, "--full", "t9")
     assert unknown.code == 2
@@ -72,7 +71,7 @@ async def test_a_team_over_a_folder_is_written_and_names_what_it_cannot_read(alo
     assert broken.code == 1
     assert "✘ late.pdf: it is no PDF" in broken.out
     assert "data: 2 tables, 2 documents" in broken.out
-    rows = json.loads((await cli("doctor", "--json")).out)
+    rows = await cli.json("doctor")
     assert [row["text"][:8] for row in rows if row["name"] == "team shop"] == ["late.pdf"]
     documents = await cli("teams", "new", "notes", "--data", f"{DATA}/notes")
     assert documents.code == 0

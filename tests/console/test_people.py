@@ -12,9 +12,9 @@ import pytest
 from rich.console import RenderableType
 from temporalio.client import Client
 
-from console.command import Access
+from console.base.command import Access
+from console.base.terminal import console
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
-from console.terminal import console
 from console.view.plan_view import PlanPage, failures
 from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from supervision.contract.request import RunRequest
@@ -98,16 +98,6 @@ def batched(numbers: Sequence[float]) -> list[tuple[float, float]]:
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-async def shows(cli: Cli, run_id: str, wait_id: str = "plan.1") -> None:
-    """Returns once a run waits for that."""
-
-    async def is_there() -> bool:
-        shown = await cli("status", run_id, "--json")
-        return wait_id in [wait["id"] for wait in json.loads(shown.out)["waiting"]]
-
-    await until(is_there, 60)
-
-
 @pytest.fixture
 async def left(cli: Cli, request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """A run of this test's own, whose plan waits; it is cancelled at the end."""
@@ -138,13 +128,13 @@ async def test_without_a_terminal_a_plan_is_left_waiting_with_the_commands_that_
 async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> None:
     (cli.folder / "owned.json").write_text(json.dumps({"goal": GOAL, "metadata": {"owner": "ann"}}))
     assert (await cli("run", "--approve-plan", "--request", "owned.json", "--id", "people-owned")).code == 5
-    shown = json.loads((await cli("inbox", "--owner", "ann", "--json")).out)
+    shown = await cli.json("inbox", "--owner", "ann")
     assert [(item["run_id"], item["id"], item["kind"]) for item in shown] == [("people-owned", "plan.1", "plan")]
-    assert json.loads((await cli("inbox", "--owner", "bob", "--json")).out) == []
+    assert await cli.json("inbox", "--owner", "bob") == []
     lines = (await cli("inbox")).out.splitlines()
     assert lines[0].split() == ["since", "run", "id", "what", "is", "asked", "until"]
     assert any("people-owned plan.1 plan: 3 subtasks, " in line for line in lines)
-    listed = json.loads((await cli("list", "--waiting", "--owner", "ann", "--json")).out)
+    listed = await cli.json("list", "--waiting", "--owner", "ann")
     assert [row["run_id"] for row in listed] == ["people-owned"]
     whole = await cli("show", "people-owned", "plan.1")
     assert "a decision on the plan: people-owned plan.1" in whole.out
@@ -152,7 +142,7 @@ async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> No
     status = (await cli("status", "people-owned")).out
     assert "approve people-owned plan.1`" in " ".join(status.split())
     await cli("cancel", "people-owned")
-    assert json.loads((await cli("inbox", "--owner", "ann", "--json")).out) == []
+    assert await cli.json("inbox", "--owner", "ann") == []
 
 
 async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp_path: Path) -> None:
@@ -186,7 +176,7 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
         terminal.type("q\n")
         assert await terminal.ended() == 5
     assert (await cli("reply", "people-left", "plan.1", "Only Japan")).out == "run 'people-left': plan.1: change\n"
-    await shows(cli, "people-left", "plan.2")
+    await cli.until("people-left", lambda status: "plan.2" in [wait["id"] for wait in status["waiting"]])
     stale = await cli("approve", "people-left", "plan.1")
     assert stale.code == 1
     assert "plan.1: change" in stale.sentence
@@ -217,7 +207,7 @@ async def test_what_can_not_be_is_refused_in_words(
 ) -> None:
     done = await cli(*[refusing if word == "RUN" else word for word in words])
     assert (done.code, expected in done.sentence) == (code, True), done.err
-    assert json.loads((await cli("status", refusing, "--json")).out)["phase"] == "approval"
+    assert (await cli.json("status", refusing))["phase"] == "approval"
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The command `report`: its page in a real browser, from a store alone, of large, hostile and open runs."""
 
-import json
 import shutil
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,7 @@ from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import Json, ModelMessage, ModelUsage
 from activities.store.artifacts import ArtifactStore, open_store
-from console.command import Access
+from console.base.command import Access
 from console.report.report_data import report_data
 from console.report.report_page import PAGE_BYTES, report_page
 from runtime.connection import connect, namespace_id
@@ -253,7 +252,7 @@ async def test_the_report_of_a_run_that_the_server_has_forgotten_is_the_same(
     assert pages[0] == pages[1]
     await open_page(browser, place / "page-0.html")
     shown = await browser.value("document.body.innerText")
-    claims = json.loads((await cli("verify", "page-1", "--json")).out)["claims"]
+    claims = (await cli.json("verify", "page-1"))["claims"]
     for words in (GOAL, f"{len(claims)} of {len(claims)} verified", "answers come from the stand-in model", "t3"):
         assert words in shown
     again = await cli("report", "page-1", "-o", str(place / "page-0.html"))

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import starter
-from console.run.request_options import _PARTS, _SAME, prepared_request
+from console.run.request_options import _PARTS, prepared_request
 from supervision.contract.request import RunRequest
 
 
@@ -19,9 +19,16 @@ SCHEMA = {"type": "object", "properties": {"crop": {"type": "integer"}}}
 
 def test_every_option_of_the_request_is_a_parameter_of_the_command() -> None:
     parameters = inspect.signature(starter.run).parameters
-    read = {*_SAME, *(option for parts in _PARTS.values() for option in parts.values())}
-    assert read < set(parameters)
-    others = {"goal", "goal_file", "request", "answer_schema", "plan", "attach", "data"}
+    same = set(parameters) & RunRequest.model_fields.keys()
+    read = same | {option for parts in _PARTS.values() for option in parts.values()}
+    assert RunRequest.model_fields.keys() - same == {
+        "budget",
+        "models",
+        "attachments",
+        "metadata",
+        "on_subtask_failure",
+    }
+    others = {"goal_file", "request", "attach", "data"}
     assert set(parameters) - read - others == {"run_id", "detach", "as_json", "queue_anyway"}
 
 

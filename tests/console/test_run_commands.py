@@ -42,7 +42,7 @@ async def test_the_goal_comes_from_standard_input_a_file_or_a_request(cli: Cli) 
     options = ["--request", "request.json", "--max-parallel", "2", "--worker-model", "m"]
     assert (await cli("run", GOAL, *options, "--detach", "--id", "goal-request")).code == 0
     for run_id in ("goal-stdin", "goal-file", "goal-request"):
-        status = json.loads((await cli("status", run_id, "--json")).out)
+        status = await cli.json("status", run_id)
         assert status["goal"] == GOAL
     assert (status["limits"]["max_subtasks"], status["limits"]["max_parallel"]) == (3, 2)
 
@@ -110,18 +110,15 @@ async def test_a_terminated_run_says_so_on_every_screen(cli: Cli, standin: Model
     await standin.fails("ended-1/t2*", stall_after=2, pings=True)
     assert (await cli("run", GOAL, "--id", "ended-1", "--detach")).code == 0
 
-    async def half_done() -> bool:
-        counts = json.loads((await cli("status", "ended-1", "--json")).out)["counts"]
-        return bool(counts["completed"] == 1 and counts["running"] == 1)
-
-    await until(half_done, 60)
+    half = {"completed": 1, "running": 1}
+    await cli.until("ended-1", lambda status: half.items() <= status["counts"].items())
     client = await Client.connect(cli.environ["TEMPORAL_ADDRESS"])
     await client.get_workflow_handle("ended-1").terminate(reason="trial")
     status = await cli("status", "ended-1")
     assert "\n terminated · 1/3 done" in status.out
     assert "■ t2" in status.out
     assert status.out.splitlines()[-1] == "terminated: trial"
-    assert json.loads((await cli("status", "ended-1", "--json")).out)["error"]["message"] == "trial"
+    assert (await cli.json("status", "ended-1"))["error"]["message"] == "trial"
     assert "terminated: trial" in (await cli("trace", "ended-1")).err
     result = await cli("result", "ended-1", "--json")
     assert (result.code, "terminated: trial" in result.err) == (1, True)

@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from console.demo import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
-from tests.console.conftest import GOAL, Cli, Model
+from tests.console.conftest import GOAL, Cli, Model, worker_of
 from tests.console.test_hints import hints, run_as_printed
 from tests.waiting import until
 
@@ -81,21 +80,15 @@ async def test_a_pool_without_a_worker_is_named_with_the_command_that_starts_one
     await cli("cancel", "pool-1")
 
 
-async def started(cli: Cli, run_id: str) -> bool:
-    done = await cli("status", run_id, "--json")
-    return bool(json.loads(done.out)["counts"]["running"])
-
-
 async def test_a_killed_worker_is_named_while_there_is_no_other(
     base: dict[str, str], standin: Model, tmp_path: Path
 ) -> None:
     async with EmbeddedServer(shared=False, headless=True) as info:
         cli = Cli({**base, "TEMPORAL_ADDRESS": info.address}, tmp_path)
-        model = {"ANTHROPIC_BASE_URL": standin.url, "SUPERVISOR_MODEL": "standin"}
         await standin.fails("killed-1*/turn.1", delay_ms=60_000)
-        async with KeptWorker({**cli.environ, **model}, tmp_path / "worker.log", print) as worker:
+        async with worker_of(cli.environ, standin, tmp_path) as worker:
             assert (await cli("run", GOAL, "--id", "killed-1", "--detach")).code == 0
-            await until(lambda: started(cli, "killed-1"), 60)
+            await cli.until("killed-1", lambda status: bool(status["counts"]["running"]))
             os.kill(worker.pid, signal.SIGKILL)
             done = await cli("status", "killed-1")
             assert done.code == 0

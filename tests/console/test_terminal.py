@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.terminal import look_alikes, revealed, safe, safe_json
+from console.base.terminal import look_alikes, revealed, safe, safe_json
 
 CORPUS = {
     "\x1b[31mred\x1b[0m": "red",

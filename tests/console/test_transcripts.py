@@ -6,7 +6,7 @@ from rich.console import Console
 
 from console.run.standstill import Standstill
 from console.view.event_lines import line
-from console.view.live_view import LiveAgent, LiveCall, Picture, draw, log_line, story_rows
+from console.view.live_view import LiveAgent, Picture, draw, log_line, story_rows
 from supervision.base.errors import ErrorKind
 from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport
@@ -77,7 +77,7 @@ def picture(causes: list[Standstill]) -> Picture:
     shown = Picture("supervise-how-many-pears-are-there-3fa2b1", web, status=status, observed=causes)
     shown.reports = {report.id: report for report in REPORTS}
     REPORTS[1].workflow_id = "child"
-    shown.agents["child"] = LiveAgent("t2", turn=2, tokens=400, call=LiveCall(12, "SELECT sum(pears) FROM crops"))
+    shown.agents["child"] = LiveAgent("t2", turn=2, tokens=400, tail="SELECT sum(pears) FROM crops")
     return shown
 
 

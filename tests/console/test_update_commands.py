@@ -1,7 +1,6 @@
 """Changing a run while it runs, and how a run that waits or nests looks from outside."""
 
 import asyncio
-import json
 import re
 from collections.abc import Awaitable
 from functools import partial
@@ -9,12 +8,12 @@ from functools import partial
 import pytest
 from temporalio.client import Client
 
-from console.command import CommandFailed
+from console.base.command import CommandFailed
+from console.base.hints import hint
+from console.base.terminal import Report, console
 from console.commands.update_commands import resume, tell
-from console.hints import hint
 from console.run.run_handle import RunHandle
 from console.run.standstill import stated
-from console.terminal import Report, console
 from console.view.follow import RunPoller
 from supervision.contract.request import RunRequest
 from supervision.contract.updates import Pause, SkipSubtask, Steer
@@ -27,11 +26,11 @@ from workflows.supervisor import SupervisorWorkflow
 async def test_new_limits_are_totals_and_what_is_not_named_stays(cli: Cli, standin: Model) -> None:
     await standin.holds("extend-1")
     assert (await cli("run", GOAL, "--id", "extend-1", "--detach", "--budget-usd", "2")).code == 0
-    before = json.loads((await cli("status", "extend-1", "--json")).out)
+    before = await cli.json("status", "extend-1")
     done = await cli("extend", "extend-1", "--deadline", "PT2H", "--budget-tokens", "2000000")
     assert done.code == 0
     assert "of 2000000 tokens spent" in done.out
-    after = json.loads((await cli("status", "extend-1", "--json")).out)
+    after = await cli.json("status", "extend-1")
     limits = after["limits"]
     assert (limits["budget_tokens"], limits["budget_usd"], limits["deadline_seconds"]) == (2_000_000, 2.0, 7200.0)
     assert after["deadline_at"] > before["deadline_at"]
@@ -48,7 +47,7 @@ async def test_new_limits_are_totals_and_what_is_not_named_stays(cli: Cli, stand
 async def test_limits_that_can_not_be_are_refused_in_words(cli: Cli, standin: Model) -> None:
     await standin.holds("refuse-1*turn")
     assert (await cli("run", GOAL, "--id", "refuse-1", "--detach")).code == 0
-    await until(lambda: asks_for_turns(cli, "refuse-1"), 40)
+    await cli.until("refuse-1", lambda status: bool(status["counts"]["running"]))
     for options, code, expected in [
         (["--deadline", "soon"], 2, "deadline: must be a duration"),
         (["--budget-usd", "-1"], 2, "budget.usd: Input should be greater than 0"),
@@ -61,19 +60,11 @@ async def test_limits_that_can_not_be_are_refused_in_words(cli: Cli, standin: Mo
     await cli("cancel", "refuse-1")
 
 
-async def asks_for_turns(cli: Cli, run_id: str) -> bool:
-    return bool(json.loads((await cli("status", run_id, "--json")).out)["counts"]["running"])
-
-
 async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(cli: Cli, standin: Model) -> None:
     await standin.fails("resume-1/t3", status=401, type="authentication_error", message="bad key")
     assert (await cli("run", GOAL, "--id", "resume-1", "--detach")).code == 0
 
-    async def waits() -> bool:
-        status = json.loads((await cli("status", "resume-1", "--json")).out)
-        return bool(status["flags"]["waiting_provider"] and status["waiting"])
-
-    await until(waits, 60)
+    await cli.until("resume-1", lambda status: bool(status["flags"]["waiting_provider"] and status["waiting"]))
     shown = (await cli("status", "resume-1")).out
     assert "waiting provider" in shown
     assert "t3 waits for resume" in shown

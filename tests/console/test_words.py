@@ -5,23 +5,27 @@ import os
 import socket
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from console.base.terminal import put
+from console.commands import doctor
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.list_commands import run_table
 from console.commands.team_commands import teams_report
 from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
-from console.terminal import put
 from console.view.answer_text import answer_report
 from runtime.settings import Settings
+from supervision.base import limits
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.result import RunResult
 from tests.console.conftest import ROOT
+from tests.serving import own_server
 
 LONG = "supervise-how-did-life-expectancy-in-rwanda-and-botswana-change-131ca7"
 
@@ -85,6 +89,22 @@ def test_a_partial_run_is_listed_as_one() -> None:
     lines = written(screen).splitlines()
     assert [line.split()[0] for line in lines] == ["state", "partial", "completed", "◐"]
     assert lines[-1] == "◐ r: t1/t2 (engineer: found nothing)"
+
+
+async def test_doctor_warns_before_the_open_workflows_fill_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def one(*_: Any) -> dict[str, datetime]:
+        return {"7@host": datetime.now(UTC)}
+
+    monkeypatch.setattr(doctor, "pollers", one)
+    async with own_server() as client:
+        for number in range(4):
+            await client.start_workflow("SupervisorWorkflow", id=f"w-{number}", task_queue="supervisor")
+        for held, level in ((6, "ok"), (5, "warning")):
+            monkeypatch.setattr(limits, "CACHED_WORKFLOWS", held)
+            row = await doctor._cached(client)
+            assert row is not None
+            assert (row.level, row.text) == (level, f"4 on 1 Worker, which holds {held} of them in its cache")
+            assert bool(row.fix) == (level == "warning")
 
 
 @pytest.mark.parametrize("program", ["starter.py", "worker_main.py"])

@@ -12,14 +12,14 @@ import pytest
 import sqlglot
 
 from activities.files.document_files import _html_text, text_passages
-from activities.model.structured import first_json
+from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import plain
-from activities.questions.plan_drafts import PlanDraft, plan_of
+from activities.questions.plan_modes import PlanDraft, plan_of
 from activities.replies import schema_rules
 from activities.teams.team_files import TEAM_FILE_BYTES
-from activities.tools.calculator import CALCULATOR_CHARS, evaluate
+from activities.tools.plain_tools import CALCULATOR_CHARS, evaluate
 from activities.tools.sql.sql_tools import SQL_CHARS
-from console.terminal import safe
+from console.base.terminal import safe
 from supervision.agent.agent_tools import conclude
 from supervision.base import limits
 from supervision.base.text import cap, clean, one_line, slug

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from activities.contracts.planning_contracts import WorkNote
+from activities.contracts.run_contracts import WorkNote
 from activities.prompts import agent_prompts
 from activities.questions import judgement, planning_prompts
 from activities.questions.judgement import Verdict

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from activities.replies.agent_story import stored_events
-from console.command import Access
+from console.base.command import Access
+from console.base.terminal import console
 from console.commands.people_commands import show_report
-from console.terminal import console
 from runtime.settings import Settings
 from supervision.agent import policy
 from supervision.contract.result import RunResult

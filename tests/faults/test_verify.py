@@ -8,7 +8,7 @@ import pytest
 from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore
-from console.command import DONE, FAILED
+from console.base.command import DONE, FAILED
 from console.commands.evidence_commands import chain_report
 from runtime.settings import Settings
 from tests.faults.plays import NOTED, QUOTE, YEARS, Play, answering

@@ -58,7 +58,7 @@ class Surroundings:
         return timedelta(seconds=2) if self.replays_all else None
 
 
-_FEW = 4  # with less, a task that the SDK loses at an eviction takes the Worker's last place with it
+_FEW = 16  # with less, the tasks that the SDK loses at evictions take all places of the Worker with them
 _UNUSUAL = {2: Surroundings(cached_workflows=0), 3: Surroundings(over_http=True), 5: Surroundings(_FEW)}
 
 

@@ -15,7 +15,7 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
-from console.codec import codec_app
+from console.commands.codec_command import codec_app
 from console.run.run_handle import RunHandle
 from console.run.standstill import observed
 from runtime.connection import connect

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.server.server_record import stop_running
+from runtime.server.embedded_server import stop_running
 from runtime.server.temporal_binary import find_temporal
 
 

@@ -13,8 +13,7 @@ import psutil
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from runtime.server.embedded_server import EmbeddedServer, ServerFailed
-from runtime.server.server_record import record_path
+from runtime.server.embedded_server import EmbeddedServer, ServerFailed, record_path
 
 
 def private(cache: Path, db: Path | None = None, headless: bool = True) -> EmbeddedServer:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runtime.server.server_record import ServerInfo, running
+from runtime.server.embedded_server import ServerInfo, running
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,8 +1,9 @@
 """What the variables of OpenTelemetry ask for."""
 
 import pytest
+from opentelemetry import trace
 
-from runtime.telemetry import Telemetry, configure, core_metrics
+from runtime.telemetry import configure, core_metrics
 
 AT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318/"}
 
@@ -22,7 +23,9 @@ def test_what_is_not_supported_is_named(environ: dict[str, str], words: str) -> 
 
 @pytest.mark.parametrize("off", [{}, {**AT, "OTEL_SDK_DISABLED": "true"}, {**AT, "OTEL_TRACES_EXPORTER": "none"}])
 def test_without_being_asked_nothing_is_set_up(off: dict[str, str]) -> None:
-    assert configure("test", off) == Telemetry()
+    before = trace.get_tracer_provider()
+    assert configure("test", off)()
+    assert trace.get_tracer_provider() is before
 
 
 def test_the_sdks_own_metrics_go_to_the_same_collector() -> None:

@@ -1,11 +1,10 @@
 """The stand-in model, served here or as a process, and the real client in front of it."""
 
 import asyncio
-import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,24 +30,11 @@ class Served:
     url: str
     client: anthropic.AsyncAnthropic
     http: httpx2.AsyncClient
-    log: CallLog
     script: FaultScript
 
     async def config(self, **config: Any) -> None:
         """Replaces the configuration."""
         self.script.replace(ServerConfig.model_validate(config))
-
-    async def fault(self, fault: dict[str, Any], **match: Any) -> None:
-        """One rule."""
-        await self.config(rules=[{**match, **fault}])
-
-    async def ledger(self) -> list[dict[str, Any]]:
-        """The ledger's entries."""
-        return self.log.entries()
-
-    async def ended_calls(self) -> list[dict[str, Any]]:
-        """The ledger's entries, once all calls have ended: the last line is written after the last byte."""
-        return list(await until(self.ledger, lambda entries: len(entries) % 2 == 0))
 
     async def ask(self, text: str = "Say something.", **more: Any) -> anthropic.types.Message:
         """One streamed call."""
@@ -78,37 +64,19 @@ async def stop(process: asyncio.subprocess.Process) -> int:
     return await asyncio.wait_for(process.wait(), 10)
 
 
-def client(url: str, key: str = "none") -> anthropic.AsyncAnthropic:
-    """The real client, without retries of its own and without the environment's proxy."""
-    http = anthropic.DefaultAsyncHttpxClient(trust_env=False, timeout=httpx2.Timeout(10, connect=5))
-    return anthropic.AsyncAnthropic(api_key=key, base_url=url, max_retries=0, http_client=http)
-
-
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     """A new one, in this process."""
-    log, script = CallLog(), FaultScript()
+    script = FaultScript()
+    real = anthropic.DefaultAsyncHttpxClient(trust_env=False, timeout=httpx2.Timeout(10, connect=5))
     async with (
-        serving(BrainServer(think, log, script)) as url,
-        client(url) as api,
+        serving(BrainServer(think, CallLog(), script)) as url,
+        anthropic.AsyncAnthropic(api_key="none", base_url=url, max_retries=0, http_client=real) as api,
         httpx2.AsyncClient(base_url=url, trust_env=False) as http,
     ):
-        yield Served(url, api, http, log, script)
-
-
-async def until(read: Callable[[], Awaitable[Any]], wanted: Callable[[Any], bool], seconds: float = 5) -> Any:
-    """Reads again and again until the value is the wanted one."""
-    async with asyncio.timeout(seconds):
-        while not wanted(value := await read()):
-            await asyncio.sleep(0.01)
-        return value
+        yield Served(url, api, http, script)
 
 
 def text_of(message: anthropic.types.Message) -> str:
     """All text of a message."""
     return "".join(block.text for block in message.content if block.type == "text")
-
-
-def json_of(message: anthropic.types.Message) -> Any:
-    """The JSON of a message."""
-    return json.loads(text_of(message))

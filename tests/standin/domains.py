@@ -28,7 +28,7 @@ class Domain:
 
 
 def orchards() -> Domain:
-    """Yearly harvests every five years and prices of fruit, by farm and valley."""
+    """Yearly harvests of fruit every five years, by farm and valley."""
     connection = duckdb.connect()
     connection.execute("create table harvests (farm text, valley text, fruit text, year bigint, crop_tonnes double)")
     farms = {"Hill Farm": "Upper Valley", "Mill Farm": "Upper Valley", "Old Mill Farm": "Lower Valley"}
@@ -37,14 +37,7 @@ def orchards() -> Domain:
             for year in range(1980, 2021, 5):
                 crop = round(at * weight * (10 + (year - 1980) * (4 - at) / 10), 1)
                 connection.execute("insert into harvests values (?, ?, ?, ?, ?)", [farm, valley, fruit, year, crop])
-    connection.execute("create table wages (trade text, year bigint, hourly_wage_usd double)")
-    for year in range(1980, 2021):
-        connection.execute("insert into wages values ('Picker', ?, ?)", [year, 4 + (year - 1980) / 4])
-        connection.execute("insert into wages values ('Driver', ?, ?)", [year, 6 + (year - 1980) / 4])
-    return Domain(
-        connection,
-        _listing(connection, {"harvests": "Crop of each orchard (in tonnes)", "wages": "Pay of workers per hour"}),
-    )
+    return Domain(connection, _listing(connection, {"harvests": "Crop of each orchard (in tonnes)"}))
 
 
 def tramways() -> Domain:

@@ -85,27 +85,9 @@ def test_other_schemas_are_filled_with_defaults_and_from_the_findings(schema: di
     assert ask(FINDINGS, schema) == expected
 
 
-GROWTH = """<goal>Which farm's crop grew most?</goal><finding subtask_id="t1" role="counter">
-- Valley, Hill, north: pear crop tons went from 20 (1980) to 44 (2020), a change of 24 (120 %).
-- Valley, Mill: pear crop tons went from 900 (1980) to 890 (2020), a change of -10 (-1.11 %).
-- Valley, Dale: pear crop tons went from 300 (1980) to 310 (2020).
-- A farm on a hill has more sun: 2,000 hours. [n-1]
-</finding>"""
-
-
-@pytest.mark.parametrize(
-    ("properties", "expected"),
-    [
-        ({"farm": TEXT, "growth_percent": NUMBER}, {"farm": "Hill", "growth_percent": 120.0}),
-        (
-            {"crop_1980": NUMBER, "crop_2020": NUMBER, "crop_change": NUMBER, "unit": TEXT, "best_farm": TEXT},
-            {"crop_1980": 20.0, "crop_2020": 44.0, "crop_change": 24.0, "unit": "tons", "best_farm": "Hill"},
-        ),
-        ({"farm": {"enum": ["Mill", "Hill"]}, "gain": NUMBER}, {"farm": "Hill", "gain": 24.0}),
-    ],
-)
-def test_an_object_is_about_one_thing_and_names_it(properties: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert ask(GROWTH, item(answer=TEXT, answer_json=item(**properties)))["answer_json"] == expected
+def test_a_figure_is_the_last_of_the_line_about_it_and_no_year() -> None:
+    value = ask(FINDINGS, item(answer=TEXT, answer_json=item(pear_crop=NUMBER, farm={"enum": ["Mill", "Hill"]})))
+    assert value["answer_json"] == {"pear_crop": 44, "farm": "Hill"}
 
 
 def test_a_refined_description_keeps_the_subtask_and_names_the_error() -> None:

@@ -3,12 +3,8 @@
 import json
 from typing import Any
 
-import pytest
-
 from standin.extract.kind_of_call import think
-from standin.extract.planner import direct_answer
 from standin.server.api_request import parse
-from tests.standin.conftest import FOOTER
 
 KITCHEN = """You plan.
 
@@ -82,19 +78,3 @@ def test_attachments_are_handed_on_to_roles_that_read_them() -> None:
         "weigher": [],
         "scribe": [],
     }
-
-
-@pytest.mark.parametrize(
-    ("goal", "answer"),
-    [("What is 2+3?", "= 5"), ("2 * (3 + 4)", "= 14"), ("how much is 7 * 6", "= 42")],
-)  # fmt: skip
-def test_sums_are_answered_directly(goal: str, answer: str) -> None:
-    made = plan(f"<goal>{goal}</goal>")
-    assert made["subtasks"] == []
-    assert answer in made["direct_answer"]
-    assert FOOTER in made["direct_answer"]
-
-
-@pytest.mark.parametrize("goal", ["What is 1/0?", "What is love?", "9**9**9**9", "Compare 3 and 4 beans"])
-def test_other_goals_are_planned(goal: str) -> None:
-    assert direct_answer(goal) is None

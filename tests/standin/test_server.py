@@ -1,4 +1,4 @@
-"""The server in front of the real client: streaming, tools, schemas, models, keys, its process."""
+"""The server in front of the real client: streaming, refusals, scripted faults and replies, its process."""
 
 import json
 import os
@@ -10,13 +10,8 @@ import anthropic
 import httpx2
 import pytest
 
-from tests.standin.conftest import FOOTER, Served, json_of, start, stop, text_of
-
-WEATHER = {
-    "name": "look_up",
-    "description": "Looks up one place.",
-    "input_schema": {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]},
-}
+from standin.server.faults import BadConfig, parse_config
+from tests.standin.conftest import FOOTER, Served, start, stop, text_of
 
 
 async def test_a_stream_brings_text_in_small_pieces_and_ends_with_usage(served: Served) -> None:
@@ -34,29 +29,6 @@ async def test_a_stream_brings_text_in_small_pieces_and_ends_with_usage(served: 
     assert message.usage.input_tokens > 0
     assert message.usage.output_tokens == pytest.approx(len(text_of(message)) / 4, abs=1)
     assert FOOTER in text_of(message)
-
-
-async def test_tools_are_called_and_their_results_are_the_answer(served: Served) -> None:
-    question: Any = {"role": "user", "content": "<subtask>Find the harbour of Port Vell</subtask>"}
-    asked = await served.ask(messages=[question], tools=[WEATHER])
-    call = next(block for block in asked.content if block.type == "tool_use")
-    assert asked.stop_reason == "tool_use"
-    assert call.input == {"place": "Find the harbour of Port Vell"}
-    result = {"type": "tool_result", "tool_use_id": call.id, "content": "The harbour of Port Vell has 3 basins."}
-    told: Any = [question, {"role": "assistant", "content": [b.to_dict(mode="json") for b in asked.content]}]
-    answer = text_of(await served.ask(messages=[*told, {"role": "user", "content": [result]}], tools=[WEATHER]))
-    assert "The harbour of Port Vell has 3 basins." in answer
-    assert answer.index(FOOTER) < answer.index("Limitations: ")
-
-
-async def test_a_schema_gets_json_that_fits_it(served: Served) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"verdict": {"enum": ["good", "bad"]}, "score": {"type": "integer", "minimum": 3}},
-        "required": ["verdict", "score"],
-    }
-    reply = await served.ask(output_config={"format": {"type": "json_schema", "schema": schema}})
-    assert json_of(reply) == {"verdict": "good", "score": 3}
 
 
 @pytest.mark.parametrize(
@@ -98,3 +70,42 @@ async def test_a_prompt_longer_than_the_window_is_refused_and_a_reply_ends_where
     reply = await served.ask(messages=[{"role": "user", "content": "Talk."}], model="claude-haiku-5-5")
     assert reply.stop_reason == "model_context_window_exceeded"
     assert 1000 < len(text_of(reply)) < 600 * 4
+
+
+async def test_a_status_comes_so_often_with_its_type_and_headers(served: Served) -> None:
+    await served.config(rules=[{"status": 529, "headers": {"retry-after": "7"}, "times": 2}])
+    for _ in range(2):
+        with pytest.raises(anthropic.APIStatusError) as caught:
+            await served.ask()
+        assert (caught.value.status_code, caught.value.type) == (529, "overloaded_error")
+        assert caught.value.response.headers["retry-after"] == "7"
+    assert (await served.ask()).stop_reason == "end_turn"
+
+
+async def test_max_tokens_cuts_a_tool_call_in_the_middle_of_its_json(served: Served) -> None:
+    long = {"type": "tool_use", "id": "toolu_a", "name": "write", "input": {"text": "abc " * 50}}
+    await served.config(rules=[{"reply": {"content": [long]}}])
+    reply = await served.ask(max_tokens=20)
+    call = reply.content[0]
+    assert reply.stop_reason == "max_tokens"
+    assert call.type == "tool_use"
+    assert call.input != long["input"]
+
+
+async def test_a_scripted_reply_arrives_as_it_was_written(served: Served) -> None:
+    content: list[dict[str, Any]] = [
+        {"type": "thinking", "thinking": "Let me see what this is about.", "signature": "c2lnbmF0dXJl"},
+        {"type": "text", "text": "Two calls follow: é\u2028漢."},
+        {"type": "tool_use", "id": "toolu_a", "name": "one", "input": {"empty": None, "half": 0.5}},
+        {"type": "future_block", "payload": {"x": [1, 2]}},
+    ]
+    usage = {"input_tokens": 11, "output_tokens": 22}
+    await served.config(rules=[{"reply": {"content": content, "usage": usage}}])
+    reply = await served.ask()
+    assert [block.to_dict(mode="json") for block in reply.content] == content
+    assert (reply.stop_reason, reply.usage.input_tokens, reply.usage.output_tokens) == ("tool_use", 11, 22)
+
+
+def test_a_wrong_configuration_is_refused() -> None:
+    with pytest.raises(BadConfig, match="status"):
+        parse_config('{"rules": [{"status": "late"}]}')

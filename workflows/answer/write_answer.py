@@ -9,8 +9,7 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import JsonValue
 
     from activities.contracts.packed import DependencyRef
-    from activities.contracts.planning_contracts import TableInput, TableReply
-    from activities.contracts.run_contracts import AdoptInput
+    from activities.contracts.run_contracts import AdoptInput, TableInput, TableReply
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply, unsupported_problems
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room

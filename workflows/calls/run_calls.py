@@ -8,12 +8,13 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.planning_contracts import ExpandInput, ExpandReply, TableInput, TableReply
     from activities.contracts.run_contracts import (
         AdoptInput,
         AdoptReply,
         ChildRef,
         Consumed,
+        ExpandInput,
+        ExpandReply,
         Notice,
         PoolQuestion,
         Published,
@@ -21,6 +22,8 @@ with workflow.unsafe.imports_passed_through():
         RunRef,
         RunSetup,
         SetupInput,
+        TableInput,
+        TableReply,
         WordsInput,
     )
     from activities.questions.items import Expansions

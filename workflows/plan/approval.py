@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.planning_contracts import PlanReply
+    from activities.contracts.run_contracts import PlanReply
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.base.text import cut

@@ -3,7 +3,7 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.planning_contracts import ExpandInput, ExpandReply
+    from activities.contracts.run_contracts import ExpandInput, ExpandReply
     from supervision.base.errors import ErrorKind
     from supervision.contract.finding import Labels
     from supervision.contract.plan import template_of

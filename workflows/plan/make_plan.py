@@ -8,7 +8,7 @@ from functools import partial
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.planning_contracts import PlanInput, PlanReply
+    from activities.contracts.run_contracts import PlanInput, PlanReply
     from activities.questions.planning import PLAN
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError

@@ -1,6 +1,9 @@
-"""Tables: `list_tables` shows what there is, `query_data` runs one SELECT over it, in a process of its own."""
+"""Tables of files or of a database: `list_tables` shows what there is, `query_data` runs one SELECT, in processes."""
 
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -8,13 +11,72 @@ from pydantic import Field, model_validator
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.files.file_cache import FileReport
 from activities.tools.files import FileData, Files
-from activities.tools.sql.database import Database
+from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 from supervision.base.prompt_marks import EXAMPLE
 from supervision.base.text import clean, cut, one_line, quoted
 from supervision.contract.base import StrictModel
+
+_PROCESSES = 2
+_MEMORY_BYTES = 256 * 1024 * 1024  # of a process: 200 rows of large texts
+_SECONDS = {"connect": 5, "statement": 10, "lock": 1}  # of a server that others use, too
+_TIME = timedelta(seconds=20)  # of a question: connection and statements
+_DESCRIBED_SECONDS = 300  # tables are rarely made or changed
+
+Json = dict[str, Any]
+DATABASE_CHILD = "activities.tools.sql.postgres_process"
+
+
+class Database:
+    """The tables that the user in a connection string may read. `url` names the secret that is this string."""
+
+    def __init__(self, url: str, secrets: Secrets) -> None:
+        """Raises ValueError if the driver is not installed."""
+        if find_spec("asyncpg") is None:
+            raise ValueError("PostgreSQL needs a driver: pip install temporal-supervisor[postgres]")
+        self.tables: list[Json] = []
+        self.names: list[str] = []
+        self.unread: list[str] = []
+        self._name, self._secrets = url, secrets
+        self._described = float("-inf")
+        self._children = ChildProcesses(DATABASE_CHILD, _PROCESSES, _MEMORY_BYTES, seconds=_TIME.total_seconds())
+
+    async def get(self, run: Files | None = None) -> "Database":
+        """Returns itself with its tables described. Raises ToolMisuse with the reason if they cannot be now."""
+        if time.monotonic() - self._described > _DESCRIBED_SECONDS:
+            tables = (await self._asked("", "describe"))["tables"]
+            self.tables = [{**table, "source": f"{self._name}, table {table['name']}"} for table in tables]
+            self.names = [table["name"] for table in tables]
+            self._described = time.monotonic()
+        return self
+
+    async def query(self, sql: str, run_id: str = "") -> Json:
+        """Returns `columns`, `rows` of texts, `more` and the tables `read`. Raises ToolMisuse."""
+        bounds = {"rows": limits.SQL_ROWS, "cell": SQL_CELL_CHARS, "joins": limits.SQL_JOINS}
+        return await self._asked(run_id, "reply", sql, self.names, bounds)
+
+    def close(self) -> None:
+        """Ends the idle processes; those at work end with their question."""
+        self._children.close()
+
+    async def _asked(self, owner: str, function: str, *arguments: Any) -> Json:
+        problem = f"The database {self._name} cannot be read now: "
+        try:
+            url = self._secrets.value(self._name)
+            reply: Json = await self._children.call(owner, _TIME, function, url, _SECONDS, *arguments)
+        except BoundExceeded as exceeded:
+            raise ToolMisuse(f"The query cannot be answered, because {exceeded}. Ask for less at once.") from None
+        except Failed:  # its text is that of any exception
+            raise ToolMisuse(f"{problem}its process failed.") from None
+        except ValueError as error:
+            raise ToolMisuse(f"{problem}{error}") from None
+        if "error" in reply:
+            down = function == "describe" or "down" in reply
+            raise ToolMisuse(f"{problem if down else ''}{one_line(clean(reply['error']), limits.SENTENCE_BYTES)}")
+        return reply
+
 
 SQL_CHARS = 5000  # more is a program, not a question
 SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
@@ -26,7 +88,6 @@ _LEAST_TABLE_CHARS = 250  # of a table in a list that is too long: its name and 
 _SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
 _SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
 
-Json = dict[str, Any]
 CHILD = "activities.tools.sql.sql_process"
 
 
@@ -110,9 +171,11 @@ class TableStore:
         Raises ToolMisuse if the query is refused or takes too much.
         """
         try:
-            reply: Json = await self._loaded(self._children.call(run_id, limits.SQL_TIMEOUT, "reply", sql))
+            reply: Json = await self._children.call(run_id, limits.SQL_TIMEOUT, "reply", sql)
         except BoundExceeded as exceeded:
             raise ToolMisuse(f"The query cannot be answered, because {exceeded}. Ask for less at once.") from None
+        except Failed as failed:
+            raise ValueError(f"the tables cannot be loaded: {failed.text}") from None
         if "error" in reply:
             problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
             raise ToolMisuse(one_line(clean(problem), limits.SENTENCE_BYTES))
@@ -122,18 +185,12 @@ class TableStore:
         """Ends the idle processes; those at work end with their query."""
         self._children.close()
 
-    async def _loaded(self, reply: Awaitable[Any]) -> Any:
-        try:
-            return await reply
-        except Failed as failed:
-            raise ValueError(f"the tables cannot be loaded: {failed.text}") from None
-
 
 class TableTools:
     """The tools over some tables. `tools` gives the kind of each tool by its name."""
 
     def __init__(self, data: Files | Database, tools: dict[str, str], options: TableOptions) -> None:
-        self._store = data if isinstance(data, Database) else FileData(data, TableStore)
+        self._store = data if isinstance(data, Database) else FileData(data, TableStore, TableStore.close)
         self._tools = tools
         self._options = options
 

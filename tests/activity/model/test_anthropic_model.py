@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import Json, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from activities.model.structured import first_json
+from activities.model.request_body import first_json
 from supervision.base import limits
 from supervision.contract.base import Model
 from tests.activity.model import http_fixture as http

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.model.call_errors import classify, retry_after_seconds
-from activities.model.structured import first_json
+from activities.model.request_body import first_json
 from supervision.base import limits
 from supervision.base.trust import Credentials
 

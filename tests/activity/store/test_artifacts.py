@@ -16,8 +16,14 @@ import pytest
 
 from activities.contracts.packed import DependencyRef
 from activities.prompts.agent_prompts import findings_block
-from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactTooLarge, ArtifactUnavailable, open_store
-from activities.store.contents import read_contents
+from activities.store.artifacts import (
+    ArtifactMissing,
+    ArtifactStore,
+    ArtifactTooLarge,
+    ArtifactUnavailable,
+    open_store,
+    read_contents,
+)
 from activities.store.reading import FindingExcerpt, read_findings, with_findings
 from supervision.base import limits
 from supervision.base.store_keys import STORE_ID, call_key, is_upload, named_key, output_key, run_prefix

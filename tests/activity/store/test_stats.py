@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.store.artifacts import open_store
-from activities.store.contents import read_contents
-from activities.store.stats import keep_sample, newest_samples
+from activities.store.artifacts import open_store, read_contents
+from activities.store.spending import keep_sample, newest_samples
 from supervision.base.store_keys import run_of, run_prefix, stats_key, stats_prefix
 from supervision.planning.estimate import RunSample, Took
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.tools.calculator import CALCULATOR_MAGNITUDE, evaluate
-from activities.tools.text_tools import PAGE, format_document, read_attachment
+from activities.tools.plain_tools import CALCULATOR_MAGNITUDE, PAGE, evaluate, format_document, read_attachment
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 

@@ -14,10 +14,9 @@ from activities.files.file_cache import FileCache
 from activities.teams.team_files import TeamError, TeamFiles
 from activities.tools.files import FolderFiles
 from activities.tools.secrets import Secrets
-from activities.tools.sql import database
-from activities.tools.sql.database import Database
+from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
-from activities.tools.sql.sql_tools import TableOptions, TableTools
+from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
 from supervision.base import limits
 from tests.activity.tools.test_sql import CANARY, FORBIDDEN, KINDS
@@ -314,8 +313,8 @@ async def test_no_function_of_the_server_with_an_effect_passes_the_check(server:
 async def test_the_server_alone_lets_no_hostile_statement_of_the_reader_write_or_read_files(
     url: str, server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "CHILD", "tests.activity.tools.unchecked_postgres_process")
-    monkeypatch.setitem(database._SECONDS, "statement", 0.2)
+    monkeypatch.setattr(sql_tools, "DATABASE_CHILD", "tests.activity.tools.unchecked_postgres_process")
+    monkeypatch.setitem(sql_tools._SECONDS, "statement", 0.2)
     (tmp_path / "canary.txt").write_text(CANARY)
     tmp_path.chmod(0o755)
     sales = await Database(NAME, Secrets()).get()
@@ -343,7 +342,7 @@ async def test_queries_that_take_too_much_end_soon_and_the_next_one_works(
     sales: Database, server: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sales.get()
-    monkeypatch.setitem(database._SECONDS, "statement", 1)
+    monkeypatch.setitem(sql_tools._SECONDS, "statement", 1)
     long = "SELECT count(*) FROM generate_series(1, 1000000000) AS a"
     assert (await refusal(sales, long)).startswith("The query takes longer than 1 s.")
     large = "SELECT repeat('x', 400000000) FROM generate_series(1, 5)"
@@ -354,7 +353,7 @@ async def test_queries_that_take_too_much_end_soon_and_the_next_one_works(
     admin = await asyncpg.connect(server.url())
     async with admin.transaction():
         await admin.execute("LOCK TABLE cities IN ACCESS EXCLUSIVE MODE")
-        monkeypatch.setitem(database._SECONDS, "statement", 10)
+        monkeypatch.setitem(sql_tools._SECONDS, "statement", 10)
         assert "lock timeout" in await refusal(sales, "SELECT count(*) FROM cities")
     await admin.close()
     assert "| 350 |" in await ask(sales, "SELECT sum(people) FROM cities")
@@ -368,7 +367,7 @@ async def test_a_server_that_says_nothing_is_a_named_error(monkeypatch: pytest.M
     silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
     monkeypatch.setenv(NAME, f"postgresql://reader:{CANARY}@127.0.0.1:{port}/postgres")
-    monkeypatch.setitem(database._SECONDS, "connect", 1)
+    monkeypatch.setitem(sql_tools._SECONDS, "connect", 1)
     sales = Database(NAME, Secrets())
     assert (
         await refusal(sales) == f"The database {NAME} cannot be read now: the server cannot be reached (TimeoutError)"
@@ -501,6 +500,6 @@ async def test_options_of_a_database_that_make_no_sense_are_named(
 async def test_a_missing_driver_is_named_with_the_command_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "find_spec", lambda name: None)
+    monkeypatch.setattr(sql_tools, "find_spec", lambda name: None)
     with pytest.raises(TeamError, match=r"tools.list_sales.*pip install temporal-supervisor\[postgres\]"):
         await shop(tmp_path).load("shop")

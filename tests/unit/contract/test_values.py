@@ -207,6 +207,8 @@ def test_a_setting_names_different_models_by_commas() -> None:
     assert chain_of(" a,b , c") == ["a", "b", "c"]
     with pytest.raises(ValueError, match="differ"):
         chain_of("a, a")
+    with pytest.raises(ValueError, match="name a model"):
+        chain_of("a,")
 
 
 @pytest.mark.parametrize(

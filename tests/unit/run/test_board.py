@@ -10,6 +10,8 @@ from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
+from supervision.contract.usage import Usage
+from supervision.planning.expansion import expanded, items_of
 from supervision.run.board import Board
 from supervision.run.gaps import gap_of, gaps_of
 from tests.unit.shapes import ERROR, FINDING, Clock, acyclic_plans, completed, plan, subtask
@@ -183,6 +185,168 @@ def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> No
     assert in_state(board, "waiting") == {"a2", "b", "c"}
     assert (board["b"].depends_on, board["b"].error, board["c"].error) == (["a2"], None, None)
     assert (list(board.ready()), board.skip_blocked()) == (["a2"], [])
+
+
+# --- items --------------------------------------------------------------------------------------------
+
+EACH = subtask("t", "a", "b").model_copy(update={"for_each": "items:a"})
+WITH_ITEMS = plan(subtask("a"), subtask("b"), EACH, subtask("z", "t"))
+HALF = FINDING.model_copy(update={"outcome": "partial"})
+
+
+def with_items(count: int = 3) -> Board:
+    """A board whose template has so many items; a, which names them, and b have completed."""
+    board = completed("a", "b", candidate=WITH_ITEMS)
+    board.extend(expanded(WITH_ITEMS, items_of(EACH, [str(number) for number in range(count)])))
+    return board
+
+
+def run(board: Board, subtask_id: str, outcome: str = "completed") -> None:
+    board.start(subtask_id, "w")
+    end(board, subtask_id, outcome)
+
+
+def test_a_template_waits_for_its_items_and_takes_no_part_once_it_has_them() -> None:
+    board = completed("a", candidate=WITH_ITEMS)
+    assert (board.expandable(), list(board.ready())) == ([], ["b"])
+    assert [board.names_items(name) for name in "abz"] == [True, False, False]
+    run(board, "b", "failed")
+    assert (board.expandable(), list(board.ready())) == (["t"], [])
+    assert completed("a", "b", candidate=plan(*WITH_ITEMS.subtasks[:2])).expandable() == []
+    board = with_items()
+    assert (board.expandable(), board.items, list(board.ready())) == ([], 3, ["t.1", "t.2", "t.3"])
+    assert board["t"].counts == Counts(total=3, waiting=3)
+    assert board.counts() == Counts(total=6, completed=2, waiting=4)
+    assert (board["t"].state, board["z"].depends_on) == ("running", ["t.1", "t.2", "t.3"])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "state", "error"),
+    [
+        (["completed", "failed"], "completed", None),
+        (["failed", "completed"], "completed", None),
+        (["failed", "failed"], "failed", ERROR),
+        (["failed", "cancelled"], "cancelled", ERROR),
+    ],
+)
+def test_a_template_comes_to_what_its_items_come_to(
+    outcomes: list[str], state: SubtaskState, error: Problem | None
+) -> None:
+    board = with_items(2)
+    board.start("t.1", "w")
+    assert board["t"].counts == Counts(total=2, running=1, waiting=1)
+    end(board, "t.1", outcomes[0])
+    assert (board["t"].state, board["t"].error) == ("running", None)
+    board.start("t.2", "w")
+    assert board["t"].state == "running"
+    end(board, "t.2", outcomes[1])
+    assert (board["t"].state, board["t"].error) == (state, error)
+    counts = board["t"].counts
+    assert counts is not None
+    assert (counts.total, counts.ended, counts.completed) == (2, 2, outcomes.count("completed"))
+
+
+def test_partial_items_are_counted_once_and_no_longer_when_they_are_whole() -> None:
+    board = with_items(3)
+    for subtask_id, finding in (
+        ("t.3", FINDING),
+        ("t.1", HALF),
+        ("t.2", FINDING),
+        ("t.2", FINDING),
+        ("t.1", FINDING),
+        ("t.3", HALF),
+        ("t.2", HALF),
+    ):
+        if board[subtask_id].state == "completed":
+            board.reopen(subtask_id)
+        board.start(subtask_id, "w")
+        board.complete(subtask_id, finding)
+    counts = board["t"].counts
+    assert counts is not None
+    assert counts.partial == 2
+
+
+def test_items_that_get_no_subtask_are_named_with_the_reason() -> None:
+    board = with_items(1)
+    for subtask_id in ("t.1", "z"):
+        run(board, subtask_id)
+    board.leave_out("t", 0, "nothing")
+    assert board.gaps() == []
+    board.leave_out("t", 4, "max_items is 1")
+    assert [(gap.subtask_id, gap.reason) for gap in board.gaps()] == [
+        ("t", "4 of 5 items; 4 of them were left out, because max_items is 1")
+    ]
+    board.leave_out("b", 4, "it has none")
+    assert board["b"].counts is None
+
+
+def test_what_has_not_ended_of_a_template_are_its_items() -> None:
+    board = with_items()
+    run(board, "t.1")
+    board.start("t.2", "w")
+    assert board.parts("t") == ["t.2", "t.3"]
+    assert (board.parts("z"), board.parts("a"), board.parts("t.1")) == (["z"], [], [])
+
+
+def test_the_items_of_a_replaced_template_are_replaced_with_it() -> None:
+    board = with_items(1)
+    new = subtask("n").model_copy(update={"replaces": ["t"]})
+    before = expanded(WITH_ITEMS, items_of(EACH, ["0"]))
+    board.extend(revised(new, candidate=before))
+    assert {report.id for report in board.current()} == {"a", "b", "z", "n"}
+
+
+def test_a_template_whose_items_were_stopped_has_the_reason_of_the_end() -> None:
+    board = with_items(1)
+    board.start("t.1", "w")
+    board.cancel("t.1", None)
+    for error in (ERROR, Problem(type="Other", message="later")):
+        board.close(error)
+        assert [board[each].error for each in ("t", "t.1")] == [ERROR, ERROR]
+    assert board["t"].state == "cancelled"
+
+
+# --- sums ---------------------------------------------------------------------------------------------
+
+
+def test_what_attempts_consume_adds_up_and_the_first_beginning_stays() -> None:
+    clock = Clock()
+    board = Board(plan(subtask("a")), clock)
+    began = clock().isoformat()
+    for number in (1, 2):
+        assert board.start("a", "w") == number
+        clock.tick()
+        board.record("a", 2, Usage(model_calls=3))
+        board.put_back("a")
+    assert (board["a"].turns, board["a"].usage.model_calls, board["a"].started_at) == (4, 6, began)
+
+
+def test_agents_at_work_are_counted_by_the_role_that_does_the_work() -> None:
+    board = Board(plan(subtask("a"), subtask("b")), Clock())
+    for subtask_id in ("a", "b"):
+        board.begin(subtask_id, "hand")
+    assert board.in_flight() == {"hand": 2}
+    board.put_back("a")
+    assert board.in_flight() == {"hand": 1}
+
+
+def test_the_size_of_a_subtask_is_its_estimate_against_the_mean() -> None:
+    sized = [subtask(name).model_copy(update={"estimated_tokens": n}) for name, n in (("a", 100), ("b", 300), ("c", 0))]
+    board = Board(plan(*sized), Clock())
+    assert [board.size(name) for name in "abc"] == [0.5, 1.5, 1.0]
+    assert Board(plan(subtask("a")), Clock()).size("a") == 1.0
+
+
+def test_work_that_began_before_a_finding_changed_is_stale_once_it_completes() -> None:
+    candidate = plan(subtask("a"), subtask("b", "a"), subtask("c", "a"))
+    board = completed("a", candidate=candidate)
+    board.start("b", "w")
+    board.begin("c", "hand")  # no attempt yet: it reads the finding as it is now
+    board.mark_stale(["a"])
+    board.start("c", "w")
+    for subtask_id in ("b", "c"):
+        board.complete(subtask_id, FINDING)
+    assert (board["b"].stale, board["c"].stale) == (True, False)
 
 
 def report(subtask_id: str, state: SubtaskState = "completed", **fields: object) -> SubtaskReport:

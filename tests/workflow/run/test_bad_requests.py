@@ -5,14 +5,11 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
-from runtime.settings import Settings
 from supervision.base.errors import ErrorKind
 from supervision.contract.result import Problem, RunResult
 from tests.scripted_model import Reply, as_json, stop
-from tests.serving import own_server
 from tests.workflow.runs import Handle, Lab, details, events, failure
 from tests.workflow.scripts import item, plans, subtasks
-from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "crew"}
@@ -71,26 +68,6 @@ async def test_an_inline_team_has_only_what_the_operator_registered(lab: Lab) ->
     shown = await handle.query(SupervisorWorkflow.status)
     assert (shown.phase, shown.error) == ("failed", Problem(type=ErrorKind.INVALID_REQUEST, message=error.message))
     assert reason in await details(handle)
-
-
-async def test_whoever_has_no_model_is_named_before_any_call(lab: Lab, settings: Settings) -> None:
-    lab.play(plans(subtasks(item("t1"))))
-    roles = "hand, reader, librarian, reckoner, solo, pupil, far, abroad"
-    reasons = {
-        "worker_model": f"these roles have no model: {roles}; set models",
-        "supervisor_model": "the supervisor has no model: set models.supervisor",
-    }
-    async with own_server() as client:
-        for setting, reason in reasons.items():
-            async with serving(client, settings.model_copy(update={setting: ""})):
-                own = lab.on(client).named(f"{lab.run_id}-{setting}")
-                error = await own.failure()
-                assert error.type == "InvalidRequest"
-                assert error.message.startswith(reason)
-                assert own.calls == []
-        async with serving(client, settings.model_copy(update=dict.fromkeys(reasons, ""))):
-            named = {"supervisor": "claude-opus-5-5", "workers": "claude-haiku-5-5"}
-            assert (await lab.on(client).run(models=named)).status == "completed"
 
 
 BAD_PLANS: list[tuple[Reply, str]] = [

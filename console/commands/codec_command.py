@@ -11,8 +11,8 @@ from starlette.routing import Route
 from temporalio.api.common.v1 import Payloads
 from temporalio.converter import PayloadCodec
 
-from console.command import BAD_INPUT, DONE, CommandFailed
-from console.terminal import print_err
+from console.base.command import BAD_INPUT, DONE, CommandFailed
+from console.base.terminal import print_err
 from runtime.encryption import Keys
 from runtime.payloads import SealedPayloads
 

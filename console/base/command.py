@@ -17,15 +17,14 @@ from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable, open_store
-from console.terminal import Report, print_err, safe_line
+from console.base.terminal import Report, print_err, safe_line
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.paths import cache_dir
 from runtime.process import INTERRUPTED
-from runtime.server.embedded_server import ServerFailed
-from runtime.server.server_record import read_record
+from runtime.server.embedded_server import ServerFailed, read_record
 from runtime.server.temporal_binary import TemporalNotFound
 from runtime.settings import Settings, load_settings
-from runtime.telemetry import TRACES_LOST, Telemetry, configure
+from runtime.telemetry import TRACES_LOST, configure
 from supervision.base.errors import SupervisionError
 from supervision.contract.request import describe_errors
 
@@ -67,7 +66,7 @@ class Access:
     env_file: Path | None = None
     debug: bool = False
     _client: Client | None = None
-    _telemetry: Telemetry = Telemetry()
+    _send_rest: Callable[[], bool] = lambda: True
 
     @property
     def environment(self) -> dict[str, str]:
@@ -103,13 +102,13 @@ class Access:
         Raises ConnectionFailed if there is no usable server, ValueError for traces that can't be sent as asked.
         """
         if self._client is None:
-            self._telemetry, keys = configure("temporal-supervisor"), self.settings.keys
+            self._send_rest, keys = configure("temporal-supervisor"), self.settings.keys
             self._client = await connect(address=self.address, namespace=self.namespace, keys=keys)
         return self._client
 
     def close(self) -> None:
         """Sends the remaining spans."""
-        if not self._telemetry.shutdown():
+        if not self._send_rest():
             print_err(TRACES_LOST)
 
 

@@ -1,0 +1,221 @@
+"""Tools that read no files: arithmetic, the user's attachments, and a Markdown document for the user."""
+
+import ast
+import math
+import operator
+from collections.abc import Callable
+from statistics import fmean
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+from simpleeval import InvalidExpression, SimpleEval
+
+from activities.files.values import shown
+from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
+from supervision.base import limits
+from supervision.base.text import clean, one_line, slug
+
+CALCULATOR_CHARS = 500  # longer is a program, not an expression
+CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb
+
+Number = int | float
+
+_GRAMMAR = (
+    "An expression consists of numbers, + - * / // % and ** for powers, parentheses, pi, e, and the functions sqrt, "
+    "log, log10, exp, round, abs, min, max, sum, mean, pow, floor, ceil. Write numbers without units and without "
+    "thousands separators."
+)
+_NOT_COMPUTABLE = f"This is not an expression that can be computed. {_GRAMMAR}"
+_TOO_LARGE = f"A value is above {CALCULATOR_MAGNITUDE:g}, which is too large to compute."
+
+
+class Calculate(Arguments):
+    """One expression."""
+
+    expression: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=CALCULATOR_CHARS,
+            description=f"The expression, for example (79.4 / 40.2) ** (1 / 55) - 1. {_GRAMMAR}",
+        ),
+    ]
+
+
+def calculator(name: str) -> Tool[Calculate]:
+    """Returns a tool of the kind `calculator`."""
+    description = (
+        "Computes one arithmetic expression exactly. Use it for every number that is not copied from a source, also "
+        "for differences, shares and growth rates."
+    )
+    return Tool(name, description, Calculate, _run, reads="public", evidence="computed")
+
+
+async def _run(arguments: Calculate, context: ToolContext) -> ToolOutput:
+    expression = one_line(arguments.expression, CALCULATOR_CHARS)
+    return ToolOutput(f"{expression} = {shown(evaluate(expression))}")
+
+
+def evaluate(expression: str) -> Number:
+    """Returns the value of `expression`. Raises ToolMisuse with its problem."""
+    evaluator = SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names=_NAMES)
+    evaluator.nodes = {kind: visit for kind, visit in evaluator.nodes.items() if kind in _NODES}
+    try:
+        return _checked(evaluator.eval(expression, ast.parse(expression.strip(), mode="eval").body))
+    except ZeroDivisionError:
+        raise ToolMisuse("The expression divides by zero.") from None
+    except (RecursionError, MemoryError):
+        raise ToolMisuse("The expression is nested too deeply. Compute it in several calls.") from None
+    except OverflowError:
+        raise ToolMisuse(_TOO_LARGE) from None
+    except (SyntaxError, InvalidExpression, TypeError, KeyError, AttributeError):
+        raise ToolMisuse(_NOT_COMPUTABLE) from None
+    except (ArithmeticError, ValueError) as error:
+        raise ToolMisuse(f"The expression cannot be computed: {one_line(str(error), limits.SENTENCE_BYTES)}") from None
+
+
+def _checked(value: object) -> Number:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ToolMisuse("Only real numbers can be computed, not text, lists or roots of negative numbers.")
+    if not abs(value) <= CALCULATOR_MAGNITUDE:  # NaN fails every comparison
+        raise ToolMisuse(_TOO_LARGE)
+    return value
+
+
+def _guarded(function: Callable[..., object]) -> Callable[..., Number]:
+    """Returns `function` with checked arguments and a checked result, so that numbers stay small."""
+
+    def call(*values: object) -> Number:
+        return _checked(function(*[_checked(value) for value in values]))
+
+    return call
+
+
+def _power(base: Number, exponent: Number) -> object:
+    # An integer power is exact, so its size must be known before it is computed.
+    if abs(base) > 1 and exponent * math.log10(abs(base)) > math.log10(CALCULATOR_MAGNITUDE):
+        raise OverflowError
+    return base**exponent
+
+
+def _round(value: Number, digits: int = 0) -> Number:
+    if abs(digits) > 15:  # round(5, -10**9) would compute 10**10**9
+        raise ValueError("round takes at most 15 digits")
+    return round(value, digits) if digits else round(value)
+
+
+_NODES = {ast.Expr, ast.Expression, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call, ast.Name}
+_NAMES = {"pi": math.pi, "e": math.e}
+_OPERATORS: dict[type[ast.AST], Callable[..., Number]] = {
+    ast.Add: _guarded(operator.add),
+    ast.Sub: _guarded(operator.sub),
+    ast.Mult: _guarded(operator.mul),
+    ast.Div: _guarded(operator.truediv),
+    ast.FloorDiv: _guarded(operator.floordiv),
+    ast.Mod: _guarded(operator.mod),
+    ast.Pow: _guarded(_power),
+    ast.USub: _guarded(operator.neg),
+    ast.UAdd: _guarded(operator.pos),
+}
+_PLAIN = (math.sqrt, math.log, math.log10, math.exp, math.floor, math.ceil, abs, min, max)
+_FUNCTIONS: dict[str, Callable[..., Number]] = {
+    **{function.__name__: _guarded(function) for function in _PLAIN},
+    "round": _guarded(_round),
+    "sum": _guarded(lambda *values: sum(values)),
+    "mean": _guarded(lambda *values: fmean(values)),
+    "pow": _guarded(_power),
+}
+
+
+PAGE = limits.TOOL_OUTPUT_CHARS - 200  # the last line says where the next page starts
+_REPORT_SECTIONS = 50  # of a formatted document
+
+
+class ReadAttachment(Arguments):
+    """One page of an attachment."""
+
+    name: Annotated[
+        str, Field(min_length=1, max_length=200, description="The name of the attachment, as the subtask gives it.")
+    ]
+    offset: Annotated[int, Field(ge=0, description="The number of characters to skip. The default is 0.")] = 0
+
+
+def read_attachment(name: str) -> Tool[ReadAttachment]:
+    """Returns a tool of the kind `attachment`."""
+    description = (
+        "Returns the text of an attachment of this subtask, given its name. "
+        f"A text of more than {PAGE} characters is returned in pages: the last line gives the offset of the next one."
+    )
+    return Tool(name, description, ReadAttachment, _read, reads_attachments=True)
+
+
+async def _read(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:
+    read = context.attachments.get(arguments.name)
+    if read is None:
+        names = ", ".join(context.attachments) or "none"
+        raise ToolMisuse(f"This subtask has no attachment with this name. It has: {names}")
+    text = await read()
+    if arguments.offset and arguments.offset >= len(text):
+        raise ToolMisuse(f"The attachment has only {len(text)} characters. Use a smaller offset.")
+    end = arguments.offset + PAGE
+    page = text[arguments.offset : end]
+    if end < len(text):
+        page += f"\n[characters {arguments.offset} to {end} of {len(text)}: the next page has offset={end}]"
+    return ToolOutput(page, sources=[arguments.name])
+
+
+class Section(BaseModel):
+    """One section; `body` is Markdown."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    heading: Annotated[str, Field(max_length=limits.SENTENCE_BYTES)]
+    body: str
+
+
+class FormatDocument(Arguments):
+    """A document."""
+
+    title: Annotated[str, Field(min_length=1, max_length=limits.SENTENCE_BYTES)]
+    sections: Annotated[
+        list[Section],
+        Field(
+            min_length=1,
+            max_length=_REPORT_SECTIONS,
+            description='The sections in order, each as {"heading": "...", "body": "Markdown"}.',
+        ),
+    ]
+
+
+def format_document(name: str) -> Tool[FormatDocument]:
+    """Returns a tool of the kind `document_format`."""
+    description = (
+        "Renders a title and sections as one Markdown document and stores it as a file for the user. "
+        "The result is the document as it was stored."
+    )
+    return Tool(name, description, FormatDocument, _format, reads="public", evidence="nothing")
+
+
+async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
+    title = _heading(arguments.title)
+    if not title:
+        raise ToolMisuse("The title is empty. Give the document a title of one line.")
+    parts = [f"# {title}"]
+    for section in arguments.sections:
+        if heading := _heading(section.heading):
+            parts.append(f"## {heading}")
+        if body := clean(section.body).strip():
+            parts.append(body)
+    if len(parts) == 1:
+        raise ToolMisuse("All sections are empty. Give at least one of them a body.")
+    text = "\n\n".join(parts) + "\n"
+    file = NewArtifact(f"{slug(title) if _has_words(title) else 'document'}.md", "text/markdown", text.encode())
+    return ToolOutput(text, artifacts=[file])
+
+
+def _heading(text: str) -> str:
+    return one_line(clean(text), limits.SENTENCE_BYTES).lstrip("# ")
+
+
+def _has_words(text: str) -> bool:
+    return any(character.isascii() and character.isalnum() for character in text)

@@ -1,1 +1,0 @@
-"""Parameters of the command line: what all commands share, and those by which people decide."""
