@@ -1,4 +1,4 @@
-"""How a run works: a plan up front, step by step, one role, a direct answer, a plan of the caller; plans that change."""
+"""How a run works: a plan up front, step by step, one role, a direct answer, the plan of a caller; plans change."""
 
 from typing import Any
 
