@@ -11,7 +11,7 @@ from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Planning, Role, Route, Team
 from tests.activity.supervising import MODEL, ROLE, Desk
-from tests.scripted_model import Reply, as_json, stop, text
+from tests.scripted_model import Reply, as_json, text
 
 T1 = {"id": "t1", "description": "Count the pears of 1990", "role": "reader"}
 T2 = {"id": "t2", "description": "Weigh the pears of 1990", "role": "counter", "depends_on": ["t1"]}
@@ -53,18 +53,6 @@ def item_of(schema: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-async def test_auto_chooses_how_to_work_and_stores_the_plan(desk: Desk) -> None:
-    reply = await plan(desk, subtasks(T1, T2, strategy="plan", direct_answer=None))
-    assert (reply.strategy, reply.problems, reply.finished) == ("plan", [], False)
-    stored = Plan.model_validate_json(await desk.read(reply.plan_ref))
-    assert [(s.id, s.role, s.depends_on, s.candidates) for s in stored.subtasks] == [
-        ("t1", "reader", [], 1),
-        ("t2", "counter", ["t1"], 1),
-    ]
-    assert stored == reply.plan
-    assert desk.steps == ["plan.1.1"]
-
-
 async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
     await plan(desk, subtasks(T1))
     assert list(desk.schema["properties"]) == [
@@ -82,36 +70,10 @@ async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
     assert "capabilities: reading, maps" in desk.prompt
 
 
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        (text("no plan today"), "the reply is not the JSON asked for: the text holds no JSON object"),
-        (stop("max_tokens", '{"subtasks": ['), "the plan was cut off: make it shorter"),
-        (
-            subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost"]}),
-            "subtask 't1' names 'ghost' in candidate_roles",
-        ),
-    ],
-)
-async def test_a_plan_that_can_not_run_says_why(desk: Desk, reply: Reply, problem: str) -> None:
-    got = await plan(desk, reply)
+async def test_a_candidate_of_a_role_that_is_not_there_is_named(desk: Desk) -> None:
+    got = await plan(desk, subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost"]}))
     assert got.plan_ref is None
-    assert got.problems[0].startswith(problem)
-
-
-async def test_problems_are_fed_back_into_the_same_conversation(desk: Desk) -> None:
-    first = await plan(desk, subtasks({**T1, "depends_on": ["t9"]}))
-    mended = await plan(desk, subtasks(T1), head=first.head, problems=first.problems, attempt=2)
-    assert mended.plan_ref is not None
-    assert desk.steps == ["plan.1.1", "plan.1.2"]
-    assert "depends on 't9', which is not in the plan" in desk.asked[-1].step.prompt
-    assert len(desk.asked[-1].step.body["messages"]) == 3
-
-
-async def test_a_capability_nobody_has_makes_the_team_incapable(desk: Desk) -> None:
-    reply = await plan(desk, subtasks({**T1, "role": "auto", "capabilities": ["flying"]}))
-    assert reply.incapable
-    assert "needs the capability 'flying', which no role has" in reply.problems[0]
+    assert got.problems[0].startswith("subtask 't1' names 'ghost' in candidate_roles")
 
 
 # --- roles that plans define -----------------------------------------------------------------------
@@ -134,15 +96,9 @@ async def test_a_new_role_joins_no_tools_that_no_role_may_have(desk: Desk) -> No
     assert "cook.tools: calculate reads private data, calculate returns untrusted text" in reply.problems[0]
 
 
-@pytest.mark.parametrize(
-    ("new_roles", "problem"),
-    [([COOK], "new role 'cook' asks for the tool 'calculate', which is not in the toolbox: none")],
-)
-async def test_a_new_role_that_may_not_join_sends_the_plan_back(
-    desk: Desk, new_roles: list[dict[str, Any]], problem: str
-) -> None:
-    reply = await plan(desk, subtasks(T1, new_roles=new_roles))
-    assert reply.problems[0].startswith(problem)
+async def test_a_new_role_that_may_not_join_sends_the_plan_back(desk: Desk) -> None:
+    reply = await plan(desk, subtasks(T1, new_roles=[COOK]))
+    assert reply.problems == ["new role 'cook' asks for the tool 'calculate', which is not in the toolbox: none"]
     assert (reply.team_ref, reply.team, reply.plan) == (None, None, None)
 
 
@@ -190,20 +146,12 @@ async def test_a_choice_nobody_can_read_is_asked_for_again_and_at_last_made_here
 # --- step by step and revisions ------------------------------------------------------------------------
 
 
-async def worked_on(desk: Desk, state: str = "completed") -> dict[str, Any]:
+async def test_a_revision_of_what_stands_is_sent_back(desk: Desk) -> None:
     ref = await desk.plan(Subtask(**T1), Subtask(**{**T2, "depends_on": []}))
-    notes = [
-        WorkNote(subtask_id="t1", role="reader", state=state, note="it found 44 pears"),
-        WorkNote(subtask_id="t2", role="counter", state="failed", note="TurnLimit: ten turns"),
-    ]
-    return {"plan_ref": ref, "done": notes, "revision": 2}
-
-
-@pytest.mark.parametrize(("change", "problem"), [({"id": "t1"}, "subtask id 't1' is in the plan already")])
-async def test_a_revision_of_what_stands_is_sent_back(desk: Desk, change: dict[str, Any], problem: str) -> None:
-    new = {"id": "t3", "description": "Weigh the pears by hand", "role": "counter", **change}
-    reply = await plan(desk, subtasks(new), **await worked_on(desk))
-    assert reply.problems[0].startswith(problem)
+    notes = [WorkNote(subtask_id="t1", role="reader", state="completed", note="it found 44 pears")]
+    new = {"id": "t1", "description": "Weigh the pears by hand", "role": "counter"}
+    reply = await plan(desk, subtasks(new), plan_ref=ref, done=notes, revision=2)
+    assert reply.problems[0].startswith("subtask id 't1' is in the plan already")
 
 
 async def test_a_plan_that_no_history_takes_goes_back_with_its_size(

@@ -64,19 +64,18 @@ async def test_a_redirect_is_a_bad_response_and_is_not_followed(status: int) -> 
 # --- sizes ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoding", ["gzip"])
-async def test_a_compressed_answer_is_a_bad_response_and_of_an_error_the_status_counts(encoding: str) -> None:
+async def test_a_compressed_answer_is_a_bad_response_and_of_an_error_the_status_counts() -> None:
     def packed(status: int) -> Reply:
         async def reply(exchange: Exchange) -> None:
             await exchange.head(
-                status, content_type="text/event-stream", content_encoding=encoding, transfer_encoding="chunked"
+                status, content_type="text/event-stream", content_encoding="gzip", transfer_encoding="chunked"
             )
             await exchange.chunk(b"\x1f\x8b")
             await http.eof(exchange)
 
         return reply
 
-    assert f"compresses ({encoding})" in (await refused(packed(200))).message
+    assert "compresses (gzip)" in (await refused(packed(200))).message
     with pytest.raises(ModelFailure) as caught:
         await call(packed(529))
     assert caught.value.kind == "Overloaded"
@@ -185,14 +184,6 @@ ECHOES = {"plain": KEY, "base64 of more": base64.b64encode(f"xy{KEY}z".encode())
 
 
 @pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
-async def test_a_reply_is_kept_without_the_key(echo: str) -> None:
-    text = (await call(http.message(http.text(f"see {echo} there")))).text()
-    assert echo not in text
-    assert text.startswith("see ")
-    assert "[secret]" in text
-
-
-@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
 async def test_an_error_with_the_key_withholds_it(echo: str) -> None:
     with pytest.raises(ModelFailure) as caught:
         await call(http.error(400, "invalid_request_error", f"no {echo} here"))
@@ -206,6 +197,7 @@ PLACES: dict[str, Reply] = {
     "thinking": http.message({"type": "thinking", "thinking": f"hm {KEY}", "signature": "c2ln"}),
     "id of a call": http.message(http.tool_use(KEY, "t", {}), stop_reason="tool_use"),
     "stop reason": http.message(http.text("hello"), stop_reason=KEY),
+    "base64 in a text": http.message(http.text(f"see {ECHOES['base64 of more']} there")),
 }
 
 
@@ -213,6 +205,7 @@ PLACES: dict[str, Reply] = {
 async def test_the_key_is_replaced_wherever_it_is_in_a_reply(reply: Reply) -> None:
     kept = (await call(reply)).model_dump_json()
     assert SECRET not in kept
+    assert ECHOES["base64 of more"] not in kept
     assert "[secret]" in kept
 
 
@@ -225,12 +218,10 @@ async def test_the_shown_text_of_a_running_call_is_without_the_key() -> None:
 # --- plain http -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["model.example"])
-def test_no_key_goes_over_plain_http_to_a_foreign_host(host: str) -> None:
+@pytest.mark.parametrize("credential", ["api_key", "auth_token"])
+def test_no_key_goes_over_plain_http_to_a_foreign_host(credential: str) -> None:
     with pytest.raises(ValueError, match="ANTHROPIC_BASE_URL.*SUPERVISOR_MODEL_PLAIN_HTTP"):
-        AnthropicModel(api_key=KEY, base_url=f"http://{host}:8000")
-    with pytest.raises(ValueError, match="ANTHROPIC_BASE_URL.*SUPERVISOR_MODEL_PLAIN_HTTP"):
-        AnthropicModel(auth_token=KEY, base_url=f"http://{host}:8000")
+        AnthropicModel(base_url="http://model.example:8000", **{credential: KEY})
 
 
 @pytest.fixture(autouse=True)

@@ -119,10 +119,6 @@ def test_what_is_no_plain_url_is_refused(url: str) -> None:
         site_of(url)
 
 
-def test_there_are_enough_of_them() -> None:
-    assert sum(len(hosts.split()) for hosts in REFUSED.values()) + len(ODD_HOSTS.split(" ")) > 150
-
-
 Resolved = list[list[tuple[str, int]]]
 
 
