@@ -136,18 +136,6 @@ async def scheduled(client: Client, workflow_id: str, kind: str) -> list[History
     return [event async for event in history if event.event_type == wanted]
 
 
-async def labels(client: Client, workflow_id: str, kind: str) -> list[str]:
-    """Returns the labels that the Web UI shows of a workflow's activities, timers or children, in order."""
-    begun = await scheduled(client, workflow_id, kind)
-    return [str(json.loads(event.user_metadata.summary.data or b'""')) for event in begun]
-
-
-async def started_children(client: Client, workflow_id: str) -> list[str]:
-    """Returns the ids of the child workflows that a workflow started, in order."""
-    begun = await scheduled(client, workflow_id, "child")
-    return [event.start_child_workflow_execution_initiated_event_attributes.workflow_id for event in begun]
-
-
 async def queues(client: Client, workflow_id: str) -> list[str]:
     """Returns the task queues of a workflow's activities, in order."""
     begun = await scheduled(client, workflow_id, "activity")
@@ -229,9 +217,11 @@ class Lab:
         return await scheduled(self.client, self.run_id, kind)
 
     async def labels(self, kind: str) -> list[str]:
-        """As the function, of the run itself."""
-        return await labels(self.client, self.run_id, kind)
+        """Returns the labels that the Web UI shows of the run's activities, timers or children, in order."""
+        begun = await self.scheduled(kind)
+        return [str(json.loads(event.user_metadata.summary.data or b'""')) for event in begun]
 
     async def started_children(self) -> list[str]:
-        """As the function, of the run itself."""
-        return await started_children(self.client, self.run_id)
+        """Returns the ids of the child workflows that the run started, in order."""
+        begun = await self.scheduled("child")
+        return [event.start_child_workflow_execution_initiated_event_attributes.workflow_id for event in begun]

@@ -147,14 +147,14 @@ async def test_items_that_the_budget_has_no_room_for_are_left_out(lab: Lab) -> N
     assert len(await lab.started_children()) == 1 + counts.completed
 
 
-async def test_a_reset_to_every_second_task_pays_nothing_again(lab: Lab) -> None:
+async def test_a_reset_pays_nothing_again(lab: Lab) -> None:
     lines = item("t4", for_each="lines:trees")
     first = subtasks(item("t1"), EACH, item("t3", depends_on=["t2", "t4"]), lines)
     lab.play(plans(first, turns=naming(2, "t2.2")))
     attached = [{"name": "trees", "text": "elm\noak"}]
     base = await lab.start(attachments=attached, max_reviews=1)
     before = await base.result()
-    for task in (await workflow_tasks(base))[1::2]:
+    for task in (await workflow_tasks(base))[1::5]:
         after = await (await reset(lab.client, base, task)).result()
         assert [(r.id, r.state) for r in after.subtasks] == [(r.id, r.state) for r in before.subtasks]
         assert after.gaps == before.gaps

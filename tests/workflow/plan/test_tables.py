@@ -198,14 +198,3 @@ async def test_a_table_that_is_too_long_for_the_result_is_whole_in_the_store(lab
     whole = json.loads(await store.get(result.result_ref or ""))["answer_json"]
     assert [line["note"] for line in whole] == [*notes.values()]
     assert len(lab.prompt("synthesis.1")) < 10_000
-
-
-async def test_a_table_of_many_items_is_named_in_the_result_and_asked_for_once(lab: Lab, store: ArtifactStore) -> None:
-    trees = {f"t1.{number}": {"tree": f"tree {number}", "height_m": 100.5 + number} for number in range(1, 121)}
-    notes = "\n".join(f"{tree['tree']}: {tree['height_m']} m" for tree in trees.values())
-    lab.play(plans(EACH, turns={name: lambda step: measured(trees[step.subtask_id or ""]) for name in trees}))
-    result = await lab.run(answer_schema=ROWS, attachments=[{"name": "trees", "text": notes}])
-    assert (result.status, len(await table(store, result))) == ("completed", 120)
-    whole = json.loads(await store.get(result.result_ref or ""))
-    assert whole["answer_json"] == {"trees": [*trees.values()]}
-    assert (len(lab.steps), len(lab.prompt("synthesis.1")) < 12_000) == (122, True)

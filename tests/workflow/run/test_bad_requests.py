@@ -6,30 +6,18 @@ from typing import Any
 from supervision.base.errors import ErrorKind
 from supervision.contract.result import Problem, RunResult
 from tests.scripted_model import Reply, Step, answer, as_json, status, stop, text
-from tests.workflow.runs import Handle, Lab, details, events, failure
+from tests.workflow.runs import Lab, details, events, failure
 from tests.workflow.scripts import item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "crew"}
 
-ROLE = {"name": "reader", "description": "Reads.", "system_prompt": "You read."}
-
-
-def inline(**changes: Any) -> dict[str, Any]:
-    return {"team": {"name": "own", "generalist": "reader", "roles": [ROLE], **changes}}
-
-
-async def send(lab: Lab, **fields: Any) -> Handle:
-    """Starts a run as the `temporal` CLI does: nothing is checked on the way."""
-    request = {"goal": "Weigh the pears", "team": "crew", **fields}
-    return await lab.client.start_workflow(
-        "SupervisorWorkflow", request, id=lab.run_id, task_queue="supervisor", result_type=RunResult
-    )
+ROLE = {"name": "reader", "description": "Reads.", "system_prompt": "You read.", "tools": ["hammer"]}
 
 
 async def test_an_inline_team_has_only_what_the_operator_registered(lab: Lab) -> None:
     reason = "team.roles.reader.tools: no team file has a tool 'hammer'"
-    handle = await send(lab, **inline(roles=[{**ROLE, "tools": ["hammer"]}]))
+    handle = await lab.start(team={"name": "own", "generalist": "reader", "roles": [ROLE]})
     error = await failure(handle)
     assert (error.type, error.message.startswith(reason), lab.calls) == ("InvalidRequest", True, [])
     shown = await handle.query(SupervisorWorkflow.status)

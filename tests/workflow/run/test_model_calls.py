@@ -121,20 +121,6 @@ async def test_worker_agents_of_a_role_share_its_prefix(lone: Client, billing: B
     assert read_share(usages) >= 0.7
 
 
-async def test_a_conversation_of_many_tool_calls_is_read_from_the_cache(
-    lone: Client, billing: Billed, run_id: str
-) -> None:
-    def looks(step: Step) -> Reply:
-        calls = [tool_block("lookup", {"query": f"pears of row {step.number}.{n}"}) for n in range(12)]
-        return billed(*calls, stop_reason="tool_use") if step.number <= 10 else billed(text_block("found"))
-
-    billing.play(run_id, script(plan({"id": "t1", "role": "counter"}), {"t1": looks}))
-    await run(lone, run_id, TEAM, max_turns=15)
-    usages = billing.usages("turn")
-    assert len(usages) == 11
-    assert read_share(usages[2:]) >= 0.85
-
-
 async def test_a_model_that_is_silent_for_long_is_asked_once(impatient: Client, billing: Billed, run_id: str) -> None:
     """It thinks, or writes a tool call."""
     thinks = billed({"type": "thinking", "thinking": "", "signature": "c2ln"}, text_block("found"))

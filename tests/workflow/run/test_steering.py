@@ -11,15 +11,12 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowUpdateFailedError
 
-from runtime.settings import Settings
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
-from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, Lab, events, is_in, search_attribute, status_of
 from tests.workflow.scripts import item, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import nested_handle, tree
-from worker_main import serving
 
 LOOK = tools(("lookup", {"query": "x"}))
 DONE = tools(("finish", {"outcome": "done", "summary": "s", "finding": "so many pears", "confidence": 0.8}))
@@ -164,26 +161,6 @@ async def test_the_supervisors_own_calls_wait_for_resume(lab: Lab) -> None:
     assert lab.steps == ["plan.1.1", "t1/1/turn.1"]
     await say(handle, "resume")
     assert (await handle.result()).status == "completed"
-
-
-async def test_a_pause_outlives_its_workers(lab: Lab, settings: Settings) -> None:
-    hold = asyncio.Event()
-    lab.play(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t1": first_turn(hold)}))
-    async with own_server() as client:
-        own = lab.on(client)
-        async with serving(client, settings):
-            handle = await own.start()
-            await until(own.sent("t1/1/turn.1"))
-            await say(handle, "pause")
-            await until(partial(_told, own, "t1/1", paused=True))
-            hold.set()
-            await until(partial(agent_closed, own, "t1/1"))
-        async with serving(client, settings):
-            assert (await status_of(handle)).flags.paused
-            assert lab.steps == ["plan.1.1", "t1/1/turn.1"]
-            await say(handle, "resume")
-            assert (await handle.result()).status == "completed"
-    assert repeated(lab) == []
 
 
 # --- steer --------------------------------------------------------------------------------------------------

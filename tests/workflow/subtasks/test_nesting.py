@@ -91,27 +91,6 @@ async def test_a_mark_of_a_nested_answer_leads_to_the_subtask_below(lab: Lab) ->
 # --- budget and deadline --------------------------------------------------------------------------------
 
 
-async def test_a_nested_supervisor_has_a_slice_of_its_parents_budget_and_deadline(lab: Lab) -> None:
-    hold = asyncio.Event()
-    lab.play(tree(PLANS, **{"l1/1/turn.1": when(hold, text("pears"))}))
-    handle = await lab.start(budget={"tokens": 400_000, "usd": 4.0}, deadline="PT10M")
-    await until(lab.sent("t1/1/f1/1/l1/1/turn.1"))
-    shown = [await handle.query(SupervisorWorkflow.status)]
-    for path in DEEP:
-        nested = lab.client.get_workflow_handle_for(SupervisorWorkflow.run, f"{lab.run_id}/{path}")
-        shown.append(await nested.query(SupervisorWorkflow.status))
-    hold.set()
-    await handle.result()
-    tokens = [one.limits.budget_tokens or 0 for one in shown]
-    dollars = [one.limits.budget_usd or 0 for one in shown]
-    assert tokens[0] > 2 * tokens[1] > 4 * tokens[2] > 0
-    assert dollars[0] > dollars[1] > dollars[2] > 0
-    promised = shown[0].limits.ledger["tokens"]
-    assert isinstance(promised, dict)
-    assert promised["promised"] == tokens[1]
-    assert shown[0].deadline_at > shown[1].deadline_at > shown[2].deadline_at
-
-
 async def test_a_budget_that_ends_below_is_a_gap_above_and_all_that_was_paid_is_counted(lab: Lab) -> None:
     dear = text("dear pears", tokens=9_000)
     plans = {"": PLANS[""], "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(6)])}
