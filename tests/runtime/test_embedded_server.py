@@ -142,8 +142,7 @@ async def serving(process: Process, cache: Path) -> tuple[ServerInfo, str]:
     return info, output
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM])
-async def test_it_serves_until_told_to_stop_and_ends_cleanly(cache: Path, number: signal.Signals) -> None:
+async def test_it_serves_until_told_to_stop_and_ends_cleanly(cache: Path) -> None:
     process = await command("--headless")
     info, shown = await serving(process, cache)
     assert f"address   {info.address}" in shown
@@ -154,7 +153,7 @@ async def test_it_serves_until_told_to_stop_and_ends_cleanly(cache: Path, number
     assert code == 0
     assert f"already running (process {info.pid})" in again
 
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     output, errors = await process.communicate()
     assert (process.returncode, output.decode(), errors.decode()) == (0, "Stopped.\n", "")
     assert not psutil.pid_exists(info.pid)
