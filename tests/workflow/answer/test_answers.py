@@ -277,31 +277,6 @@ async def test_conflicting_findings_go_to_a_judge_and_stay_in_the_result(lab: La
 # --- candidates -----------------------------------------------------------------------------------------
 
 
-async def test_candidates_are_several_children_of_which_the_judge_picks_one(lab: Lab) -> None:
-    shape = subtasks(item("t1", candidates=3), item("t2", depends_on=["t1"]))
-
-    def turns(step: Step) -> Reply:
-        return text(f"candidate-{step.call.split('/')[2]}")
-
-    usual = script(shape, {"t1": turns})
-    best = as_json({"choice": 3, "reason": "it has figures"})
-    lab.play(lambda step: best if step.kind == "judge" else usual(step))
-    handle = await lab.start()
-    result = await handle.result()
-    children = [f"{lab.run_id}/t1/1.1", f"{lab.run_id}/t1/1.2", f"{lab.run_id}/t1/1.3", f"{lab.run_id}/t2/1"]
-    assert await lab.started_children() == children
-    asked = lab.prompt("judge.1")
-    assert all(f"candidate-1.{k}" in asked for k in (1, 2, 3))
-    chosen = asked[: asked.index('number="3"')].count("candidate-1.") and asked.split('number="3"')[1].split("1.")[1][0]
-    first = result.subtasks[0]
-    assert (first.state, first.attempts, first.turns, first.usage.model_calls) == ("completed", 1, 3, 3)
-    assert first.finding is not None
-    assert first.finding.summary == f"candidate-1.{chosen}"
-    assert first.workflow_id == f"{lab.run_id}/t1/1.{chosen}"
-    assert result.usage.model_calls == 7
-    assert (await handle.query(SupervisorWorkflow.status)).counts.total == 2
-
-
 RIVALS: dict[str, Any] = {
     "name": "rivals",
     "generalist": "quick",
@@ -312,21 +287,39 @@ RIVALS: dict[str, Any] = {
 }
 
 
-async def test_candidates_differ_in_role_model_and_effort(lab: Lab) -> None:
-    shape = subtasks(item("t1", "quick", candidates=3, candidate_roles=["deep"]))
-    usual = script(shape, {"t1": lambda step: text(f"found by {step.body['model']}")})
+async def test_candidates_are_several_children_of_different_roles_of_which_the_judge_picks_one(lab: Lab) -> None:
+    shape = subtasks(
+        item("t1", "quick", candidates=3, candidate_roles=["deep"]), item("t2", "quick", depends_on=["t1"])
+    )
+
+    def turns(step: Step) -> Reply:
+        return text(f"candidate-{step.call.split('/')[2]} by {step.body['model']}")
+
+    usual = script(shape, {"t1": turns})
     best = as_json({"choice": 2, "reason": "it is deep"})
     lab.play(lambda step: best if step.kind == "judge" else usual(step))
-    result = await lab.run(team=RIVALS, models={"workers": HAIKU})
+    handle = await lab.start(team=RIVALS, models={"workers": HAIKU})
+    result = await handle.result()
+    children = [f"{lab.run_id}/t1/1.1", f"{lab.run_id}/t1/1.2", f"{lab.run_id}/t1/1.3", f"{lab.run_id}/t2/1"]
+    assert await lab.started_children() == children
     bodies = [lab.call(f"t1/1.{k}/turn.1").step.body for k in (1, 2, 3)]
     assert [body["model"] for body in bodies] == [HAIKU, OPUS, HAIKU]
     assert ["You are deep." in str(body["system"]) for body in bodies] == [False, True, False]
     assert bodies[1]["output_config"]["effort"] == "high"
+    asked = lab.prompt("judge.1")
+    assert all(f"candidate-1.{k}" in asked for k in (1, 2, 3))
+    chosen = asked.split('number="2"')[1].split("candidate-1.")[1].split("\n")[0].rstrip()
     first = result.subtasks[0]
+    assert (first.state, first.attempts, first.turns, first.usage.model_calls) == ("completed", 1, 3, 3)
     assert first.finding is not None
-    chosen = lab.prompt("judge.1").split('number="2"')[1].split("found by ")[1].split()[0]
-    assert (first.finding.summary, first.role) == (f"found by {chosen}", "deep" if chosen == OPUS else "quick")
+    assert first.finding.summary == f"candidate-1.{chosen}"
+    assert (first.workflow_id, first.role) == (
+        f"{lab.run_id}/t1/1.{chosen[0]}",
+        "deep" if chosen[0] == "2" else "quick",
+    )
     assert {row.role for row in result.spend} == {"supervisor", "quick", "deep"}
+    assert result.usage.model_calls == 7
+    assert (await handle.query(SupervisorWorkflow.status)).counts.total == 2
 
 
 # --- what goes wrong at the end ----------------------------------------------------------------------

@@ -41,6 +41,14 @@ async def refusal(call: Callable[[], Awaitable[Any]]) -> str:
     return str(caught.value.cause)
 
 
+async def proposed(lab: Lab) -> Handle:
+    """Starts a run whose plan of one subtask waits for approval."""
+    lab.play(script(plan(ONE)))
+    handle = await lab.start(approve_plan=True)
+    await asked(handle)
+    return handle
+
+
 async def test_nothing_is_spent_before_the_plan_is_approved(lab: Lab) -> None:
     lab.play(script(plan(ONE, {"id": "t2", "after": ["t1"]})))
     handle = await lab.start(approve_plan=True)
@@ -61,9 +69,7 @@ async def test_nothing_is_spent_before_the_plan_is_approved(lab: Lab) -> None:
 
 
 async def test_a_rejected_plan_ends_the_run(lab: Lab) -> None:
-    lab.play(script(plan(ONE)))
-    handle = await lab.start(approve_plan=True)
-    await asked(handle)
+    handle = await proposed(lab)
     await decide(handle, 1, "reject", comment="too dear")
     error = await failure(handle)
     assert (error.type, error.message) == ("PlanRejected", "the plan was rejected: too dear")
@@ -105,9 +111,7 @@ async def test_the_planner_is_asked_for_another_plan_in_its_conversation(lab: La
 
 
 async def test_an_edited_plan_is_checked_and_runs(lab: Lab) -> None:
-    lab.play(script(plan(ONE)))
-    handle = await lab.start(approve_plan=True)
-    await asked(handle)
+    handle = await proposed(lab)
     mine: dict[str, Any] = {"subtasks": [{"id": "a", "description": "Find part A of garden 1", "role": "finder"}]}
     ring = {"subtasks": [{**mine["subtasks"][0], "depends_on": ["a"]}]}
     assert "plan cannot run" in await refusal(lambda: decide(handle, 1, "edit", plan=ring))
@@ -134,9 +138,7 @@ REFUSED: list[tuple[dict[str, Any] | None, str]] = [
 
 
 async def test_what_is_refused_is_said_and_changes_nothing(lab: Lab) -> None:
-    lab.play(script(plan(ONE)))
-    handle = await lab.start(approve_plan=True)
-    await asked(handle)
+    handle = await proposed(lab)
     for update, sentence in REFUSED:
         assert sentence in await refusal(partial(handle.execute_update, "decide_plan", update))
     await decide(handle, 1, "approve")
