@@ -250,16 +250,6 @@ async def test_a_long_catalogue_ends_with_a_whole_line_and_a_count(desk: Desk) -
     assert lines[-1] == f"- and {302 - len(lines[:-1])} more, which the tools list"
 
 
-async def test_data_that_cannot_be_read_keeps_no_run_from_its_plan(desk: Desk) -> None:
-    write_orchard(desk)
-    (desk.teams_folder / "orchard" / "broken.csv").write_bytes(bytes(range(256)) * 9)
-    catalogue = await desk.teams.catalogue(await desk.team("orchard"))
-    assert [line.split(" (")[0] for line in catalogue.splitlines()] == [
-        "- table harvest",
-        "- document [frost] Why frost harms pears",
-    ]
-
-
 # --- The team's own words ----------------------------------------------------------------------------
 
 

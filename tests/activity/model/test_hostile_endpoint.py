@@ -3,20 +3,18 @@
 import base64
 import ipaddress
 import ssl
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from activities.model.anthropic_model import MODEL_ERROR_BODY_BYTES, AnthropicModel
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, ModelUsage, StreamProgress
 from activities.model.stream import MODEL_REPLY_DEPTH, checked
 from supervision.base.trust import Credentials
+from tests.activity.certificates import self_signed
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
 
@@ -251,37 +249,13 @@ async def test_calls_go_through_the_proxy_of_the_environment(monkeypatch: pytest
 
 
 async def test_an_authority_of_ones_own_is_believed_when_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with http.model_server(http.message(), tls=self_signed(tmp_path)) as server:
+    certificate = self_signed(tmp_path, x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    async with http.model_server(http.message(), tls=context) as server:
         with pytest.raises(ModelFailure) as refused:
             await complete(server.url)
         assert (refused.value.kind, server.requests) == ("ProviderUnreachable", [])
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         await complete(server.url)
     assert len(server.requests) == 1
-
-
-def self_signed(folder: Path) -> ssl.SSLContext:
-    """Returns what a server on loopback shows, whose certificate is its own authority, in `authority.pem`."""
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "model.test")])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = certificate.public_bytes(serialization.Encoding.PEM)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (folder / "authority.pem").write_bytes(pem)
-    (folder / "server.pem").write_bytes(pem + private)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "server.pem")
-    return context
