@@ -232,7 +232,7 @@ STATES: list[SubtaskState] = ["completed", "failed", "skipped", "cancelled", "ru
 
 
 def replacing(subtask_id: str, *replaces: str, after: tuple[str, ...] = ()) -> Subtask:
-    return subtask(subtask_id, *after).model_copy(update={"replaces": list(replaces)})
+    return subtask(subtask_id, *after, replaces=list(replaces))
 
 
 @st.composite

@@ -88,9 +88,7 @@ def test_nothing_meets_no_rule(rule: str | float) -> None:
 
 
 def test_what_a_later_revision_replaced_is_not_asked_for() -> None:
-    plan = Plan(
-        subtasks=[subtask("t1"), subtask("t2"), subtask("t3").model_copy(update={"replaces": ["t1"]})], revision=2
-    )
+    plan = Plan(subtasks=[subtask("t1"), subtask("t2"), subtask("t3", replaces=["t1"])], revision=2)
     reports = [
         SubtaskReport(id="t1", state="failed"),
         SubtaskReport(id="t2", state="completed"),

@@ -146,7 +146,7 @@ def test_completed_subtasks_that_rest_on_a_changed_finding_are_stale() -> None:
 
 
 def wide(subtask_id: str, candidates: int) -> Subtask:
-    return subtask(subtask_id).model_copy(update={"candidates": candidates})
+    return subtask(subtask_id, candidates=candidates)
 
 
 def test_each_candidate_is_a_worker_agent_and_running_subtasks_come_first() -> None:
@@ -165,7 +165,7 @@ def revised(*changed: Subtask, candidate: Plan) -> Plan:
 
 
 def replacing(subtask_id: str, old: str) -> Subtask:
-    return subtask(subtask_id).model_copy(update={"replaces": [old]})
+    return subtask(subtask_id, replaces=[old])
 
 
 CHAIN = plan(subtask("a"), subtask("b", "a"), subtask("c", "b"))
@@ -189,7 +189,7 @@ def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> No
 
 # --- items --------------------------------------------------------------------------------------------
 
-EACH = subtask("t", "a", "b").model_copy(update={"for_each": "items:a"})
+EACH = subtask("t", "a", "b", for_each="items:a")
 WITH_ITEMS = plan(subtask("a"), subtask("b"), EACH, subtask("z", "t"))
 HALF = FINDING.model_copy(update={"outcome": "partial"})
 
@@ -290,7 +290,7 @@ def test_what_has_not_ended_of_a_template_are_its_items() -> None:
 
 def test_the_items_of_a_replaced_template_are_replaced_with_it() -> None:
     board = with_items(1)
-    new = subtask("n").model_copy(update={"replaces": ["t"]})
+    new = subtask("n", replaces=["t"])
     before = expanded(WITH_ITEMS, items_of(EACH, ["0"]))
     board.extend(revised(new, candidate=before))
     assert {report.id for report in board.current()} == {"a", "b", "z", "n"}
@@ -331,7 +331,7 @@ def test_agents_at_work_are_counted_by_the_role_that_does_the_work() -> None:
 
 
 def test_the_size_of_a_subtask_is_its_estimate_against_the_mean() -> None:
-    sized = [subtask(name).model_copy(update={"estimated_tokens": n}) for name, n in (("a", 100), ("b", 300), ("c", 0))]
+    sized = [subtask(name, estimated_tokens=n) for name, n in (("a", 100), ("b", 300), ("c", 0))]
     board = Board(plan(*sized), Clock())
     assert [board.size(name) for name in "abc"] == [0.5, 1.5, 1.0]
     assert Board(plan(subtask("a")), Clock()).size("a") == 1.0

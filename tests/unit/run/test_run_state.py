@@ -137,7 +137,7 @@ def test_a_warning_is_said_once_and_a_tool_that_never_worked_is_one() -> None:
 def test_the_plans_own_time_of_a_subtask_goes_before_the_requests(
     own: float | None, usual: str | None, seconds: float | None
 ) -> None:
-    item = subtask("a").model_copy(update={"timeout_seconds": own})
+    item = subtask("a", timeout_seconds=own)
     assert state(plan(item), subtask_timeout=usual).timeout_of("a") == seconds
 
 

@@ -57,7 +57,9 @@ async def test_auto_goes_step_by_step_and_chooses_the_next_role_by_what_was_foun
     turns = {"t1": lambda step: text("the pears lie in the barn\n\nConfidence: 0.8")}
     lab.play(
         plans(
-            subtasks(item("t1", "reader"), strategy="step", direct_answer=None),
+            subtasks(
+                item("t1", "reader", reasoning="It reads."), strategy="step", direct_answer=None, reasoning="One fact."
+            ),
             subtasks(item("t2", "reckoner", depends_on=["t1"]), finished=False),
             FINISHED,
             turns=turns,
@@ -76,8 +78,10 @@ async def test_auto_goes_step_by_step_and_chooses_the_next_role_by_what_was_foun
     assert "the pears lie in the barn" in second
     assert "the pears lie in the barn" in lab.prompt("t2/1/turn.1")
     assert [s.id for s in (await handle.query(SupervisorWorkflow.plan)).subtasks] == ["t1", "t2"]
-    events = [e.type for e in (await handle.query(SupervisorWorkflow.trace)).events]
-    assert events.count("plan_accepted") == 2
+    events = (await handle.query(SupervisorWorkflow.trace)).events
+    reasons = [(e.type, e.data["reasoning"]) for e in events if e.data.get("reasoning")]
+    assert reasons == [("plan_accepted", "One fact."), ("subtask_started", "It reads.")]
+    assert [e.type for e in events].count("plan_accepted") == 2
 
 
 async def test_steps_end_at_the_cap(lab: Lab) -> None:
@@ -118,13 +122,6 @@ async def test_optional_work_that_failed_is_not_planned_anew(lab: Lab) -> None:
 OWN = {"subtasks": [{"id": "a", "description": "Weigh the pears of 1990", "role": "reckoner"}]}
 
 
-async def test_a_callers_plan_is_worked_on_and_no_planner_is_asked(lab: Lab) -> None:
-    lab.play(plans(subtasks(item("t9")), turns={"a": lambda step: FOUND}))
-    result = await lab.run(plan=OWN)
-    assert [(s.id, s.role, s.state) for s in result.subtasks] == [("a", "reckoner", "completed")]
-    assert lab.steps == ["a/1/turn.1", "synthesis.1"]
-
-
 async def test_a_callers_plan_that_cannot_run_fails_at_once_with_its_problems(lab: Lab) -> None:
     error = await lab.failure(plan={"subtasks": [{**OWN["subtasks"][0], "role": "rekoner"}]})
     assert error.type == "InvalidPlan"
@@ -158,13 +155,3 @@ async def test_a_role_limits_what_its_turns_may_write_and_labels_its_answer(lab:
     assert result.answer == "**Legal expert**\n\nfound it"
     assert lab.steps == ["t1/1/turn.1"]
     assert lab.calls[0].step.body["max_tokens"] == 600
-
-
-async def test_reasons_of_plan_and_roles_are_in_the_trace(lab: Lab) -> None:
-    shape = subtasks(item("t1", reasoning="It weighs."), reasoning="One fact.")
-    lab.play(plans(shape))
-    handle = await lab.start()
-    await handle.result()
-    noted = {event.type: event.data for event in (await handle.query(SupervisorWorkflow.trace)).events}
-    assert noted["plan_accepted"]["reasoning"] == "One fact."
-    assert noted["subtask_started"]["reasoning"] == "It weighs."

@@ -132,7 +132,7 @@ async def test_an_output_that_does_not_fit_goes_back_once_with_the_exact_errors(
     assert (result.status, len(lab.steps)) == ("completed", 6)
 
 
-@pytest.mark.parametrize("output", [MISFIT, "n/a", None, [1]], ids=str)
+@pytest.mark.parametrize("output", [MISFIT, "n/a"], ids=str)
 async def test_an_output_that_never_fits_is_a_partial_finding_and_nothing_is_lost(
     lab: Lab, store: ArtifactStore, output: Any
 ) -> None:
@@ -152,7 +152,7 @@ async def test_an_output_that_never_fits_is_a_partial_finding_and_nothing_is_los
         ("ash", "40.75"),
     ]
     assert rows[0]["item"] == "t1.1"
-    assert ("n/a" in await finding_text(store, result, "t1.1")) == (output in (MISFIT, "n/a"))
+    assert "n/a" in await finding_text(store, result, "t1.1")
     assert [step for step in lab.steps if step.startswith("t1.1/")] == ["t1.1/1/turn.1", "t1.1/1/turn.2"]
     assert "3/3, 1 in part" in await details(handle)
 

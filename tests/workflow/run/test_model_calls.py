@@ -18,7 +18,6 @@ from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, parse_config
 from standin.server.serving import serving as served
 from supervision.base import limits
-from supervision.contract.request import Attachment
 from supervision.contract.result import RunResult
 from tests.scripted_model import (
     Reply,
@@ -202,15 +201,6 @@ async def test_large_texts_everywhere_stay_out_of_history(lab: Lab) -> None:
     ]
     assert max(sizes) < limits.PAYLOAD_HARD_BYTES
     assert sorted(sizes)[-2] < limits.PAYLOAD_AIM_BYTES * 1.2
-
-
-async def test_attachments_reach_only_the_subtasks_that_list_them(lab: Lab) -> None:
-    shape = plan({"id": "t1", "attachments": ["notes.txt"]}, {"id": "t2"})
-    lab.play(script(shape))
-    await lab.run(attachments=[Attachment(name="notes.txt", text="remember")])
-    prompts = {call.step.subtask_id: call.step.prompt for call in lab.calls}
-    assert '<attachment name="notes.txt">\nremember\n</attachment>' in prompts["t1"]
-    assert "notes.txt" not in prompts["t2"]
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,8 @@ async def test_a_nested_supervisor_gets_its_subtask_its_dependencies_and_attachm
     assert "finding of t0/1" in asked
     assert "notes.txt" in asked
     assert GOAL not in asked
-    assert "notes.txt" in lab.prompt("t1/1/f2/1/turn.1")
+    assert '<attachment name="notes.txt">\nremember\n</attachment>' in lab.prompt("t1/1/f2/1/turn.1")
+    assert "notes.txt" not in lab.prompt("t0/1/turn.1"), "it does not list it"
 
 
 async def test_a_mark_of_a_nested_answer_leads_to_the_subtask_below(lab: Lab) -> None:
