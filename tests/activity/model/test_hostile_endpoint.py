@@ -11,33 +11,23 @@ import pytest
 from cryptography import x509
 
 from activities.model.anthropic_model import MODEL_ERROR_BODY_BYTES, AnthropicModel
-from activities.model.port import ModelFailure, ModelMessage, ModelRequest, ModelUsage, StreamProgress
+from activities.model.port import ModelFailure, ModelMessage, ModelUsage, StreamProgress
 from activities.model.stream import MODEL_REPLY_DEPTH, checked
 from supervision.base.trust import Credentials
 from tests.activity.certificates import self_signed
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
+from tests.activity.model.test_anthropic_model import adapter, ask
 
 SECRET = "Zq7-canary_9fKx2LmV4tRw8YbN"
 KEY = f"sk-ant-api03-{SECRET}"
-REQUEST = ModelRequest(
-    model="claude-haiku-5-5",
-    system="",
-    messages=[{"role": "user", "content": [{"type": "text", "text": "the whole prompt"}]}],
-    max_tokens=1000,
-)
 
 
 async def call(reply: Reply, progress: StreamProgress | None = None) -> ModelMessage:
     """One call of an endpoint that answers so; the idle limit ends what nothing else ends."""
-    async with http.model_server(reply) as server:
-        model = AnthropicModel(
-            api_key=KEY, base_url=server.url, idle_timeout=timedelta(seconds=20), http_options={"trust_env": False}
-        )
-        try:
-            return await model.complete(REQUEST, progress or StreamProgress())
-        finally:
-            await model.close()
+    patient = {"api_key": KEY, "idle_timeout": timedelta(seconds=20)}
+    async with http.model_server(reply) as server, adapter(server, **patient) as model:
+        return await model.complete(ask(), progress or StreamProgress())
 
 
 async def refused(reply: Reply) -> ModelFailure:
@@ -218,8 +208,9 @@ async def test_the_shown_text_of_a_running_call_is_without_the_key() -> None:
 
 @pytest.mark.parametrize("credential", ["api_key", "auth_token"])
 def test_no_key_goes_over_plain_http_to_a_foreign_host(credential: str) -> None:
+    options: dict[str, Any] = {credential: KEY}
     with pytest.raises(ValueError, match="ANTHROPIC_BASE_URL.*SUPERVISOR_MODEL_PLAIN_HTTP"):
-        AnthropicModel(base_url="http://model.example:8000", **{credential: KEY})
+        AnthropicModel(base_url="http://model.example:8000", **options)
 
 
 @pytest.fixture(autouse=True)
@@ -230,12 +221,8 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def complete(base_url: str) -> ModelMessage:
-    model = AnthropicModel(base_url=base_url)
-    try:
-        request = ModelRequest(model="m", system="", messages=[{"role": "user", "content": "hello"}], max_tokens=100)
-        return await model.complete(request, StreamProgress())
-    finally:
-        await model.close()
+    async with adapter(base_url=base_url, api_key=None, http_options=None) as model:
+        return await model.complete(ask(), StreamProgress())
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # by aiohttp, of what the SDK uses
