@@ -125,8 +125,8 @@ async def route(desk: Desk, reply: Reply, **fields: Any) -> PlanReply:
     return await plan(desk, reply, strategy="route", **fields)
 
 
-def choice(role: str, secondary: str | None = None, description: str = "Count all the pears") -> Reply:
-    return as_json({"role": role, "secondary_role": secondary, "description": description})
+def choice(role: str, secondary: str | None = None) -> Reply:
+    return as_json({"role": role, "secondary_role": secondary, "description": "Count all the pears"})
 
 
 @pytest.mark.parametrize("reply", [choice("pilot"), choice("auto", "counter")])
@@ -203,10 +203,10 @@ options = { tables = "*.csv", descriptions = { harvest = "Pears picked" } }
 """
 
 
-def write_orchard(desk: Desk, extra: str = "") -> str:
+def write_orchard(desk: Desk) -> str:
     folder = desk.teams_folder / "orchard"
     folder.mkdir(parents=True)
-    (folder / "team.toml").write_text(ORCHARD + extra)
+    (folder / "team.toml").write_text(ORCHARD)
     (folder / "harvest.csv").write_text("year,sort,kg\n1990,Anjou,12\n1994,Conference,30\n")
     (folder / "frost.md").write_text("# Why frost harms pears\n\nIt does.\n")
     return "orchard"

@@ -137,9 +137,9 @@ HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrn
 STRANGER = os.getuid() + 1001
 
 
-def row(port: int, user: int, state: str = "0A") -> str:
+def row(port: int, user: int) -> str:
     """A socket as Linux lists it."""
-    return f"   0: 0100007F:{port:04X} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000 {user:>5} 0 1\n"
+    return f"   0: 0100007F:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000 {user:>5} 0 1\n"
 
 
 @pytest.mark.parametrize(

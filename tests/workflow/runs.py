@@ -52,12 +52,12 @@ def partial_result(error: ApplicationError) -> RunResult:
     return RunResult.model_validate(error.details[0])
 
 
-async def end_soon(handle: Handle, seconds: float = 0.5, *, work: bool = True) -> None:
-    """Moves a run's deadline so near that so much is left to its work on subtasks, or else until its very end."""
+async def end_soon(handle: Handle, seconds: float = 0.5) -> None:
+    """Moves a run's deadline so near that so much is left to its work on subtasks."""
     shown = await status_of(handle)
     began = datetime.fromisoformat(shown.deadline_at) - timedelta(seconds=shown.limits.deadline_seconds)
     end = datetime.now(UTC) - began + timedelta(seconds=seconds)
-    share = 1 - limits.SYNTHESIS_RESERVE_SHARE if work else 1
+    share = 1 - limits.SYNTHESIS_RESERVE_SHARE
     await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=end / share))
 
 

@@ -152,8 +152,8 @@ def stages(whole: RunResult) -> Iterator[RunResult]:
         yield small
 
 
-def one_finding(letters: int = 5000) -> RunResult:
-    text = "w" * letters
+def one_finding() -> RunResult:
+    text = "w" * 5000
     finding = Finding(
         summary=text,
         text_ref="run/outputs/f",

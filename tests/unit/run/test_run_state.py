@@ -22,8 +22,8 @@ from supervision.run.run_state import RunState, timing
 from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, report, subtask
 
 
-def state(candidate: Plan | None = None, goal: str = "Sum the sales", **changes: object) -> RunState:
-    made = RunState(RunRequest.model_validate({"goal": goal, **changes}), Clock(), START)
+def state(candidate: Plan | None = None, **changes: object) -> RunState:
+    made = RunState(RunRequest.model_validate({"goal": "Sum the sales", **changes}), Clock(), START)
     if candidate:
         made.adopt(candidate)
     return made

@@ -10,9 +10,8 @@ from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore
 from runtime.settings import Settings
-from standin.server.api_reply import text_block, tool_block
 from supervision.contract.result import RunResult
-from tests.scripted_model import Reply, Step, answer, message, text
+from tests.scripted_model import Reply, Step, answer, text, tools
 from tests.serving import store_of
 from tests.workflow.runs import Lab, details
 from tests.workflow.scripts import GIVES_UP, in_order, item, plans, subtasks
@@ -43,11 +42,10 @@ HEIGHTS = {"t1.1": ("elm", 31.5), "t1.2": ("oak", 28.25), "t1.3": ("ash", 40.75)
 USUAL = {"team": TEAM, "max_reviews": 0, "attachments": [{"name": "trees", "text": NOTES}]}
 
 
-def measured(output: Any, beside: str = "", **more: Any) -> Reply:
+def measured(output: Any) -> Reply:
     """A turn that hands in an output."""
     said = {"finding": "It was measured.", "limitations": [], "confidence": 0.9, "outcome": "done", "summary": "done"}
-    blocks = [text_block(beside)] if beside else []
-    return message([*blocks, tool_block("finish", {**said, "output": output, **more})], "tool_use")
+    return tools(("finish", {**said, "output": output}))
 
 
 def row(step: Step) -> dict[str, Any]:
@@ -66,8 +64,8 @@ async def store(client: Client, settings: Settings) -> ArtifactStore:
     return await store_of(client, settings.artifacts_url)
 
 
-async def table(store: ArtifactStore, result: RunResult, name: str = "t1.csv") -> list[dict[str, str]]:
-    (artifact,) = [artifact for artifact in result.artifacts if artifact.name == name]
+async def table(store: ArtifactStore, result: RunResult) -> list[dict[str, str]]:
+    (artifact,) = [artifact for artifact in result.artifacts if artifact.name == "t1.csv"]
     assert artifact.media_type == "text/csv"
     return list(csv.DictReader(io.StringIO((await store.get(artifact.ref)).decode(), newline="")))
 

@@ -28,13 +28,13 @@ def lookup(step: Step) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"toolu_{step.number}", "name": "lookup", "input": {"query": "pears"}}
 
 
-def spending(tokens: int, turns: int, words: str = "many pears") -> Callable[[Step], Reply]:
+def spending(tokens: int, turns: int) -> Callable[[Step], Reply]:
     """Turns that each take so many tokens, the last one with the finding."""
 
     def play(step: Step) -> Reply:
         if step.number < turns and "last turn" not in step.prompt:
             return message([lookup(step)], "tool_use", tokens=tokens // 2)
-        return text(words, tokens=tokens // 2)
+        return text("many pears", tokens=tokens // 2)
 
     return play
 
