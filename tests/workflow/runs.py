@@ -15,6 +15,7 @@ from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
 from supervision.base import limits
+from supervision.contract.finding import Finding
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status
@@ -50,6 +51,13 @@ async def failure(handle: Handle) -> ApplicationError:
 def partial_result(error: ApplicationError) -> RunResult:
     """Returns the result that a failed run carries in its error."""
     return RunResult.model_validate(error.details[0])
+
+
+def found(result: RunResult, place: int = 0) -> Finding:
+    """Returns the finding of a subtask."""
+    finding = result.subtasks[place].finding
+    assert finding is not None
+    return finding
 
 
 async def end_soon(handle: Handle, seconds: float = 0.5) -> None:

@@ -12,7 +12,7 @@ from temporal_supervisor import RunFailed, RunRequest, Status, TraceEvent, follo
 from tests.activity.tools.web_server import WebServer
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
 from tests.waiting import until
-from tests.workflow.runs import GOAL, Lab, search_attribute
+from tests.workflow.runs import GOAL, Lab, found, search_attribute
 from workflows.supervisor import SupervisorWorkflow
 
 
@@ -28,8 +28,7 @@ async def test_a_goal_becomes_a_plan_findings_and_an_answer(lab: Lab) -> None:
     assert await search_attribute(handle, "SupervisorOwner") == "pear desk"
     assert result.answer == "white About t1 [t1]."
     assert [s.state for s in result.subtasks] == ["completed", "completed"]
-    first = result.subtasks[0].finding
-    assert first is not None
+    first = found(result)
     assert (first.summary, first.confidence, first.sources) == ("swans are white", 0.7, ["catalogue"])
     assert [c.subtask_ids for c in result.citations] == [["t1"]]
     assert result.usage.model_calls == 5
@@ -91,9 +90,7 @@ async def test_a_page_is_read_and_its_label_reaches_what_builds_on_it(lab: Lab) 
         assert [path for path, _ in web.asked] == ["/page"] * 2
     days.add(datetime.now(UTC).date())
     assert result.status == "completed"
-    first, second = (report.finding for report in result.subtasks)
-    assert first is not None
-    assert second is not None
+    first, second = found(result), found(result, 1)
     assert first.unsupported == []
     assert first.sources[0] in {f"{PAGE} (fetched on {day})" for day in days}
     assert first.labels.untrusted == second.labels.untrusted == f"web_fetch {PAGE} in t1"

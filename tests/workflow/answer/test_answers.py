@@ -13,7 +13,7 @@ from tests.scripted_model import Reply, Step, answer, as_json, plan, script, tex
 from tests.scripted_model import status as http_error
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import Lab
+from tests.workflow.runs import Lab, found
 from tests.workflow.scripts import FOUND, Turns, in_order, item, reviewed, subtasks, verdicts, with_replies
 from workflows.answer.review_rounds import WARM_REVIEWS
 from workflows.supervisor import SupervisorWorkflow
@@ -209,8 +209,7 @@ async def test_only_what_a_review_flags_runs_again_with_the_feedback_and_its_old
     assert "finding of t2, attempt 2" in lab.prompt("review.2")
     assert {r.id: r.attempts for r in result.subtasks} == {"t1": 1, "t2": 2}
     assert (result.status, result.gaps) == ("completed", [])
-    assert result.subtasks[1].finding is not None
-    assert result.subtasks[1].finding.summary == "finding of t2, attempt 2"
+    assert found(result, 1).summary == "finding of t2, attempt 2"
     assert await lab.started_children() == [f"{lab.run_id}/t1/1", f"{lab.run_id}/t2/1", f"{lab.run_id}/t2/2"]
     trace = (await handle.query(SupervisorWorkflow.trace)).events
     assert [e.data["flagged"] for e in trace if e.type == "reviewed"] == [["t2"], []]
@@ -311,8 +310,7 @@ async def test_candidates_are_several_children_of_different_roles_of_which_the_j
     chosen = asked.split('number="2"')[1].split("candidate-1.")[1].split("\n")[0].rstrip()
     first = result.subtasks[0]
     assert (first.state, first.attempts, first.turns, first.usage.model_calls) == ("completed", 1, 3, 3)
-    assert first.finding is not None
-    assert first.finding.summary == f"candidate-1.{chosen}"
+    assert found(result).summary == f"candidate-1.{chosen}"
     assert (first.workflow_id, first.role) == (
         f"{lab.run_id}/t1/1.{chosen[0]}",
         "deep" if chosen[0] == "2" else "quick",

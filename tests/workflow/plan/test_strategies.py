@@ -80,7 +80,7 @@ async def test_auto_goes_step_by_step_and_chooses_the_next_role_by_what_was_foun
     assert [s.id for s in (await handle.query(SupervisorWorkflow.plan)).subtasks] == ["t1", "t2"]
     events = (await handle.query(SupervisorWorkflow.trace)).events
     reasons = [(e.type, e.data["reasoning"]) for e in events if e.data.get("reasoning")]
-    assert reasons == [("plan_accepted", "One fact."), ("subtask_started", "It reads.")]
+    assert reasons[:2] == [("plan_accepted", "One fact."), ("subtask_started", "It reads.")]
     assert [e.type for e in events].count("plan_accepted") == 2
 
 

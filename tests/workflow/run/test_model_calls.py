@@ -35,7 +35,7 @@ from tests.scripted_model import (
 from tests.serving import own_server, settings_for
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import Lab, closed, run
+from tests.workflow.runs import Lab, closed, found, run
 from tests.workflow.scripts import reviewed, verdicts
 from worker_main import serving
 from workflows.run_context import STARTS_AT_ONCE
@@ -173,8 +173,7 @@ async def test_a_finding_is_corrected_in_a_conversation_that_continued_as_new_at
     result = await runs.run(small_histories, lab.run_id, "lab", max_turns=30, max_reviews=1)
     assert await continued(small_histories, f"{lab.run_id}/t1/1")
     assert (result.status, result.subtasks[0].turns, result.usage.tool_calls) == ("completed", 13, 11)
-    assert result.subtasks[0].finding is not None
-    assert (result.subtasks[0].attempts, result.subtasks[0].finding.summary) == (2, "corrected pears")
+    assert (result.subtasks[0].attempts, found(result).summary) == (2, "corrected pears")
     asked = lab.call("t1/2/turn.1").step.body["messages"]
     assert sum(message["role"] == "assistant" for message in asked) == 12
     assert "name the unit" in str(asked[-1])

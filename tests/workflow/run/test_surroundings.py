@@ -22,7 +22,7 @@ from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, scrip
 from tests.serving import own_server, store_of
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import Lab, queues, start
+from tests.workflow.runs import Lab, found, queues, start
 from worker_main import serving
 
 
@@ -222,7 +222,6 @@ async def test_a_file_that_is_deleted_from_the_store_meanwhile_is_named(
     result = await handle.result()
     read = "1 of 3 files can't be read: broken.xlsx (it is no spreadsheet that can be read: "
     assert result.warnings[0].startswith(read)
-    assert result.subtasks[1].finding
-    assert result.subtasks[1].finding.summary == "found it"
+    assert found(result, 1).summary == "found it"
     (answered,) = (call.step.prompt for call in model.of(run_id) if call.step.call.endswith("/t1/1/turn.2"))
     assert "order.csv: it is no longer stored" in answered

@@ -28,7 +28,7 @@ from tests.scripted_model import (
 )
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import Lab, details, events, partial_result, scheduled, status_of, waits_for_provider
+from tests.workflow.runs import Lab, details, events, found, partial_result, scheduled, status_of, waits_for_provider
 from tests.workflow.scripts import FOUND, GIVES_UP
 from workflows.supervisor import SupervisorWorkflow
 
@@ -73,8 +73,7 @@ async def test_a_silent_last_turn_is_asked_once_more_without_running_its_tools(l
 
 async def test_without_a_last_word_the_last_text_before_it_is_the_finding(lab: Lab) -> None:
     result = await outcome(lab, [looks(1, "I know of 5 pears"), looks(2)], 2)
-    finding = result.subtasks[0].finding
-    assert finding is not None
+    finding = found(result)
     assert finding.summary == "I know of 5 pears"
     assert "turns were over" in " ".join(finding.limitations)
     assert choices(lab) == ["auto", "none", "none"]

@@ -9,10 +9,9 @@ from activities.store.artifacts import ArtifactStore
 from runtime.settings import Settings
 from standin.server.api_reply import text_block, tool_block
 from supervision.contract.finding import Finding, FindingRecord
-from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, answer, message, script, text, tools
 from tests.serving import store_of
-from tests.workflow.runs import Lab
+from tests.workflow.runs import Lab, found
 from tests.workflow.scripts import in_order, item, reviewed, subtasks, verdicts
 
 USUAL = {"team": "orchard"}
@@ -32,12 +31,6 @@ def finish(beside: str = "", **fields: Any) -> Reply:
     """A turn that concludes, with a text beside the call or without."""
     blocks = [text_block(beside)] if beside else []
     return message([*blocks, tool_block("finish", {**WHOLE, **fields})], "tool_use")
-
-
-def found(result: RunResult, place: int = 0) -> Finding:
-    finding = result.subtasks[place].finding
-    assert finding is not None
-    return finding
 
 
 async def record(store: ArtifactStore, finding: Finding) -> FindingRecord:

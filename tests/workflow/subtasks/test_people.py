@@ -7,7 +7,7 @@ import pytest
 from tests.scripted_model import Reply as ModelReply
 from tests.scripted_model import Step, plan, script, text, tools
 from tests.workflow.plan.test_approval import asked, refusal
-from tests.workflow.runs import Handle, Lab, status_of
+from tests.workflow.runs import Handle, Lab, found, status_of
 
 HASH = "0" * 64
 
@@ -42,10 +42,7 @@ async def test_an_answer_is_a_tool_result_and_evidence(lab: Lab) -> None:
     assert (await reply(handle, "t1/1:1.0", "2026, as 4711 said", by="ann"))["accepted"]
     result = await handle.result()
     assert result.status == "completed"
-    finding = result.subtasks[0].finding
-    assert finding is not None
-    assert finding.sources == ["person ann"]
-    assert finding.unsupported == []
+    assert (found(result).sources, found(result).unsupported) == (["person ann"], [])
     assert lab.steps.count("t1/1/turn.1") == 1
     assert lab.prompt("t1/1/turn.2") == "2026, as 4711 said"
 
@@ -125,7 +122,7 @@ async def test_a_failed_subtask_asks_for_help(lab: Lab) -> None:
     assert "CannotDo" in wait.prompt_preview
     await reply(handle, "t1/2", "It is 40.")
     result = await handle.result()
-    assert (result.status, result.subtasks[0].finding.summary) == ("completed", "It is 40.")  # type: ignore[union-attr]
+    assert (result.status, found(result).summary) == ("completed", "It is 40.")
 
 
 IMPOSSIBLE = {"finding": "tried", "limitations": [], "confidence": 0, "outcome": "impossible", "summary": "no data"}
