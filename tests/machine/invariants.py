@@ -13,7 +13,6 @@ from supervision.contract.plan import template_of
 from supervision.contract.result import RunResult, SubtaskReport, Timing
 from tests.machine.playing import WORD, Ending
 from tests.machine.records import Record, Tree, calls_in_a_pause, tree
-from tests.machine.reset_runs import abandoned_calls, paid_again
 from tests.serving import store_of
 from tests.waiting import until
 

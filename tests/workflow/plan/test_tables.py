@@ -78,8 +78,7 @@ async def finding_text(store: ArtifactStore, result: RunResult, subtask_id: str)
 
 async def test_code_makes_the_answers_rows_of_what_the_items_handed_in(lab: Lab, store: ArtifactStore) -> None:
     lab.play(grove())
-    handle = await lab.start(answer_schema=ROWS)
-    result = await handle.result()
+    result = await lab.run(answer_schema=ROWS)
     assert (result.status, result.gaps, result.unsupported) == ("completed", [], [])
     assert result.answer_json == {"trees": [{"tree": t, "height_m": h} for t, h in HEIGHTS.values()]}
     assert [(r["tree"], r["height_m"], r["item"], r["source"]) for r in await table(store, result)] == [
