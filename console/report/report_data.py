@@ -45,7 +45,7 @@ ANSWER_BYTES = 512 * limits.KIB
 _TABLE_ROWS = 100
 _DECISIONS = (
     *("decided", "paused", "resumed", "steered", "retry_asked"),
-    *("skip_asked", "limits_extended", "cancel_requested"),
+    *("skip_asked", "limits_extended"),
 )
 _IN_SUBTASKS = ("turn", "tool", "note", "subtask_started", "subtask_completed")
 

@@ -133,7 +133,6 @@ TABLE: tuple[EventRow, ...] = (
     _R("run_reset", "deadline_at", "the run was reset", "head"),
     _R("limits_extended", "limits", "new limits: {limits}", "good"),
     _R("deadline_reached", "", "the deadline is reached: writing the answer from what exists", "bad"),
-    _R("cancel_requested", "", "somebody cancels the run", "bad"),
     _R("waiting_provider", "why", "waits for `resume`: {why}", "bad"),
     _R("decided", "id kind decision after? by? text?", _decided, "good"),
     _R("paused", "now? by? why?", _by("the run is paused"), "head"),
