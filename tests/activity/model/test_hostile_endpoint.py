@@ -162,8 +162,8 @@ IMPOSSIBLE: list[Any] = [-1, 10**400, []]  # the SDK makes numbers of "10" and t
 @pytest.mark.parametrize("field", ["input_tokens", "output_tokens"])
 async def test_usage_that_cannot_be_is_refused(field: str, value: Any) -> None:
     begun = (http.start(usage={**http.USAGE, field: value}), *http.block(0, http.text("hello")))
-    end = http.finish_with({}) if field == "output_tokens" else http.finish()
-    await refused(http.stream(*begun, *end))
+    end, last = http.finish()
+    await refused(http.stream(*begun, {**end, "usage": {}} if field == "output_tokens" else end, last))
 
 
 # --- the key --------------------------------------------------------------------------------------

@@ -10,21 +10,18 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHistory
-from temporalio.worker import Replayer
+from temporalio.client import WorkflowExecutionStatus
 
-from runtime.workers import workflow_runner
 from supervision.base import limits
-from supervision.contract.result import RunResult
 from supervision.contract.updates import ExtendLimits
 from supervision.run.board import Board
+from tests.replay.replaying import replayer
 from tests.scripted_model import Reply, Step, plan, script, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Handle, Lab, closed, end_soon, events, failure
+from tests.workflow.runs import Lab, closed, end_soon, events, failure
 from workflows.supervisor import SupervisorWorkflow
-from workflows.worker_agent import WorkerAgentWorkflow
 
 MANY = tuple(f"t{number}" for number in range(8))
 HALF = stop("max_tokens", "so far there are three")
@@ -168,21 +165,6 @@ def two_turns(step: Step) -> Reply:
     return tools(("lookup", {"query": "x"})) if step.number == 1 else text(f"found by {step.subtask_id}")
 
 
-async def replays(client: Client, handle: Handle) -> None:
-    history: WorkflowHistory = await handle.fetch_history()
-    replayer = Replayer(
-        workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
-        workflow_runner=workflow_runner(),
-        data_converter=client.data_converter,
-    )
-    await replayer.replay_workflow(history)
-
-
-def books_all(result: RunResult, lab: Lab) -> bool:
-    """True if the agents' calls are booked, each once."""
-    return sum(report.usage.model_calls for report in result.subtasks) == sum(agents_calls(lab).values())
-
-
 async def test_a_reset_to_any_workflow_task_pays_nothing_again(lab: Lab) -> None:
     shape = plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]})
     lab.play(script(shape, dict.fromkeys(AT_ONCE, two_turns)))
@@ -194,8 +176,9 @@ async def test_a_reset_to_any_workflow_task_pays_nothing_again(lab: Lab) -> None
         assert (result.status, result.answer) == ("completed", whole.answer)
         assert {report.attempts for report in result.subtasks} == {1}
         assert repeated(lab) == []
-        assert books_all(result, lab)
-        await replays(lab.client, handle)
+        booked = sum(report.usage.model_calls for report in result.subtasks)
+        assert booked == sum(agents_calls(lab).values()), "each call is booked once"
+        await replayer().replay_workflow(await handle.fetch_history())
 
 
 async def test_a_reset_starts_worker_agents_again_and_repeats_only_the_calls_in_flight(lab: Lab) -> None:
@@ -215,7 +198,7 @@ async def test_a_reset_starts_worker_agents_again_and_repeats_only_the_calls_in_
     assert result.status == "completed"
     assert sorted(repeated(lab)) == [f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE]
     assert {report.usage.model_calls for report in result.subtasks} == {TURNS}
-    await replays(lab.client, handle)
+    await replayer().replay_workflow(await handle.fetch_history())
 
 
 async def test_a_reset_repeats_no_effect_of_a_write_tool(lab: Lab, tmp_path: Path) -> None:
@@ -257,4 +240,4 @@ async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) ->
     calls = agents_calls(lab)
     assert (calls["t1/1/turn.1"], calls["t1/1/turn.2"]) == (1, 2)  # the finished turn is not made again
     assert result.subtasks[0].attempts == 1
-    await replays(lab.client, handle)
+    await replayer().replay_workflow(await handle.fetch_history())

@@ -244,12 +244,6 @@ def two_turns(step: Step) -> Reply:
     return tools(("lookup", {"query": "x"})) if step.number == 1 else text(f"found by {step.subtask_id}")
 
 
-async def shows_one_breaker(handle: Handle) -> bool:
-    breakers = (await status_of(handle)).breakers
-    assert len(breakers) <= 1
-    return len(breakers) == 1
-
-
 async def length(handle: Handle) -> int:
     return (await handle.describe()).history_length
 
@@ -270,7 +264,7 @@ async def test_an_outage_costs_one_wait_whatever_the_number_of_subtasks(
     await until(lambda: len(lab.calls) >= rounds + 2, 60)
     assert await length(handle) - before <= 3 * ROUND_EVENTS
     assert len(set(await lab.started_children())) == PARALLEL
-    await until(functools.partial(shows_one_breaker, handle))  # none while the call that goes first is under way
+    await until(lambda: shows_open_breaker(handle))  # none while the call that goes first is under way
     away["on"] = False
     result = await handle.result()
     assert (result.status, len(result.subtasks)) == ("completed", SUBTASKS)
