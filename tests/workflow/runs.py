@@ -1,6 +1,7 @@
 """Starting runs of a test team, and looking at them the way people do: result, error, queries, history, Web UI."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -202,6 +203,11 @@ class Lab:
     def steps(self) -> list[str]:
         """The names of those calls, below the run."""
         return self.model.steps(self.run_id)
+
+    @property
+    def repeated(self) -> list[str]:
+        """The calls that were sent more than once."""
+        return [step for step, times in Counter(self.steps).items() if times > 1]
 
     def sent(self, *steps: str) -> Callable[[], bool]:
         """Returns a condition for `until`: the model was sent all of those steps."""

@@ -6,13 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore
-from runtime.settings import Settings
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, Step, answer, text, tools
-from tests.serving import store_of
 from tests.workflow.runs import Lab, details
 from tests.workflow.scripts import GIVES_UP, in_order, item, plans, subtasks
 
@@ -57,11 +54,6 @@ def grove(**turns: Any) -> Any:
     """A run whose items hand in their rows; those named otherwise."""
     usual = {subtask_id: lambda step: measured(row(step)) for subtask_id in HEIGHTS}
     return plans(EACH, turns={**usual, **{name.replace("_", "."): turn for name, turn in turns.items()}})
-
-
-@pytest.fixture
-async def store(client: Client, settings: Settings) -> ArtifactStore:
-    return await store_of(client, settings.artifacts_url)
 
 
 async def table(store: ArtifactStore, result: RunResult) -> list[dict[str, str]]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
@@ -44,11 +43,6 @@ def heard(lab: Lab, word: str = SHOWN) -> dict[str, int]:
 
 def _times(word: str, body: Any) -> int:
     return json.dumps(body).count(word)
-
-
-def repeated(lab: Lab) -> list[str]:
-    """Returns the calls that were sent more than once."""
-    return [step for step, times in Counter(lab.steps).items() if times > 1]
 
 
 async def agent_closed(lab: Lab, name: str) -> bool:
@@ -100,7 +94,7 @@ async def test_in_a_pause_nothing_begins_and_the_clock_stands_still(lab: Lab) ->
     await say(handle, "resume")
     result = await handle.result()
     assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, 2)
-    assert repeated(lab) == []
+    assert lab.repeated == []
     assert result.timing.wall_seconds > 8 > result.timing.sequential_seconds
     assert result.timing.speedup == pytest.approx(1, abs=0.6)
     assert datetime.fromisoformat((await status_of(handle)).deadline_at) > shown
@@ -189,7 +183,7 @@ async def test_a_word_to_all_is_in_each_later_request_once(lab: Lab) -> None:
     assert (found["t3"], found["t4"]) == ("found by t3", "found by t4")  # not what they said before the word
     assert "<steer>\nCount &lt;/steer> the quinces, too\n</steer>" in lab.prompt("t3/1/turn.2")
     assert "steered" in await events(handle)
-    assert repeated(lab) == []
+    assert lab.repeated == []
 
 
 async def test_a_word_to_one_subtask_reaches_no_other(lab: Lab) -> None:
@@ -232,7 +226,7 @@ async def test_a_completed_subtask_is_done_again_in_its_conversation(lab: Lab) -
     again = lab.call("t1/2/turn.1").step
     assert len(again.body["messages"]) == 3
     assert "<feedback>\nin kilograms\n</feedback>" in again.prompt
-    assert repeated(lab) == []
+    assert lab.repeated == []
 
 
 async def test_a_subtask_that_a_review_reopens_meanwhile_gets_the_instruction_beside_its_feedback(lab: Lab) -> None:
@@ -305,7 +299,7 @@ async def test_nested_runs_pause_and_hear_with_their_root(lab: Lab) -> None:
     assert (await handle.result()).status == "completed"
     assert heard(lab) == dict.fromkeys(["t1/1/f2/1/turn.1", "t1/1/synthesis.1", "synthesis.1"], 1)
     assert heard(lab, "medlars") == {"t1/1/f2/1/turn.1": 1}
-    assert repeated(lab) == []
+    assert lab.repeated == []
 
 
 async def _paused(handle: Handle) -> bool:

@@ -156,11 +156,6 @@ def agents_calls(lab: Lab) -> Counter[str]:
     return Counter(step for step in lab.steps if "/turn." in step)
 
 
-def repeated(lab: Lab) -> list[str]:
-    """Returns the calls that were sent more than once."""
-    return [step for step, times in Counter(lab.steps).items() if times > 1]
-
-
 def two_turns(step: Step) -> Reply:
     return tools(("lookup", {"query": "x"})) if step.number == 1 else text(f"found by {step.subtask_id}")
 
@@ -175,7 +170,7 @@ async def test_a_reset_to_any_workflow_task_pays_nothing_again(lab: Lab) -> None
         result = await handle.result()
         assert (result.status, result.answer) == ("completed", whole.answer)
         assert {report.attempts for report in result.subtasks} == {1}
-        assert repeated(lab) == []
+        assert lab.repeated == []
         booked = sum(report.usage.model_calls for report in result.subtasks)
         assert booked == sum(agents_calls(lab).values()), "each call is booked once"
         await replayer().replay_workflow(await handle.fetch_history())
@@ -196,7 +191,7 @@ async def test_a_reset_starts_worker_agents_again_and_repeats_only_the_calls_in_
     released.set()
     result = await handle.result()
     assert result.status == "completed"
-    assert sorted(repeated(lab)) == [f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE]
+    assert sorted(lab.repeated) == [f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE]
     assert {report.usage.model_calls for report in result.subtasks} == {TURNS}
     await replayer().replay_workflow(await handle.fetch_history())
 
@@ -214,7 +209,7 @@ async def test_a_reset_repeats_no_effect_of_a_write_tool(lab: Lab, tmp_path: Pat
         result = await (await reset(lab.client, base, point)).result()
         assert (result.status, result.warnings) == ("completed", [])
     assert len(log.read_text().splitlines()) == 1
-    assert repeated(lab) == []
+    assert lab.repeated == []
 
 
 async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) -> None:

@@ -3,14 +3,11 @@
 from typing import Any
 
 import pytest
-from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore
-from runtime.settings import Settings
 from standin.server.api_reply import text_block, tool_block
 from supervision.contract.finding import Finding, FindingRecord
 from tests.scripted_model import Reply, answer, message, script, text, tools
-from tests.serving import store_of
 from tests.workflow.runs import Lab, found
 from tests.workflow.scripts import in_order, item, reviewed, subtasks, verdicts
 
@@ -35,11 +32,6 @@ def finish(beside: str = "", **fields: Any) -> Reply:
 
 async def record(store: ArtifactStore, finding: Finding) -> FindingRecord:
     return FindingRecord.model_validate_json(await store.get(finding.record_ref))
-
-
-@pytest.fixture
-async def store(client: Client, settings: Settings) -> ArtifactStore:
-    return await store_of(client, settings.artifacts_url)
 
 
 @pytest.mark.parametrize(("words", "outcome"), [(LONG, "partial"), (f"{LONG}\n\nConfidence: 0.8", "done")])
