@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.measure import Sample, measure, report
-from benchmarks.scene import CHECKOUT, FLOOR_SETTINGS, ROWS, WARM_UP, Row, measured, scene, shorter
+from benchmarks.scene import FLOOR_SETTINGS, ROWS, WARM_UP, Row, measured, scene, shorter
 from runtime.process import exit_now, say
 
 _FLOOR = "reference_temporal.py"
@@ -23,7 +23,7 @@ def main() -> None:
     options = _parser().parse_args()
     rows = [shorter(row) for row in ROWS] if options.quick else ROWS
     rows = [row for row in rows if not options.only or any(part in row.name for part in options.only)]
-    floor = None if options.no_floor else _floor(options.floor)
+    floor = _floor(options.floor or os.environ.get("SUPERVISOR_BENCH_FLOOR"))
     repetitions = options.repetitions or (1 if options.quick else _REPETITIONS)
     say(f"floor: {floor or 'none'}")
     samples = measured(_run(rows, repetitions, floor))
@@ -38,22 +38,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="one repetition, fewer small runs")
     parser.add_argument("--repetitions", type=int, metavar="N", help=f"default: {_REPETITIONS}")
     parser.add_argument("--only", action="append", metavar="TEXT", help="rows whose name holds it; may be repeated")
-    parser.add_argument("--floor", type=Path, help=f"folder with {_FLOOR}; else SUPERVISOR_BENCH_FLOOR")
-    parser.add_argument("--no-floor", action="store_true", help="measure the project alone")
+    parser.add_argument("--floor", help=f"folder with {_FLOOR}; else SUPERVISOR_BENCH_FLOOR")
     parser.add_argument("--out", type=Path, help="write all samples there as JSON")
     return parser
 
 
-def _floor(named: Path | None) -> Path | None:
-    """Returns the program of the floor: named, from the environment, or beside the checkout."""
-    given = named or os.environ.get("SUPERVISOR_BENCH_FLOOR")
-    program = (Path(given) if given else CHECKOUT.parent / "shared" / "bench").absolute() / _FLOOR
-    if program.is_file():
-        return program
-    if given:
+def _floor(folder: str | None) -> Path | None:
+    """Returns the program of the floor in the folder that is named."""
+    program = Path(folder).absolute() / _FLOOR if folder else None
+    if program and not program.is_file():
         say(f"{program} does not exist: --floor names the folder that has it")
         exit_now(1)
-    return None
+    return program
 
 
 async def _run(rows: list[Row], repetitions: int, floor: Path | None) -> list[Sample]:

@@ -26,7 +26,7 @@ def do(work: Callable[[Access], Work], as_json: bool = False) -> NoReturn:
         try:
             return await work(access)
         except NoAnswer as error:
-            raise await silence(RunHandle(await access.client(), error.run_id)) from error
+            raise await silence(await access.client(), error) from error
 
     raise typer.Exit(perform(access, answered, as_json=as_json))
 

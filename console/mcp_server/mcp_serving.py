@@ -22,7 +22,6 @@ from activities.store.artifacts import ArtifactMissing
 from console.base.command import BAD_INPUT, DONE, Access, CommandFailed, explain
 from console.base.terminal import print_err
 from console.mcp_server.run_tools import add_to
-from console.run.run_handle import RunHandle
 from console.run.standstill import silence
 from runtime.paths import cache_dir
 from supervision.base.trust import is_loopback, is_readable_by_others
@@ -128,7 +127,7 @@ class _PlainServer(MCPServer[Access]):
             if cause is None:
                 raise
             if isinstance(cause, NoAnswer):
-                cause = await silence(RunHandle(await self._access.client(), cause.run_id))
+                cause = await silence(await self._access.client(), cause)
             raise ToolError(_sentence(cause, name)) from None
 
     async def read_resource(self, uri: AnyUrl | str, context: Context[Access, Any] | None = None) -> Any:

@@ -11,14 +11,14 @@ from pydantic import JsonValue
 from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflow.v1 import PendingActivityInfo
-from temporalio.client import WorkflowExecutionDescription
+from temporalio.client import Client, WorkflowExecutionDescription
 
 from console.base.command import UNREACHABLE, CommandFailed
 from console.base.hints import hint, worker_hint
 from console.base.terminal import safe_line
 from console.run.find_run import short_id
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
-from console.run.run_handle import NO_WORKER, RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
+from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
 from runtime.payloads import readable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -177,10 +177,11 @@ def unanswered() -> str:
     return f"{PROVIDER_HELPS}; try that from here: {hint('doctor')}"
 
 
-async def silence(run: RunHandle) -> CommandFailed:
-    """Returns why a run does not answer."""
+async def silence(client: Client, error: NoAnswer) -> CommandFailed:
+    """Returns why a run does not answer, as far as the server knows."""
+    run = RunHandle(client, error.run_id)
     causes = await observed(run, await run.describe(), answered=False)
-    return CommandFailed(UNREACHABLE, f"run '{run.id}' does not answer: {causes[0].line if causes else NO_WORKER}")
+    return CommandFailed(UNREACHABLE, f"run '{run.id}' does not answer: {causes[0].line if causes else error}")
 
 
 def _is_served(described: WorkflowExecutionDescription) -> bool:

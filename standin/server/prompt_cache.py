@@ -6,8 +6,7 @@ prefix is long enough; a breakpoint finds the longest entry at itself or up to 2
 
 import hashlib
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
@@ -20,17 +19,16 @@ _LEAST: tuple[tuple[str, int], ...] = (  # the shortest prefix that is cached, b
     ("*-5-5*", 512), ("claude-opus-5*", 512), ("claude-fable-5*", 512), ("claude-mythos-5*", 512),
     ("claude-haiku-4-5*", 4096), ("claude-opus-4-[56]*", 4096), ("claude-opus-4-7*", 2048), ("*", 1024),
 )  # fmt: skip
-_SECONDS = {"5m": 300.0, "1h": 3600.0}
 _NOT_CONTENT = ("cache_control", "eager_input_streaming")
 
 
 @dataclass(frozen=True)
 class _Block:
-    """A request up to the end of one block; `ttl` is that of its breakpoint, if it has one."""
+    """A request up to the end of one block, which has a breakpoint or not."""
 
     digest: str
     tokens: int
-    ttl: str | None
+    is_marked: bool
 
 
 @dataclass(frozen=True)
@@ -39,61 +37,46 @@ class CacheBill:
 
     total: int
     read: int
-    written: dict[str, int]
+    written: int
     marks: list[_Block]
 
     def usage(self, output_tokens: int) -> Json:
         """Returns the usage of the whole call."""
-        written = sum(self.written.values())
         return {
-            "input_tokens": self.total - self.read - written,
-            "cache_creation_input_tokens": written,
+            "input_tokens": self.total - self.read - self.written,
+            "cache_creation_input_tokens": self.written,
             "cache_read_input_tokens": self.read,
-            "cache_creation": {f"ephemeral_{ttl}_input_tokens": self.written[ttl] for ttl in _SECONDS},
             "output_tokens": output_tokens,
             "service_tier": "standard",
         }
 
 
 class PromptCache:
-    """The entries of all models, by digest: their lifetime and when they expire. `clock` is in seconds."""
+    """The entries of all models, by digest. They do not expire: a run reads them within minutes."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._entries: dict[str, tuple[float, float]] = {}
+    def __init__(self) -> None:
+        self._entries: dict[str, None] = {}
 
     def bill(self, request: ApiRequest) -> CacheBill:
-        """Returns the bill of a request that arrives now; what it reads lives on."""
+        """Returns the bill of a request that arrives now."""
         blocks = list(_blocks(request))
         least = next(least for pattern, least in _LEAST if fnmatch(request.model, pattern))
-        marks = [at for at, block in enumerate(blocks) if block.ttl and block.tokens >= least]
+        marks = [at for at, block in enumerate(blocks) if block.is_marked and block.tokens >= least]
         at = max((self._found(blocks, mark) for mark in marks), default=-1)
-        read = paid = blocks[at].tokens if at >= 0 else 0
-        written = dict.fromkeys(_SECONDS, 0)
-        for mark in (blocks[mark] for mark in marks if mark > at):
-            written[mark.ttl or "5m"] += mark.tokens - paid
-            paid = mark.tokens
+        read = blocks[at].tokens if at >= 0 else 0
+        written = max((blocks[mark].tokens - read for mark in marks if mark > at), default=0)
         return CacheBill(blocks[-1].tokens, read, written, [blocks[mark] for mark in marks])
 
     def begin_reply(self, bill: CacheBill) -> None:
         """Writes the entries: before the reply begins they can't be read."""
-        for block in bill.marks:
-            self._write(block.digest, _SECONDS[block.ttl or "5m"])
+        self._entries |= dict.fromkeys(block.digest for block in bill.marks)
         while len(self._entries) > _ENTRIES:
             del self._entries[next(iter(self._entries))]
 
     def _found(self, blocks: list[_Block], mark: int) -> int:
         """Returns the place of the longest entry that a breakpoint finds, -1 if it finds none."""
-        for at in range(mark, max(-1, mark - _LOOKBACK - 1), -1):
-            lifetime, expires_at = self._entries.get(blocks[at].digest, (0.0, 0.0))
-            if expires_at > self._clock():
-                self._write(blocks[at].digest, lifetime)
-                return at
-        return -1
-
-    def _write(self, digest: str, lifetime: float) -> None:
-        self._entries.pop(digest, None)
-        self._entries[digest] = (lifetime, self._clock() + lifetime)
+        places = range(mark, max(-1, mark - _LOOKBACK - 1), -1)
+        return next((at for at in places if blocks[at].digest in self._entries), -1)
 
 
 def _blocks(request: ApiRequest) -> Iterator[_Block]:
@@ -104,7 +87,7 @@ def _blocks(request: ApiRequest) -> Iterator[_Block]:
         hashed.update(f"{head}{text}".encode("utf-8", "surrogatepass"))
         size += len(text)
         control = block.get("cache_control") or (request.body.get("cache_control") if number == len(parts) else None)
-        yield _Block(hashed.hexdigest(), tokens(size), control and str(control.get("ttl") or "5m"))
+        yield _Block(hashed.hexdigest(), tokens(size), bool(control))
 
 
 def _parts(body: Json) -> Iterator[tuple[str, Json]]:

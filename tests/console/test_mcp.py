@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestFormParams, ElicitResult
 
+from console import demo
 from console.base.command import Access, CommandFailed
 from console.mcp_server.mcp_serving import serve_mcp
 from runtime.settings import Settings
@@ -183,32 +184,25 @@ def test_other_commands_do_not_load_the_protocol() -> None:
 # --- over HTTP ------------------------------------------------------------------------------------------
 
 
-class Served:
+class Served(demo.Served):
     """The command over HTTP, which can be started again."""
 
     def __init__(self, environ: dict[str, str], folder: Path) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
-        self.environ, self.log = environ, folder / "mcp.log"
+        words = [str(ROOT / "starter.py"), "mcp", "--http", self.address]
+        super().__init__("mcp", words, environ, folder / "mcp.log", "MCP at http")
 
     async def start(self) -> None:
         """Returns once it serves."""
-        with self.log.open("wb") as log:
-            words = [sys.executable, str(ROOT / "starter.py"), "mcp", "--http", self.address]
-            self.process = await asyncio.create_subprocess_exec(*words, env=self.environ, stderr=log, stdout=log)
+        await self.__aenter__()
         await until(self._answers, 30)
 
     async def _answers(self) -> bool:
-        assert self.process.returncode is None, self.log.read_text()
         with contextlib.suppress(httpx2.ConnectError):
             return (await self.post()).status_code == 401
         return False
-
-    async def end(self) -> None:
-        """Ends it as a crash would."""
-        self.process.kill()
-        await self.process.wait()
 
     async def post(self, token: str = "", **headers: str) -> httpx2.Response:
         """Returns the reply to a request with that token and those headers."""
@@ -242,7 +236,7 @@ async def served(environ: dict[str, str], tmp_path: Path) -> AsyncIterator[Serve
     served = Served(environ, tmp_path)
     await served.start()
     yield served
-    await served.end()
+    await served.kill()
 
 
 async def test_a_request_needs_the_token_and_a_host_and_origin_of_this_machine(served: Served, tmp_path: Path) -> None:
@@ -257,7 +251,7 @@ async def test_a_request_needs_the_token_and_a_host_and_origin_of_this_machine(s
         "this machine's": await served.post(token, Origin="http://localhost:3000"),
     }
     assert [reply.status_code for reply in replies.values()] == [401, 401, 421, 403, 200]
-    await served.end()
+    await served.kill()
     await served.start()
     assert token not in served.log.read_text()
 
@@ -265,7 +259,7 @@ async def test_a_request_needs_the_token_and_a_host_and_origin_of_this_machine(s
 async def test_a_form_that_is_out_outlives_the_server(lab: Lab, served: Served, tmp_path: Path) -> None:
     class Late(Person):
         async def fill(self, form: ElicitRequestFormParams) -> ElicitResult:
-            await served.end()
+            await served.kill()
             await served.start()
             return await super().fill(form)
 

@@ -77,3 +77,17 @@ async def test_a_team_over_a_folder_is_written_and_names_what_it_cannot_read(alo
     assert documents.code == 0
     assert "analyst" not in (tmp_path / "notes/team.toml").read_text()
     assert (await cli("teams", "new", "Bad Name", "--data", DATA)).code == 2
+
+
+async def test_a_folder_shows_its_tables_and_documents(cli: Cli, tmp_path: Path) -> None:
+    shop = await cli("inspect", DATA)
+    assert shop.code == 0
+    assert "orders 2025.csv: table orders_2025, 543 rows" in shop.out
+    assert '"Net Amount (EUR)" DOUBLE: 39.5 to 2490' in shop.out
+    assert "  ! Ziel (€): decimal commas are read as numbers" in shop.out
+    assert shop.out.splitlines()[-1] == "2 tables with 551 rows, 2 documents"
+    (tmp_path / "a.pdf").write_bytes(b"broken")
+    listed = await cli.json("inspect", str(tmp_path))
+    assert [report["problem"].startswith("it is no PDF") for report in listed] == [True]
+    none = await cli("inspect", str(tmp_path / "none"))
+    assert (none.code, f"there is no {tmp_path / 'none'}" in none.err) == (2, True)

@@ -1,12 +1,7 @@
-"""The stand-in model, served here or as a process, and the real client in front of it."""
+"""The stand-in model, served here, and the real client in front of it."""
 
-import asyncio
-import os
-import signal
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -19,7 +14,6 @@ from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, ServerConfig
 from standin.server.serving import serving
 
-ROOT = Path(__file__).parents[2]
 FOOTER = "_An extract by the stand-in model"
 
 
@@ -42,26 +36,6 @@ class Served:
         body.setdefault("messages", [{"role": "user", "content": text}])
         async with self.client.messages.stream(**body) as stream:
             return await stream.get_final_message()
-
-
-async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, str]:
-    """Starts `python -m standin`; the process and the address that it prints."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "standin", "--port", "0", *arguments),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    line = (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
-    assert line.startswith("stand-in model: http://127.0.0.1:"), line
-    return process, line.split(": ", 1)[1].strip()
-
-
-async def stop(process: asyncio.subprocess.Process) -> int:
-    """SIGTERM, and the exit status."""
-    if process.returncode is None:
-        os.kill(process.pid, signal.SIGTERM)
-    return await asyncio.wait_for(process.wait(), 10)
 
 
 @pytest.fixture

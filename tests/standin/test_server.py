@@ -10,8 +10,9 @@ import anthropic
 import httpx2
 import pytest
 
+import console.demo
 from standin.server.faults import BadConfig, parse_config
-from tests.standin.conftest import FOOTER, Served, start, stop, text_of
+from tests.standin.conftest import FOOTER, Served, text_of
 
 
 async def test_a_stream_brings_text_in_small_pieces_and_ends_with_usage(served: Served) -> None:
@@ -53,13 +54,16 @@ async def test_what_the_api_refuses_is_refused(served: Served, body: dict[str, A
 async def test_sigterm_stops_the_process_cleanly_even_in_a_stalled_stream(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"rules": [{"stall_after": 2}]}))
-    process, url = await start("--config", str(config))
-    async with httpx2.AsyncClient(base_url=url, trust_env=False) as http:
+    words = ["-m", "standin", "--port", "0", "--config", str(config)]
+    async with (
+        console.demo.Served("the stand-in model", words, os.environ, tmp_path / "log", "http://") as process,
+        httpx2.AsyncClient(base_url=process.line.rpartition(" ")[2], trust_env=False) as http,
+    ):
         body = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "x"}]}
         async with http.stream("POST", "/v1/messages", json=body) as reply:
             assert reply.status_code == 200
             os.kill(process.pid, signal.SIGTERM)
-            assert await stop(process) == 0
+            assert await process.wait() == 0
 
 
 async def test_a_prompt_longer_than_the_window_is_refused_and_a_reply_ends_where_it_does(served: Served) -> None:

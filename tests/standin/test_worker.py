@@ -1,16 +1,64 @@
-"""A worker agent's whole conversation with tools of two invented domains, and what is made of it."""
+"""A worker agent's whole conversation with tools of an invented domain, and what is made of it."""
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
+
+import duckdb
 
 from standin.extract.kind_of_call import think
 from standin.server.api_reply import ApiReply
 from standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
-from tests.standin.domains import Domain, orchards, tramways
 
 Tool = Callable[..., str]
+
+
+@dataclass
+class Domain:
+    """Tables and the tool output that describes them."""
+
+    connection: duckdb.DuckDBPyConnection
+    listing: str
+
+    def markdown(self, sql: str) -> str:
+        """The result of a query as a tool prints it."""
+        cursor = self.connection.execute(sql)
+        header = [column[0] for column in cursor.description or []]
+        rows = cursor.fetchall()
+        lines = [header, ["---"] * len(header), *([str(cell) for cell in row] for row in rows)]
+        return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), f"{len(rows)} rows"])
+
+
+def orchards() -> Domain:
+    """Yearly harvests of fruit every five years, by farm and valley."""
+    connection = duckdb.connect()
+    connection.execute("create table harvests (farm text, valley text, fruit text, year bigint, crop_tonnes double)")
+    farms = {"Hill Farm": "Upper Valley", "Mill Farm": "Upper Valley", "Old Mill Farm": "Lower Valley"}
+    for at, (farm, valley) in enumerate(farms.items(), 1):
+        for fruit, weight in (("Apples", 3.0), ("Pears", 2.0)):
+            for year in range(1980, 2021, 5):
+                crop = round(at * weight * (10 + (year - 1980) * (4 - at) / 10), 1)
+                connection.execute("insert into harvests values (?, ?, ?, ?, ?)", [farm, valley, fruit, year, crop])
+    return Domain(connection, _listing(connection, {"harvests": "Crop of each orchard (in tonnes)"}))
+
+
+def _listing(connection: duckdb.DuckDBPyConnection, descriptions: dict[str, str]) -> str:
+    lines = []
+    for table, description in descriptions.items():
+        columns = connection.execute(f"describe {table}").fetchall()
+        count = connection.execute(f"select count(*) from {table}").fetchall()[0][0]
+        named = ", ".join(f"{name} {kind}" for name, kind, *_ in columns)
+        lines.append(f"table {table} ({named}): {description}. Rows: {count}. Source: invented")
+        for name, kind, *_ in columns:
+            if kind == "VARCHAR":
+                values = connection.execute(f"select distinct {name} from {table} order by 1").fetchall()
+                lines.append(f"  {name}: {', '.join(value for (value,) in values)}")
+            else:
+                low, high = connection.execute(f"select min({name}), max({name}) from {table}").fetchall()[0]
+                lines.append(f"  {name}: {low} to {high}")
+    return "\n".join(lines)
 
 
 def tool(tool_name: str, description: str, /, **properties: Any) -> dict[str, Any]:
@@ -94,17 +142,17 @@ def test_figures_are_looked_up_and_computed_by_the_tools() -> None:
 
 
 def test_an_example_that_a_tool_shows_is_followed() -> None:
-    domain = tramways()
-    example = (
+    domain = orchards()
+    domain.listing += (
         "\nExample queries:\n"
-        '<example question="How did the riders of Line H develop, by year, from 2011 to 2012?">\n'
-        "SELECT line, year(month) AS year, max(riders_thousands) AS best_month FROM ridership\n"
-        "WHERE line = 'Line H' AND year(month) IN (2011, 2012) GROUP BY ALL ORDER BY ALL\n</example>"
+        '<example question="How did the apple crop of Mill Farm develop, from 1990 to 2000?">\n'
+        "SELECT farm, year, max(crop_tonnes) AS best_crop FROM harvests\n"
+        "WHERE farm = 'Mill Farm' AND fruit = 'Apples' AND year IN (1990, 2000) GROUP BY ALL ORDER BY ALL\n</example>"
     )
-    agent = analyst(Domain(domain.connection, domain.listing + example), "How did Line B's riders develop since 2015?")
+    agent = analyst(domain, "How did Hill Farm's pear crop develop since 2000?")
     answer = agent.run()
-    assert "WHERE line IN ('Line B') AND year(month) IN (2015, 2019)" in agent.calls[1][1]["sql"]
-    assert "Line B: best month went from 147 (2015) to 159 (2019), a change of 12" in answer
+    assert "WHERE farm IN ('Hill Farm') AND fruit IN ('Pears') AND year IN (2000, 2020)" in agent.calls[1][1]["sql"]
+    assert "Hill Farm: best crop went from 32.0 (2000) to 44.0 (2020), a change of 12" in answer
 
 
 def test_documents_are_searched_then_read_then_quoted() -> None:
