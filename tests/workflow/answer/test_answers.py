@@ -42,15 +42,6 @@ def modes(lab: Lab) -> list[str]:
     return [next(mode for said, mode in words.items() if said in shown) for shown in prompts]
 
 
-async def test_contradictions_that_the_synthesis_finds_are_in_the_result(lab: Lab) -> None:
-    found = [{"subtask_ids": ["t1", "t2"], "description": "44 or 45", "resolution": "45"}]
-    strange = [{"subtask_ids": ["t7"], "description": "nobody", "resolution": ""}]
-    words = {"answer": "45", "confidence": 1, "citations": [], "contradictions": [*found, *strange]}
-    lab.play(script(PAIR, None, as_json(words)))
-    result = await lab.run()
-    assert [c.model_dump() for c in result.contradictions] == found
-
-
 # --- more findings than a prompt holds ------------------------------------------------------------------
 
 
