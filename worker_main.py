@@ -36,7 +36,7 @@ from activities.run.run_setup import ProcessFacts, RunSetupActivities
 from activities.steps import Steps
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
-from activities.teams.team_files import TeamFiles, named_pools
+from activities.teams.team_files import TeamFiles, named_in_teams
 from activities.tools.secrets import Secrets
 from runtime import logs, search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
@@ -136,7 +136,10 @@ def compose(
         ],
         model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
-        interceptors=[Steps(telemetry.parent_of, content=settings.capture_content), Attempts(store, words)],
+        interceptors=[
+            Steps(telemetry.parent_of, content=settings.capture_content),
+            Attempts(store, (words or LastWords()).begins),
+        ],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,
         pool=pool,
@@ -149,7 +152,7 @@ def model_rate(settings: Settings) -> float | None:
     """Returns the calls per second that each queue of model calls may hand out: equal parts for pools of team files."""
     if settings.model_rpm is None:
         return None
-    return settings.model_rpm / 60 / (1 + len(named_pools(settings.teams_folders)))
+    return settings.model_rpm / 60 / (1 + len(named_in_teams(settings.teams_folders, "pool")))
 
 
 def model_endpoint(settings: Settings) -> ModelEndpoint:

@@ -114,7 +114,7 @@ _QUIET = RUN_KINDS | {ErrorKind.CANCELLED}  # ends that the Worker's log shows w
 class Attempts(Interceptor):
     """Puts heartbeats, the guard and typed errors around every attempt."""
 
-    def __init__(self, store: ArtifactStore, witness: Witness | None = None) -> None:
+    def __init__(self, store: ArtifactStore, witness: Witness) -> None:
         self._guard = Guard(store)
         self._witness = witness
 
@@ -124,7 +124,7 @@ class Attempts(Interceptor):
 
 
 class _Attempted(ActivityInboundInterceptor):
-    def __init__(self, inner: ActivityInboundInterceptor, guard: Guard, witness: Witness | None) -> None:
+    def __init__(self, inner: ActivityInboundInterceptor, guard: Guard, witness: Witness) -> None:
         super().__init__(inner)
         self._guard = guard
         self._witness = witness
@@ -136,7 +136,7 @@ class _Attempted(ActivityInboundInterceptor):
 
 
 @asynccontextmanager
-async def attempted(witness: Witness | None = None) -> AsyncIterator[None]:
+async def attempted(witness: Witness) -> AsyncIterator[None]:
     """Heartbeats until the block ends, and its errors as Temporal gets them."""
     try:
         async with beating(witness):

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 from temporalio import activity
 
@@ -20,28 +20,19 @@ from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import DEADLY
 
 Details = Callable[[], dict[str, Any]]
-"""The message of the error with which such a call ends."""
-
-
-class Witness(Protocol):
-    """Remembers what a process is at work on, for those who find it dead."""
-
-    def begins(self, activity_type: str, workflow_id: str) -> int:
-        """Returns a number for what begins."""
-
-    def ends(self, number: int) -> None:
-        """Forgets it."""
+Witness = Callable[[str, str], Callable[[], None]]
+"""Remembers what a process is at work on, by activity type and workflow id, until what it returns is called."""
 
 
 class _Beats:
     """The heartbeats of one attempt. `deaths` are those of the attempts before; `suspect` if the last left no word."""
 
-    def __init__(self, info: activity.Info, witness: Witness | None) -> None:
+    def __init__(self, info: activity.Info, witness: Witness) -> None:
         self.details: Details = dict
         self.deaths, self.suspect = _deaths(info)
         self._info = info
         self._witness = witness
-        self._at_risk: int | None = None
+        self._at_risk: Callable[[], None] | None = None
 
     def beat(self) -> None:
         """Sends a heartbeat: if it is the last one, the next attempt counts as it says."""
@@ -49,13 +40,12 @@ class _Beats:
 
     def works(self) -> None:
         """From now on the end of the process counts."""
-        info, witness = self._info, self._witness
-        self._at_risk = witness.begins(info.activity_type, info.workflow_id or "") if witness else 0
+        self._at_risk = self._witness(self._info.activity_type, self._info.workflow_id or "")
 
     def rests(self) -> None:
         """From now on it does not."""
-        if self._witness and self._at_risk is not None:
-            self._witness.ends(self._at_risk)
+        if self._at_risk:
+            self._at_risk()
         self._at_risk = None
 
     async def say(self) -> None:
@@ -96,7 +86,7 @@ async def waiting() -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def beating(witness: Witness | None = None) -> AsyncIterator[None]:
+async def beating(witness: Witness = lambda *_: lambda: None) -> AsyncIterator[None]:
     """Heartbeats until the block ends. The idle watchdog, not the heartbeat, detects a stalled call.
 
     Raises SupervisionError if the call ended its process too often, and `Cancelled` if the activity's workflow is gone:

@@ -2,7 +2,7 @@
 # Creates Temporal's two databases, or brings them to this version's schema. May run again.
 set -eu
 
-versioned=/etc/temporal/schema/postgresql/v12
+versioned=${SCHEMA:-/etc/temporal/schema}/postgresql/v12
 
 sql_tool() {
     temporal-sql-tool --plugin postgres12 --ep "$SQL_HOST" -p "$SQL_PORT" -u "$SQL_USER" "$@"

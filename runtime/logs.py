@@ -22,7 +22,7 @@ from temporalio.runtime import (
     TelemetryFilter,
 )
 
-from runtime.telemetry import TRACES_LOST
+from runtime.telemetry import TRACES_LOST, instance
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.text import clean, one_line
@@ -137,5 +137,6 @@ def configure(
         filter=TelemetryFilter(core_level="WARN", other_level="ERROR"),
         forwarding=LogForwardingConfig(logger=logging.getLogger(_CORE)),
     )
-    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=core, metrics=metrics)), error_if_already_set=False)
+    telemetry = TelemetryConfig(logging=core, metrics=metrics, global_tags=instance() if metrics else {})
+    Runtime.set_default(Runtime(telemetry=telemetry), error_if_already_set=False)
     return steps.info

@@ -78,6 +78,13 @@ def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig
     )
 
 
+def instance() -> dict[str, str]:
+    """Returns the tag that tells this process's metrics from those of others, for those of the SDK's core."""
+    from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, Resource
+
+    return {SERVICE_INSTANCE_ID: str(Resource.create().attributes[SERVICE_INSTANCE_ID])}
+
+
 def parent_of(run_id: str, first_run_id: str, place: str) -> Context | None:
     """Returns the context of what belongs to a run or subtask, whose span may not be written yet.
 

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import NoReturn
@@ -148,20 +147,19 @@ class LastWords:
 
     def __init__(self, file: int | None = None) -> None:
         self._file = file
-        self._numbers = count(1)
-        self._under_way: dict[int, str] = {}
+        self._under_way: dict[object, str] = {}
 
-    def begins(self, activity_type: str, workflow_id: str) -> int:
-        """Returns a number for what begins."""
-        number, since = next(self._numbers), datetime.now(UTC).isoformat(timespec="seconds")
-        self._under_way[number] = one_line(f"{activity_type} of run {workflow_id} (since {since})", _NAME_BYTES)
+    def begins(self, activity_type: str, workflow_id: str) -> Callable[[], None]:
+        """Remembers what begins until the function that it returns is called."""
+        key, since = object(), datetime.now(UTC).isoformat(timespec="seconds")
+        self._under_way[key] = one_line(f"{activity_type} of run {workflow_id} (since {since})", _NAME_BYTES)
         self._write()
-        return number
 
-    def ends(self, number: int) -> None:
-        """Forgets it."""
-        if self._under_way.pop(number, None) is not None:
+        def ends() -> None:
+            del self._under_way[key]
             self._write()
+
+        return ends
 
     def beat(self) -> None:
         """Marks that the process serves and that its event loop answers."""

@@ -22,10 +22,25 @@ class Postgres:
 
     port: int
     password: str
+    programs: Path
 
     def url(self, user: str = "admin", database: str = "postgres") -> str:
         """Returns the connection string of a user; all have the same password."""
         return f"postgresql://{user}:{quote(self.password, safe='')}@127.0.0.1:{self.port}/{database}"
+
+    def dump(self) -> bytes:
+        """Returns all databases as SQL."""
+        command: list[str | Path] = [
+            self.programs / "pg_dumpall",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+            "-U",
+            "admin",
+        ]
+        environ = os.environ | {"PGPASSWORD": self.password}
+        return subprocess.run(command, env=environ, cwd="/", capture_output=True, check=True).stdout
 
 
 def programs() -> Path | None:
@@ -35,22 +50,17 @@ def programs() -> Path | None:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[Postgres]:
-    """Runs a server until the block ends; its files are deleted."""
-    installed = programs()
-    assert installed
+def running(programs_folder: Path | None = None) -> Iterator[Postgres]:
+    """Runs a server, of the wheel unless a folder has its programs, until the block ends; its files are deleted."""
     folder = Path(tempfile.mkdtemp(prefix="supervisor-postgres-"))
     try:
-        for part in (installed / "pginstall18", installed.with_name(f"{installed.name}.libs")):
-            if part.exists():  # libraries lie where the programs look for them, relative to themselves
-                left_out = shutil.ignore_patterns("include", "*.a")
-                shutil.copytree(part, folder / part.relative_to(installed.parent), ignore=left_out)
-        server = Postgres(_free_port(), f"pw-{secrets.token_hex(8)}@:/?")
+        programs_folder = programs_folder or _copied(folder)
+        data = folder / "data"
+        server = Postgres(free_port(), f"pw-{secrets.token_hex(8)}@:/?", programs_folder)
         (folder / "password").write_text(server.password)
         if _USER:
             for path in (folder, folder / "password"):
                 shutil.chown(path, _USER)
-        data, programs_folder = folder / "data", folder / installed.name / "pginstall18" / "bin"
         _run(
             [programs_folder / "initdb", "-D", data, "-U", "admin", "--pwfile", folder / "password", "--no-sync"],
             ["--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C"],
@@ -66,7 +76,19 @@ def running() -> Iterator[Postgres]:
         shutil.rmtree(folder)
 
 
-def _free_port() -> int:
+def _copied(folder: Path) -> Path:
+    """Copies the wheel's server, whose libraries lie relative to its programs; returns the folder of these."""
+    installed = programs()
+    assert installed
+    for part in (installed / "pginstall18", installed.with_name(f"{installed.name}.libs")):
+        if part.exists():
+            left_out = shutil.ignore_patterns("include", "*.a")
+            shutil.copytree(part, folder / part.relative_to(installed.parent), ignore=left_out)
+    return folder / installed.name / "pginstall18" / "bin"
+
+
+def free_port() -> int:
+    """Returns a port that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

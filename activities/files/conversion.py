@@ -13,9 +13,8 @@ import duckdb
 
 from activities.files import document_files, table_files
 from activities.files.document_files import Passages
-from activities.files.kinds import DOCUMENTS, TABLES, is_data
 from activities.files.table_files import Unreadable
-from activities.files.values import shown
+from activities.files.values import DOCUMENTS, TABLES, is_data, shown
 
 Json = dict[str, Any]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 from xml.parsers import expat
 
-from activities.files.kinds import TEXT_FILE
 from activities.files.table_files import Unreadable, as_utf8
+from activities.files.values import TEXT_FILE
 
 PASSAGE_CHARS = 1500
 _WORD_BYTES = 64 << 20  # of XML: up to 50 s

@@ -16,8 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
-from activities.files.kinds import VERSION, is_data
-from activities.files.values import numbered
+from activities.files.values import VERSION, is_data, numbered
 from supervision.base import limits
 from supervision.base.text import clean, one_line
 

@@ -29,7 +29,7 @@ from supervision.agent.turn_rules import attempt_time
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.text import one_line
-from supervision.base.trust import Credentials, host_and_port, require_private
+from supervision.base.trust import Credentials, host_and_port, is_exposed
 from supervision.contract.base import Model
 
 _MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)  # a connection takes a second at most
@@ -82,8 +82,11 @@ class AnthropicModel(ModelEndpoint):
         self._windows = {} if windows is None else windows
         self._free = free
         self.endpoint = host_and_port(base_url or _DEFAULT_URL)
-        if secrets and not plain_http:
-            require_private(base_url or _DEFAULT_URL)
+        if secrets and not plain_http and is_exposed(base_url or _DEFAULT_URL):
+            raise ValueError(
+                f"ANTHROPIC_BASE_URL is plain http to '{self.endpoint}', which would send the key unencrypted: use "
+                "https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network between is yours"
+            )
         self._credentials = Credentials(secrets)
         self._client: anthropic.AsyncAnthropic | None = None
         if secrets or base_url:

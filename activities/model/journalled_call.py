@@ -14,6 +14,7 @@ from functools import partial
 from secrets import SystemRandom
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -62,7 +63,10 @@ class EarlierAttempts(Model):
     def of_this_call(cls) -> "EarlierAttempts":
         """Returns what the attempts before this one left behind."""
         details = activity.info().heartbeat_details
-        return cls.model_validate(details[0]) if details else cls()
+        try:
+            return cls.model_validate(details[0]) if details else cls()
+        except ValidationError:  # of another version: raised, it would fail every further attempt alike
+            return cls()
 
 
 def to_application_error(failure: ModelFailure, failures: int, spent: Json | None = None) -> ApplicationError:

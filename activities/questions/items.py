@@ -19,7 +19,7 @@ from activities.contracts.run_contracts import (
     TableReply,
 )
 from activities.files.file_cache import FileReport
-from activities.files.kinds import TEXT_FILE
+from activities.files.values import TEXT_FILE
 from activities.questions.plan_modes import shortened
 from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore
@@ -33,6 +33,7 @@ from supervision.contract.plan import template_of
 from supervision.planning.expansion import Data, expanded, item_text, items_of, matching
 from supervision.results.answer_table import ItemRow, first_rows, list_of_rows, table_csv
 
+_Table = tuple[list[str], list[ItemRow], list[DependencyRef]]  # columns, and the rows with their findings
 _MISFITS_NAMED = 5  # rows that do not fit the form of the answer
 
 
@@ -142,7 +143,7 @@ class Expansions:
         plan, team = await read_plan(self._store, call.plan_ref), (await self._teams.load(call.team_ref)).team
         sources = {subtask.id: one_line(subtask.item, limits.SENTENCE_BYTES) for subtask in plan.subtasks}
         columns_of = {role.name: role.columns for role in team.roles}
-        reply, tables = TableReply(), dict[str, tuple[list[str], list[ItemRow], list[DependencyRef]]]()
+        reply, tables = TableReply(), dict[str, _Table]()
         for template, group in groupby(call.findings, lambda finding: template_of(finding.subtask_id) or ""):
             findings = list(group)
             columns = list(dict.fromkeys(name for f in findings if f.output_ref for name in columns_of.get(f.role, [])))
@@ -164,21 +165,14 @@ class Expansions:
             ]
             if place and len(fitting) == 1:
                 reply.fills = fitting[0]
-                await self._fill(reply, schema, place, *tables[reply.fills], call.run.run_id)
+                await self._fill(reply, schema, place, tables[reply.fills], call.run.run_id)
         return reply
 
     async def _fill(
-        self,
-        reply: TableReply,
-        schema: dict[str, Any],
-        place: tuple[str, list[str]],
-        columns: list[str],
-        rows: list[ItemRow],
-        findings: list[DependencyRef],
-        run_id: str,
+        self, reply: TableReply, schema: dict[str, Any], place: tuple[str, list[str]], table: _Table, run_id: str
     ) -> None:
         """Makes the rows of a table that fit the answer's form the answer."""
-        name, fields = place
+        (name, fields), (columns, rows, findings) = place, table
         lines: list[JsonValue] = [{field: row.values[field] for field in fields if field in row.values} for row in rows]
         misfits, whole = await answer_schema.row_problems(schema, lines, name, run_id)
         value: JsonValue = [line for at, line in enumerate(lines) if at not in misfits]

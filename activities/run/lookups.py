@@ -8,7 +8,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts.run_contracts import ChildRef, Consumed, PoolQuestion
-from activities.model.conversation import ConversationStore, Entry
+from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import usage_of
 from activities.model.port import ModelEndpoint
 from activities.store.artifacts import ArtifactStore
@@ -58,7 +58,7 @@ class Lookups:
                 entry = await self._conversations.entry(key)
                 reply = entry.reply
                 consumed.usage += usage_of(self._endpoint, reply.model, reply.usage) + entry.spent
-                consumed.usage += Usage(tool_calls=_tool_calls(entry))
+                consumed.usage += Usage(tool_calls=min(len(reply.tool_uses()), limits.TOOL_CALLS_PER_TURN))
                 consumed.turns += 1
         return consumed
 
@@ -85,7 +85,3 @@ class Lookups:
             for info in version.types_info.values()
         ]
         return max(ages, default=0.0)
-
-
-def _tool_calls(entry: Entry) -> int:
-    return min(len(list(entry.reply.tool_uses())), limits.TOOL_CALLS_PER_TURN)

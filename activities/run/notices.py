@@ -87,16 +87,16 @@ async def _run(command: list[str], line: bytes) -> None:
 
 class _Unredirected(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Follows none: the URL may hold a secret, and plain http is for loopback only."""
+        """Follows none: secrets are not carried to where they point."""
 
 
-_OPENER = urllib.request.build_opener(_Unredirected)
+UNREDIRECTED = urllib.request.build_opener(_Unredirected)
 
 
 def _post(url: str, line: bytes) -> None:
     request = urllib.request.Request(url, line, {"Content-Type": "application/json"})
     try:
-        with _OPENER.open(request, timeout=limits.NOTICE_TIME.total_seconds()):
+        with UNREDIRECTED.open(request, timeout=limits.NOTICE_TIME.total_seconds()):
             pass
     except urllib.error.HTTPError as error:
         raise NotSent(f"the URL of SUPERVISOR_NOTIFY answered with status {error.code}") from None

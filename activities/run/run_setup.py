@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from temporalio import activity
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
-from activities.files.kinds import is_data
 from activities.files.manifest import (
     MANIFEST_TYPE,
     FileEntry,
@@ -17,6 +16,7 @@ from activities.files.manifest import (
     is_text,
     read_manifest,
 )
+from activities.files.values import is_data
 from activities.model.port import ModelEndpoint, ModelUsage
 from activities.model.prompt_fit import brief_tokens
 from activities.prompts.agent_prompts import finding_block, tag

@@ -6,12 +6,13 @@ could have written it. A `team.lock` pins what MCP servers say of their tools. S
 """
 
 import asyncio
+import contextlib
 import logging
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -27,7 +28,7 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import did_you_mean, one_line, quoted
 from supervision.contract.request import complaint_lines
-from supervision.contract.team import Role, RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
+from supervision.contract.team import RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
 
 TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand
 
@@ -251,27 +252,15 @@ def tool_cards(toolbox: Toolbox, names: list[str]) -> list[ToolCard]:
     return [ToolCard.model_validate(tool, from_attributes=True) for tool in tools if tool]
 
 
-def named_pools(folders: Sequence[Path]) -> dict[str, list[str]]:
-    """Returns the pools of Workers that team files in `folders` name, each with its roles as `team/role`."""
-    return _named(folders, lambda role: [role.pool] if role.pool else [])
-
-
-def named_models(folders: Sequence[Path]) -> dict[str, list[str]]:
-    """Returns the models that team files in `folders` name, each with its roles as `team/role`."""
-    return _named(folders, lambda role: role.model or [])
-
-
-def _named(folders: Sequence[Path], names_of: Callable[[Role], list[str]]) -> dict[str, list[str]]:
-    files = TeamFiles(list(folders))
-    named = dict[str, list[str]]()
+def named_in_teams(folders: Sequence[Path], field: Literal["pool", "model"]) -> dict[str, list[str]]:
+    """Returns the pools or models that team files in `folders` name, each with its roles as `team/role`."""
+    files, named = TeamFiles(list(folders)), dict[str, list[str]]()
     for team_name in files.names():
-        try:
-            roles = files.definition(team_name).roles
-        except TeamError:  # `starter.py teams` says it
-            continue
-        for role in roles:
-            for name in names_of(role):
-                named.setdefault(name, []).append(f"{team_name}/{role.name}")
+        with contextlib.suppress(TeamError):  # `starter.py teams` says it
+            for role in files.definition(team_name).roles:
+                found = (role.model or []) if field == "model" else filter(None, [role.pool])
+                for name in found:
+                    named.setdefault(name, []).append(f"{team_name}/{role.name}")
     return named
 
 

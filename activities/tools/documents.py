@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from activities.files.file_cache import FileCache, FileReport, document_id
-from activities.files.kinds import TEXT_FILE
+from activities.files.values import TEXT_FILE
 from activities.tools.files import FileData, Files, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits

@@ -19,6 +19,7 @@ from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import spent_on
 from console.base.command import DONE, FAILED, Access, endpoint, server_address
@@ -194,9 +195,9 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
     level: Level = "problem" if tools and all(map(gone, tools)) else "ok"
     yield CheckRow(level, f"queue {TOOLS_QUEUE}", shown(tools) or "no Worker: only runs of split processes need one")
-    from activities.teams.team_files import named_pools  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_files import named_in_teams  # loads the tools' libraries: 0.3 s for some commands only
 
-    for pool, users in named_pools(teams).items():
+    for pool, users in named_in_teams(teams, "pool").items():
         workers = await pollers(client, pool_queue(pool), ACTIVITIES)
         if workers:
             rate = await limited(client, pool_queue(pool))
@@ -215,11 +216,12 @@ async def _builds(client: Client) -> AsyncIterator[CheckRow]:
             yield CheckRow("problem", f"build {build.build_id}", f"no Worker serves it: {what}", fix)
     served = [build for build in known if build.served]
     if served and not any(build.current for build in known) and not await unversioned(client):
-        fix = f"`temporal worker deployment set-current-version --deployment-name {DEPLOYMENT} --build-id BUILD`"
+        fix = f"`temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT} --build-id BUILD`"
         names = ", ".join(build.build_id for build in served)
         yield CheckRow("problem", "builds", f"none is current, so new runs wait; served: {names}", fix)
     elif served:
-        yield CheckRow("ok", "builds", ", ".join(b.build_id + " (current)" * b.current for b in served))
+        words = (b.build_id + " (current)" * b.current + " (runs of it are open)" * b.open for b in served)
+        yield CheckRow("ok", "builds", ", ".join(words))
 
 
 async def _cached(client: Client) -> CheckRow | None:
@@ -318,7 +320,7 @@ def _reason(error: Exception) -> str:
 
 def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     """Returns the models that are configured, with who uses each and where that is written."""
-    from activities.teams.team_files import named_models  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_files import named_in_teams  # loads the tools' libraries: 0.3 s for some commands only
 
     users: dict[str, list[tuple[str, str]]] = {}
     for setting, variable, who in (
@@ -327,7 +329,7 @@ def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     ):
         for model in chain_of(setting):
             users.setdefault(model, []).append((who, variable))
-    for model, roles in named_models(settings.teams_folders).items():
+    for model, roles in named_in_teams(settings.teams_folders, "model").items():
         users.setdefault(model, []).extend((role, f"`model` of the role {role}") for role in roles)
     return users
 
@@ -353,13 +355,6 @@ def _listed_row(model: str, users: list[tuple[str, str]], status: int, listed: d
     return CheckRow("ok", "models", f"{name}: {'; '.join(sizes) or 'the provider serves it'}")
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A key is not carried to where a redirect points."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Returns None: the redirect is the answer."""
-
-
 async def _asked(settings: Settings, model: str) -> tuple[int, dict[str, Any]]:
     """Returns what the list of models says of one; status 0 if there is no answer."""
     try:
@@ -377,9 +372,8 @@ def _get(settings: Settings, path: str) -> tuple[int, dict[str, Any]]:
             request.add_header("x-api-key", key)
         elif token := settings.secret("anthropic_auth_token"):
             request.add_header("authorization", f"Bearer {token}")
-    opener = urllib.request.build_opener(_NoRedirects)
     try:
-        reply = opener.open(request, timeout=_TIMEOUT.total_seconds())
+        reply = UNREDIRECTED.open(request, timeout=_TIMEOUT.total_seconds())
     except urllib.error.HTTPError as answer:
         reply = answer
     with reply:

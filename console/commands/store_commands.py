@@ -16,8 +16,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.files.file_cache import FileCache, FileReport, local_file
-from activities.files.kinds import is_data
 from activities.files.manifest import MANIFEST_TYPE, DataFile, Manifest, put_files
+from activities.files.values import is_data
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, Contents, StoredRun, StoredUpload, read_contents
 from activities.store.grants import RunGrant
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed

@@ -243,6 +243,8 @@ def _inline(tokens: list[Token], env: Mapping[str, Any]) -> Iterator[Token]:
         if token.type == "link_open":
             href = str(token.attrs["href"])
             token.attrs["rel"] = "noreferrer noopener"
+        if token.type.startswith("link_") and not href:  # `[text]()` is text
+            continue
         if token.type == "text" and not href:
             yield from _annotated(token.content, env)
             continue

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from activities.files.kinds import is_data
 from activities.files.manifest import DataFile, FilesRefused, found_files, is_text
+from activities.files.values import is_data
 from console.base.command import BAD_INPUT, CommandFailed
 from console.base.hints import EXAMPLE_GOAL, hint
 from supervision.base import limits

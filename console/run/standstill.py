@@ -198,10 +198,13 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
         text = f"a Worker of queue '{described.task_queue}', which is not ours"
         helps = f"start the run on queue '{WORKFLOW_QUEUE}' instead"
         return Standstill("worker", ("the run",), text, helps, since)
-    seen = await pollers(run.client, WORKFLOW_QUEUE, WORKFLOWS)
-    last = f" (the last one was {shown(seen)})" if seen else ""
-    helps = f"start one with {worker_hint()}; the run is safe and continues then"
-    return Standstill("worker", ("the run",), f"a Worker{last}", helps, since)
+    if build := described.raw_description.workflow_execution_info.versioning_info.deployment_version.build_id:
+        start, which = f"SUPERVISOR_BUILD_ID={build}", f" of build {build}"
+    else:
+        seen = await pollers(run.client, WORKFLOW_QUEUE, WORKFLOWS)
+        start, which = worker_hint(), f" (the last one was {shown(seen)})" if seen else ""
+    helps = f"start one with {start}; the run is safe and continues then"
+    return Standstill("worker", ("the run",), f"a Worker{which}", helps, since)
 
 
 async def _of_code(run: RunHandle, workflow_id: str, why: str) -> Standstill:

@@ -136,17 +136,15 @@ def download(folder: Path) -> list[Path]:
     from temporalio.testing import WorkflowEnvironment  # heavy, and needed once in a machine's life
 
     async def start_once() -> None:
-        # the SDK downloads only as part of starting a server
-        environment = await WorkflowEnvironment.start_local(
-            download_dest_dir=str(folder), dev_server_download_version=f"v{VERSION}"
-        )
-        await environment.shutdown()
-
-    async def bounded() -> None:
-        await asyncio.wait_for(start_once(), _DOWNLOAD_TIMEOUT.total_seconds())
+        async with asyncio.timeout(_DOWNLOAD_TIMEOUT.total_seconds()):
+            # the SDK downloads only as part of starting a server
+            environment = await WorkflowEnvironment.start_local(
+                download_dest_dir=str(folder), dev_server_download_version=f"v{VERSION}"
+            )
+            await environment.shutdown()
 
     try:
-        asyncio.run(bounded())
+        asyncio.run(start_once())
     except (RuntimeError, TimeoutError):
         return []  # offline, or a proxy in between
     return sorted(path for path in folder.rglob("*") if path.is_file())

@@ -58,7 +58,6 @@ TOOL_RETRY_INITIAL = timedelta(seconds=1)  # as for model calls
 
 TEAM_READ_TIMEOUT = timedelta(seconds=20)  # team.toml, the import of tools.py, the index of documents; in a thread
 TEAM_DATA_BYTES = 64 * KIB * KIB  # one data file or document of a team: loaded into each Worker process
-SQL_JOINS = 20  # with conditions they parse in milliseconds; a handful of tables needs no more
 SQL_TIMEOUT = timedelta(seconds=3)  # of bundled data a query takes milliseconds
 SQL_ROWS = 200  # more belongs into an aggregate
 

@@ -52,15 +52,6 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def require_private(url: str) -> None:
-    """Raises ValueError if the key would travel unencrypted to the model endpoint `url`."""
-    if is_exposed(url):
-        raise ValueError(
-            f"ANTHROPIC_BASE_URL is plain http to '{urlsplit(url).hostname}', which would send the key unencrypted: "
-            "use https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network between is yours"
-        )
-
-
 def require_http(url: str, *, secret: bool) -> str | None:
     """Returns what is wrong with the URL of a server of tools; a `secret` in its headers needs encryption."""
     try:

@@ -187,7 +187,7 @@ class Counting(ActivityInboundInterceptor):
 
 async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     after = Counting()
-    guarded = Attempts(desk.store).intercept_activity(after)
+    guarded = Attempts(desk.store, lambda *_: lambda: None).intercept_activity(after)
     environment = ActivityEnvironment()
     environment.info = dataclasses.replace(environment.info, workflow_id="run", activity_type="call_model")
     run = await desk.run()

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
-import sqlglot
 
 from activities.files.document_files import _html_text, text_passages
 from activities.model.request_body import first_json
@@ -18,7 +17,6 @@ from activities.questions.plan_modes import PlanDraft, plan_of
 from activities.replies import schema_rules
 from activities.teams.team_files import TEAM_FILE_BYTES
 from activities.tools.plain_tools import CALCULATOR_CHARS, evaluate
-from activities.tools.sql.sql_tools import SQL_CHARS
 from console.base.terminal import safe
 from supervision.agent.agent_tools import conclude
 from supervision.base import limits
@@ -150,11 +148,6 @@ PARSERS = {
         evaluate,
         [Family("", unit, "1") for unit in ("(", "-", "1+", "9**", "sqrt(", "1 ")],
         CALCULATOR_CHARS,
-    ),
-    "sql_tokens": Parser(
-        lambda text: sqlglot.tokenize(text, read="duckdb"),
-        [Family("SELECT ", unit, "1") for unit in ("(", "'", '"', "--", "/*", "$$", "a.", "1e", "\\", " JOIN t")],
-        SQL_CHARS,
     ),
     "schema": Parser(
         schema,

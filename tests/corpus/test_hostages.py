@@ -84,7 +84,7 @@ SELECT |E'\\\\|'
 """.strip().splitlines()
 
 
-# past the count of conditions, and an hour for the parser
+# an hour for the parser
 BITES = "SELECT * FROM t" + " JOIN t" * 20 + " WHERE 0 < 1" + " + (SELECT DISTINCT ON (a) a FROM t)" * 20
 
 

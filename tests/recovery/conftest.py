@@ -8,9 +8,12 @@ from temporalio.client import Client
 
 from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
+from tests.bucket import s3_endpoint, s3_environment, s3_url
 from tests.scripted_model import ScriptedModel, scripted_model
 from tests.serving import WorkerProcesses, worker_processes
 from tests.workflow.runs import Lab
+
+__all__ = ["s3_endpoint", "s3_environment", "s3_url"]
 
 
 @pytest.fixture(scope="package")

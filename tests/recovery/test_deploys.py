@@ -12,6 +12,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from console.commands.doctor import server_rows
+from console.run.run_handle import RunHandle
+from console.run.standstill import observed
 from runtime.connection import connect
 from runtime.encryption import Keys, read_keys
 from runtime.server.embedded_server import EmbeddedServer
@@ -47,10 +49,15 @@ async def _make_current(client: Client, build: str) -> None:
     await until(partial(_is_current, client, build))
 
 
-async def _is_missed(client: Client, build: str) -> bool:
-    """True if `doctor` says that open runs need a Worker of that build."""
+async def _has_row(client: Client, level: str, name: str, words: str) -> bool:
+    """True if `doctor` says so."""
     rows = [row async for row in server_rows(client, None, [])]
-    return any(row.level == "problem" and row.name == f"build {build}" for row in rows)
+    return any((row.level, row.name) == (level, name) and words in row.text for row in rows)
+
+
+async def _waits(run: RunHandle, words: str) -> bool:
+    """True if commands say that a run waits for that."""
+    return any(words in cause.text for cause in await observed(run, await run.describe()))
 
 
 def _write(file: Path, *names: str) -> Keys:
@@ -86,8 +93,11 @@ async def test_open_runs_outlive_a_deploy_a_rollback_and_new_keys(lone_model: Sc
             second = await workers.start()
             await _make_current(client, "b")
             runs += await begin("b", RUNS)
+            await until(partial(_has_row, client, "ok", "builds", "b (current), a (runs of it are open)"))
             first.kill()  # its runs need a Worker of their build
-            await until(partial(_is_missed, client, "a"))
+            await until(partial(_has_row, client, "problem", "build a", "no Worker serves it"))
+            await client.get_workflow_handle("a-0").signal("a-word")  # for which its Worker is needed
+            await until(partial(_waits, RunHandle(client, "a-0"), "a Worker of build a"))
             workers.environ["SUPERVISOR_BUILD_ID"] = "a"
             await workers.start()
             await _make_current(client, "a")  # a rollback

@@ -3,6 +3,8 @@
 import base64
 import json
 import os
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 from google.protobuf import json_format
+from obstore.store import from_url
 from temporalio.api.common.v1 import Payloads
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
@@ -24,14 +27,15 @@ from runtime.payloads import SealedPayloads
 from runtime.server.embedded_server import EmbeddedServer
 from supervision.base.store_keys import output_key
 from temporal_supervisor import RunRequest, new_run_id, start
+from tests.operate.servers import temporal_on_postgres
 from tests.scripted_model import Reply, Step, answer, plan, script, status, text, tools
-from tests.serving import worker_processes
+from tests.serving import store_of, worker_processes
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Lab
 from tests.workflow.subtasks.test_people import reply
 
-WORD = "quincunx"
+WORD, PLAIN = "quincunx", "harlequin"
 OLD, NEW = ("old", bytes(32)), ("new", bytes(range(32)))
 
 
@@ -51,48 +55,72 @@ def _write(file: Path, *keys: tuple[str, bytes]) -> Keys:
     return read_keys(file)
 
 
-def _plain(folder: Path) -> list[str]:
-    """The files that hold the word as it is."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return [str(path) for path in files if WORD.encode() in path.read_bytes()]
+@dataclass(frozen=True)
+class Place:
+    """A server and a store; `kept` returns what the server's database holds."""
+
+    address: str
+    store: str
+    kept: Callable[[], bytes]
+
+    def objects(self) -> list[bytes]:
+        """All objects of the store, as they are."""
+        url = self.store if "://" in self.store else Path(self.store).as_uri()
+        store = from_url(url, client_options={"allow_http": True})
+        return [bytes(store.get(item["path"]).bytes()) for batch in store.list() for item in batch]
 
 
-async def test_no_word_of_a_run_is_left_in_plain_text(lone: Lab, tmp_path: Path) -> None:
+@pytest.fixture(params=["sqlite and a folder", "postgresql and a bucket"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+    """Where runs are kept: on one machine, and where there are several."""
+    folder = tmp_path / "server"
+    folder.mkdir()
+    if request.param.startswith("postgresql"):
+        with temporal_on_postgres(folder) as (address, database):
+            yield Place(address, request.getfixturevalue("s3_url"), database.dump)
+        return
+    (tmp_path / "store").mkdir()
+    async with EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True) as info:
+        yield Place(info.address, str(tmp_path / "store"), lambda: b"".join(map(Path.read_bytes, folder.iterdir())))
+
+
+def _holds(kept: bytes, word: str) -> bool:
+    """True if a database has a word as it is, or as a dump writes bytes."""
+    return word.encode() in kept or word.encode().hex().encode() in kept
+
+
+async def test_no_word_of_a_run_is_left_in_plain_text(lone: Lab, place: Place, tmp_path: Path) -> None:
     lone.play(_play)
-    database, store, file = tmp_path / "server", tmp_path / "store", tmp_path / "keys"
-    database.mkdir()
-    async with EmbeddedServer(shared=False, db=database / "temporal.db", headless=True) as info:
-        client = await connect(address=info.address, keys=_write(file, OLD))
-        with worker_processes(client, lone.model.url, str(store), tmp_path) as workers:
-            workers.environ["SUPERVISOR_KEYS_FILE"] = str(file)
-            first = await workers.start()
-            request = RunRequest(goal=f"Where is the {WORD}?", team="people", metadata={"word": WORD})
-            run_id = await start(client, request, lone.run_id)
-            handle = client.get_workflow_handle(run_id)
-            await asked(handle, "t1/1:1.0")
-            first.kill()
-            client = await connect(address=info.address, keys=_write(file, NEW, OLD))
-            await workers.start()
-            handle = client.get_workflow_handle(run_id)
-            await reply(handle, "t1/1:1.0", f"The {WORD} of 1899")
-            result = await handle.result()
-            assert (result["status"], result["answer"][:12]) == ("completed", f"The {WORD}"[:12])
-            assert sorted(set(lone.steps)) == sorted(lone.steps)
-            described = await handle.describe()
-            assert await described.static_summary() == f"Where is the {WORD}?"
-            history = (await handle.fetch_history()).to_json()
-            assert WORD not in history
-            stored = open_store(store, _namespace(store))
-            with pytest.raises(ArtifactUnavailable, match="SUPERVISOR_KEYS_FILE"):
-                await stored.get(result["result_ref"])
-    assert _plain(database) == _plain(store) == []
-    assert lone.run_id.encode() in (database / "temporal.db").read_bytes()  # what is in plain text is found
+    file = tmp_path / "keys"
+    client = await connect(address=place.address, keys=_write(file, OLD))
+    with worker_processes(client, lone.model.url, place.store, tmp_path) as workers:
+        workers.environ["SUPERVISOR_KEYS_FILE"] = str(file)
+        first = await workers.start()
+        request = RunRequest(goal=f"Where is the {WORD}?", team="people", metadata={"word": WORD})
+        run_id = await start(client, request, lone.run_id)
+        handle = client.get_workflow_handle(run_id)
+        await asked(handle, "t1/1:1.0")
+        first.kill()
+        client = await connect(address=place.address, keys=_write(file, NEW, OLD))
+        await workers.start()
+        handle = client.get_workflow_handle(run_id)
+        await reply(handle, "t1/1:1.0", f"The {WORD} of 1899")
+        result = await handle.result()
+        assert (result["status"], result["answer"][:12]) == ("completed", f"The {WORD}"[:12])
+        assert sorted(set(lone.steps)) == sorted(lone.steps)
+        described = await handle.describe()
+        assert await described.static_summary() == f"Where is the {WORD}?"
+        history = (await handle.fetch_history()).to_json()
+        assert WORD not in history
+        with pytest.raises(ArtifactUnavailable, match="SUPERVISOR_KEYS_FILE"):
+            await (await store_of(client, place.store)).get(result["result_ref"])
+    stranger = await connect(address=place.address)
+    await stranger.start_workflow("Unserved", PLAIN, id="plain", task_queue="unserved")
+    kept, objects = place.kept(), place.objects()
+    assert (_holds(kept, WORD), _holds(kept, PLAIN), _holds(kept, lone.run_id)) == (False, True, True)
+    assert objects
+    assert not any(WORD.encode() in each for each in objects)
     assert WORD not in new_run_id(client, f"Where is the {WORD}?")
-
-
-def _namespace(store: Path) -> str:
-    (folder,) = [path.name for path in store.iterdir() if path.is_dir()]
-    return folder
 
 
 async def test_why_a_call_is_tried_again_is_encrypted_and_shown(lone: Lab, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ class Database:
 
     async def query(self, sql: str, run_id: str = "") -> Json:
         """Returns `columns`, `rows` of texts, `more` and the tables `read`. Raises ToolMisuse."""
-        bounds = {"rows": limits.SQL_ROWS, "cell": SQL_CELL_CHARS, "joins": limits.SQL_JOINS}
+        bounds = {"rows": limits.SQL_ROWS, "cell": SQL_CELL_CHARS}
         return await self._asked(run_id, "reply", sql, self.names, bounds)
 
     def close(self) -> None:
@@ -161,7 +161,6 @@ class TableStore:
             "memory": _SQL_MEMORY_BYTES,
             "rows": limits.SQL_ROWS,
             "cell": SQL_CELL_CHARS,
-            "joins": limits.SQL_JOINS,
         }
         self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_CHILD_BYTES, ("start", setup))
 
@@ -228,7 +227,7 @@ class TableTools:
                 raise ValueError(f"there is no table '{name}', the tables are {', '.join(names)}")
         for example in self._options.examples:
             try:
-                check(example.sql, names, limits.SQL_JOINS, dialect)
+                check(example.sql, names, dialect)
             except Refused as refused:
                 raise ValueError(f"the example {quoted(example.question)} cannot run: {refused}") from refused
 

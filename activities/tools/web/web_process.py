@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from activities.files.document_files import html_document, pdf_document, plain_document
-from activities.files.kinds import TEXT_FILE
+from activities.files.values import TEXT_FILE
 from activities.tools.web.web_rules import NotFetched, Site, refusal, site_of
 
 Json = dict[str, Any]

@@ -189,3 +189,8 @@ async def test_the_same_question_in_the_same_place_is_answered_from_the_journal(
     for number, (other, workflow_id) in enumerate(places, 2):
         assert (await desk.do(ask, other, workflow_id)).head != first.head
         assert len(desk.asked) == number
+
+
+async def test_heartbeats_of_another_version_count_for_nothing(desk: Desk) -> None:
+    error, _ = await _attempt(desk, Odd(ErrorKind.BAD_RESPONSE), 2, [{"failures": "of another shape", "new": 1}])
+    assert error.type == ErrorKind.BAD_RESPONSE

@@ -18,7 +18,6 @@ from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
-from supervision.base import limits
 from tests.activity.tools.test_sql import CANARY, FORBIDDEN, KINDS
 from tests.postgres import Postgres, programs, running
 
@@ -255,7 +254,7 @@ def test_the_check_refuses_the_hostile_statements_of_both_engines(tmp_path: Path
     passed = []
     for sql in [*FORBIDDEN, *HOSTILE]:
         try:
-            check(at(tmp_path, sql), TABLES, limits.SQL_JOINS, "postgres")
+            check(at(tmp_path, sql), TABLES, "postgres")
             passed.append(sql)
         except Refused:
             pass
@@ -299,7 +298,7 @@ async def test_no_function_of_the_server_with_an_effect_passes_the_check(server:
     for row in rows:
         for arguments in ("", "city", "city, 1"):
             try:
-                check(f"SELECT {row['proname']}({arguments}) FROM cities", TABLES, limits.SQL_JOINS, "postgres")
+                check(f"SELECT {row['proname']}({arguments}) FROM cities", TABLES, "postgres")
                 passed[row["proname"]] = row["volatile"]
             except Refused:
                 pass

@@ -8,4 +8,4 @@ from activities.tools.sql.sql_process import reply, start
 __all__ = ["reply", "start"]
 
 passed = SimpleNamespace(find_all=lambda kind: [])
-setattr(sql_process, "check", lambda sql, tables, joins: passed)  # noqa: B010
+setattr(sql_process, "check", lambda sql, tables: passed)  # noqa: B010
