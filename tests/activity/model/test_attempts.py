@@ -98,6 +98,12 @@ async def test_an_odd_reply_is_asked_for_again_twice_whichever_processes_ask(att
     assert [error.non_retryable for error in errors] == [False, False, True]
 
 
+async def test_heartbeats_of_another_version_count_for_nothing(attempts: Attempts) -> None:
+    attempts.server.reply = UNREADABLE[0][1]
+    attempts._details[:] = [{"failures": "of another shape", "new": 1}]
+    assert (await attempts.fail(2)).type == "BadResponse"
+
+
 async def test_what_failed_attempts_cost_is_part_of_the_answers_usage(attempts: Attempts) -> None:
     alone = (await attempts.make()).usage
     (attempts._folder).joinpath("x").mkdir()
@@ -189,8 +195,3 @@ async def test_the_same_question_in_the_same_place_is_answered_from_the_journal(
     for number, (other, workflow_id) in enumerate(places, 2):
         assert (await desk.do(ask, other, workflow_id)).head != first.head
         assert len(desk.asked) == number
-
-
-async def test_heartbeats_of_another_version_count_for_nothing(desk: Desk) -> None:
-    error, _ = await _attempt(desk, Odd(ErrorKind.BAD_RESPONSE), 2, [{"failures": "of another shape", "new": 1}])
-    assert error.type == ErrorKind.BAD_RESPONSE
