@@ -42,7 +42,7 @@ cases: dev ## Play generated runs with faults: COUNT of them, from FIRST on; wha
 corpus: dev ## Run the security corpus alone
 	$(VENV) -m pytest tests/corpus
 
-conformance: $(READY) ## Run scenarios of the MCP conformance suite (npm): those of docs/mcp.md, or SCENARIOS
+conformance: $(READY) ## Run scenarios of the MCP conformance suite (npm): those of docs/mcp.md and docs/mcp-servers.md, or SCENARIOS
 	@tests/conformance/run.sh $(SCENARIOS)
 
 check: $(DEV) ## Check format, lint, types and the lock

@@ -22,7 +22,7 @@ _HOME = Path(__file__).resolve().parents[1]
 BUILTIN_TEAMS = _HOME / "teams"
 ENV_FILE = _HOME / ".env"
 """Read when no other is named: beside the program, since a working directory may be another user's."""
-RequestPart = Literal["cache_control", "effort", "eager_input_streaming", "thinking"]
+RequestPart = Literal["cache_control", "effort", "eager_input_streaming", "server_tools", "thinking"]
 
 
 class Settings(BaseSettings):

@@ -15,6 +15,7 @@ from temporalio.client import Client
 import starter
 import supervision.contract
 import worker_main
+from activities.teams import toolbox
 from activities.teams.team_files import TeamFiles
 from activities.tools import tool
 from runtime import search_attributes
@@ -60,6 +61,10 @@ CALL_ERRORS = {
 }
 SEARCH_ATTRIBUTES = {
     *("SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorUsd", "SupervisorOwner", "SupervisorStatus"),
+}
+TOOL_KINDS = {
+    *("attachment", "calculator", "document_format", "document_read", "document_search", "sql_query", "sql_tables"),
+    *("provider_web_fetch", "provider_web_search", "web_fetch"),
 }
 QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"}
 SETTINGS = {
@@ -207,6 +212,10 @@ def options(command: Any) -> set[str]:
         parameter.name.upper() if parameter.param_type_name == "argument" else parameter.opts[0]
         for parameter in command.params
     }
+
+
+def test_kinds_of_tools_in_team_files() -> None:
+    assert set(toolbox.KINDS) == TOOL_KINDS
 
 
 def test_python_names() -> None:

@@ -253,7 +253,7 @@ class ToolLoop:
             preview=reply.preview[:200],
             tokens=reply.usage.tokens,
             model=reply.model,
-            **reply.model_dump(include={"cleared"}, exclude_defaults=True),
+            **reply.model_dump(include={"cleared", "withheld"}, exclude_defaults=True),
         )
         return reply
 

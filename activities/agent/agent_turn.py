@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import count
 from operator import or_
 from typing import Any, NamedTuple, cast
@@ -26,6 +26,7 @@ from activities.prompts.agent_prompts import (
     agent_opening,
     correction_request,
     is_correction_request,
+    withheld_words,
     worker_request,
 )
 from activities.replies import answer_schema
@@ -33,7 +34,7 @@ from activities.replies.agent_story import ToolUse, read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text, read_texts
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
-from activities.teams.toolbox import Toolbox
+from activities.teams.toolbox import Toolbox, preview
 from supervision.agent import policy
 from supervision.agent.agent_tools import Conclusion, cells_of, conclude, read_call, read_finish, read_question
 from supervision.base import limits
@@ -75,8 +76,13 @@ class Grounds(NamedTuple):
         return [f"{count} more {kind} stand only in the tool outputs" for kind, count in more.items() if count > 0]
 
 
-async def read_grounds(conversations: ConversationStore, head: str, toolbox: Toolbox) -> Grounds:
-    """Returns what the conversation at `head` is built on. Errors of tools prove nothing."""
+async def read_grounds(
+    conversations: ConversationStore, head: str, toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]
+) -> Grounds:
+    """Returns what the conversation at `head` is built on. Errors of tools prove nothing.
+
+    `keep` stores what a reply itself has of the output of a tool that the provider ran.
+    """
     chain = await conversations.chain(head)
     texts = [Source(_NO_GROUND.sub("", text)) for text in texts_of(chain[0].input)]
     texts += [Source(word) for entry in chain[1:] for text in texts_of(entry.input) for word in _STEERS.findall(text)]
@@ -86,12 +92,13 @@ async def read_grounds(conversations: ConversationStore, head: str, toolbox: Too
         if use.output is None or use.is_error or not (tool or use.name == ASK_TOOL or _reads_a_finding(use)):
             continue
         arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
-        calls.append(Evidence(tool=use.name, arguments=arguments, output_ref=use.output_ref))
+        ref = use.output_ref or (await keep(use.output) if tool and tool.provided else "")
+        calls.append(Evidence(tool=use.name, arguments=arguments, output_ref=ref))
         sources |= dict.fromkeys(use.sources)
         artifacts += use.artifacts
         kind = tool.evidence if tool else "data"
         if kind != "nothing":
-            name = one_line(f"{use.name} {_preview(json.loads(use.arguments))}", _CALL_BYTES)
+            name = one_line(f"{use.name} {preview(json.loads(use.arguments))}", _CALL_BYTES)
             texts.append(Source(use.output, kind, use.arguments, name))
     return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources], artifacts)
 
@@ -112,24 +119,28 @@ class AgentTurnActivities:
     async def call_model(self, turn: TurnInput) -> TurnReply:
         """Returns the model's reply to the brief, or to the tool results since `head`."""
         loaded = await self._teams.load(turn.team_ref)
+        labels, withheld = await self._labels(turn, loaded)
         if turn.last and loaded.team.role(turn.role).output_schema is not None:
             turn = turn.model_copy(update={"note": "\n".join(filter(None, [turn.note, LAST_OUTPUT]))})
         options = CallOptions(
             max_tokens=turn.max_tokens,
-            labels=await self._labels(turn, loaded),
+            labels=labels,
             # The last turn forbids tools, which the conversation's cached part does not have: only the prefix fits.
             cache="prefix" if turn.last else "conversation",
             concludes=turn.last,
+            withheld=withheld,
         )
         name = CallName.of(turn, turn.step)
         if turn.head is None:
             assert turn.brief is not None
             opening, text = await self._opening(turn, turn.brief, loaded)
-            answered = await self._calls.begin(name, opening, text, options, turn.note)
+            answered = await self._calls.begin(name, opening, text, options, _note(turn, withheld))
         else:
-            messages = self._new_messages(turn)
+            before = (await self._calls.conversations.entry(turn.head)).view.withheld
+            messages = self._new_messages(turn, [tool for tool in withheld if tool not in before])
             answered = await self._calls.go_on(name, turn.head, messages, options)
-        return await self._reply(turn, answered)
+        own = loaded.toolbox.labels_of(loaded.team.role(turn.role), answered.message.provided_uses(), self._place(turn))
+        return await self._reply(turn, replace(answered, labels=answered.labels | own))
 
     async def _opening(self, turn: TurnInput, brief: SubtaskBrief, loaded: LoadedTeam) -> tuple[Opening, PromptWriter]:
         store = self._calls.store
@@ -158,31 +169,38 @@ class AgentTurnActivities:
         terms = (turn.model, turn.effort, turn.max_turns, turn.run.date)
         return agent_opening(role, tools, *terms, brief.names_items, schema), within
 
-    async def _labels(self, turn: TurnInput, loaded: LoadedTeam) -> Labels:
-        """Returns what the model has read with this call, by the brief, what is stored of it, and the calls before."""
-        labels, brief, role = Labels(), turn.brief, loaded.team.role(turn.role)
+    async def _labels(self, turn: TurnInput, loaded: LoadedTeam) -> tuple[Labels, list[str]]:
+        """Returns what the model has read with this call, by the brief, what is stored of it, and the calls before.
+
+        With it come the tools of the provider that the conversation may not have after that.
+        """
+        labels, given, brief, role = Labels(), Labels(), turn.brief, loaded.team.role(turn.role)
         if turn.head is not None:
             before = await self._calls.conversations.entry(turn.head)
-            labels, answered = before.labels, {result.call_id for result in turn.results if result.ref}
-            place = subtask_path(activity.info().workflow_id or "", turn.run.run_id)
-            for block in before.reply.tool_uses():
-                tool = loaded.toolbox.get(block["name"]) if block["name"] in role.tools else None
-                if tool is not None and block["id"] in answered:
-                    labels |= policy.labels_of(tool, f"{tool.name} {_preview(block.get('input'))}", place)
+            given = (await self._calls.conversations.entry([*before.ancestors, turn.head][0])).labels
+            answered = {result.call_id for result in turn.results if result.ref}
+            uses = [block for block in before.reply.tool_uses() if block["id"] in answered]
+            uses += before.reply.provided_uses()
+            labels = before.labels | loaded.toolbox.labels_of(role, uses, self._place(turn))
         if brief is not None:
             store = self._calls.store
             refs = [dependency.record_ref for dependency in brief.dependencies if dependency.record_ref]
             records = map(FindingRecord.model_validate_json, await read_texts(store, refs))
-            labels = reduce(or_, [record.labels for record in records], labels | brief.labels)
-        return labels
+            given = reduce(or_, [record.labels for record in records], given | brief.labels)
+        labels |= given
+        return labels, loaded.toolbox.withheld(role, given, labels)
 
-    def _new_messages(self, turn: TurnInput) -> list[Json]:
+    @staticmethod
+    def _place(turn: TurnInput) -> str:
+        return subtask_path(activity.info().workflow_id or "", turn.run.run_id)
+
+    def _new_messages(self, turn: TurnInput, withheld: list[str]) -> list[Json]:
         """Returns tool results and the note in one user message, as the API wants it; none if the model only paused."""
         results = self._calls.conversations.tool_result_message(turn.results)
         if turn.brief is not None and turn.brief.feedback:  # a review's, on the finding that this conversation gave
             results["content"] += user_message(correction_request(turn.brief.feedback))["content"]
-        if turn.note:
-            results["content"] += user_message(turn.note)["content"]
+        if note := _note(turn, withheld):
+            results["content"] += user_message(note)["content"]
         return [results] if results["content"] else []
 
     async def _reply(self, turn: TurnInput, answered: Answered) -> TurnReply:
@@ -201,6 +219,7 @@ class AgentTurnActivities:
             calls=[] if concluded else await self._tool_calls(turn, calls, answered.labels),
             fullest=message.fullest,
             cleared=answered.view.cleared,
+            withheld=answered.view.withheld,
             labels=answered.labels,
             usage=answered.usage,
         )
@@ -271,7 +290,8 @@ class AgentTurnActivities:
             filter(None, [conclusion.text, "\n".join(f"- {path}: {cell}" for path, cell in cells.items())])
         )
         grounding = role.grounding
-        grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox)
+        keep = partial(store.put_output, run_id)
+        grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
         checks = grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
         claims = [claim if claim.source else _named(claim, conclusion.text, cells) for claim in claims]
@@ -372,12 +392,10 @@ def _tool_call(index: int, block: Json) -> ToolCallRef:
         call_id=str(block["id"]),
         name=str(block["name"]),
         arguments_sha256=arguments_sha256(arguments),
-        preview=one_line(_preview(arguments), limits.LINE_BYTES),
+        preview=one_line(preview(arguments), limits.LINE_BYTES),
     )
 
 
-def _preview(arguments: object) -> str:
-    """Returns the arguments of a call as JSON, a single one as its value."""
-    if isinstance(arguments, dict) and len(arguments) == 1:
-        return str(next(iter(arguments.values())))
-    return json.dumps(arguments, ensure_ascii=False)
+def _note(turn: TurnInput, withheld: list[str]) -> str:
+    """Returns the system's own words of a turn; of the tools that it takes away, too."""
+    return "\n\n".join(filter(None, [turn.note, withheld_words(withheld)]))

@@ -86,7 +86,8 @@ class ToolActivities:
         run = partial(self._run, request, loaded, block)
         tool, role = loaded.toolbox.get(request.call.name), loaded.team.role(request.role)
         if tool is not None and tool.name in role.tools:
-            verdict = policy.decide(tool, entry.labels, block.get("input"))
+            labels = entry.labels | loaded.toolbox.labels_of(role, entry.reply.provided_uses())
+            verdict = policy.decide(tool, labels, block.get("input"))
             # The call's hash is that of the arguments in the conversation: see _shown_block.
             approved = verdict == "ask" and request.approved_sha256 == request.call.arguments_sha256
             if verdict != "allowed" and not approved:

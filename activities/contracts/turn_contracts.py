@@ -81,7 +81,7 @@ class TurnReply(Model):
     `finish_call_id` names the call of `finish` that gave it: it is answered if more turns follow.
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
     would make a cut reply longer. `cleared` tool outputs of the conversation, the oldest ones, were shown as previews.
-    `labels` are those of the conversation.
+    The tools `withheld` were not offered, for the `labels` of the conversation.
     """
 
     head: str
@@ -98,6 +98,7 @@ class TurnReply(Model):
     earlier: Finding | None = None
     fullest: bool = False
     cleared: int = 0
+    withheld: Annotated[list[str], Field(exclude_if=lambda names: not names)] = []
     labels: Read = Labels()
     usage: Usage
 

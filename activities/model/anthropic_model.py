@@ -152,6 +152,13 @@ class AnthropicModel(ModelEndpoint):
         watch: StreamWatch,
     ) -> ModelMessage:
         profile = profile_of(request.model, self._without, self._max_output)
+        lacking = [tool["name"] for tool in request.tools if "input_schema" not in tool and not profile.server_tools]
+        if lacking:
+            words = (
+                f"'{request.model}' at {self.endpoint} does not run tools itself: take {', '.join(lacking)} from the "
+                "role, or give it a model whose provider does"
+            )
+            raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words, retryable=False)
         body = request_body(request, profile, self._rung)
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)

@@ -41,6 +41,7 @@ _MEANINGS: dict[ErrorKind, str] = {
 # error codes for these: its words are all there is. The first that fits decides.
 _SETTINGS: Mapping[str, str] = {
     r"max_tokens: \d+ > \d+": "SUPERVISOR_MODEL_MAX_TOKENS",
+    r"\bweb_(search|fetch)_20": "SUPERVISOR_MODEL_WITHOUT=server_tools",
     r"\b(effort|eager_input_streaming|cache_control|thinking)\b": r"SUPERVISOR_MODEL_WITHOUT=\1",
     r"(?!.*schema).*(?:output_config|output_format|structured output)": "SUPERVISOR_MODEL_STRUCTURED=tool",
 }

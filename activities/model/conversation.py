@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os.path import commonprefix
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from cachetools import LRUCache
+from pydantic import Field
 
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.port import Json, ModelMessage
@@ -52,10 +53,12 @@ class ConversationView(Model):
     """How a conversation is shown.
 
     Its first `cleared` tool outputs are previews, its first `thinking_removed_before` replies are without thinking.
+    The tools `withheld` of its opening are not offered.
     """
 
     cleared: int = 0
     thinking_removed_before: int = 0
+    withheld: Annotated[list[str], Field(exclude_if=lambda names: not names)] = []
 
 
 class Entry(Model):

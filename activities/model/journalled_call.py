@@ -7,7 +7,7 @@ that the provider refuses for its length is shortened and sent once more, within
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -128,11 +128,15 @@ class CallName:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """How a call is made: its room for a reply, what of it is cached, whether it may call tools, what it shows."""
+    """How a call is made: its room for a reply, what of it is cached, whether it may call tools, what it shows.
+
+    The tools `withheld` are not offered, though the conversation began with them.
+    """
 
     max_tokens: int
     cache: CacheUse = "none"
     concludes: bool = False
+    withheld: Sequence[str] = ()
     labels: Labels = Labels()
 
 
@@ -184,14 +188,14 @@ class ModelCalls:
         """Makes the first call of a conversation; `note` is a second text after it."""
 
         async def beginning() -> FirstPrompt:
-            return FirstPrompt(self.model.window(opening.model), opening, text, note)
+            return FirstPrompt(self.model.window(opening.model), opening, text, note, options.withheld)
 
         return await self._call(name, beginning, options)
 
     async def go_on(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
-        prompting = partial(NextPrompt.after, self.model.window, self.conversations, head, messages)
-        return await self._call(name, prompting, options)
+        after = partial(NextPrompt.after, self.model.window, self.conversations, head, messages)
+        return await self._call(name, partial(after, withheld=options.withheld), options)
 
     async def correct(
         self, name: CallName, head: str, words: str, opening: Opening, text: PromptWriter, options: CallOptions
@@ -279,7 +283,8 @@ class ModelCalls:
         """Returns the answer to a draft, and why it has no room in the window: refused, or with half an answer."""
         room = self.model.window(request.model).reply_tokens(draft.tokens)
         try:
-            message = await self._complete(replace(request, messages=draft.messages, room=room), earlier)
+            tools = [tool for tool in request.tools if tool["name"] not in draft.view.withheld]
+            message = await self._complete(replace(request, messages=draft.messages, tools=tools, room=room), earlier)
         except ModelFailure as failure:
             if failure.kind is not ErrorKind.CONTEXT_OVERFLOW:
                 raise self._error(failure, earlier) from failure

@@ -44,12 +44,13 @@ class ModelRequest:
 
 
 class ModelUsage(Model):
-    """Tokens of one call; `input_tokens` are the uncached ones."""
+    """Tokens of one call; `input_tokens` are the uncached ones. `web_searches` are those of the provider's own tool."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    web_searches: int = 0
 
     @property
     def prompt_tokens(self) -> int:
@@ -79,6 +80,10 @@ class ModelMessage(Model):
     def tool_uses(self) -> list[Json]:
         """Returns the tool_use blocks, in order."""
         return [block for block in self.content if block.get("type") == "tool_use"]
+
+    def provided_uses(self) -> list[Json]:
+        """Returns the calls of tools that the provider ran itself, in order."""
+        return [block for block in self.content if block.get("type") == "server_tool_use"]
 
 
 def user_message(*texts: str) -> Json:

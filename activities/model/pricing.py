@@ -22,13 +22,14 @@ _LONG_CONTEXT: Mapping[str, int] = {"*claude-haiku-5-5*": 95_000}  # above 100,0
 def price(model: str, usage: ModelUsage) -> float | None:
     """Returns the USD of one call, cache reads and writes included; None if the price is unknown."""
     # the price list counts cached tokens as part of the input, the provider's usage does not
-    return _price(model, usage.prompt_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens)
+    cached = usage.cache_read_tokens, usage.cache_write_tokens
+    return _price(model, usage.prompt_tokens, *cached, usage.output_tokens, usage.web_searches)
 
 
 @lru_cache(limits.KNOWN_MODELS)  # each call is priced two or three times, at 0.1 ms
-def _price(model: str, prompt: int, cache_read: int, cache_write: int, output: int) -> float | None:
-    tokens = {"cache_read_tokens": cache_read, "cache_write_tokens": cache_write}
-    entry = _listed(model, PricedUsage(input_tokens=prompt, output_tokens=output, **tokens))
+def _price(model: str, prompt: int, cache_read: int, cache_write: int, output: int, searches: int) -> float | None:
+    more = {"cache_read_tokens": cache_read, "cache_write_tokens": cache_write, "web_searches": searches}
+    entry = _listed(model, PricedUsage(input_tokens=prompt, output_tokens=output, **more))
     return None if entry is None else float(entry.total_price)
 
 

@@ -48,13 +48,21 @@ class CallDraft:
 
 
 class FirstPrompt:
-    """The first call of a conversation: a text, or what writes it, and a note after it."""
+    """The first call of a conversation: a text, or what writes it, and a note after it; without tools `withheld`."""
 
-    def __init__(self, window: Window, opening: Opening, text: str | PromptWriter, note: str | None = None) -> None:
+    def __init__(
+        self,
+        window: Window,
+        opening: Opening,
+        text: str | PromptWriter,
+        note: str | None = None,
+        withheld: Sequence[str] = (),
+    ) -> None:
         self.opening = opening
         self._window = window
         self._text = text
         self._note = note
+        self._view = ConversationView(withheld=[*withheld])
 
     async def first(self) -> CallDraft:
         """Returns the prompt with as much of the texts that can be cut as the window has room for."""
@@ -71,18 +79,25 @@ class FirstPrompt:
     async def _written(self, room: int) -> CallDraft:
         text = self._text if isinstance(self._text, str) else await self._text(room)
         messages = [user_message(text, *([self._note] if self._note else []))]
-        return CallDraft(None, messages, messages, ConversationView(), opening_tokens(self.opening, messages))
+        return CallDraft(None, messages, messages, self._view, opening_tokens(self.opening, messages))
 
 
 class NextPrompt:
     """A later call: a conversation with messages appended, whose tool outputs are `added` by reference.
 
     `whole` are these messages with their tool outputs. `instead` asks the question in a conversation of its own, where
-    this one has no room for it.
+    this one has no room for it. Once other tools are `withheld`, what was thought before is left out: the API takes it
+    only after what it was thought with.
     """
 
     def __init__(
-        self, window: Window, past: Conversation, added: list[Json], whole: list[Json], instead: FirstPrompt | None
+        self,
+        window: Window,
+        past: Conversation,
+        added: list[Json],
+        whole: list[Json],
+        instead: FirstPrompt | None,
+        withheld: list[str],
     ) -> None:
         self.opening = past.opening
         self._window = window
@@ -91,6 +106,10 @@ class NextPrompt:
         self._whole = whole
         self._instead = instead
         self._new = sum(len(tool_results(message)) for message in whole)
+        self._view = past.last.view
+        if withheld != self._view.withheld:
+            changed = {"withheld": withheld, "thinking_removed_before": len(past.entries)}
+            self._view = self._view.model_copy(update=changed)
 
     @classmethod
     async def after(
@@ -100,14 +119,16 @@ class NextPrompt:
         head: str,
         added: list[Json],
         instead: FirstPrompt | None = None,
+        withheld: Sequence[str] = (),
     ) -> "NextPrompt":
         """Returns the prompt that continues the conversation at `head`."""
         past = await conversations.load(head)
-        return cls(window_of(past.opening.model), past, added, await conversations.resolve(added), instead)
+        whole = await conversations.resolve(added)
+        return cls(window_of(past.opening.model), past, added, whole, instead, [*withheld])
 
     async def first(self) -> CallDraft:
         """Returns the conversation as it was shown last, or after a clearing where it gets too long."""
-        draft, target = self._shown(self._past.last.view), self._window.target
+        draft, target = self._shown(self._view), self._window.target
         if draft.tokens <= target:
             return draft
         cleared = outputs_to_clear(draft.tokens, self._gains, self._past.last.view.cleared, self._new, target)
@@ -130,7 +151,8 @@ class NextPrompt:
         return gains
 
     def _cleared(self, count: int) -> CallDraft:
-        return self._shown(ConversationView(cleared=count, thinking_removed_before=len(self._past.entries)))
+        changed = {"cleared": count, "thinking_removed_before": len(self._past.entries)}
+        return self._shown(self._view.model_copy(update=changed))
 
     def _shown(self, view: ConversationView) -> CallDraft:
         replies = [entry.reply.content for entry in self._past.entries]

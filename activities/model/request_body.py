@@ -174,11 +174,12 @@ class EndpointProfile:
     """The parts of a request that an endpoint takes for a model; a setting names those that it lacks.
 
     `thinking` is adaptive thinking with a visible summary; `eager_input_streaming` streams tool arguments as they are
-    written. `most_output` is None where it is unknown.
+    written; `server_tools` are run by the provider. `most_output` is None where it is unknown.
     """
 
     thinking: bool = False
     eager_input_streaming: bool = False
+    server_tools: bool = False
     effort: bool = False
     cache_control: bool = True
     most_output: int | None = None
@@ -206,6 +207,7 @@ def _known(model: str) -> EndpointProfile:
     return EndpointProfile(
         thinking=version >= _ADAPTIVE_SINCE,
         eager_input_streaming=version >= (4, 0),
+        server_tools=version >= (4, 0),
         effort=version >= ((4, 5) if family == "opus" else _ADAPTIVE_SINCE),
         most_output=most,
     )

@@ -18,7 +18,7 @@ from supervision.base.trust import NO_CREDENTIALS, Credentials
 from supervision.contract.base import depth_exceeds
 
 _MODEL_WIRE_BYTES = 64 * 1024 * 1024  # a reply with its framing, which is up to thirty times the text of a small piece
-_MODEL_EVENT_BYTES = 1024 * 1024  # one event of a stream: a web search's results in one block are the largest
+_MODEL_EVENT_BYTES = 4 * 1024 * 1024  # one event of a stream: a PDF that the provider fetched comes in one block
 _MODEL_EVENT_LINES = 100  # an event has two; the SDK joins lines in quadratic time
 _MODEL_REPLY_BYTES = 4 * 1024 * 1024  # 128k tokens are half a MiB of text, thinking and signatures come on top
 _MODEL_TOOL_INPUT_BYTES = 512 * 1024  # of one call: the SDK parses all arguments again with each piece
@@ -110,9 +110,13 @@ class StreamReader:
         if kind == "message_start":
             self.started = True
             self._progress.usage = _usage(event.message.usage, self._endpoint)
-        elif kind == "content_block_start" and not self._content:
-            self._content = True
-            self._progress.on_content()
+        elif kind == "content_block_start":
+            if not self._content:
+                self._content = True
+                self._progress.on_content()
+            if event.content_block.type == "server_tool_use" and event.content_block.name == "web_search":
+                searches = self._progress.usage.web_searches + 1
+                self._progress.usage = self._progress.usage.model_copy(update={"web_searches": searches})
         elif kind == "content_block_delta":
             self._delta(event.index, event.delta)
         elif kind == "message_delta":
@@ -175,6 +179,7 @@ def _usage(usage: Any, endpoint: str) -> ModelUsage:
         output_tokens=_tokens(usage.output_tokens, endpoint),
         cache_read_tokens=_tokens(usage.cache_read_input_tokens, endpoint),
         cache_write_tokens=_tokens(usage.cache_creation_input_tokens, endpoint),
+        web_searches=_tokens(getattr(usage.server_tool_use, "web_search_requests", None), endpoint),
     )
 
 

@@ -57,14 +57,23 @@ _KNOWLEDGE = """
 what may have changed since you learned it. Never make up a source, a quotation or a URL."""
 
 
-def worker_system(role: Role, max_turns: int, date: str) -> str:
-    """Returns a role's prompt with the rules that hold for its worker agents; `date` is that of the run's start."""
+_CITE = """
+- Of a page of the web only the passages that you cite are kept. Write what you take from it as text, cited, before \
+you call {finish}. Say of each figure on which day it was fetched and, where the page says it, from when it is."""
+
+
+def worker_system(role: Role, max_turns: int, date: str, cites: bool = False) -> str:
+    """Returns a role's prompt with the rules that hold for its worker agents; `date` is that of the run's start.
+
+    One that `cites` has tools whose outputs are kept only where it cites them.
+    """
     rules = _WITH_TOOLS.format(max_turns=max_turns) if role.tools else ""
     if role.grounding == "knowledge":
         rules += _KNOWLEDGE
     else:
         grounds = f"the output of one of your tools or in {_BRIEF}" if role.tools else _BRIEF
         rules += _CHECKED.format(grounds=grounds) + (_COMPUTE if role.tools else "")
+    rules += _CITE.format(finish=FINISH_TOOL) if cites else ""
     today = f"\n\nToday is {date}." if date else ""
     return f"""{role.system_prompt.strip()}{today}
 
@@ -92,7 +101,8 @@ def agent_opening(
     """
     asks = [ask_tool()] if role.ask else []
     own = [*([read_output_tool()] if role.tools else []), *asks, finish_tool(names_items, output_schema)]
-    return Opening(system=worker_system(role, max_turns, date), model=model, effort=effort, tools=[*tools, *own])
+    system = worker_system(role, max_turns, date, cites=any("input_schema" not in tool for tool in tools))
+    return Opening(system=system, model=model, effort=effort, tools=[*tools, *own])
 
 
 def worker_request(
@@ -204,6 +214,12 @@ def unanswered(is_question: bool) -> str:
     if is_question:
         return "No person has replied in time. Continue without the answer, and name it among your limitations."
     return "No person has approved this call in time, so it was not run. Continue without it."
+
+
+def withheld_words(tools: Iterable[str]) -> str:
+    """Returns what an agent is told of tools that its role has and it may not use; empty without any."""
+    names = ", ".join(tools)
+    return f"Not available for this subtask, as its texts may not leave: {names}." if names else ""
 
 
 def steering(words: Iterable[str]) -> str:

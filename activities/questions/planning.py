@@ -268,8 +268,8 @@ async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, checked: Checke
 
 
 async def _estimate(desk: Desk, call: PlanInput, plan: Plan, team: TeamCard) -> Estimate:
-    def input_price(model: str, tokens: float) -> float | None:
-        return price(model, ModelUsage(input_tokens=round(tokens)))
+    def input_price(model: str, tokens: float, searches: float) -> float | None:
+        return price(model, ModelUsage(input_tokens=round(tokens), web_searches=round(searches)))
 
     samples = await newest_samples(desk.store, team.name)
     return await asyncio.to_thread(estimate_of, plan, team, samples, call.max_turns, call.max_subtasks, input_price)

@@ -130,7 +130,8 @@ that the goal asks for. If the goal asks for none, use its language, and no head
 program compares them. If a difference or share that the goal asks for is in no finding, say that it was not computed.
 - After each statement put the ids of the findings that support it, such as [t2] or [t1, t3]. A program turns them \
 into references.
-- Where a finding names its source (a document, table or URL), name the source once in the sentence.
+- Where a finding names its source (a document, table or URL), name the source once in the sentence. \
+Of what was fetched from the web say on which day, and how old a figure was by then if it says so.
 - Where findings disagree, are partial, or have a limitation that changes what the reader may conclude, say so where \
 it matters, in half a sentence.
 - A program adds a list of what is missing below your text. Do not write one.

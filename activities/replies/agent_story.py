@@ -5,6 +5,7 @@ The event that ends an attempt names the head of its conversation; what happened
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +18,7 @@ from activities.store.artifacts import ArtifactError, ArtifactStore
 from supervision.agent.agent_tools import ReadOutputCall
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
-from supervision.base.text import cut, one_line
+from supervision.base.text import clean, cut, one_line
 from supervision.contract.finding import ArtifactRef, Labels
 from supervision.contract.status import TraceEvent
 
@@ -36,17 +37,64 @@ class ToolUse:
 
 
 async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -> list[ToolUse]:
-    """Returns the calls of a conversation's entries in their order.
+    """Returns the calls of a conversation's entries in their order, of each entry those that the provider ran last.
 
-    A call is answered by the entry that follows its own: ids are distinct within a reply only.
+    A call is answered by the entry that follows its own: ids are distinct within a reply only. What the provider ran
+    is answered in the same reply, or in a later one if the model paused.
     """
     resolved = iter(await conversations.resolve([message for entry in chain for message in entry.input]))
     answers = [_answers(entry.input, [next(resolved) for _ in entry.input]) for entry in chain]
-    return [
-        _tool_use(call, answered.get(call.get("id")))
-        for entry, answered in zip(chain, [*answers[1:], {}], strict=True)
-        for call in entry.reply.tool_uses()
-    ]
+    provided, uses = _Provided(chain), list[ToolUse]()
+    for entry, answered in zip(chain, [*answers[1:], {}], strict=True):
+        uses += [_tool_use(call, answered.get(call.get("id"))) for call in entry.reply.tool_uses()]
+        uses += map(provided.use, entry.reply.provided_uses())
+    return uses
+
+
+class _Provided:
+    """The results of tools that the provider ran, in a conversation.
+
+    The text of a search's pages is encrypted and for the provider alone: of it only cited passages can be read.
+    """
+
+    def __init__(self, chain: list[Entry]) -> None:
+        self._results: dict[str, tuple[Any, str]] = {}  # with the day on which they came
+        self._cited = defaultdict[str, dict[str, None]](dict)  # passages by URL, or by title where they have no URL
+        for entry in chain:
+            for block in entry.reply.content:
+                if block.get("type") in ("web_search_tool_result", "web_fetch_tool_result"):
+                    self._results[str(block.get("tool_use_id"))] = block.get("content"), (entry.at or "")[:10]
+                for cited in _dicts(block.get("citations")):
+                    page = str(cited.get("url") or cited.get("document_title"))
+                    self._cited[page][str(cited.get("cited_text"))] = None
+
+    def use(self, call: Json) -> ToolUse:
+        """Returns a call with its pages, and their passages or text."""
+        content, day = self._results.get(str(call.get("id")), (None, ""))
+        if content is None:
+            return ToolUse(*_named(call), None)
+        pages = list(_dicts(content if isinstance(content, list) else [content]))
+        if failed := [str(page["error_code"]) for page in pages if "error_code" in page]:
+            return ToolUse(*_named(call), f"The provider's tool failed: {', '.join(failed)}.", is_error=True)
+        shown, cited, others = list[str](), list[str](), list[str]()
+        for page in pages:
+            document = next(_dicts([page.get("content")]), page)
+            names = (page.get("url"), document.get("title"))
+            url, title = (one_line(clean(str(name or "")), limits.SOURCE_BYTES) for name in names)
+            passages = [f'"{passage}"' for name in names for passage in self._cited.get(str(name), {})]
+            fetched = f"fetched on {str(page.get('retrieved_at') or day)[:10]}"
+            age = one_line(clean(str(page.get("page_age") or "")), limits.LINE_BYTES)
+            dated = f"of {age}, {fetched}" if age else fetched
+            source = next(_dicts([document.get("source")]), {})
+            text = [str(source.get("data"))] if source.get("type") == "text" else []
+            shown.append("\n".join([f"{title}: {url} ({dated})", *text, *passages]))
+            (cited if passages else others).append(f"{url} ({dated})")
+        return ToolUse(*_named(call), "\n\n".join(shown) or "Nothing was found.", sources=cited or others)
+
+
+def _dicts(values: object) -> Iterator[Json]:
+    """Yields the objects of a list: an endpoint may send anything."""
+    yield from (value for value in (values if isinstance(values, list) else []) if isinstance(value, dict))
 
 
 async def earlier_output(conversations: ConversationStore, head: str, call: ReadOutputCall) -> str:
@@ -76,14 +124,16 @@ def _answers(stored: list[Json], resolved: list[Json]) -> dict[object, tuple[Jso
     return {block.get("tool_use_id"): (block, raw) for raw, block in blocks}
 
 
+def _named(call: Json) -> tuple[str, str]:
+    return str(call.get("name")), json.dumps(call.get("input"), ensure_ascii=False)
+
+
 def _tool_use(call: Json, answer: tuple[Json, Json] | None) -> ToolUse:
-    name, arguments = str(call.get("name")), json.dumps(call.get("input"), ensure_ascii=False)
     if answer is None:
-        return ToolUse(name, arguments, None)
+        return ToolUse(*_named(call), None)
     block, stored = answer
     return ToolUse(
-        name,
-        arguments,
+        *_named(call),
         str(block.get("content")),
         str(stored.get("content_ref", "")),
         bool(block.get("is_error")),
@@ -128,7 +178,7 @@ class AgentStories:
         uses = iter(await read_tool_uses(self._conversations, chain))
         events = []
         for number, (key, entry) in enumerate(zip([*chain[-1].ancestors, head], chain, strict=True), 1):
-            own_uses = list(islice(uses, len(entry.reply.tool_uses())))
+            own_uses = list(islice(uses, len(entry.reply.provided_uses()) + len(entry.reply.tool_uses())))
             if key in self._seen:  # an attempt goes on where the one before it ended
                 continue
             self._seen.add(key)
@@ -179,6 +229,7 @@ def _turn(number: int, entry: Entry) -> Json:
         "preview": one_line(reply.text().strip() or " ".join(concluding), limits.SENTENCE_BYTES),
         "tokens": used.prompt_tokens + used.output_tokens,
         "model": reply.model,
+        **entry.view.model_dump(include={"withheld"}),
     }
 
 

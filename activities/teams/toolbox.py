@@ -19,6 +19,7 @@ from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.mcp.pins import Pinned
 from activities.tools.plain_tools import calculator, format_document, read_attachment
+from activities.tools.provider_tools import ProviderOptions, ProviderTools
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
 from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
@@ -59,6 +60,8 @@ class Toolbox:
                 raise ValueError(f"tools.{tool.name}: a name is up to 64 letters, digits, _ and -")
             if tool.name in OWN_TOOLS:
                 raise ValueError(f"tools.{tool.name}: this is the name of a tool that every role has")
+            if tool.provided and tool.approve == "always":
+                raise ValueError(f"tools.{tool.name}: the provider calls it, so no person can approve a call of it")
             if tool.name in self._tools:
                 raise ValueError(f"tools.{tool.name}: two tools have this name")
             self._tools[tool.name] = tool
@@ -108,7 +111,24 @@ class Toolbox:
     def definitions(self, names: list[str]) -> list[dict[str, Any]]:
         """Returns name, description and input_schema of these tools for the model; unknown names are left out."""
         tools = [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
-        return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema()} for tool in tools]
+        return [
+            tool.provided or {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
+            for tool in tools
+        ]
+
+    def withheld(self, role: Role, brief: Labels, read: Labels) -> list[str]:
+        """Returns the role's tools of the provider that a conversation with these labels may not have."""
+        tools = [tool for name in role.tools if (tool := self._tools.get(name)) and tool.provided]
+        return [tool.name for tool in tools if not policy.is_offered(tool, brief, read, tool.provided)]
+
+    def labels_of(self, role: Role, calls: Iterable[dict[str, Any]], place: str = "") -> Labels:
+        """Returns the labels of what these calls of a role showed."""
+        labels = Labels()
+        for call in calls:
+            tool = self._tools.get(str(call.get("name"))) if call.get("name") in role.tools else None
+            if tool is not None:
+                labels |= policy.labels_of(tool, f"{tool.name} {preview(call.get('input'))}", place)
+        return labels
 
     def joined(self, roles: Iterable[Role | NewRole]) -> list[str]:
         """Returns the problems of roles whose tools no role may have together."""
@@ -141,6 +161,13 @@ class Toolbox:
         if task.cancelled():
             return _error("The tool ended the call without a result.")
         return task.result()
+
+
+def preview(arguments: object) -> str:
+    """Returns the arguments of a call as JSON, a single one as its value."""
+    if isinstance(arguments, dict) and len(arguments) == 1:
+        return str(next(iter(arguments.values())))
+    return json.dumps(arguments, ensure_ascii=False)
 
 
 def complaints(error: ValidationError) -> str:
@@ -230,6 +257,8 @@ KINDS = {
     **dict.fromkeys(PLAIN, Kind(PlainTools)),
     "document_read": Kind(DocumentTools, DocumentOptions, "documents"),
     "document_search": Kind(DocumentTools, DocumentOptions, "documents"),
+    "provider_web_fetch": Kind(ProviderTools, ProviderOptions),
+    "provider_web_search": Kind(ProviderTools, ProviderOptions),
     "sql_query": Kind(TableTools, TableOptions, "tables"),
     "sql_tables": Kind(TableTools, TableOptions, "tables"),
     "web_fetch": Kind(WebTools, WebOptions),

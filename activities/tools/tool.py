@@ -88,6 +88,7 @@ class Tool(ToolWords, Generic[A]):
     own team have it: no team inside a request may name it. A call may take `timeout_seconds`, else the default time.
     `pinned` is the definition of an MCP server's tool, which models get in place of the arguments' schema. `own` is
     set when a tool of a `tools.py` is loaded: its arguments are checked in the thread of its team.
+    `provided` is the definition of a tool that the model's provider runs, within the call of the model.
     """
 
     name: str
@@ -101,6 +102,12 @@ class Tool(ToolWords, Generic[A]):
     inline: bool = True
     pinned: Pinned | None = None
     timeout_seconds: float | None = None
+    provided: dict[str, Any] | None = None
+
+    @property
+    def searches(self) -> int:
+        """How many searches, which cost extra, one call of the model may make."""
+        return self.provided["max_uses"] if self.provided and self.provided["name"] == "web_search" else 0
 
     def as_pinned(self, pinned: Pinned | None) -> "Tool[A]":
         """Returns the tool with that definition."""

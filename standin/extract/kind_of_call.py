@@ -1,9 +1,10 @@
 """The brain: from a request to a reply, by the kind of call."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
-from standin.extract import answers, planner
+from standin.extract import answers, planner, web_pages
 from standin.extract.schema_fill import Filler
 from standin.extract.tool_use import composes, next_calls
 from standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block
@@ -15,6 +16,9 @@ _JUDGEMENTS = {"verdicts": answers.review, "choice": answers.select, "prefer": a
 
 def think(request: ApiRequest) -> ApiReply:
     """Returns the reply to a request: tool calls, JSON for its schema, or text."""
+    if found := web_pages.looked_up(request):
+        after = think(replace(request, messages=[*request.messages, {"role": "assistant", "content": found}]))
+        return replace(after, content=[*found, *after.content])
     if calls := next_calls(request):
         names = ", ".join(dict.fromkeys(name for name, _ in calls))
         return ApiReply([text_block(f"Calling {names}."), *(tool_block(*call) for call in calls)], "tool_use")

@@ -60,7 +60,7 @@ def tool_block(name: str, arguments: Any) -> Json:
 
 def block_text(block: Json) -> str:
     """Returns the text that a block is written as."""
-    if block["type"] == "tool_use":
+    if block["type"] in ("tool_use", "server_tool_use"):
         return str(block.get(CUT_JSON) or json.dumps(block["input"], ensure_ascii=False))
     return str(block.get("text") or block.get("thinking") or "")
 

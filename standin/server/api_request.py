@@ -30,6 +30,7 @@ class PastCall:
 class ApiRequest:
     """A valid request. `schema` is the JSON schema the reply must fit, `submit` the tool that takes it, if any.
 
+    `provided` are the tools that the server itself runs.
     `number` counts requests, `call` is the decoded call header, `body` the whole of it.
     """
 
@@ -38,6 +39,7 @@ class ApiRequest:
     messages: list[Json]
     max_tokens: int
     tools: list[Json] = field(default_factory=list)
+    provided: list[str] = field(default_factory=list)
     schema: Json | None = None
     submit: str | None = None
     stream: bool = False
@@ -67,14 +69,20 @@ class ApiRequest:
         return sum(any(b.get("type") == "tool_use" for b in m["content"]) for m in self.messages)
 
     def calls(self) -> list[PastCall]:
-        """Returns the tool calls so far, oldest first."""
+        """Returns the tool calls so far, oldest first; of those that the server ran, what was cited."""
         results = {
             block["tool_use_id"]: block
             for message in self.messages
             for block in message["content"]
             if block.get("type") == "tool_result"
         }
-        return [
+        ran = [
+            PastCall(block["name"], block["input"], _text([b for b in message["content"] if b.get("citations")]))
+            for message in self.messages
+            for block in message["content"]
+            if block.get("type") == "server_tool_use"
+        ]
+        return ran + [
             PastCall(
                 block["name"], block.get("input") or {}, _text(result.get("content", "")), bool(result.get("is_error"))
             )
@@ -110,12 +118,13 @@ def parse(body: Any) -> ApiRequest:
         raise BadRequest(problem)
     choice = body.get("tool_choice") or {}
     tools = [tool for tool in body.get("tools") or [] if "input_schema" in tool and choice.get("type") != "none"]
+    provided = [t["name"] for t in body.get("tools") or [] if "input_schema" not in t and choice.get("type") != "none"]
     schema, submit = ((body.get("output_config") or {}).get("format") or {}).get("schema"), None
     for tool in [] if schema else tools:
         if tool["name"] == choice.get("name") or (tools == [tool] and tool["name"].startswith("submit")):
             schema, submit, tools = tool["input_schema"], tool["name"], []
     system, stream = _text(body.get("system") or ""), bool(body.get("stream"))
-    return ApiRequest(model, system, messages, checked.max_tokens, tools, schema, submit, stream, body=body)
+    return ApiRequest(model, system, messages, checked.max_tokens, tools, provided, schema, submit, stream, body=body)
 
 
 def _pairs(messages: list[Json]) -> str | None:

@@ -33,6 +33,7 @@ _BEGUN: dict[str, Json] = {
     "text": {"text": ""},
     "thinking": {"thinking": "", "signature": ""},
     "tool_use": {"input": {}},
+    "server_tool_use": {"input": {}},
 }
 
 _Ending = Literal["answered", "failed"]
@@ -153,6 +154,9 @@ class _Endpoint:
             if output_tokens(reply) > room:
                 reply = replace(limited(reply, room), stop_reason="model_context_window_exceeded")
         usage = reply.usage or bill.usage(output_tokens(reply))
+        if ran := [block["name"] for block in reply.content if block["type"] == "server_tool_use"]:
+            counts = {f"{name}_requests": ran.count(name) for name in ("web_search", "web_fetch")}
+            usage = {"server_tool_use": counts, **usage}
         message = _message(reply, request.model, usage)
         exchange.facts |= {"message_id": message["id"], "usage": usage}
         self._cache.begin_reply(bill)
@@ -219,6 +223,8 @@ def _events(reply: ApiReply, message: Json, size: int) -> Iterator[Json]:
     yield {"type": "ping"}
     for index, block in enumerate(reply.content):
         begun = _written(block) | _BEGUN.get(block["type"], {})
+        if "citations" in begun:
+            begun["citations"] = []
         yield {"type": "content_block_start", "index": index, "content_block": begun}
         for delta in _deltas(block, size):
             yield {"type": "content_block_delta", "index": index, "delta": delta}
@@ -233,6 +239,7 @@ def _deltas(block: Json, size: int) -> Iterator[Json]:
     if block["type"] in _BEGUN:
         text = block_text(block)
         yield from ({"type": kind, name: text[at : at + size]} for at in range(0, len(text), size))
+    yield from ({"type": "citations_delta", "citation": citation} for citation in block.get("citations") or [])
     if block["type"] == "thinking":
         yield {"type": "signature_delta", "signature": block.get("signature", "")}
 

@@ -49,6 +49,16 @@ def decide(tool: ToolWords, labels: Labels, arguments: object) -> Verdict:
     return "ask" if approve == "tainted" else "refused"
 
 
+def is_offered(tool: ToolWords, brief: Labels, read: Labels, definition: object) -> bool:
+    """Returns whether a tool that the model's provider runs may stand in a call: its own calls can't be stopped.
+
+    Within one reply they follow on what the tool returned before. So beside private data, which is in what was `read`,
+    its results count as read already. Without any, the labels of the brief decide.
+    """
+    follows = read.private and tool.returns == "untrusted"
+    return decide(tool, Labels(untrusted=brief.untrusted or "its own results" * follows), definition) == "allowed"
+
+
 def _is_aimed(targets: Targets, arguments: object) -> bool:
     """True if there are targets, and all of these arguments have values of theirs."""
     if not targets or not isinstance(arguments, dict):

@@ -30,8 +30,8 @@ _HITS = 20  # estimates whose hits are counted
 _LEAST_TOKENS = 500  # of a call
 _TURN_SECONDS = 60.0  # that a turn may take, where no earlier one is known
 
-Price = Callable[[str, float], float | None]
-"""Returns the USD of so many input tokens of a model, None if its price is unknown."""
+Price = Callable[[str, float, float], float | None]
+"""Returns the USD of so many input tokens of a model and searches of its provider, None if its price is unknown."""
 
 
 class Took(Model):
@@ -168,7 +168,8 @@ def _parts(
         cases = by_role[role.name, role.model]
         cases = cases if len(cases) >= _OF_MODEL else by_role[role.name, ""]
         calls = max_turns * (max_subtasks if role.team is not None else 1)
-        unseen = _unseen(calls, subtask.timeout_seconds or calls * _TURN_SECONDS, role.model, price)
+        searches = calls * sum(tool.searches for tool in role.tools)
+        unseen = _unseen(calls, subtask.timeout_seconds or calls * _TURN_SECONDS, role.model, price, searches)
         times = (1, subtask.max_items or room) if subtask.for_each else (subtask.candidates, subtask.candidates)
         parts.append(_Part(subtask.id, role.name, cases, unseen, *times, in_turn=bool(subtask.for_each)))
     own_calls = limits.PLAN_TRIES + max_turns + 2 * len(plan.named)  # a review and a refinement of each, and the answer
@@ -176,9 +177,9 @@ def _parts(
     return [*parts, _Part(SUPERVISOR, SUPERVISOR, [_case(sample.rest) for sample in samples], unseen)]
 
 
-def _unseen(calls: float, seconds: float, model: str, price: Price) -> _Span:
+def _unseen(calls: float, seconds: float, model: str, price: Price, searches: float = 0) -> _Span:
     low, high = _LEAST_TOKENS, calls * limits.CONTEXT_TOKENS
-    usd = [math.nan if found is None else found for found in (price(model, low), price(model, high))]
+    usd = [math.nan if found is None else found for found in (price(model, low, 0), price(model, high, searches))]
     return _Case(1, low, usd[0], 1), _Case(calls, high, usd[1], seconds)
 
 

@@ -122,7 +122,9 @@ def _by(words: str) -> Callable[[_Data], str]:
 
 
 def _turn(data: _Data) -> str:
-    return f"turn {data.get('turn')}: {data.get('preview') or data.get('stop_reason')}"
+    names = data.get("withheld")
+    without = f", without {', '.join(map(str, names))}" if isinstance(names, list) and names else ""
+    return f"turn {data.get('turn')}{without}: {data.get('preview') or data.get('stop_reason')}"
 
 
 _R = EventRow
@@ -161,7 +163,7 @@ TABLE: tuple[EventRow, ...] = (
     _R("candidate_ended", "candidate head?", "candidate {candidate} has ended", "faint"),
     _R("candidate_chosen", "choice of reason", "candidate {choice} of {of} is the best"),
     # Worker agents.
-    _R("turn", "turn stop_reason preview tokens model cleared?", _turn, "faint"),
+    _R("turn", "turn stop_reason preview tokens model cleared? withheld?", _turn, "faint"),
     _R("tool", "name arguments is_error preview after?", "{name} {arguments} → {preview}"),
     _R("note", "text", "message: {text}"),
     _R("finding_returned", "unsupported", "its finding goes back: {unsupported}", "bad"),

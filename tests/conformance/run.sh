@@ -1,12 +1,16 @@
 #!/bin/bash
-# Runs scenarios of the MCP conformance suite against `temporal-supervisor mcp`: by name, or those of docs/mcp.md.
+# Runs scenarios of the MCP conformance suite, by name or those that docs/mcp.md and docs/mcp-servers.md list: those of
+# servers against `temporal-supervisor mcp`, those of clients against what a team reaches its servers with.
 # npm installs the suite, and the Node that it needs, into a folder of the system's for temporary files.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${TMPDIR:-/tmp}/mcp-conformance
 address=127.0.0.1:${PORT:-8765}
+clients=" initialize tools_call elicitation-sep1034-client-defaults sse-retry request-metadata sep-2322-client-request-state
+    http-standard-headers http-custom-headers http-invalid-tool-headers json-schema-ref-no-deref
+    json-schema-2020-12-preservation "
 scenarios=(server-initialize server-session-lifecycle ping tools-list tools-call-error server-sse-multiple-streams
-    resources-list sep-2164-resource-not-found prompts-list dns-rebinding-protection caching http-header-validation)
+    resources-list sep-2164-resource-not-found prompts-list dns-rebinding-protection caching http-header-validation $clients)
 [ $# -eq 0 ] || scenarios=("$@")
 
 mkdir -p "$folder"
@@ -21,8 +25,14 @@ until (exec 3<>"/dev/tcp/${address/://}") 2>/dev/null; do kill -0 $server; sleep
 
 failed=0
 for scenario in "${scenarios[@]}"; do
-    said=$(NODE_OPTIONS="--import $folder/token.mjs" conformance server --url "http://$address/mcp" --scenario "$scenario" 2>&1) ||
-        failed=1
+    if [[ " $(echo $clients) " == *" $scenario "* ]]; then
+        run=(conformance client --command "$here/../../.venv/bin/python $here/client.py" --scenario "$scenario")
+    else
+        export NODE_OPTIONS="--import $folder/token.mjs"
+        run=(conformance server --url "http://$address/mcp" --scenario "$scenario")
+    fi
+    said=$("${run[@]}" 2>&1) || failed=1
+    unset NODE_OPTIONS
     echo "$scenario: $(grep -a '^Passed:' <<<"$said" || tail -1 <<<"$said")"
 done
 exit $failed

@@ -76,6 +76,40 @@ async def test_a_prompt_longer_than_the_window_is_refused_and_a_reply_ends_where
     assert 1000 < len(text_of(reply)) < 600 * 4
 
 
+@pytest.mark.parametrize(
+    ("tools", "says"),
+    [
+        (["web_search"], "web_search_tool_result"),
+        (["web_search", "web_fetch"], "web_fetch_tool_result"),
+    ],
+)
+async def test_its_web_is_bundled_and_every_sentence_is_cited(served: Served, tools: list[str], says: str) -> None:
+    """The real client reads the blocks from the stream as those of the provider."""
+    url = "https://pages.example/iowa-wind"
+    question = f"What share of its electricity did Iowa get from wind? See {url}."
+    reply = await served.ask(question, tools=[{"type": f"{name}_20250910", "name": name} for name in tools])
+    blocks: list[Any] = [block.to_dict() for block in reply.content]
+    ran, result, *texts = blocks
+    assert (ran["type"], result["type"], result["tool_use_id"]) == ("server_tool_use", says, ran["id"])
+    assert ran["input"] in ({"url": url}, {"query": "share electricity Iowa get wind See https pages example iowa"})
+    cited = [block for block in texts if block.get("citations")]
+    assert cited
+    assert all(block["citations"][0]["cited_text"] == str(block["text"]).strip() for block in cited)
+    assert any("Iowa" in str(block["text"]) for block in cited)
+    assert reply.usage.server_tool_use is not None
+    counts = reply.usage.server_tool_use
+    assert (counts.web_search_requests, counts.web_fetch_requests) == ((1, 0) if len(tools) == 1 else (0, 1))
+    again = await served.ask(
+        tools=[{"type": "web_search_20250305", "name": "web_search"}],
+        messages=[
+            {"role": "user", "content": question},
+            {"role": "assistant", "content": blocks},
+            {"role": "user", "content": "Go on."},
+        ],
+    )
+    assert "server_tool_use" not in [block.type for block in again.content]
+
+
 async def test_a_status_comes_so_often_with_its_type_and_headers(served: Served) -> None:
     await served.config(rules=[{"status": 529, "headers": {"retry-after": "7"}, "times": 2}])
     for _ in range(2):

@@ -131,7 +131,12 @@ class _Process:
         """Returns the name of the tool that a call is of. Raises _Problem if it is not to be sent."""
         pinned = Pinned.model_validate(asked["tool"])
         if complaint := complaint_about(pinned.input_schema, asked["arguments"]):
-            raise _Problem(f"Wrong arguments: {complaint}")
+            # Models write null for what they leave out.
+            needed = pinned.input_schema.get("required", [])
+            given = {name: value for name, value in asked["arguments"].items() if value is not None or name in needed}
+            if complaint_about(pinned.input_schema, given):
+                raise _Problem(f"Wrong arguments: {complaint}")
+            asked["arguments"] = given
         if asked["effects"] or time.monotonic() - self._listed > _LISTED_FRESH:
             await self._list()
         live = self._live.get(pinned.name, [])
@@ -219,13 +224,14 @@ class _Process:
     def _answer_to(self, params: types.ElicitRequestParams) -> types.ElicitResult:
         """Returns the answer that a call in flight carries; else declines, and the results say what was asked."""
         schema = params.requested_schema if isinstance(params, types.ElicitRequestFormParams) else {}
-        fields = list(schema.get("properties", {}))
+        fields = schema.get("properties", {})
+        usual = {name: field["default"] for name, field in fields.items() if "default" in field}
         for answers in self._answers.values():
-            content = {name: value for name, value in (answers or {}).items() if name in fields}
-            if content and complaint_about(dict(schema), content) is None:
+            given = {name: value for name, value in (answers or {}).items() if name in fields}
+            if given and complaint_about(dict(schema), content := {**usual, **given}) is None:
                 return types.ElicitResult(action="accept", content=content)
         said = f'The server asks: "{one_line(clean(params.message), _ERROR_CHARS)}". It got no answer.'
-        example = json.dumps({"_answers": dict.fromkeys(fields, "...")})
+        example = json.dumps({"_answers": {**dict.fromkeys(fields, "..."), **usual}})
         how = f"Find it out, ask a person if it is not yours to say, and call again with {example} in the arguments."
         cannot = 'Calls of this tool carry none, as the team file does not say approve = "always".'
         for number, answers in self._answers.items():

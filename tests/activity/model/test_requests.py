@@ -126,6 +126,7 @@ async def test_a_part_that_the_endpoint_does_not_take_is_left_out_by_setting(par
     [
         ("thinking: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=thinking"),
         ("output_config: Extra inputs are not permitted", "SUPERVISOR_MODEL_STRUCTURED=tool"),
+        ("tools.0.type: unsupported 'web_search_20250305'", "SUPERVISOR_MODEL_WITHOUT=server_tools"),
         ("max_tokens: 64000 > 8192, which is the maximum", "SUPERVISOR_MODEL_MAX_TOKENS"),
     ],
 )

@@ -381,6 +381,44 @@ async def test_no_role_joins_private_data_untrusted_text_and_effects(
         assert error.value.kind == "InvalidRequest"
 
 
+SEARCHES = TEAM.replace('name = "calculate"', 'name = "{tool}"').replace("calculator", "provider_web_search")
+
+
+@pytest.mark.parametrize(
+    ("named", "more", "problem"),
+    [
+        ("web_search", 'options = { max_uses = 2, allowed_domains = ["example.com/docs"] }', ""),
+        ("search", "", 'tools.search: models know this tool by another name: write name = "web_search"'),
+        (
+            "web_search",
+            'approve = "always"',
+            "tools.web_search: the provider calls it, so no person can approve a call",
+        ),
+        ("web_search", 'options = { allowed_domains = ["https://example.com"] }', "write a domain such as example.com"),
+        (
+            "web_search",
+            'options = { allowed_domains = ["a.example"], blocked_domains = ["b.example"] }',
+            "give either allowed_domains or blocked_domains",
+        ),
+        ("web_search", "options = { max_uses = 0 }", "max_uses: Input should be greater than or equal to 1"),
+        (
+            "web_search",
+            'reads = "private"',
+            "web_search reads private data, web_search returns untrusted text and web_",
+        ),
+    ],
+)
+async def test_a_tool_of_the_provider_is_set_up(tmp_path: Path, named: str, more: str, problem: str) -> None:
+    write(tmp_path, text=SEARCHES + more, tool=named)
+    if problem:
+        with pytest.raises(TeamError, match=re.escape(problem)):
+            await TeamFiles([tmp_path]).load("crew")
+        return
+    [tool] = (await TeamFiles([tmp_path]).load("crew")).toolbox.definitions([named])
+    domains = {"max_uses": 2, "allowed_domains": ["example.com/docs"]}
+    assert tool == {"type": "web_search_20250305", "name": "web_search", **domains}
+
+
 @pytest.mark.parametrize(("wanted", "own"), [("calculate", False), ("crew/greet", True)])
 async def test_a_tool_for_its_own_team_is_not_given_to_inline_teams(tmp_path: Path, wanted: str, own: bool) -> None:
     closed = 'uses = "calculator"\ninline = false'

@@ -263,6 +263,11 @@ async def test_a_call_with_effects_carries_its_key(benign: Shop) -> None:
     assert json.loads(benign.ledger.read_text()) == {"text": "once", "key": "call-7"}
 
 
+async def test_null_stands_for_an_argument_that_is_left_out(benign: Shop) -> None:
+    assert (await benign.call("store__note", {"text": "tea", "seconds": None})).text == "noted"
+    assert "Wrong arguments: text" in (await benign.call("store__note", {"text": None})).text
+
+
 async def test_calls_of_one_server_run_at_the_same_time_in_one_process(benign: Shop) -> None:
     await benign.call("store__price")
     began = asyncio.get_running_loop().time()
@@ -301,9 +306,9 @@ async def test_a_question_of_a_server_is_answered_by_a_call_that_a_person_approv
     asked = await benign.call("store__put", {"article": "tea"})
     assert asked.is_error
     assert 'The server asks: "On which shelf?". It got no answer.' in asked.text
-    assert 'call again with {"_answers": {"shelf": "..."}} in the arguments' in asked.text
+    assert 'call again with {"_answers": {"shelf": "...", "row": 1}} in the arguments' in asked.text
     answered = await benign.call("store__put", {"article": "tea", "_answers": {"shelf": 3}})
-    assert answered.text == "tea is on shelf 3"
+    assert answered.text == "tea is on shelf 3, row 1"
     assert (await benign.call("store__put", {"article": "tea", "_answers": {"shelf": "x"}})).is_error
     refused = await benign.call("store__ask", {})
     assert "Calls of this tool carry none" in refused.text

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.agent.policy import ToolWords, decide, is_quarantined, joined, labels_of
+from supervision.agent.policy import ToolWords, decide, is_offered, is_quarantined, joined, labels_of
 from supervision.contract.finding import Finding, Labels
 from supervision.contract.team import Approval, Effects, Reads, Returns, Role, Targets
 
@@ -40,6 +40,30 @@ arguments = st.one_of(
     st.sampled_from([None, "a", ["to"]]),
 )
 labels = st.builds(Labels, private=st.booleans(), untrusted=st.sampled_from(["", "page in t1"]))
+
+
+@pytest.mark.parametrize(
+    ("brief", "private", "with_domains", "with_effects", "without_effects"),
+    [
+        ("", False, True, True, True),
+        ("", True, True, False, True),
+        ("page in t1", False, True, False, True),
+        ("page in t1", True, True, False, True),
+    ],
+)
+def test_when_a_tool_of_the_provider_is_offered(
+    brief: str, private: bool, with_domains: bool, with_effects: bool, without_effects: bool
+) -> None:
+    """Its own results count as read only beside private data: then the next query could carry it away."""
+    definition = {"name": "web_search", "allowed_domains": ["example.com"]}
+    for effects, targets, expected in [
+        ("outward", {"allowed_domains": ["example.com"]}, with_domains),
+        ("outward", {}, with_effects),
+        ("read", {}, without_effects),
+    ]:
+        tool = ToolWords(reads="public", returns="untrusted", effects=effects, targets=targets)  # type: ignore[arg-type]
+        own = Labels(private=private, untrusted="web_search pears in t2")
+        assert is_offered(tool, Labels(untrusted=brief), own, definition) is expected
 
 
 def test_the_table_has_every_pair_of_words() -> None:

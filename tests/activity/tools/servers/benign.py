@@ -16,7 +16,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.resolve import Elicit, Resolve
 from mcp_types import ImageContent, TextContent
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 LEDGER = Path(sys.argv[1])
 server = MCPServer("benign")
@@ -24,6 +24,7 @@ server = MCPServer("benign")
 
 class Where(BaseModel):
     shelf: int
+    row: Annotated[int, Field(json_schema_extra={"default": 1})]  # for clients: the server has no default
 
 
 def which_shelf() -> Elicit[Where]:
@@ -82,7 +83,7 @@ def fails() -> str:
 @server.tool()
 def put(article: str, where: Annotated[Where, Resolve(which_shelf)]) -> str:
     """Puts an article on a shelf, after it has asked which."""
-    return f"{article} is on shelf {where.shelf}"
+    return f"{article} is on shelf {where.shelf}, row {where.row}"
 
 
 @server.tool()

@@ -1,0 +1,87 @@
+"""The tools that the provider of the models runs itself, within a model call: its search and its fetch of the web."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+
+from activities.tools.files import FolderFiles
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse
+from supervision.contract.base import StrictModel
+
+_USES = 5  # of one reply: each search costs a cent, and its results thousands of tokens
+_MOST_USES = 20
+_DOMAINS = 100
+_PAGE_TOKENS = 20_000  # of one fetched page: every later turn reads it again
+
+_TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "web_search": (
+        "Searches the web: pages, their dates, and the passages that answer the question.",
+        {"type": "web_search_20250305"},
+    ),
+    "web_fetch": (
+        "Returns a page of the web or a PDF by its URL, which has to stand in the conversation.",
+        {"type": "web_fetch_20250910", "citations": {"enabled": True}, "max_content_tokens": _PAGE_TOKENS},
+    ),
+}
+
+
+def _domain(text: str) -> str:
+    if "://" in text or not text.isprintable() or " " in text or "." not in text:
+        raise ValueError("write a domain such as example.com or example.com/docs")
+    return text
+
+
+Domains = Annotated[list[Annotated[str, AfterValidator(_domain)]], Field(max_length=_DOMAINS)]
+
+
+class ProviderOptions(StrictModel):
+    """Options: how often one reply may use the tool, and the domains that it is kept to, or kept from."""
+
+    max_uses: Annotated[int, Field(ge=1, le=_MOST_USES)] = _USES
+    allowed_domains: Domains = []
+    blocked_domains: Domains = []
+
+    @model_validator(mode="after")
+    def _one_list(self) -> "ProviderOptions":
+        if self.allowed_domains and self.blocked_domains:
+            raise ValueError("give either allowed_domains or blocked_domains")
+        return self
+
+
+class ProviderTools:
+    """The source of such a tool. What it asks for leaves the house, and what comes back anyone may have written.
+
+    With `allowed_domains` its calls are aimed at these alone.
+    """
+
+    def __init__(self, files: FolderFiles, tools: dict[str, str], options: ProviderOptions) -> None:
+        [(self._name, self._kind)] = tools.items()
+        self._options = options
+
+    async def open(self) -> list[Tool[Any]]:
+        """Returns the tool. Raises ValueError for a name that is not the provider's."""
+        name = self._kind.removeprefix("provider_")
+        if self._name != name:
+            raise ValueError(f'models know this tool by another name: write name = "{name}"')
+        options = self._options.model_dump(exclude_defaults=True)
+        description, definition = _TOOLS[name]
+        return [
+            Tool(
+                name,
+                description,
+                Arguments,
+                _refused,
+                reads="public",
+                returns="untrusted",
+                effects="outward",
+                targets={key: value for key, value in options.items() if key == "allowed_domains"},
+                provided={**definition, "name": name, "max_uses": _USES, **options},
+            )
+        ]
+
+    async def close(self) -> None:
+        """Does nothing: the provider holds all."""
+
+
+async def _refused(arguments: Arguments, context: ToolContext) -> None:
+    raise ToolMisuse("The provider of the model runs this tool, within the model's reply. It was not called.")

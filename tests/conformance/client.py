@@ -1,0 +1,56 @@
+"""The client of MCP tools as the conformance suite starts it: pins what a server offers, and calls each tool.
+
+Usage: `python tests/conformance/client.py URL`. For some tools the suite gives the arguments, in the environment.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[2]))
+
+from activities.tools.mcp.mcp_servers import AnyArguments, McpConnection, McpTools
+from activities.tools.mcp.pins import write_pins
+from activities.tools.secrets import Secrets
+from activities.tools.tool import ToolContext, ToolMisuse
+from supervision.contract.team import McpServer, McpTool, server_tool
+
+
+async def main(url: str) -> None:
+    """Calls every tool of the server as a team does that lists it."""
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    with tempfile.TemporaryDirectory() as name:
+        folder, server = Path(name), McpServer(url=url)
+        connection = McpConnection(folder, server, Secrets())
+        offered = {tool.name: tool for tool in await connection.tools()}
+        await connection.close()
+        write_pins(folder, {"tested": offered})
+        schemas = [tool.input_schema for tool in offered.values()]
+        given: dict[str, list[dict[str, Any]]] = {
+            "add_numbers": [{"a": 2, "b": 3}],
+            "json_schema_echo": [{"schema": schemas[0]}],
+            "lookup_user": [{"id": "7"}],
+            "test_client_elicitation_defaults": [{"_answers": {"age": 30}}],  # the other fields have a default
+            "valid_tool": [{"region": "north"}],
+        }
+        for call in context.get("toolCalls", []):
+            given.setdefault(call["name"], []).append(call["arguments"])
+        listed = {tool: McpTool(effects="read", approve="always") for tool in offered}
+        source = McpTools(folder, "tested", server.model_copy(update={"tools": listed}), Secrets())
+        tools = {tool.name: tool for tool in await source.open()}
+        for name in offered:
+            tool = tools[server_tool("tested", name)]
+            for arguments in given.get(name, [{}]):
+                try:
+                    output = await tool.run(AnyArguments.model_validate(arguments), ToolContext(pinned=tool.pinned))
+                    print(f"{name}: {output.text}")
+                except ToolMisuse as error:
+                    print(f"{name}: {error}")
+        await source.close()
+
+
+asyncio.run(main(sys.argv[-1]))
