@@ -1,4 +1,4 @@
-"""The guard before every activity: what lies within the grant of a run passes, all else is refused by name."""
+"""The guard before every activity, and the grants that it reads: what lies within one passes, all else is refused."""
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
@@ -17,6 +17,7 @@ from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits
+from supervision.base.store_keys import digest_of, is_grant
 from supervision.contract.request import RunRequest
 from supervision.contract.team import Role, Team
 
@@ -202,3 +203,41 @@ async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, ca
         assert refused.value.type == "NotGranted"
         assert after.calls == 1
     assert "refused call_model: model 'secret' is not one of the run's" in caplog.text
+
+
+# --- grants in the store -----------------------------------------------------------------------------
+
+
+async def test_a_grant_is_named_by_what_it_grants(store_url: str) -> None:
+    grants = Grants(open_store(store_url))
+    ref = await grants.write(grant())
+    assert is_grant(ref, "run")
+    assert await grants.write(grant()) == ref
+    more = {
+        "workflow_id": "run/t1/1",
+        "depth": 2,
+        "models": ["large"],
+        "nested_teams": [],
+        "expires_at": datetime(2027, 1, 1, tzinfo=UTC),
+    }
+    others = {await grants.write(grant(**{name: value})) for name, value in more.items()}
+    assert len(others - {ref}) == len(more)
+    assert {digest_of(name) for name in others}.isdisjoint({None, digest_of(ref)})
+
+
+@pytest.mark.parametrize("change", [b"", b"{}", grant(models=["large", "secret"]).model_dump_json().encode()])
+async def test_a_grant_that_was_changed_in_the_store_is_refused(store_url: str, change: bytes) -> None:
+    store = open_store(store_url)
+    ref = await Grants(store).write(grant())
+    await store.put(ref, change)
+    with pytest.raises(ArtifactChanged, match="not what was stored"):
+        await Grants(store).find("run", ref)
+
+
+async def test_a_grant_of_another_run_is_none_before_and_after_it_is_known(tmp_path: Path) -> None:
+    grants = Grants(open_store(tmp_path))
+    ref = await grants.write(grant())
+    assert await grants.find("other", ref) is None
+    assert await grants.find("run", ref) == grant()
+    assert await grants.find("other", ref) is None
+    assert await grants.find("run2", ref) is None

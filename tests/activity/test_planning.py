@@ -1,16 +1,17 @@
-"""Planning by strategy: what the model is asked, what its reply becomes, and what sends it back."""
+"""Planning: what the model is shown and asked, what its reply becomes, what sends it back, what plans without it."""
 
 from typing import Any
 
 import pytest
 
-from activities.contracts.run_contracts import PlanInput, PlanReply, WorkNote
+from activities.contracts.run_contracts import AttachmentRef, PlanInput, PlanReply, WorkNote
 from activities.questions.planning import PLAN
+from activities.teams.stored_teams import CATALOGUE_CHARS
 from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
-from supervision.contract.team import Role, Team
+from supervision.contract.team import Planning, Role, Route, Team
 from tests.activity.supervising import MODEL, ROLE, Desk
-from tests.scripted_model import Reply, as_json, stop, text
+from tests.scripted_model import Reply, as_json, text
 
 T1 = {"id": "t1", "description": "Count the pears of 1990", "role": "reader"}
 T2 = {"id": "t2", "description": "Weigh the pears of 1990", "role": "counter", "depends_on": ["t1"]}
@@ -52,18 +53,6 @@ def item_of(schema: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-async def test_auto_chooses_how_to_work_and_stores_the_plan(desk: Desk) -> None:
-    reply = await plan(desk, subtasks(T1, T2, strategy="plan", direct_answer=None))
-    assert (reply.strategy, reply.problems, reply.finished) == ("plan", [], False)
-    stored = Plan.model_validate_json(await desk.read(reply.plan_ref))
-    assert [(s.id, s.role, s.depends_on, s.candidates) for s in stored.subtasks] == [
-        ("t1", "reader", [], 1),
-        ("t2", "counter", ["t1"], 1),
-    ]
-    assert stored == reply.plan
-    assert desk.steps == ["plan.1.1"]
-
-
 async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
     await plan(desk, subtasks(T1))
     assert list(desk.schema["properties"]) == [
@@ -81,36 +70,10 @@ async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
     assert "capabilities: reading, maps" in desk.prompt
 
 
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        (text("no plan today"), "the reply is not the JSON asked for: the text holds no JSON object"),
-        (stop("max_tokens", '{"subtasks": ['), "the plan was cut off: make it shorter"),
-        (
-            subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost"]}),
-            "subtask 't1' names 'ghost' in candidate_roles",
-        ),
-    ],
-)
-async def test_a_plan_that_can_not_run_says_why(desk: Desk, reply: Reply, problem: str) -> None:
-    got = await plan(desk, reply)
+async def test_a_candidate_of_a_role_that_is_not_there_is_named(desk: Desk) -> None:
+    got = await plan(desk, subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost"]}))
     assert got.plan_ref is None
-    assert got.problems[0].startswith(problem)
-
-
-async def test_problems_are_fed_back_into_the_same_conversation(desk: Desk) -> None:
-    first = await plan(desk, subtasks({**T1, "depends_on": ["t9"]}))
-    mended = await plan(desk, subtasks(T1), head=first.head, problems=first.problems, attempt=2)
-    assert mended.plan_ref is not None
-    assert desk.steps == ["plan.1.1", "plan.1.2"]
-    assert "depends on 't9', which is not in the plan" in desk.asked[-1].step.prompt
-    assert len(desk.asked[-1].step.body["messages"]) == 3
-
-
-async def test_a_capability_nobody_has_makes_the_team_incapable(desk: Desk) -> None:
-    reply = await plan(desk, subtasks({**T1, "role": "auto", "capabilities": ["flying"]}))
-    assert reply.incapable
-    assert "needs the capability 'flying', which no role has" in reply.problems[0]
+    assert got.problems[0].startswith("subtask 't1' names 'ghost' in candidate_roles")
 
 
 # --- roles that plans define -----------------------------------------------------------------------
@@ -133,15 +96,9 @@ async def test_a_new_role_joins_no_tools_that_no_role_may_have(desk: Desk) -> No
     assert "cook.tools: calculate reads private data, calculate returns untrusted text" in reply.problems[0]
 
 
-@pytest.mark.parametrize(
-    ("new_roles", "problem"),
-    [([COOK], "new role 'cook' asks for the tool 'calculate', which is not in the toolbox: none")],
-)
-async def test_a_new_role_that_may_not_join_sends_the_plan_back(
-    desk: Desk, new_roles: list[dict[str, Any]], problem: str
-) -> None:
-    reply = await plan(desk, subtasks(T1, new_roles=new_roles))
-    assert reply.problems[0].startswith(problem)
+async def test_a_new_role_that_may_not_join_sends_the_plan_back(desk: Desk) -> None:
+    reply = await plan(desk, subtasks(T1, new_roles=[COOK]))
+    assert reply.problems == ["new role 'cook' asks for the tool 'calculate', which is not in the toolbox: none"]
     assert (reply.team_ref, reply.team, reply.plan) == (None, None, None)
 
 
@@ -168,8 +125,8 @@ async def route(desk: Desk, reply: Reply, **fields: Any) -> PlanReply:
     return await plan(desk, reply, strategy="route", **fields)
 
 
-def choice(role: str, secondary: str | None = None, description: str = "Count all the pears") -> Reply:
-    return as_json({"role": role, "secondary_role": secondary, "description": description})
+def choice(role: str, secondary: str | None = None) -> Reply:
+    return as_json({"role": role, "secondary_role": secondary, "description": "Count all the pears"})
 
 
 @pytest.mark.parametrize("reply", [choice("pilot"), choice("auto", "counter")])
@@ -189,20 +146,12 @@ async def test_a_choice_nobody_can_read_is_asked_for_again_and_at_last_made_here
 # --- step by step and revisions ------------------------------------------------------------------------
 
 
-async def worked_on(desk: Desk, state: str = "completed") -> dict[str, Any]:
+async def test_a_revision_of_what_stands_is_sent_back(desk: Desk) -> None:
     ref = await desk.plan(Subtask(**T1), Subtask(**{**T2, "depends_on": []}))
-    notes = [
-        WorkNote(subtask_id="t1", role="reader", state=state, note="it found 44 pears"),
-        WorkNote(subtask_id="t2", role="counter", state="failed", note="TurnLimit: ten turns"),
-    ]
-    return {"plan_ref": ref, "done": notes, "revision": 2}
-
-
-@pytest.mark.parametrize(("change", "problem"), [({"id": "t1"}, "subtask id 't1' is in the plan already")])
-async def test_a_revision_of_what_stands_is_sent_back(desk: Desk, change: dict[str, Any], problem: str) -> None:
-    new = {"id": "t3", "description": "Weigh the pears by hand", "role": "counter", **change}
-    reply = await plan(desk, subtasks(new), **await worked_on(desk))
-    assert reply.problems[0].startswith(problem)
+    notes = [WorkNote(subtask_id="t1", role="reader", state="completed", note="it found 44 pears")]
+    new = {"id": "t1", "description": "Weigh the pears by hand", "role": "counter"}
+    reply = await plan(desk, subtasks(new), plan_ref=ref, done=notes, revision=2)
+    assert reply.problems[0].startswith("subtask id 't1' is in the plan already")
 
 
 async def test_a_plan_that_no_history_takes_goes_back_with_its_size(
@@ -215,3 +164,173 @@ async def test_a_plan_that_no_history_takes_goes_back_with_its_size(
     assert reply.plan is None
     assert "fewer dependencies" in " ".join(reply.problems)
     assert len(reply.model_dump_json()) < 2000
+
+
+# --- what a planner is shown -------------------------------------------------------------------------
+
+
+ORCHARD = """
+name = "orchard"
+description = "Knows pears."
+generalist = "reader"
+[[roles]]
+name = "reader"
+description = "Reads."
+system_prompt = "You read."
+capabilities = ["reading"]
+tools = ["read_attachment", "read_document"]
+[[roles]]
+name = "counter"
+description = "Counts."
+system_prompt = "You count."
+capabilities = ["reading", "counting"]
+tools = ["query_data", "list_tables"]
+[[tools]]
+name = "read_attachment"
+uses = "attachment"
+[[tools]]
+name = "read_document"
+uses = "document_read"
+options = { documents = "*.md" }
+[[tools]]
+name = "query_data"
+uses = "sql_query"
+options = { tables = "*.csv" }
+[[tools]]
+name = "list_tables"
+uses = "sql_tables"
+options = { tables = "*.csv", descriptions = { harvest = "Pears picked" } }
+"""
+
+
+def write_orchard(desk: Desk) -> str:
+    folder = desk.teams_folder / "orchard"
+    folder.mkdir(parents=True)
+    (folder / "team.toml").write_text(ORCHARD)
+    (folder / "harvest.csv").write_text("year,sort,kg\n1990,Anjou,12\n1994,Conference,30\n")
+    (folder / "frost.md").write_text("# Why frost harms pears\n\nIt does.\n")
+    return "orchard"
+
+
+def a_team(**fields: Any) -> Team:
+    roles = [Role(name="reader", **ROLE), Role(name="counter", **ROLE, label="The counter")]
+    return Team(**{"name": "orchard", "generalist": "reader", "roles": roles, **fields})
+
+
+# --- The catalogue ---------------------------------------------------------------------------------
+
+
+async def test_the_planner_sees_tables_with_periods_and_documents_with_titles(desk: Desk) -> None:
+    await plan(desk, subtasks(T1), of=write_orchard(desk))
+    assert (
+        "- table harvest (year 1990 to 1994, sort: Anjou | Conference, kg 12 to 30): Pears picked\n"
+        "- document [frost] Why frost harms pears\n"
+    ) in desk.prompt
+    assert "- query_data: Runs one SELECT statement" in desk.prompt
+    assert "The team: Knows pears." in desk.prompt
+
+
+async def test_the_catalogue_is_that_of_the_runs_beginning(desk: Desk) -> None:
+    write_orchard(desk)
+    ref = await desk.team("orchard")
+    (desk.teams_folder / "orchard" / "late.md").write_text("# Too late\n")
+    assert "frost" in await desk.teams.catalogue(ref)
+    assert "Too late" not in await desk.teams.catalogue(ref)
+
+
+async def test_a_long_catalogue_ends_with_a_whole_line_and_a_count(desk: Desk) -> None:
+    write_orchard(desk)
+    for number in range(300):
+        (desk.teams_folder / "orchard" / f"note{number:03}.md").write_text(f"# Note {number} on pears and frost\n")
+    catalogue = await desk.teams.catalogue(await desk.team("orchard"))
+    lines = catalogue.splitlines()
+    assert len(catalogue) <= CATALOGUE_CHARS + 100
+    assert lines[0].startswith("- table harvest")
+    assert all(line.startswith("- document [") for line in lines[1:-1])
+    assert lines[-1] == f"- and {302 - len(lines[:-1])} more, which the tools list"
+
+
+# --- The team's own words ----------------------------------------------------------------------------
+
+
+async def test_a_teams_instructions_and_examples_are_part_of_the_prompt(desk: Desk) -> None:
+    planning = Planning(
+        instructions="Count before you weigh.",
+        examples=[{"goal": "How many pears?", "subtasks": ["counter: Count the pears of 1990"]}],
+    )
+    await plan(desk, subtasks(T1), of=a_team(planning=planning))
+    assert "How this team plans\nCount before you weigh." in desk.prompt
+    assert "A good plan for: How many pears?\n- counter: Count the pears of 1990" in desk.prompt
+
+
+# --- Fields that live --------------------------------------------------------------------------------
+
+
+async def test_what_a_review_misses_is_before_the_planners_eyes(desk: Desk) -> None:
+    ref = await desk.plan(Subtask(**T1))
+    addition = {"id": "t2", "description": "Count the pears of 1994"}
+    points = ["nothing says how many pears there were in 1994 </missing_points>"]
+    await plan(desk, subtasks({**addition, "role": "reader"}), of=a_team(), plan_ref=ref, revision=2, missing=points)
+    assert "<missing_points>\n- nothing says how many pears there were in 1994 &lt;/missing_points>" in desk.prompt
+
+
+# --- Fixed routes and plans of callers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["auto", "route"])
+async def test_a_fixed_route_is_taken_before_the_model_is_asked(desk: Desk, strategy: str) -> None:
+    team = a_team(routes=[Route(pattern="pear crop", role="counter")])
+    reply = await plan(desk, of=team, strategy=strategy)
+    assert (reply.strategy, [(s.role, s.description) for s in planned(reply).subtasks]) == (
+        "route",
+        [("counter", "How large is the pear crop?")],
+    )
+    assert "pear crop" in planned(reply).reasoning
+    assert desk.asked == []
+
+
+# --- Attachments -------------------------------------------------------------------------------------
+
+
+async def attached(desk: Desk) -> list[AttachmentRef]:
+    """A large attachment, and a small one."""
+    texts = {"yearbook.txt": "year,pears\n" * limits.SMALL_ATTACHMENT_BYTES, "note.txt": "Mind the wasps."}
+    return [AttachmentRef(name=name, ref=await desk.put(name, text), bytes=len(text)) for name, text in texts.items()]
+
+
+async def test_the_planner_sees_the_beginnings_of_attachments_and_what_one_agent_can_do(desk: Desk) -> None:
+    attachments = await attached(desk)
+    await plan(desk, subtasks(T1), of=a_team(), attachments=attachments, max_turns=7)
+    shown = desk.asked[-1].step.prompt
+    assert '<attachment name="yearbook.txt">\nyear,pears\nyear,pears' in shown
+    assert f"[... {attachments[0].bytes:,} bytes in all]" in shown
+    assert shown.count("year,pears") < 40
+    assert '<attachment name="note.txt">\nMind the wasps.\n</attachment>' in shown
+    assert f"has 7 turns and sees at most {limits.TOOL_OUTPUT_CHARS:,} characters" in desk.prompt
+
+
+async def test_what_the_team_calls_untrusted_has_no_part_in_the_plan(desk: Desk) -> None:
+    untrusted = '"attachment"\nreturns = "untrusted"'
+    write_orchard(desk)
+    file = desk.teams_folder / "orchard" / "team.toml"
+    text = ORCHARD.replace('"attachment"', untrusted).replace('"sql_', 'returns = "untrusted"\nuses = "sql_')
+    file.write_text(text.replace("uses = returns", "returns"))
+    await plan(desk, subtasks(T1), of="orchard", attachments=await attached(desk))
+    shown = desk.asked[-1].step.prompt
+    assert "(15 bytes, to be read by worker agents alone)" in shown
+    assert "wasps" not in shown
+    assert "why frost harms" in desk.prompt.lower()
+    assert "harvest" not in desk.prompt
+
+
+async def test_a_large_attachment_goes_only_to_a_role_that_can_read_it(desk: Desk) -> None:
+    team, attachments = write_orchard(desk), (await attached(desk))[:1]
+    listing = {"attachments": ["yearbook.txt"]}
+    refused = await plan(desk, subtasks({**T1, "role": "counter", **listing}), of=team, attachments=attachments)
+    assert refused.problems == [
+        "subtask 't1' lists 'yearbook.txt', which the role 'counter' has no tool to read; roles that have one: reader"
+    ]
+    assert (await plan(desk, subtasks({**T1, **listing}), of=team, attachments=attachments)).problems == []
+    able = {**T1, "role": "auto", "capabilities": ["reading"], **listing}
+    settled = await plan(desk, subtasks(able), of=team, attachments=attachments)
+    assert planned(settled).subtasks[0].role == "reader"

@@ -39,7 +39,6 @@ system_prompt = "You work."
 tools = ["look", "send", "keep"]
 """
 TOOLS = """
-import asyncio
 from pathlib import Path
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolOutput
 
@@ -49,8 +48,6 @@ class Log(Arguments):
 async def work(arguments: Log, context: ToolContext) -> ToolOutput:
     with Path(arguments.path).open("a") as file:
         file.write("begun.")
-    while Path(arguments.path).name == "wait":
-        await asyncio.sleep(0.01)
     return ToolOutput("done")
 
 TOOLS = [
@@ -77,18 +74,16 @@ class Shop:
         (team / "tools.py").write_text(TOOLS)
         self.log = folder / "log"
 
-    async def request(self, *names: str, index: int = 0, log: str = "log", labels: Labels = CLEAN) -> ToolInput:
-        """The input of one of the calls of a reply that asks for those tools."""
-        arguments = {"path": str(self.folder / log)}
-        blocks = [{"type": "tool_use", "id": f"c{n}", "name": name, "input": arguments} for n, name in enumerate(names)]
-        reply = ModelMessage(model="m", message_id="m1", content=blocks, stop_reason="tool_use", usage=ModelUsage())
-        head = _head("-".join([*names, log]))
+    async def request(self, name: str, labels: Labels = CLEAN) -> ToolInput:
+        """The input of the call of a reply that asks for that tool."""
+        arguments = {"path": str(self.log)}
+        block = {"type": "tool_use", "id": "c0", "name": name, "input": arguments}
+        reply = ModelMessage(model="m", message_id="m1", content=[block], stop_reason="tool_use", usage=ModelUsage())
+        head = _head(name)
         entry = Entry(opening=Opening(system="s", model="m"), input=[], reply=reply, labels=labels)
         await ConversationStore(self.store).save(head, entry)
         team_ref, _ = await self._teams(self.store).save(RUN, "crew")
-        call = ToolCallRef(
-            index=index, call_id=f"c{index}", name=names[index], arguments_sha256=arguments_sha256(arguments)
-        )
+        call = ToolCallRef(call_id="c0", name=name, arguments_sha256=arguments_sha256(arguments))
         run = RunRef(run_id=RUN, store_id=await self.store.identity())
         return ToolInput(run=run, team_ref=team_ref, role="hand", head=head, call=call)
 
@@ -117,27 +112,7 @@ def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path)
 
 
-class Flaky:
-    """A store whose next calls of a method fail as if it were away; everything else is the real one's."""
-
-    def __init__(self, store: ArtifactStore, method: str, times: int) -> None:
-        self._store, self._method, self.left = store, method, times
-
-    def __getattr__(self, name: str) -> Any:
-        real = getattr(self._store, name)
-        if name != self._method:
-            return real
-
-        async def failing(*arguments: Any) -> Any:
-            if self.left:
-                self.left -= 1
-                raise ArtifactUnavailable("the store is away")
-            return await real(*arguments)
-
-        return failing
-
-
-async def _killed(shop: Shop, request: ToolInput, monkeypatch: pytest.MonkeyPatch, workflow_run_id: str = "w1") -> None:
+async def _killed(shop: Shop, request: ToolInput, monkeypatch: pytest.MonkeyPatch) -> None:
     """An attempt that begins and whose process then ends: nothing of it comes after the tool began."""
 
     class Killed(BaseException):
@@ -149,7 +124,7 @@ async def _killed(shop: Shop, request: ToolInput, monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patched:
         patched.setattr("activities.teams.toolbox.Toolbox.run", dies)
         with pytest.raises(Killed):
-            await shop.attempt(request, workflow_run_id=workflow_run_id)
+            await shop.attempt(request)
 
 
 async def test_a_call_with_effects_is_made_once_and_its_result_is_kept(shop: Shop) -> None:
@@ -190,9 +165,16 @@ async def test_an_output_waits_for_the_store_and_the_tool_is_not_run_again(
     shop: Shop, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "STORE_RETRY_INITIAL", timedelta(milliseconds=1))
-    flaky = Flaky(shop.store, "put_output", times=3)
-    reply = await shop.attempt(await shop.request(name), store=flaky)  # type: ignore[arg-type]
-    assert (await shop.text(reply), shop.begun(), flaky.left) == ("done", 1, 0)
+    real, failures = shop.store.put_output, [ArtifactUnavailable("the store is away")] * 3
+
+    async def flaky(*arguments: Any) -> str:
+        if failures:
+            raise failures.pop()
+        return await real(*arguments)
+
+    request = await shop.request(name)
+    monkeypatch.setattr(shop.store, "put_output", flaky)
+    assert (await shop.text(await shop.attempt(request)), shop.begun(), failures) == ("done", 1, [])
 
 
 async def _without_the_tool(shop: Shop, request: ToolInput) -> None:

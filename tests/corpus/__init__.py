@@ -7,8 +7,7 @@ a function that is known to be bad. Liveness is an effect like any other: a Work
     test_growth             texts that grow, for parsers that are more than a pattern, up to the cap of each
     test_hostages           texts that no parser may meet on the event loop: they end in a child process, in its time
     test_raw_inputs         payloads of any kind for runs, updates, signals and queries: no run is stuck
-    test_forged_principals  callers that are not who they say: refused, and the run they aim at ends as it would have
-    test_rights             every role with every tool, by its name and by names that look like it
+    test_forged_principals  callers that are not who they say, and roles that ask for tools that are not theirs
     test_forged_text        tool calls that are not the ones that were shown, findings that speak for others
     test_injections         texts of others in every prompt: its tags stay the same
     test_liveness           a Worker process under all of it: it serves on, its memory stays, SIGTERM ends it

@@ -106,8 +106,3 @@ def test_a_prompt_without_the_guard_is_forged_by_each_of_them(monkeypatch: pytes
     written = tags(agent_prompts.correction_request(BENIGN))
     for injection in INJECTIONS:
         assert tags(agent_prompts.correction_request(f"{BENIGN} {injection}")) != written, injection
-
-
-def test_the_injections_are_many_enough() -> None:
-    assert len(INJECTIONS) >= 50
-    assert len(PROMPTS) >= 6

@@ -1,5 +1,6 @@
 """The verdict on a batch: it is played, each run is checked at its end, the histories are replayed."""
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -7,7 +8,6 @@ from pathlib import Path
 
 from temporalio.client import Client, WorkflowHistory
 
-from tests.machine.evidence import keep
 from tests.machine.invariants import broken
 from tests.machine.playing import Batch, Ending, played
 from tests.machine.replaced_workers import impatient
@@ -83,3 +83,19 @@ async def _unlike(endings: list[Ending]) -> AsyncIterator[tuple[Ending, Exceptio
 
     async for history, failure in refused(histories()):
         yield found[id(history)], failure
+
+
+def keep(ending: Ending, wrong: list[str], folder: Path) -> None:
+    """Writes the evidence of a case into a folder of its own below `folder`."""
+    own = folder / ending.run_id
+    own.mkdir(parents=True, exist_ok=True)
+    for number, (workflow_id, history) in enumerate(ending.histories.items()):
+        (own / f"{number}-{workflow_id.replace('/', '~')}.json").write_text(history.to_json())
+    ledger = [
+        f"{call.at:.3f} {call.answered_at or 0:.3f} {call.aborted_at or 0:.3f} {served.tokens} {call.step.call}"
+        for served, call in zip(ending.served, ending.calls(), strict=False)
+    ]
+    (own / "calls.txt").write_text("\n".join(["at answered aborted tokens call", *ledger]))
+    (own / "wrong.txt").write_text("\n".join([repr(ending.case), str(ending.case.request), ending.kind, *wrong]))
+    for name, shown in {"result": ending.result, "query": ending.shown, "status": ending.status}.items():
+        (own / f"{name}.json").write_text(json.dumps(shown.model_dump(mode="json") if shown else None, indent=1))

@@ -1,12 +1,18 @@
-"""A shared machine: files are the owner's alone, settings come from where they are meant to be."""
+"""A shared machine: files are the owner's alone, settings and servers are taken from where they are meant to be."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from temporalio.service import RPCError, RPCStatusCode
 
+from runtime import connection
+from runtime.connection import ConnectionFailed, foreign_listener, namespace_id, target
 from runtime.paths import cache_dir
 from runtime.settings import load_settings
 from supervision.contract.ceilings import Ceilings
@@ -36,10 +42,9 @@ def test_the_cache_folder_is_made_for_its_owner_alone(tmp_path: Path, monkeypatc
         os.umask(before)
 
 
-@pytest.mark.parametrize("rights", [0o777])
-def test_a_cache_folder_that_others_can_write_to_is_refused(tmp_path: Path, rights: int) -> None:
+def test_a_cache_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache").chmod(rights)
+    (tmp_path / "cache").chmod(0o777)
     with pytest.raises(PermissionError, match=r"cache.*every user.*SUPERVISOR_CACHE_DIR"):
         cache_dir()
 
@@ -88,13 +93,12 @@ def test_an_env_file_that_others_can_write_to_is_refused(tmp_path: Path) -> None
         load_settings(file)
 
 
-@pytest.mark.parametrize("variable", ["ANTHROPIC_API_KEY"])
 def test_an_env_file_never_says_where_the_key_of_the_environment_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "mine.env"
     file.write_text("ANTHROPIC_BASE_URL=https://elsewhere.example\n")
-    monkeypatch.setenv(variable, KEY)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     with pytest.raises(ValueError, match=r"ANTHROPIC_BASE_URL.*mine\.env"):
         load_settings(file)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://chosen.example")
@@ -124,3 +128,73 @@ def test_the_operators_ceilings_are_settings(monkeypatch: pytest.MonkeyPatch) ->
     assert load_settings().ceilings == Ceilings(
         usd=2.5, max_parallel=4, models=["claude-haiku-*", "own"], inline_teams="off"
     )
+
+
+# --- the server that is taken ------------------------------------------------------------------------
+
+
+HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+STRANGER = os.getuid() + 1001
+
+
+def row(port: int, user: int) -> str:
+    """A socket as Linux lists it."""
+    return f"   0: 0100007F:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000 {user:>5} 0 1\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([row(7233, STRANGER)], STRANGER),
+        ([row(7233, os.getuid())], None),
+        ([row(7234, STRANGER)], None),
+        ([row(7234, STRANGER), row(7233, os.getuid()), row(7233, STRANGER)], STRANGER),
+        (["nonsense\n"], None),
+    ],
+)
+def test_a_stranger_is_whoever_else_listens(tmp_path: Path, rows: list[str], expected: int | None) -> None:
+    (tmp_path / "tcp6").write_text(HEAD + "".join(rows))
+    assert foreign_listener(7233, tmp_path) == expected
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def test_a_real_stranger_is_seen() -> None:
+    os.seteuid(STRANGER)
+    try:
+        server = socket.create_server(("127.0.0.1", 0))
+    finally:
+        os.seteuid(0)
+    with server:
+        assert foreign_listener(server.getsockname()[1]) == STRANGER
+
+
+def test_a_strangers_server_is_not_taken_by_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SUPERVISOR_CACHE_DIR", str(tmp_path))  # there is no embedded server
+    monkeypatch.setenv("TEMPORAL_CONFIG_FILE", os.devnull)
+    monkeypatch.delenv("TEMPORAL_ADDRESS", raising=False)
+    monkeypatch.setattr(connection, "foreign_listener", lambda port: STRANGER)
+    with pytest.raises(ConnectionFailed, match="belongs to another user .* set TEMPORAL_ADDRESS=localhost:7233"):
+        target()
+    assert target("localhost:7233")["target_host"] == "localhost:7233"
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "localhost:7233")
+    assert target()["target_host"] == "localhost:7233"
+
+
+class _Forbidden:
+    """A client whose credential may not describe its namespace."""
+
+    namespace = "ours"
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.workflow_service = SimpleNamespace(describe_namespace=self._refuse)
+
+    async def _refuse(self, *_: object, **__: object) -> None:
+        self.asked += 1
+        raise RPCError("no", RPCStatusCode.PERMISSION_DENIED, b"")
+
+
+async def test_a_namespace_that_may_not_be_described_goes_by_its_name() -> None:
+    client: Any = _Forbidden()
+    assert [await namespace_id(client), await namespace_id(client)] == ["ours", "ours"]
+    assert client.asked == 1

@@ -1,11 +1,13 @@
-"""Queries that bring events ahead of their task are held back; an SDK that no patch is for stays as it is."""
+"""Queries ahead of their task are held back, plain payloads not visited; an SDK that no patch is for stays as it is."""
 
 import asyncio
 import contextlib
+import dataclasses
 import importlib.util
 import logging
 import sys
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -13,10 +15,12 @@ from typing import Any, cast
 import pytest
 import temporalio.bridge.worker as bridge
 from temporalio import activity, workflow
+from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.client import Client, WorkflowHandle
+from temporalio.converter import PayloadCodec
 from temporalio.service import RPCError
 from temporalio.worker import (
     Replayer,
@@ -26,9 +30,10 @@ from temporalio.worker import (
     WorkflowInstanceDetails,
     WorkflowRunner,
 )
+from temporalio.worker._command_aware_visitor import CommandAwarePayloadVisitor
 
 from runtime import sdk_patches
-from runtime.sdk_patches import UpdatesLast, WholeTasks
+from runtime.sdk_patches import UpdatesLast, WholeTasks, leave_plain_payloads
 from tests.waiting import until
 
 RUNS = 12  # by chance the server gives a Worker the workflow task first, or the query
@@ -299,3 +304,55 @@ def test_the_module_can_be_imported_where_private_modules_are_gone(
     made = Counting()
     anew.WholeTasks(made).create_instance(None).activate(brought(3, 1))
     assert made.brought == [3]
+
+
+# --- plain payloads ----------------------------------------------------------------------------------
+
+
+@workflow.defn
+class Greeting:
+    """Answers with its input."""
+
+    @workflow.run
+    async def run(self, name: str) -> str:
+        return f"Hello, {name}"
+
+
+class Reversed(PayloadCodec):
+    """Writes all bytes backwards."""
+
+    async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
+        return [Payload(metadata=payload.metadata, data=payload.data[::-1]) for payload in payloads]
+
+    async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
+        return await self.encode(payloads)
+
+
+async def visits(client: Client, run_id: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Returns how often payloads were visited for one greeting."""
+    seen: list[object] = []
+    visit = CommandAwarePayloadVisitor.visit
+
+    async def counted(self: CommandAwarePayloadVisitor, *visited: object) -> None:
+        seen.append(visited)
+        await visit(self, *visited)  # type: ignore[arg-type]
+
+    leave_plain_payloads()
+    with monkeypatch.context() as patched:
+        patched.setattr(CommandAwarePayloadVisitor, "visit", counted)
+        async with Worker(client, task_queue=run_id, workflows=[Greeting]):
+            assert await client.execute_workflow(Greeting.run, "you", id=run_id, task_queue=run_id) == "Hello, you"
+    return len(seen)
+
+
+async def test_plain_payloads_are_not_visited(client: Client, run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await visits(client, run_id, monkeypatch) == 0
+
+
+async def test_with_a_codec_they_are(client: Client, run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = client.config()
+    config["data_converter"] = dataclasses.replace(config["data_converter"], payload_codec=Reversed())
+    assert await visits(Client(**config), run_id, monkeypatch) > 0
+    history = await client.get_workflow_handle(run_id).fetch_history()
+    result = history.events[-1].workflow_execution_completed_event_attributes.result.payloads[0]
+    assert result.data == b'"Hello, you"'[::-1]

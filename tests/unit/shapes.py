@@ -1,6 +1,7 @@
 """What the unit tests draw and build: plans of any shape, reports, a clock that moves when told."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -31,8 +32,8 @@ class Clock:
         self.at += timedelta(seconds=seconds)
 
 
-def subtask(subtask_id: str, *depends_on: str, description: str = WORDS) -> Subtask:
-    return Subtask(id=subtask_id, description=description, depends_on=list(depends_on))
+def subtask(subtask_id: str, *depends_on: str, **more: Any) -> Subtask:
+    return Subtask(**{"id": subtask_id, "description": WORDS, "depends_on": list(depends_on), **more})
 
 
 def plan(*subtasks: Subtask) -> Plan:

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowHistory
 
+from activities.store.artifacts import ArtifactStore
+from runtime.settings import Settings
 from supervision.base import limits
 from tests.replay.replaying import OURS, outline, refused
+from tests.serving import store_of
 
 OF_ONE_RUN = 2
 _NO_PAUSE = timedelta()
@@ -70,6 +73,12 @@ async def _histories(client: Client) -> AsyncIterator[WorkflowHistory]:
         if left.get(root, 0) > 0 or run.id in left:
             left[root] -= 1
             yield await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
+
+
+@pytest.fixture
+async def store(client: Client, settings: Settings) -> ArtifactStore:
+    """The store of the session's Worker."""
+    return await store_of(client, settings.artifacts_url)
 
 
 @pytest.fixture

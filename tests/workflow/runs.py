@@ -1,6 +1,7 @@
 """Starting runs of a test team, and looking at them the way people do: result, error, queries, history, Web UI."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
 from supervision.base import limits
+from supervision.contract.finding import Finding
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status
@@ -52,12 +54,19 @@ def partial_result(error: ApplicationError) -> RunResult:
     return RunResult.model_validate(error.details[0])
 
 
-async def end_soon(handle: Handle, seconds: float = 0.5, *, work: bool = True) -> None:
-    """Moves a run's deadline so near that so much is left to its work on subtasks, or else until its very end."""
+def found(result: RunResult, place: int = 0) -> Finding:
+    """Returns the finding of a subtask."""
+    finding = result.subtasks[place].finding
+    assert finding is not None
+    return finding
+
+
+async def end_soon(handle: Handle, seconds: float = 0.5) -> None:
+    """Moves a run's deadline so near that so much is left to its work on subtasks."""
     shown = await status_of(handle)
     began = datetime.fromisoformat(shown.deadline_at) - timedelta(seconds=shown.limits.deadline_seconds)
     end = datetime.now(UTC) - began + timedelta(seconds=seconds)
-    share = 1 - limits.SYNTHESIS_RESERVE_SHARE if work else 1
+    share = 1 - limits.SYNTHESIS_RESERVE_SHARE
     await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=end / share))
 
 
@@ -136,18 +145,6 @@ async def scheduled(client: Client, workflow_id: str, kind: str) -> list[History
     return [event async for event in history if event.event_type == wanted]
 
 
-async def labels(client: Client, workflow_id: str, kind: str) -> list[str]:
-    """Returns the labels that the Web UI shows of a workflow's activities, timers or children, in order."""
-    begun = await scheduled(client, workflow_id, kind)
-    return [str(json.loads(event.user_metadata.summary.data or b'""')) for event in begun]
-
-
-async def started_children(client: Client, workflow_id: str) -> list[str]:
-    """Returns the ids of the child workflows that a workflow started, in order."""
-    begun = await scheduled(client, workflow_id, "child")
-    return [event.start_child_workflow_execution_initiated_event_attributes.workflow_id for event in begun]
-
-
 async def queues(client: Client, workflow_id: str) -> list[str]:
     """Returns the task queues of a workflow's activities, in order."""
     begun = await scheduled(client, workflow_id, "activity")
@@ -207,6 +204,11 @@ class Lab:
         """The names of those calls, below the run."""
         return self.model.steps(self.run_id)
 
+    @property
+    def repeated(self) -> list[str]:
+        """The calls that were sent more than once."""
+        return [step for step, times in Counter(self.steps).items() if times > 1]
+
     def sent(self, *steps: str) -> Callable[[], bool]:
         """Returns a condition for `until`: the model was sent all of those steps."""
         return lambda: set(steps) <= set(self.steps)
@@ -229,9 +231,11 @@ class Lab:
         return await scheduled(self.client, self.run_id, kind)
 
     async def labels(self, kind: str) -> list[str]:
-        """As the function, of the run itself."""
-        return await labels(self.client, self.run_id, kind)
+        """Returns the labels that the Web UI shows of the run's activities, timers or children, in order."""
+        begun = await self.scheduled(kind)
+        return [str(json.loads(event.user_metadata.summary.data or b'""')) for event in begun]
 
     async def started_children(self) -> list[str]:
-        """As the function, of the run itself."""
-        return await started_children(self.client, self.run_id)
+        """Returns the ids of the child workflows that the run started, in order."""
+        begun = await self.scheduled("child")
+        return [event.start_child_workflow_execution_initiated_event_attributes.workflow_id for event in begun]

@@ -2,11 +2,17 @@
 
 import asyncio
 import re
+from datetime import UTC, datetime
 from typing import Any
 
-from tests.scripted_model import Step, answer, plan, script, status, text, tools, when
+import pytest
+from temporalio.exceptions import WorkflowAlreadyStartedError
+
+from temporal_supervisor import RunFailed, RunRequest, Status, TraceEvent, follow, run, start, wait
+from tests.activity.tools.web_server import WebServer
+from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
 from tests.waiting import until
-from tests.workflow.runs import Lab, search_attribute
+from tests.workflow.runs import GOAL, Lab, found, search_attribute
 from workflows.supervisor import SupervisorWorkflow
 
 
@@ -22,8 +28,7 @@ async def test_a_goal_becomes_a_plan_findings_and_an_answer(lab: Lab) -> None:
     assert await search_attribute(handle, "SupervisorOwner") == "pear desk"
     assert result.answer == "white About t1 [t1]."
     assert [s.state for s in result.subtasks] == ["completed", "completed"]
-    first = result.subtasks[0].finding
-    assert first is not None
+    first = found(result)
     assert (first.summary, first.confidence, first.sources) == ("swans are white", 0.7, ["catalogue"])
     assert [c.subtask_ids for c in result.citations] == [["t1"]]
     assert result.usage.model_calls == 5
@@ -59,24 +64,70 @@ async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(lab: Lab) 
     assert (await handle.result()).status == "completed"
 
 
-async def test_a_plan_without_subtasks_is_sent_back_twice_then_the_run_fails(lab: Lab) -> None:
-    lab.play(script(plan()))
-    error = await lab.failure()
-    assert (error.type, "no subtasks" in error.message) == ("NoSubtasks", True)
-    assert lab.steps == ["plan.1.1", "plan.1.2", "plan.1.3"]
-    assert "no subtasks" in lab.calls[-1].step.prompt
+# --- pages of the web --------------------------------------------------------------------------------
 
 
-async def test_a_wrong_key_fails_the_run_with_one_request(lab: Lab) -> None:
-    lab.play(lambda step: status(401, "authentication_error", "invalid x-api-key"))
-    error = await lab.failure()
-    assert error.type == "ProviderAuthentication"
-    assert "ANTHROPIC_API_KEY" in error.message
-    assert len(lab.calls) == 1
+PORT = 18473  # the one that the team's file has
+PAGE = f"http://127.0.0.1:{PORT}/page"
+NAMED = "https://127.0.0.1/fees?of=1"
 
 
-async def test_zero_revisions_and_an_unknown_team(lab: Lab) -> None:
-    error = await lab.failure(team="nobody", max_reviews=0)
-    assert error.type == "UnknownTeam"
-    assert "lab" in error.message
-    assert lab.calls == []
+async def test_a_page_is_read_and_its_label_reaches_what_builds_on_it(lab: Lab) -> None:
+    """The URL of a brief is asked for, but for its address, until untrusted text had a part in the brief."""
+
+    def reading(step: Step) -> Reply:
+        if step.number == 1:
+            return tools(*(("web_fetch", {"url": url}) for url in (PAGE, NAMED, NAMED + "&more")))
+        return text("The fee is 4711 euros.\n\nConfidence: 0.9\nLimitations: none")
+
+    parts: list[dict[str, Any]] = [{"id": "t1", "role": "surfer"}, {"id": "t2", "role": "surfer", "after": ["t1"]}]
+    lab.play(
+        script(plan(*({**part, "description": f"Read {NAMED}."} for part in parts)), {"t1": reading, "t2": reading})
+    )
+    days = {datetime.now(UTC).date()}
+    with WebServer().serving(PORT) as web:
+        result = await lab.run(team="surfer")
+        assert [path for path, _ in web.asked] == ["/page"] * 2
+    days.add(datetime.now(UTC).date())
+    assert result.status == "completed"
+    first, second = found(result), found(result, 1)
+    assert first.unsupported == []
+    assert first.sources[0] in {f"{PAGE} (fetched on {day})" for day in days}
+    assert first.labels.untrusted == second.labels.untrusted == f"web_fetch {PAGE} in t1"
+    first_shown, second_shown = (lab.prompt(f"{task}/1/turn.2") for task in ("t1", "t2"))
+    assert f"{NAMED} is not fetched: 127.0.0.1 is at 127.0.0.1, a loopback IP" in first_shown
+    assert f"{NAMED}&more is not fetched: it stands, exactly so, neither in the subtask" in first_shown
+    assert f"{NAMED} is not fetched: the brief, in which it might stand" in second_shown
+
+
+# --- the package for client programs -----------------------------------------------------------------
+
+
+REQUEST = RunRequest(goal=GOAL, team="lab", max_reviews=0, max_replans=0)
+
+
+def impossible(step: Step) -> Reply:
+    words = {"finding": "no scales", "limitations": [], "confidence": 0.1, "outcome": "impossible", "summary": "none"}
+    return tools(("finish", words))
+
+
+async def test_a_program_starts_a_run_and_follows_it_to_its_result(lab: Lab) -> None:
+    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: text("found")}))
+    assert await start(lab.client, REQUEST, lab.run_id) == lab.run_id
+    seen = [news async for news in follow(lab.client, lab.run_id)]
+    events = [news for news in seen if isinstance(news, TraceEvent)]
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert isinstance(seen[-1], Status)
+    assert seen[-1].phase == "done"
+    assert (await wait(lab.client, lab.run_id)).status == "completed"
+    with pytest.raises(WorkflowAlreadyStartedError):
+        await run(lab.client, REQUEST, lab.run_id)
+
+
+async def test_a_run_that_fails_raises_with_what_it_has(lab: Lab) -> None:
+    lab.play(script(plan({"id": "t1"}), {"t1": impossible}))
+    with pytest.raises(RunFailed) as caught:
+        await run(lab.client, REQUEST, lab.run_id)
+    assert caught.value.type == "AllSubtasksFailed"
+    assert caught.value.result is not None
+    assert [subtask.state for subtask in caught.value.result.subtasks] == ["failed"]

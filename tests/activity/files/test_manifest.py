@@ -1,20 +1,38 @@
-"""Files of a run: uploaded once by content, owned by the run, read elsewhere from the store alone."""
+"""Files of a run: uploaded once, read elsewhere from the store alone; deleted, false or hostile ones are named."""
 
 import asyncio
 import contextlib
+import hashlib
 import os
+import shutil
 import socket
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from activities.files.file_cache import FileCache
-from activities.files.manifest import FilesRefused, Manifest, RunFiles, adopt_files, found_files, put_files
+from activities.files.file_cache import FileCache, FileReport, SourceFile
+from activities.files.manifest import (
+    FileEntry,
+    FilesRefused,
+    Manifest,
+    RunFiles,
+    adopt_files,
+    found_files,
+    put_files,
+    read_manifest,
+)
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, open_store
-from examples.office_files import pdf_bytes
+from activities.tools.documents import DocumentOptions, DocumentTools
+from activities.tools.files import FolderFiles
+from activities.tools.sql.sql_tools import TableOptions, TableTools
+from activities.tools.tool import ToolContext
+from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 from supervision.base import limits
+from supervision.base.store_keys import upload_key
+from tests.activity.files.test_conversion import replaced
 
 
 @pytest.fixture
@@ -150,3 +168,177 @@ async def test_what_is_no_file_is_named_and_leaves_the_others(odd: Path, store: 
     assert [name for name, report in reports.items() if report.tables] == ["red name.csv", "caf\ufffd.csv", "good.csv"]
     assert files.unread().startswith("9 of 12 files can't be read: again (it is a link to a folder); closed (this ")
     assert files.unread().endswith(") and 4 more")
+
+
+# --- converted files ---------------------------------------------------------------------------------
+
+
+SQL = {"query_data": "sql_query"}
+SEARCH = {"search_documents": "document_search", "read_document": "document_read"}
+
+
+async def run_files(store: ArtifactStore, cache: FileCache, files: dict[str, bytes], **changes: str) -> RunFiles:
+    """Returns the files of a run; `changes` are false hashes by name."""
+    entries = []
+    for name, content in files.items():
+        digest = hashlib.sha256(content).hexdigest()
+        key = upload_key(digest)
+        await store.create(key, content)
+        entries.append(
+            FileEntry(name=name, bytes=len(content), sha256=changes.get(name.partition(".")[0], digest), parts=[key])
+        )
+    ref = await store.put_output("run-1", Manifest(files=entries).model_dump_json().encode())
+    return RunFiles(store, cache, "run-1", ref)
+
+
+FILES = {"orders.csv": b"Order ID,Region\n1,South\n2,North\n", "lease.pdf": pdf_bytes(["Rent is 900 EUR"])}
+
+
+async def test_what_was_deleted_is_made_again(store: ArtifactStore, tmp_path: Path) -> None:
+    cache = FileCache(tmp_path / "cache")
+    context = ToolContext(files=await run_files(store, cache, FILES))
+    folder = FolderFiles(tmp_path, "", cache)
+    tables, documents = TableTools(folder, SQL, TableOptions()), DocumentTools(folder, SEARCH, DocumentOptions())
+    (query,), (search, read) = await tables.open(), await documents.open()
+    texts = []
+    for _ in range(2):
+        called = [
+            await query.run(query.arguments(sql="SELECT count(*) AS n FROM orders"), context),
+            await search.run(search.arguments(query="rent"), context),
+            await read.run(read.arguments(document_id="lease.pdf", place="p. 1"), context),
+        ]
+        texts.append([output.text for output in called])
+        shutil.rmtree(tmp_path / "cache")
+    await tables.close()
+    cache.close()
+    assert texts[0] == texts[1]
+    assert [("| 2 |" in texts[0][0]), ("900 EUR" in texts[0][1]), ("900 EUR" in texts[0][2])] == [True] * 3
+
+
+async def test_a_false_hash_does_not_become_another_runs_file(store: ArtifactStore, tmp_path: Path) -> None:
+    cache = FileCache(tmp_path / "cache")
+    true = hashlib.sha256(FILES["orders.csv"]).hexdigest()
+    (forged,) = await (await run_files(store, cache, {"orders.csv": b"a\n666\n"}, orders=true)).reports()
+    (honest,) = await (await run_files(store, cache, {"orders.csv": FILES["orders.csv"]})).reports()
+    cache.close()
+    assert forged.problem == "its content is not what its list says"
+    assert honest.tables[0]["rows"] == 2
+
+
+async def test_two_processes_share_a_folder(store: ArtifactStore, tmp_path: Path) -> None:
+    caches = [FileCache(tmp_path / "cache") for _ in range(2)]
+    files = [await run_files(store, cache, FILES) for cache in caches]
+    first, second = await asyncio.gather(*(one.reports() for one in files))
+    indexes = await asyncio.gather(*(cache.index(first) for cache in [*caches, *caches]))
+    for cache in caches:
+        cache.close()
+    assert first == second
+    assert len(set(indexes)) == 1
+    left = [path.name for path in (tmp_path / "cache").glob("*/*")]
+    assert sorted(map(len, left)) == [len("indexes"), 64, 64]
+    assert [path.suffix for path in indexes[0].parent.iterdir()] == [".sqlite"]
+    with sqlite3.connect(indexes[0]) as database:
+        assert database.execute("SELECT count(*) FROM passages").fetchone() == (1,)
+    database.close()
+
+
+async def test_few_files_are_in_memory_at_a_time(tmp_path: Path) -> None:
+    open_now, most = 0, 0
+
+    async def fetch(target: Path) -> None:
+        nonlocal open_now, most
+        open_now, most = open_now + 1, max(most, open_now + 1)
+        await asyncio.to_thread(target.write_bytes, b"a note")
+        open_now -= 1
+
+    digest = hashlib.sha256(b"a note").hexdigest()
+    cache = FileCache(tmp_path / "cache")
+    reports = await cache.reports([SourceFile(f"{n}.txt", digest, 6, fetch) for n in range(20)], "run")
+    cache.close()
+    assert all(report.document for report in reports)
+    assert most <= 2
+
+
+async def test_a_run_whose_files_take_long_holds_no_other_run(store: ArtifactStore, tmp_path: Path) -> None:
+    cache = FileCache(tmp_path / "cache")
+    tables = TableTools(FolderFiles(tmp_path, "", cache), SQL, TableOptions())
+    (query,) = await tables.open()
+
+    class Slow:
+        started = asyncio.Event()
+
+        async def reports(self) -> list[FileReport]:
+            self.started.set()
+            await asyncio.Event().wait()
+            return []
+
+    asked = query.arguments(sql="SELECT * FROM orders")
+    slow = asyncio.ensure_future(query.run(asked, ToolContext(files=Slow())))
+    await Slow.started.wait()
+    async with asyncio.timeout(30):
+        output = await query.run(asked, ToolContext(files=await run_files(store, cache, FILES)))
+    slow.cancel()
+    await tables.close()
+    cache.close()
+    assert "South" in output.text
+
+
+def hostile_files(folder: Path) -> dict[str, bytes]:
+    with sqlite3.connect(folder / "odd.db") as database:
+        database.executescript(
+            'CREATE TABLE "weird ""n\'ame"(x); INSERT INTO "weird ""n\'ame" VALUES (1); CREATE VIEW v AS SELECT 1;'
+            "CREATE VIRTUAL TABLE words USING fts5(t); CREATE TABLE log(x);"
+            "CREATE TRIGGER tr AFTER INSERT ON log BEGIN DELETE FROM log; END; PRAGMA writable_schema = 1;"
+            "INSERT INTO sqlite_master(type, name, tbl_name, rootpage, sql) VALUES"
+            "('table', 'bogus', 'bogus', 0, 'CREATE VIRTUAL TABLE bogus USING nosuch(x)');"
+        )
+    database.close()
+    corner = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
+    sparse = xlsx_bytes({"Sheet1": [["a"], [1]]})
+    return {
+        "wide.csv": ",".join(map(str, range(10_000))).encode(),
+        "deep.json": b"[" * 10_000 + b"]" * 10_000,
+        "pages.pdf": pdf_bytes(["x"] * 5001),
+        "bomb.docx": replaced(docx_bytes([("a", "b")]), b"<w:body>", b"<w:body>" + b" " * (65 << 20)),
+        "corner.xlsx": replaced(sparse, b"</sheetData>", corner + b"</sheetData>"),
+        "odd.db": (folder / "odd.db").read_bytes(),
+        "line\nbreak' OR 1=1.csv": b"a\n1\n",
+        "order.csv": b"select,Order Date\n1,2025-01-01\n",
+    }
+
+
+async def test_hostile_files_are_named_and_leave_the_others(store: ArtifactStore, tmp_path: Path) -> None:
+    cache = FileCache(tmp_path / "cache")
+    files = await run_files(store, cache, hostile_files(tmp_path))
+    reports = {report.name: report for report in await files.reports()}
+    tables = TableTools(FolderFiles(tmp_path, "", cache), SQL, TableOptions())
+    (query,) = await tables.open()
+    output = await query.run(query.arguments(sql='SELECT "select" FROM t_order'), ToolContext(files=files))
+    await tables.close()
+    cache.close()
+    problems = {name: report.problem for name, report in reports.items() if report.problem}
+    assert problems == {
+        "wide.csv": "it has 10,000 columns, at most 2,000 are read",
+        "pages.pdf": "it has 5001 pages, at most 5000 are read",
+        "bomb.docx": "its text takes 65 MiB, at most 64 are read",
+        "corner.xlsx": "it can't be read: it needs more than 288 MiB of memory, "
+        "or its process ended for another reason",
+    }
+    assert reports["deep.json"].document
+    assert [(table["name"], table["rows"]) for table in reports["odd.db"].tables] == [
+        ("odd_log", 0),
+        ("odd_weird_n_ame", 1),
+    ]
+    assert reports["line break' OR 1=1.csv"].tables[0]["name"] == "line_break_or_1_1"
+    assert output.text.startswith("| select |")
+
+
+async def test_a_manifest_beyond_the_ceilings_is_refused(store: ArtifactStore) -> None:
+    key = upload_key(hashlib.sha256(b"x").hexdigest())
+    for file in (
+        FileEntry(name="a.csv", bytes=1, sha256="", parts=[key] * 1000),
+        FileEntry(name="a.csv", bytes=limits.DATA_BYTES + 1, sha256="", parts=[key]),
+    ):
+        ref = await store.put_upload(Manifest(files=[file]).model_dump_json().encode())
+        with pytest.raises(ValueError, match="too many parts|beyond the ceilings"):
+            await read_manifest(store, ref)

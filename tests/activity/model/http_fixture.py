@@ -251,12 +251,6 @@ def finish(stop_reason: str | None = "end_turn", output_tokens: int = 42, **more
     ]
 
 
-def finish_with(usage: Json) -> list[Json]:
-    """The end of an answer that reports this usage."""
-    first, last = finish()
-    return [{**first, "usage": usage}, last]
-
-
 def message(*blocks: Json, stop_reason: str | None = "end_turn", **more: Any) -> Reply:
     """A whole streamed answer with these content blocks."""
     events = [event for index, content in enumerate(blocks) for event in block(index, content)]

@@ -15,12 +15,9 @@ from activities.contracts.packed import DependencyRef
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.heartbeat import beating
-from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallName, CallOptions, ModelCalls
-from activities.model.port import ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from activities.store.artifacts import open_store
-from supervision.base.errors import ErrorKind
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import ModelServer, Reply
 from tests.activity.model.test_anthropic_model import adapter
@@ -95,6 +92,18 @@ async def test_an_answer_that_nobody_can_read_is_not_stored(attempts: Attempts, 
     assert (await attempts.make(2)).message.text() == "Hello"
 
 
+async def test_an_odd_reply_is_asked_for_again_twice_whichever_processes_ask(attempts: Attempts) -> None:
+    attempts.server.reply = UNREADABLE[0][1]
+    errors = [await attempts.fail(number) for number in range(1, ODD_REPLY_ATTEMPTS + 1)]
+    assert [error.non_retryable for error in errors] == [False, False, True]
+
+
+async def test_heartbeats_of_another_version_count_for_nothing(attempts: Attempts) -> None:
+    attempts.server.reply = UNREADABLE[0][1]
+    attempts._details[:] = [{"failures": "of another shape", "new": 1}]
+    assert (await attempts.fail(2)).type == "BadResponse"
+
+
 async def test_what_failed_attempts_cost_is_part_of_the_answers_usage(attempts: Attempts) -> None:
     alone = (await attempts.make()).usage
     (attempts._folder).joinpath("x").mkdir()
@@ -109,45 +118,6 @@ async def test_what_failed_attempts_cost_is_part_of_the_answers_usage(attempts: 
     assert answered.usage.output_tokens == alone.output_tokens + 2 * 100
     assert (answered.usage.usd or 0) > 2 * (alone.usd or 0)
     assert (await second.make(4)).usage == answered.usage
-
-
-class Odd(AnthropicModel):
-    """A model of which nobody understands the answers."""
-
-    def __init__(self, *kinds: ErrorKind) -> None:
-        super().__init__()
-        self.kinds = list(kinds)
-
-    async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
-        raise ModelFailure(self.kinds.pop(0), "odd", retryable=True)
-
-
-async def _attempt(desk: Desk, model: Any, number: int, details: list[Any]) -> tuple[ApplicationError, list[Any]]:
-    """One attempt in a new process: its error, and the details that the next attempt gets."""
-    calls = ModelCalls(model, desk.store, ConversationStore(desk.store))
-    environment = ActivityEnvironment()
-    environment.info = dataclasses.replace(environment.info, attempt=number, heartbeat_details=details)
-    beaten: list[Any] = []
-    environment.on_heartbeat = lambda *shown: beaten.append(list(shown))
-    name = await desk.new_call("plan.1.1")
-
-    async def begin() -> None:
-        async with beating():
-            await calls.begin(name, Opening(system="s", model="m"), "goal", CallOptions(10))
-
-    with pytest.raises(ApplicationError) as caught:
-        await environment.run(begin)
-    return caught.value, beaten[-1]
-
-
-async def test_an_odd_reply_is_asked_for_again_twice_whichever_processes_ask(desk: Desk) -> None:
-    model = Odd(*[ErrorKind.BAD_RESPONSE] * ODD_REPLY_ATTEMPTS)
-    details: list[Any] = []
-    final = []
-    for number in range(1, ODD_REPLY_ATTEMPTS + 1):
-        error, details = await _attempt(desk, model, number, details)
-        final.append(error.non_retryable)
-    assert final == [False, False, True]
 
 
 # --- what a call is known by --------------------------------------------------------------------------
@@ -225,8 +195,3 @@ async def test_the_same_question_in_the_same_place_is_answered_from_the_journal(
     for number, (other, workflow_id) in enumerate(places, 2):
         assert (await desk.do(ask, other, workflow_id)).head != first.head
         assert len(desk.asked) == number
-
-
-async def test_heartbeats_of_another_version_count_for_nothing(desk: Desk) -> None:
-    error, _ = await _attempt(desk, Odd(ErrorKind.BAD_RESPONSE), 2, [{"failures": "of another shape", "new": 1}])
-    assert error.type == ErrorKind.BAD_RESPONSE

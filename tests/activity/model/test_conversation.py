@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation import ConversationStore, Entry, Opening
-from activities.model.port import Json, ModelMessage, ModelUsage
+from activities.model.port import Json, ModelMessage, ModelUsage, user_message
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore, open_store
 from supervision.base.store_keys import call_key
 
@@ -35,10 +35,6 @@ def key_of(turn: int) -> str:
 def reply(content: list[Json], stop_reason: str = "tool_use") -> ModelMessage:
     usage = ModelUsage(input_tokens=3, output_tokens=5)
     return ModelMessage(content=content, stop_reason=stop_reason, usage=usage, model="a-model", message_id="msg_1")
-
-
-def user(text: str) -> Json:
-    return {"role": "user", "content": [{"type": "text", "text": text}]}
 
 
 class Counting(ArtifactStore):
@@ -64,7 +60,7 @@ async def talk(store: ArtifactStore, turns: int, output_chars: int = 5000) -> li
     """Stores a conversation as worker agents hold it; returns the messages that its last call should show."""
     conversations = ConversationStore(store)
     expected: list[Json] = []
-    new = [user("Which region grew most?")]
+    new = [user_message("Which region grew most?")]
     shown = new
     for turn in range(1, turns + 1):
         past = await conversations.load(key_of(turn - 1)) if turn > 1 else None
@@ -137,7 +133,7 @@ async def test_a_warm_process_reads_only_what_is_new(tmp_path: Path) -> None:
 async def test_of_two_attempts_at_one_call_both_get_the_first_answer(store_url: str) -> None:
     stores = [ConversationStore(open_store(store_url)) for _ in range(4)]
     entries = [
-        Entry(opening=OPENING, input=[user("?")], reply=reply([{"type": "text", "text": f"attempt {n}"}]))
+        Entry(opening=OPENING, input=[user_message("?")], reply=reply([{"type": "text", "text": f"attempt {n}"}]))
         for n in range(4)
     ]
     saved = await asyncio.gather(*(s.save(key_of(1), e) for s, e in zip(stores, entries, strict=True)))
@@ -146,7 +142,7 @@ async def test_of_two_attempts_at_one_call_both_get_the_first_answer(store_url: 
     late = ConversationStore(open_store(store_url))
     assert await late.save(key_of(1), entries[3]) == saved[0] == await late.find(key_of(1))
     messages = (await late.load(key_of(1))).messages
-    assert messages == [user("?"), {"role": "assistant", "content": saved[0].reply.content}]
+    assert messages == [user_message("?"), {"role": "assistant", "content": saved[0].reply.content}]
 
 
 async def test_all_calls_of_a_turn_are_answered_in_one_message_in_order(tmp_path: Path) -> None:

@@ -27,13 +27,13 @@ LONG = "a row of pears, and " * 1000  # 20,000 characters: about 5,700 tokens
 REFUSAL = status(400, "invalid_request_error", "prompt is too long: 16000 tokens > 15000 maximum")
 
 
-def looks(turn: int, calls: int = 1, stop_reason: str = "tool_use") -> Reply:
+def looks(turn: int) -> Reply:
     """A reply that thinks and calls a tool."""
-    uses = [{"type": "tool_use", "id": f"c{turn}_{n}", "name": "look", "input": {}} for n in range(calls)]
+    use = {"type": "tool_use", "id": f"c{turn}", "name": "look", "input": {}}
     thought = {"type": "thinking", "thinking": f"before call {turn}", "signature": "c2ln"}
 
     async def reply() -> ApiReply:
-        return ApiReply([thought, *uses], stop_reason)  # its tokens are counted from the texts
+        return ApiReply([thought, use], "tool_use")  # its tokens are counted from the texts
 
     return reply
 

@@ -1,4 +1,4 @@
-"""The artifact store: the same promises from a local directory and from an S3 API server."""
+"""The artifact store: the same promises from a local directory and from an S3 API server; samples of runs in it."""
 
 import asyncio
 import hashlib
@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,21 @@ from activities.store.artifacts import (
     read_contents,
 )
 from activities.store.reading import FindingExcerpt, read_findings, with_findings
+from activities.store.spending import keep_sample, newest_samples
 from supervision.base import limits
-from supervision.base.store_keys import STORE_ID, call_key, is_upload, named_key, output_key, run_prefix
+from supervision.base.store_keys import (
+    STORE_ID,
+    call_key,
+    is_upload,
+    named_key,
+    output_key,
+    run_of,
+    run_prefix,
+    stats_key,
+    stats_prefix,
+)
 from supervision.contract.finding import CheckedClaim, FindingRecord
+from supervision.planning.estimate import RunSample, Took
 
 ROOT = Path(__file__).parents[3]
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
@@ -349,3 +362,35 @@ async def test_sources_and_checked_claims_of_many_findings_take_a_share_of_the_r
     whole = await with_findings(store, refs, write, 100_000)
     assert whole.count("<- look pears") > prompt.count("<- look pears")
     assert whole.count("Source: ") == 100
+
+
+# --- samples of finished runs ------------------------------------------------------------------------
+
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def sample(calls: float) -> RunSample:
+    return RunSample(parts=[], rest=Took(), total=Took(calls=calls))
+
+
+async def test_the_newest_samples_of_a_team_are_kept(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    for number in range(203):
+        await keep_sample(store, "a/b", f"run {number}", START + timedelta(seconds=number), sample(number))
+    await keep_sample(store, "other", "run", START, sample(1))
+    assert [kept.total.calls for kept in await newest_samples(store, "a/b")] == [*range(3, 203)]
+    assert len(await store.list_keys(stats_prefix("a/b"))) == 200
+    await keep_sample(store, "a/b", "run 202", START + timedelta(seconds=202), sample(7))  # tried once more
+    assert [kept.total.calls for kept in await newest_samples(store, "a/b")][-2:] == [201, 7]
+
+
+async def test_samples_are_no_run(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    await keep_sample(store, "t", "one", START, sample(1))
+    assert (await read_contents(store)).runs == []
+    assert run_prefix("stats") != "stats/"
+    with pytest.raises(ValueError, match="belongs to no run"):
+        run_of(stats_key("t", "one", START))
+    with pytest.raises(ValueError, match="not the prefix of one run"):
+        await store.delete_run("stats/")

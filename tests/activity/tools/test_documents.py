@@ -106,6 +106,5 @@ async def test_no_query_breaks_the_search(query: str) -> None:
     assert (await tool.run(arguments, ToolContext())).text
 
 
-@pytest.mark.parametrize(("query", "document_id"), [("Why did wind power grow in Iowa?", "iowa-wind")])
-async def test_a_question_finds_the_bundled_document_about_it(query: str, document_id: str) -> None:
-    assert document_id in (await search(BUNDLED, query)).sources
+async def test_a_question_finds_the_bundled_document_about_it() -> None:
+    assert "iowa-wind" in (await search(BUNDLED, "Why did wind power grow in Iowa?")).sources

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from activities.files.file_cache import FileCache
 from activities.teams.toolbox import Toolbox, ToolRun, open_toolbox
@@ -25,6 +23,7 @@ from activities.tools.web.web_tools import stands_in
 from supervision.agent import policy
 from supervision.contract.finding import Labels
 from supervision.contract.team import Role, ToolEntry
+from tests.activity.certificates import self_signed
 from tests.activity.tools import web_server
 from tests.activity.tools.web_server import WebServer
 
@@ -119,10 +118,6 @@ def test_what_is_no_plain_url_is_refused(url: str) -> None:
         site_of(url)
 
 
-def test_there_are_enough_of_them() -> None:
-    assert sum(len(hosts.split()) for hosts in REFUSED.values()) + len(ODD_HOSTS.split(" ")) > 150
-
-
 Resolved = list[list[tuple[str, int]]]
 
 
@@ -174,25 +169,8 @@ def test_private_hosts_are_those_of_the_list_alone(tmp_path: Path) -> None:
 # --- TLS ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    """A certificate of docs.example.com, with its key."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
-    begun = datetime.now(UTC) - timedelta(days=1)
-    names = x509.SubjectAlternativeName([x509.DNSName("docs.example.com")])
-    made = x509.CertificateBuilder(name, name, key.public_key(), 1, begun, begun + timedelta(days=2))
-    made = made.add_extension(names, False).add_extension(x509.BasicConstraints(True, None), True)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file = tmp_path / "certificate.pem"
-    file.write_bytes(made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM) + private)
-    return file
-
-
-def test_the_certificate_and_its_name_are_those_of_the_host(
-    tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_certificate_and_its_name_are_those_of_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = self_signed(tmp_path, x509.DNSName("docs.example.com"))
     with WebServer().serving(certificate=certificate) as web:
         resolving(monkeypatch, *[[("127.0.0.1", web.port)]] * 3)
         get = partial(web_process.fetch, sites=sites_of("docs.example.com"), private=True, folder=str(tmp_path))

@@ -295,16 +295,12 @@ def test_the_last_call_is_the_one_after_which_no_other_fits() -> None:
     assert not last_call(Amount(tokens=100), Usage(), 50)
 
 
-def _used(tokens: int, usd: float | None = 0.1) -> Usage:
-    return Usage(model_calls=1, input_tokens=tokens, usd=usd)
-
-
 def test_sums_are_by_role_and_model_the_largest_first() -> None:
     spending = Spending()
-    spending.add("analyst", "small", _used(10))
-    spending.add(SUPERVISOR, "large", _used(50))
-    spending.add("analyst", "small", _used(30))
-    spending.add("analyst", "large", _used(5))
+    spending.add("analyst", "small", call(10, 0.1))
+    spending.add(SUPERVISOR, "large", call(50, 0.1))
+    spending.add("analyst", "small", call(30, 0.1))
+    spending.add("analyst", "large", call(5, 0.1))
     spending.add("analyst", "never", Usage())
     assert [(row.role, row.model, row.usage.input_tokens) for row in spending.rows()] == [
         (SUPERVISOR, "large", 50),
@@ -316,7 +312,7 @@ def test_sums_are_by_role_and_model_the_largest_first() -> None:
 def test_many_rows_end_in_one_that_holds_the_rest() -> None:
     spending = Spending()
     for number in range(limits.STATUS_PAGE + 3):
-        spending.add(f"role{number}", "m", _used(200 - number))
+        spending.add(f"role{number}", "m", call(200 - number, 0.1))
     rows = spending.rows()
     assert len(rows) == limits.STATUS_PAGE + 1
     assert rows[-1].role == "3 more"
@@ -385,21 +381,17 @@ def test_a_budget_must_cover_what_is_spent_and_stay_below_the_ceilings() -> None
     )  # fmt: skip
 
 
-def spent(tokens: int, usd: float | None = 0.0) -> Usage:
-    return Usage(model_calls=1, input_tokens=tokens, usd=usd)
-
-
 @given(total=st.integers(0, 2_000_000), used=st.integers(0, 400_000), tokens=st.integers(1, 200_000))
 def test_a_total_that_grew_by_the_shortfall_has_room_and_hardly_more(total: int, used: int, tokens: int) -> None:
     ledger = Ledger(total, None)
-    ledger.settle_call(0, spent(used))
+    ledger.settle_call(0, call(used))
     shortfall = ledger.shortfall(tokens)
     assert ledger.has_room(tokens) == (shortfall == 0) or shortfall <= 2
     ledger.raise_to(Amount(tokens=total + shortfall))
     assert ledger.has_room(tokens)
     if shortfall > 2:
         smaller = Ledger(total + shortfall - 3, None)
-        smaller.settle_call(0, spent(used))
+        smaller.settle_call(0, call(used))
         assert not smaller.has_room(tokens)
 
 
@@ -416,7 +408,7 @@ def test_a_raised_grant_stays_within_what_is_free(total: int, share: int, least:
     assert grown == min(free.tokens or 0, max((free.tokens or 0) // share, least))
     assert (raised.usd or 0) - (first.usd or 0) == pytest.approx((free.usd or 0) / share)
     assert ledger.open_grants == 1
-    ledger.settle("t1", spent(0))
+    ledger.settle("t1", call(0))
     assert ledger.free.tokens == total - max(SYNTHESIS_HOLDBACK_TOKENS, -(-total // 10))
 
 
@@ -432,7 +424,7 @@ def test_only_an_open_grant_is_raised_and_only_while_something_is_free() -> None
 def test_a_slice_is_raised_never_lowered_and_its_deadline_set() -> None:
     request = RunRequest(goal="g", deadline=timedelta(minutes=5))
     budget = TimeAndBudget(request, Clock(), START, Amount(tokens=9_000, usd=1.0))
-    budget.ledger.settle_call(0, spent(12_000))  # calls under way may pass the total
+    budget.ledger.settle_call(0, call(12_000))  # calls under way may pass the total
     budget.set_slice(Amount(tokens=8_000, usd=0.5), START + timedelta(hours=1))
     assert (budget.budget.tokens, budget.budget.usd) == (9_000, 1.0)
     assert budget.deadline_at == START + timedelta(hours=1)

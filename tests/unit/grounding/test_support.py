@@ -1,4 +1,4 @@
-"""Figures, quotations and addresses that what they rest on supports, and those that it does not."""
+"""Figures, quotations and addresses that what they rest on supports, how exactly, and honest findings, none flagged."""
 
 from itertools import product
 
@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from supervision.base import limits
 from supervision.base.text import size
-from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, unsupported_texts
+from supervision.grounding.claims import claims
+from supervision.grounding.support import (
+    GROUNDING_SOURCES_CHARS,
+    UNSUPPORTED_BYTES,
+    Source,
+    Support,
+    check,
+    unsupported_texts,
+)
 
 TABLE = """| country | year | life_expectancy_years | gdp_per_person_dollars |
 |---|---|---|---|
@@ -202,3 +210,275 @@ def test_of_a_long_line_what_is_around_the_claim_is_shown() -> None:
     (found,) = check("4711.5 kg", [Source(f"{'a ' * 5000}4711.5 kg {'b ' * 5000}", name="look")])
     assert "a 4711.5 kg b" in found.line
     assert len(found.line) <= 160
+
+
+# --- how exactly -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "supported"),
+    [
+        ("12.5 kg", "12.55 kg", True),  # at the very edge
+        ("12.5 kg", "12.56 kg", False),
+        # spans of years
+        ("200 years", "from 1800 to 2000", True),
+        ("200 years", "from 800 to 1000", False),
+        ("200 years", "from 2800 to 3000", False),
+        ("199 years", "from 2800 to 2999", True),
+        ("200 years", "from 1000.5 to 1200.5", False),
+        ("0.0 years", "in 1900", False),
+        ("-200 years", "from 1800 to 2000", True),
+        # scales
+        ("14 million euros", "from 14 to 15 million euros", True),
+        ("14 million euros", "14 thousand euros", False),
+        ("14500 euros", "in thousands: 14.5 euros", True),
+        ("14500 euros", "14.5 euros", False),
+        ("14 million euros", "in thousands: 14 million euros", True),
+        ("14.5 euros", "14.5 million euros", True),
+        ("14.5 thousand euros", "14.5 million euros", False),
+        # multiples of a unit
+        ("1.2 TWh", "1198 GWh", True),
+        ("1.2 TWh", "1298 GWh", False),
+        ("1.2 TWh", "1198 MWh", False),
+        ("4,412 tonnes", "4412 kg", False),
+        ("4.41 tonnes", "4412 kg", True),
+        ("2 days", "48 hours", True),
+        # shares
+        ("12.5 %", "a share of 0.125", True),
+        ("12.5 %", "a share of 0.1256", False),
+        ("12.5 %", "1250 bps", True),
+        ("12.5 %", "1256 bps", False),
+        ("250 bps", "2.5 %", True),
+        ("251 bps", "2.5 %", False),
+        ("0.25 of them", "25 %", True),
+        ("0.25 of them", "25.4 %", True),
+        ("0.25 of them", "26 %", False),
+        ("25.5 of them", "2550 %", True),
+    ],
+)
+def test_a_figure_is_supported_as_exactly_as_it_is_written(claim: str, source: str, supported: bool) -> None:
+    assert (missing(claim, source) == []) is supported
+
+
+@pytest.mark.parametrize(
+    ("claim", "result", "supported"),
+    [
+        ("a rise of 25.5 %", "1.255", True),
+        ("a rise of 25.5 %", "1.2554", True),
+        ("a rise of 25.5 %", "1.2556", False),
+        ("a fall of 25.5 %", "0.745", True),
+        ("a fall of 25.5 %", "0.7446", True),
+        ("a fall of 25.5 %", "0.7444", False),
+        ("a rise of 25.5 %", "0.255", True),
+    ],
+)
+def test_a_change_in_percent_is_a_computed_ratio(claim: str, result: str, supported: bool) -> None:
+    assert (missing(claim, Source(result, "computed")) == []) is supported
+    if supported and result != "0.255":
+        assert missing(claim, result) == [claim.split(" of ")[1]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "supported"),
+    [
+        ("41.5 * 2", True),
+        ("41.54 * 2", False),
+        ("41.46 * 2", False),
+        ("83 / 2 * 41.5", False),
+        ("4150 / 100", True),
+        ("4151 / 100", False),
+        ("4150.5 / 100", False),
+    ],
+)
+def test_what_was_computed_counts_if_its_figures_are_supported(arguments: str, supported: bool) -> None:
+    sources = ("41.5 and 4150", Source("77.7", "computed", arguments))
+    assert (missing("77.7 kg", *sources) == []) is supported
+
+
+def test_figures_in_a_row_need_support_each() -> None:
+    assert missing("12 345 678 people", "12 and 345, then 678") == []
+    assert missing("12 345 678 people", "12 and 345") != []
+
+
+def test_an_address_or_a_quotation_needs_one_of_the_sources() -> None:
+    text = 'See https://example.org/a and "the bridge will be closed in May".'
+    assert missing(text, "nothing", "example.org/a; the bridge will be closed in May") == []
+
+
+def test_only_the_beginning_of_many_sources_is_read() -> None:
+    full = "x " * (limits.GROUNDED_CHARS // 2)
+    filler = [full] * (GROUNDING_SOURCES_CHARS // limits.GROUNDED_CHARS)
+    assert missing("77.7 kg", *filler[1:], "77.7 kg") == []
+    assert missing("77.7 kg", *filler, "77.7 kg") == ["77.7 kg"]
+    assert missing("77.7 kg", full + " 77.7 kg") == ["77.7 kg"]
+
+
+SOURCE = Source("""year,source,gwh,share
+2001,coal,33812,0.8512
+2011,wind,10709,0.1901
+2017,wind,21333,0.3725
+revenue 4711.5 million USD; 1,234,567 employees; cost 25,000,000 EUR; 3500000 yuan; population 1412000000
+date 2017-03-15; temperature 36.6; length 1234.5 km; took 48 hours; weight 1.25 t
+""")
+HONEST = """
+Wind generated 21,333 GWh in 2017, about 37 % of the total.
+Revenue was $4.7 billion.
+Roughly 1.2 million employees.
+On 15 March 2017 it took 48 h.
+The cost was 25m euros.
+`x = 99` gives 36.6.
+| 2017 | 37.25 % |
+Wind lieferte 21.333 GWh im Jahr 2017, rund 37 Prozent.
+Der Umsatz lag bei 4,7 Milliarden Dollar.
+Zwischen 10.709 und 21.333 Gigawattstunden.
+Am 15.03.2017.
+Die Kosten: 25 Mio. Euro.
+1.234,5 km; 1,25 Tonnen; 36,6 Grad Celsius
+Der Umsatz lag bei 4.711,5 Mio. USD.
+L'éolien a produit 21 333 GWh en 2017, environ 37 %.
+Un chiffre d'affaires de 4,7 milliards de dollars.
+Près de 1,2 million d'employés.
+Le 15/03/2017.
+Le coût : 25 millions d’euros.
+1 234,5 kilomètres, 36,6 °C
+Environ 1 412 millions d'habitants.
+2017年风电发电量为21,333吉瓦时，约占37%。
+收入约为47亿美元。
+约120万名员工。
+10709至21333吉瓦时之间。
+２０１７年３月１５日。
+350万元
+温度为３６．６度
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_an_honest_finding_is_not_flagged(text: str) -> None:
+    assert [claim.text for claim in check(text, [SOURCE]) if not claim.source] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "flagged"),
+    [
+        ("Wind generated 29,333 GWh in 2017.", "29,333 GWh"),
+        ("Wind lieferte 29.333 GWh, rund 45 Prozent.", "29.333 GWh"),
+        ("Der Umsatz lag bei 9,9 Milliarden Dollar.", "9,9 Milliarden Dollar"),
+        ("Cela a duré 77 heures.", "77"),
+        ("1 299,5 kilomètres", "1 299,5"),
+    ],
+)
+def test_a_figure_from_nowhere_is(text: str, flagged: str) -> None:
+    assert flagged in [claim.text for claim in check(text, [SOURCE]) if not claim.source]
+
+
+# --- findings on two wind farms -------------------------------------------------------------------
+
+WIND_SOURCES = [
+    Source("""\
+<subtask>
+Compare the wind farms "Nordsee 3" and "Baltic 2" for 2019 to 2023: output in GWh, downtime, cost in EUR.
+Target: 95 % availability, at least 450 MW.
+Budget code B-2207, ticket #4812.
+</subtask>"""),
+    Source("""\
+| farm | year | output_gwh | availability | cost_eur | staff |
+|---|---|---|---|---|---|
+| Nordsee 3 | 2019 | 1284.6 | 0.9312 | 48250000 | 137 |
+| Nordsee 3 | 2023 | 1417.95 | 0.9587 | 51900000 | 142 |
+| Baltic 2 | 2019 | 1102.3 | 0.9044 | 39750000 | 118 |
+| Baltic 2 | 2023 | 1198.04 | 0.9471 | 44100000 | 121 |"""),
+    Source("""\
+{"farm": "Baltic 2", "turbines": 80, "hub_height_m": 116.5, "rated_mw": 3.6,
+"commissioned": "2015-09-21", "depth_m": {"min": 23, "max": 44},
+"distance_km": 32.4, "events": [{"start": "2022-01-30T04:12:00Z", "hours_down": 61.5,
+"reason": "storm Malik, gusts of 41.2 m/s"}], "model": "SWT-3.6-120", "firmware": "v4.17.2"}"""),
+    Source("""\
+Annual report 2023, page 47. Revenue rose from 187.4 million euros in 2022 to 203.9 million euros in 2023.
+"Unplanned stops fell by a third compared with the year before," the operator writes.
+The subsea cable carries 220 kV over 57.5 kilometres. Repairs took three weeks and cost 1.85 million euros.
+CO2 avoided: 912,000 tonnes.
+Temperature in the nacelle: -12 to 38 °C. 14 of 80 turbines were inspected.
+Source: https://example.org/reports/2023/annual.pdf
+Le parc emploie 121 personnes; 6 000 heures de formation. 年报: 发电量14.18亿千瓦时, 收入2.039亿欧元。"""),
+    Source("= 133.35", "computed", "1417.95 - 1284.6"),
+    Source("= 1.103807", "computed", "1417.95 / 1284.6"),
+    Source("= 2615.99", "computed", "1417.95 + 1198.04"),
+    Source("= 0.9529", "computed", "(0.9587 + 0.9471) / 2"),
+]
+WIND = [
+    """\
+## Output
+Nordsee 3 produced 1,284.6 GWh in 2019 and about 1,418 GWh in 2023, i.e. +133.35 GWh (+10.4 %).
+Baltic 2: 1.1 TWh → 1.2 TWh.""",
+    """\
+1. Availability of Nordsee 3 rose from 93.1% to 95.9%, so it meets the 95 % target (B-2207, #4812).
+2. Baltic 2 is at 94.7 %, just short of it.""",
+    """\
+| Farm | 2019 | 2023 |
+|---|---:|---:|
+| Nordsee 3 | €48.25m | €51.9m |
+| Baltic 2 | €39.75 million | 44,100 k EUR |""",
+    "The storm of 30 January 2022 (Malik, gusts up to 41 m/s) stopped Baltic 2 for 61.5 hours, roughly 2.5 days.",
+    """\
+Baltic 2 has 80 turbines of 3.6 MW
+(SWT-3.6-120, firmware v4.17.2) at a hub height of 116.5 m, in 23–44 m of water, 32 km offshore.""",
+    """\
+Revenue grew from €187.4m to just over €200 million (203.9).
+"Unplanned stops fell by a third compared with the year before" (annual report 2023, p. 47).""",
+    """\
+```sql
+SELECT farm, SUM(output_gwh) FROM wind WHERE year BETWEEN 2019 AND 2023 LIMIT 500
+```
+Together they made 2,616 GWh in 2023, or 2.6 TWh;
+the mean availability was 95.3 %.""",
+    """\
+The cable (220 kV) is nearly 58 km long. Some 912 thousand tonnes of CO2 were avoided, almost 1 million tonnes.
+Nacelles see −12 °C to 38 °C.""",
+    """\
+Between 2019 and 2023, a span of 4 years, staff went from 137 to 142 (5 more) and from 118 to 121 (+3).
+Q1-Q4 figures are not given;
+see section 3.2 and Table 14 of the report at https://example.org/reports/2023/annual.pdf.""",
+    """\
+Commissioned on 21 September 2015 (2015-09-21); 14 of the 80 turbines were inspected.
+Repairs: three weeks, EUR 1.85 million. ISO 9001 and IEC 61400-12 do not matter here.""",
+    "Nordsee 3 erzeugte 2019 1.284,6 GWh und 2023 rund 1.418 GWh, also 133,35 GWh mehr (plus 10,4 Prozent).",
+    "Die Verfügbarkeit stieg von 93,1 % auf 95,9 %; das Ziel von 95 % ist erreicht."
+    " Baltic 2 liegt mit 94,7 % knapp darunter.",
+    "Kosten 2023: 51,9 Mio. € bzw. 44,1 Mio. €; 2019 waren es 48,25 und 39,75 Millionen Euro.",
+    "Der Umsatz wuchs von 187,4 auf 203,9 Millionen Euro, das sind gut 200 Mio. Euro (Geschäftsbericht 2023, S. 47).",
+    "Von den 80 Anlagen wurden 14 geprüft, also jede sechste."
+    " Die Reparatur dauerte 3 Wochen und kostete 1,85 Mio. Euro.",
+    "Inbetriebnahme: 21. September 2015. Personal: 121 (2019: 118), bei Nordsee 3 142 statt 137 Beschäftigte."
+    " Vgl. Abschnitt 4.2, Tab. 14.",
+    "Nordsee 3 a produit 1 284,6 GWh en 2019 et environ 1 418 GWh en 2023, soit 133,35 GWh de plus (+10,4 %).",
+    "La disponibilité est passée de 93,1 % à 95,9 % ; l’objectif de 95 % est atteint.",
+    "Coûts en 2023 : 51,9 millions d’euros et 44,1 M€ ; en 2019 : 48,25 et 39,75 millions d’euros.",
+    "Le chiffre d’affaires est passé de 187,4 à 203,9 millions d’euros (rapport annuel 2023, p. 47).",
+    "14 des 80 éoliennes ont été inspectées ; la réparation a coûté 1,85 million d’euros en 3 semaines.",
+    "Mise en service le 21/09/2015. Effectifs : 121 personnes, 6 000 heures de formation."
+    " Voir le tableau 14 et la section 3.2.",
+    "Nordsee 3在2019年发电1284.6吉瓦时，2023年约为1418吉瓦时，增加133.35吉瓦时（增长10.4%）。",
+    "可用率从93.1%升至95.9%，达到95%的目标；Baltic 2为94.7％。",
+    "2023年成本为5190万欧元和4410万欧元；2019年为4825万欧元和3975万欧元。",
+    "收入从1.874亿欧元增至2.039亿欧元（2023年年报第47页）。",
+    "80台机组中有14台接受了检查；维修耗时3周，花费185万欧元。",
+    "2015年9月21日投运。员工121人（2019年118人）。参见第3.2节和表14。",
+]
+
+
+@pytest.mark.parametrize("text", WIND)
+def test_an_honest_finding_on_wind_farms_is_not_flagged(text: str) -> None:
+    assert [claim.text for claim in check(text, WIND_SOURCES) if not claim.source] == []
+
+
+def test_of_the_same_findings_with_a_changed_figure_nine_in_ten_are_noticed() -> None:
+    support, noticed = Support(WIND_SOURCES), []
+    for text in WIND:
+        for figure in {claim.text for claim in claims(text) if claim.kind == "figure"}:
+            first = next(filter(str.isdigit, figure))
+            for step in (2, 5):
+                changed = figure.replace(first, str((int(first) + step) % 9 + 1), 1)
+                made = [claim for claim in claims(text.replace(figure, changed, 1)) if claim.text == changed]
+                noticed += [not support.supports(claim) for claim in made[:1] if changed != figure]
+    assert len(noticed) > 150
+    assert sum(noticed) / len(noticed) > 0.95

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from itertools import permutations
 
 import pytest
@@ -10,36 +9,25 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
 from supervision.contract.finding import Finding
 from supervision.contract.plan import Plan, Subtask, folded, template_of
-from supervision.contract.result import Problem
 from supervision.planning.expansion import ITEM_BYTES, Data, expanded, for_each_problems, item_text, items_of, room_for
 from supervision.planning.plan_graph import find_cycle, plan_problems
 from supervision.planning.revisions import merge, revision_problems
 from supervision.results.success_rule import importance, nothing_missing
 from supervision.run.board import Board
+from tests.unit.shapes import ERROR, FINDING, Clock, subtask
 
 SOURCES = ["items:t1", "rows:orders", "lines:trees", "files:*.pdf"]
 DATA = Data(rows=["orders"], lines=["trees"], files=["a.pdf", "B.PDF", "c.txt"])
-NO = Problem(type=ErrorKind.TURN_LIMIT, message="no finding")
-
-
-def subtask(subtask_id: str, *after: str, **more: object) -> Subtask:
-    description = f"Find out about part {subtask_id} of garden 1"
-    return Subtask.model_validate({"id": subtask_id, "description": description, "depends_on": after, **more})
-
-
-def board_of(plan: Plan) -> Board:
-    return Board(plan, lambda: datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def worked(board: Board, subtask_id: str, *, well: bool = True) -> None:
     board.begin(subtask_id, "hand")
     if well:
-        board.complete(subtask_id, Finding(summary="found", text_ref="ref"))
+        board.complete(subtask_id, FINDING)
     else:
-        board.fail(subtask_id, NO)
+        board.fail(subtask_id, ERROR)
 
 
 @st.composite
@@ -90,7 +78,7 @@ def test_the_order_in_which_templates_are_expanded_makes_no_difference(plan: Pla
 
 @given(plans(), st.data())
 def test_a_board_counts_items_and_gives_their_template_the_state_they_come_to(plan: Plan, data: st.DataObject) -> None:
-    board = board_of(plan)
+    board = Board(plan, Clock())
     while True:
         if expandable := board.expandable():
             assert not set(board.ready()) & set(expandable)
@@ -123,7 +111,7 @@ def test_a_board_counts_items_and_gives_their_template_the_state_they_come_to(pl
 
 def test_dependents_are_told_of_missing_items_in_one_gap() -> None:
     plan = Plan(subtasks=[subtask("t1"), subtask("t2", "t1", for_each="items:t1"), subtask("t3", "t2")])
-    board = board_of(plan)
+    board = Board(plan, Clock())
     worked(board, "t1")
     plan = expanded(plan, items_of(plan.subtask("t2"), [f"item {number}" for number in range(300)]))
     board.extend(plan)
@@ -140,7 +128,7 @@ def test_dependents_are_told_of_missing_items_in_one_gap() -> None:
 
 def test_items_whose_findings_are_partial_are_one_gap() -> None:
     plan = Plan(subtasks=[subtask("t1", for_each="lines:trees")])
-    board = board_of(plan)
+    board = Board(plan, Clock())
     board.extend(expanded(plan, items_of(plan.subtask("t1"), ["elm", "oak", "ash"])))
     for number, outcome in enumerate(("partial", "done", "partial"), 1):
         board.begin(f"t1.{number}", "hand")

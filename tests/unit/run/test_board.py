@@ -145,12 +145,8 @@ def test_completed_subtasks_that_rest_on_a_changed_finding_are_stale() -> None:
 # --- worker agents ------------------------------------------------------------------------------------
 
 
-def wide(subtask_id: str, candidates: int) -> Subtask:
-    return subtask(subtask_id).model_copy(update={"candidates": candidates})
-
-
 def test_each_candidate_is_a_worker_agent_and_running_subtasks_come_first() -> None:
-    board = Board(plan(wide("a", 1), wide("b", 2), wide("c", 3)), Clock())
+    board = Board(plan(subtask("a"), subtask("b", candidates=2), subtask("c", candidates=3)), Clock())
     board.start("c", "w")
     assert [board.agents(slots) for slots in (0, 1, 2, 3, 9)] == [0, 3, 4, 6, 6]
 
@@ -164,24 +160,13 @@ def revised(*changed: Subtask, candidate: Plan) -> Plan:
     return Plan(subtasks=list(subtasks.values()), revision=candidate.revision + 1)
 
 
-def replacing(subtask_id: str, old: str) -> Subtask:
-    return subtask(subtask_id).model_copy(update={"replaces": [old]})
-
-
-CHAIN = plan(subtask("a"), subtask("b", "a"), subtask("c", "b"))
-
-
-def failed_chain() -> Board:
-    board = Board(CHAIN, Clock())
+def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> None:
+    chain = plan(subtask("a"), subtask("b", "a"), subtask("c", "b"))
+    board = Board(chain, Clock())
     board.start("a", "w")
     board.fail("a", ERROR)
     assert board.skip_blocked() == ["b", "c"]
-    return board
-
-
-def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> None:
-    board = failed_chain()
-    board.extend(revised(replacing("a2", "a"), subtask("b", "a2"), candidate=CHAIN))
+    board.extend(revised(subtask("a2", replaces=["a"]), subtask("b", "a2"), candidate=chain))
     assert in_state(board, "waiting") == {"a2", "b", "c"}
     assert (board["b"].depends_on, board["b"].error, board["c"].error) == (["a2"], None, None)
     assert (list(board.ready()), board.skip_blocked()) == (["a2"], [])
@@ -189,7 +174,7 @@ def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> No
 
 # --- items --------------------------------------------------------------------------------------------
 
-EACH = subtask("t", "a", "b").model_copy(update={"for_each": "items:a"})
+EACH = subtask("t", "a", "b", for_each="items:a")
 WITH_ITEMS = plan(subtask("a"), subtask("b"), EACH, subtask("z", "t"))
 HALF = FINDING.model_copy(update={"outcome": "partial"})
 
@@ -248,15 +233,8 @@ def test_a_template_comes_to_what_its_items_come_to(
 
 def test_partial_items_are_counted_once_and_no_longer_when_they_are_whole() -> None:
     board = with_items(3)
-    for subtask_id, finding in (
-        ("t.3", FINDING),
-        ("t.1", HALF),
-        ("t.2", FINDING),
-        ("t.2", FINDING),
-        ("t.1", FINDING),
-        ("t.3", HALF),
-        ("t.2", HALF),
-    ):
+    found = ["t.3", "t.1", "t.2", "t.2", "t.1", "t.3", "t.2"], [FINDING, HALF, FINDING, FINDING, FINDING, HALF, HALF]
+    for subtask_id, finding in zip(*found, strict=True):
         if board[subtask_id].state == "completed":
             board.reopen(subtask_id)
         board.start(subtask_id, "w")
@@ -290,9 +268,8 @@ def test_what_has_not_ended_of_a_template_are_its_items() -> None:
 
 def test_the_items_of_a_replaced_template_are_replaced_with_it() -> None:
     board = with_items(1)
-    new = subtask("n").model_copy(update={"replaces": ["t"]})
     before = expanded(WITH_ITEMS, items_of(EACH, ["0"]))
-    board.extend(revised(new, candidate=before))
+    board.extend(revised(subtask("n", replaces=["t"]), candidate=before))
     assert {report.id for report in board.current()} == {"a", "b", "z", "n"}
 
 
@@ -331,7 +308,7 @@ def test_agents_at_work_are_counted_by_the_role_that_does_the_work() -> None:
 
 
 def test_the_size_of_a_subtask_is_its_estimate_against_the_mean() -> None:
-    sized = [subtask(name).model_copy(update={"estimated_tokens": n}) for name, n in (("a", 100), ("b", 300), ("c", 0))]
+    sized = [subtask(name, estimated_tokens=n) for name, n in (("a", 100), ("b", 300), ("c", 0))]
     board = Board(plan(*sized), Clock())
     assert [board.size(name) for name in "abc"] == [0.5, 1.5, 1.0]
     assert Board(plan(subtask("a")), Clock()).size("a") == 1.0
@@ -404,16 +381,13 @@ def test_a_gap_says_how_its_subtask_ended_and_why(state: SubtaskState, error: Pr
     assert gap_of(report("t1", state, error=error)).reason == reason
 
 
-WHY = Problem(type="TurnLimit", message="it took too long")
-
-
 def change(board: Board, subtask_id: str, way: int) -> None:
     """Has a subtask take one of the steps that its state allows."""
     match board[subtask_id].state:
         case "waiting":
             board.begin(subtask_id, "hand")
         case "running":
-            board.complete(subtask_id, FINDING) if way == 0 else board.fail(subtask_id, WHY) if way == 1 else (
+            board.complete(subtask_id, FINDING) if way == 0 else board.fail(subtask_id, ERROR) if way == 1 else (
                 board.put_back(subtask_id)
             )
         case "completed":

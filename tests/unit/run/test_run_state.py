@@ -1,6 +1,9 @@
-"""The state of a run: what its queries show, its result is made of, and how long it took."""
+"""The state of a run: what its queries show, its result is made of, how long it took, what each event of it costs."""
 
+import sys
+from collections.abc import Callable
 from datetime import timedelta
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -19,8 +22,8 @@ from supervision.run.run_state import RunState, timing
 from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, report, subtask
 
 
-def state(candidate: Plan | None = None, goal: str = "Sum the sales", **changes: object) -> RunState:
-    made = RunState(RunRequest.model_validate({"goal": goal, **changes}), Clock(), START)
+def state(candidate: Plan | None = None, **changes: object) -> RunState:
+    made = RunState(RunRequest.model_validate({"goal": "Sum the sales", **changes}), Clock(), START)
     if candidate:
         made.adopt(candidate)
     return made
@@ -134,7 +137,7 @@ def test_a_warning_is_said_once_and_a_tool_that_never_worked_is_one() -> None:
 def test_the_plans_own_time_of_a_subtask_goes_before_the_requests(
     own: float | None, usual: str | None, seconds: float | None
 ) -> None:
-    item = subtask("a").model_copy(update={"timeout_seconds": own})
+    item = subtask("a", timeout_seconds=own)
     assert state(plan(item), subtask_timeout=usual).timeout_of("a") == seconds
 
 
@@ -265,3 +268,95 @@ def test_what_still_runs_counts_until_now_and_what_never_started_takes_no_time()
     running = report("t1", 0).model_copy(update={"state": "running", "finished_at": None})
     times = timing([running, report("t2", None, "t1")], 8.0, 3.0, START + timedelta(seconds=5))
     assert (times.sequential_seconds, times.critical_path_seconds, times.speedup) == (8.0, 8.0, 1.0)
+
+
+# --- the cost of an event ----------------------------------------------------------------------------
+
+
+EVENTS = 20
+
+
+def run_of(subtasks: int) -> RunState:
+    """A run with 200 subtasks under way, and its other ones waiting."""
+    clock = Clock()
+    state = RunState(RunRequest(goal="Weigh the pears", budget={"tokens": 10**9}), clock, START)
+    state.adopt(plan(*[subtask(f"t{i}") for i in range(subtasks)]))
+    for _ in range(min(subtasks // 2, limits.MAX_PARALLEL)):
+        begin_next(state)
+    return state
+
+
+def begin_next(state: RunState) -> None:
+    """Begins the next subtask the way a dispatch does."""
+    board, budget = state.board, state.time_and_budget
+    assert board.skip_blocked() == []
+    subtask_id = next(board.ready())
+    assert board.in_flight().get("hand", 0) == board.counts().running
+    board.begin(subtask_id, "hand")
+    board.start(subtask_id, f"run/{subtask_id}/1")
+    state.trace.note("subtask_started", subtask_id)
+    assert budget.ledger.grant(f"{subtask_id}.0", budget.shares(board.agents(limits.MAX_PARALLEL))) is not None
+    assert not state.flags.waiting_provider
+
+
+def settle(state: RunState, subtask_id: str) -> None:
+    """Ends a subtask with a finding."""
+    used = Usage(model_calls=1, input_tokens=10)
+    state.time_and_budget.ledger.settle(f"{subtask_id}.0", used)
+    state.board.record(subtask_id, 1, used)
+    state.board.complete(subtask_id, FINDING)
+    assert state.has_finding
+
+
+def calls_of(action: Callable[[], None]) -> int:
+    """Returns the function calls that an action takes."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def calls_of_events(subtasks: int) -> int:
+    """Returns the function calls that some events take."""
+    state, calls = run_of(subtasks), 0
+
+    def event() -> None:
+        settle(state, subtask_id)
+        begin_next(state)
+
+    for _ in range(EVENTS):
+        subtask_id = next(report.id for report in state.board.reports() if report.state == "running")
+        calls += calls_of(event)
+    return calls
+
+
+def test_an_event_costs_the_same_in_a_plan_of_any_size() -> None:
+    small, large = calls_of_events(500), calls_of_events(limits.MAX_SUBTASKS)
+    assert large < 1.05 * small
+
+
+def test_the_end_of_a_subtask_costs_its_dependents_not_the_plan() -> None:
+    def calls(others: int) -> int:
+        state = run_of(2)
+        chain = [subtask("a"), subtask("b", "a"), subtask("c", "a", "b")]
+        state.adopt(plan(*chain, *[subtask(f"x{i}", "c") for i in range(others)]))
+        board = state.board
+        board.start("a", "run/a/1")
+
+        def end() -> None:
+            board.complete("a", FINDING)
+            board.skip_blocked()
+
+        counted = calls_of(end)
+        assert next(board.ready()) == "b"
+        return counted
+
+    assert calls(900) == calls(9)

@@ -1,11 +1,13 @@
-"""How a run works: a plan up front, one step at a time, one role for the whole goal, or an answer at once."""
+"""How a run works: a plan up front, step by step, one role, a direct answer, the plan of a caller; plans change."""
+
+from typing import Any
 
 from tests.scripted_model import as_json, text
-from tests.workflow.runs import Lab
-from tests.workflow.scripts import item, plans, subtasks
+from tests.workflow.runs import Lab, events, partial_result
+from tests.workflow.scripts import FOUND, GIVES_UP, item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
-USUAL = {"team": "crew"}
+USUAL = {"team": "crew", "max_turns": 1}
 
 
 FINISHED = as_json({"finished": True, "subtasks": [], "new_roles": []})
@@ -22,29 +24,17 @@ async def test_auto_answers_a_simple_goal_directly_with_no_worker_agent(lab: Lab
     assert (shown.phase, shown.counts.total, shown.revision) == ("done", 0, 1)
 
 
-async def test_auto_goes_step_by_step_when_the_planner_says_so(lab: Lab) -> None:
-    lab.play(
-        plans(
-            subtasks(item("t1", "reader"), strategy="step", direct_answer=None),
-            subtasks(item("t2", "reckoner", depends_on=["t1"]), finished=False),
-            FINISHED,
-        )
-    )
-    handle = await lab.start()
-    result = await handle.result()
-    assert lab.steps == [
-        "plan.1.1", "t1/1/turn.1", "plan.2.1", "t2/1/turn.1", "plan.3.1", "synthesis.1",
-    ]  # fmt: skip
-    assert (result.status, result.plan_revisions) == ("completed", 2)
-    assert (await handle.query(SupervisorWorkflow.status)).revision == 2
-
-
 async def test_route_gives_the_whole_goal_to_one_role(lab: Lab) -> None:
-    lab.play(plans(as_json({"role": "reckoner", "secondary_role": None, "description": "Weigh all pears."})))
-    result = await lab.run(strategy="route")
+    """Its finding is the answer, word for word."""
+    route = as_json({"role": "reckoner", "secondary_role": None, "description": "Weigh all pears."})
+    code = "def weigh(pears):\n    return sum(pears)\n" + "# and so on\n" * 400
+    lab.play(plans(route, turns={"t1": lambda step: text(f"{code}\nConfidence: 0.5\nLimitations: none")}))
+    handle = await lab.start(strategy="route", max_reviews=3)
+    result = await handle.result()
     assert [(s.id, s.role, s.description) for s in result.subtasks] == [("t1", "reckoner", "Weigh all pears.")]
     assert [c.subtask_ids for c in result.citations] == [["t1"]]
-    assert result.confidence == 0.8  # of the finding that it is, word for word
+    assert (result.status, result.answer.strip(), result.confidence) == ("completed", code.strip(), 0.5)
+    assert "finding_adopted" in await events(handle)
     assert lab.steps == ["plan.1.1", "t1/1/turn.1"]
     schema = lab.calls[0].step.body["output_config"]["format"]["schema"]
     roles = ["hand", "reader", "librarian", "reckoner", "solo", "pupil", "far", "abroad"]
@@ -63,15 +53,22 @@ async def test_a_role_that_a_planner_made_up_is_warned_of_and_done_by_the_genera
     ]
 
 
-async def test_step_chooses_the_next_role_by_what_was_found(lab: Lab) -> None:
+async def test_auto_goes_step_by_step_and_chooses_the_next_role_by_what_was_found(lab: Lab) -> None:
     turns = {"t1": lambda step: text("the pears lie in the barn\n\nConfidence: 0.8")}
     lab.play(
         plans(
-            subtasks(item("t1", "reader")), subtasks(item("t2", "reckoner", depends_on=["t1"])), FINISHED, turns=turns
+            subtasks(
+                item("t1", "reader", reasoning="It reads."), strategy="step", direct_answer=None, reasoning="One fact."
+            ),
+            subtasks(item("t2", "reckoner", depends_on=["t1"]), finished=False),
+            FINISHED,
+            turns=turns,
         )
     )
-    handle = await lab.start(strategy="step")
+    handle = await lab.start()
     result = await handle.result()
+    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "plan.2.1", "t2/1/turn.1", "plan.3.1", "synthesis.1"]
+    assert (result.status, result.plan_revisions) == ("completed", 2)
     assert [(s.id, s.role, s.state) for s in result.subtasks] == [
         ("t1", "reader", "completed"),
         ("t2", "reckoner", "completed"),
@@ -81,8 +78,10 @@ async def test_step_chooses_the_next_role_by_what_was_found(lab: Lab) -> None:
     assert "the pears lie in the barn" in second
     assert "the pears lie in the barn" in lab.prompt("t2/1/turn.1")
     assert [s.id for s in (await handle.query(SupervisorWorkflow.plan)).subtasks] == ["t1", "t2"]
-    events = [e.type for e in (await handle.query(SupervisorWorkflow.trace)).events]
-    assert events.count("plan_accepted") == 2
+    events = (await handle.query(SupervisorWorkflow.trace)).events
+    reasons = [(e.type, e.data["reasoning"]) for e in events if e.data.get("reasoning")]
+    assert reasons[:2] == [("plan_accepted", "One fact."), ("subtask_started", "It reads.")]
+    assert [e.type for e in events].count("plan_accepted") == 2
 
 
 async def test_steps_end_at_the_cap(lab: Lab) -> None:
@@ -91,3 +90,68 @@ async def test_steps_end_at_the_cap(lab: Lab) -> None:
     assert [s.id for s in result.subtasks] == ["t1", "t2"]
     assert result.status == "completed"
     assert lab.steps == ["plan.1.1", "t1/1/turn.1", "plan.2.1", "t2/1/turn.1", "synthesis.1"]
+
+
+# --- plans that change -------------------------------------------------------------------------------
+
+
+NOTHING = as_json({"reasoning": "", "subtasks": [], "new_roles": []})
+
+
+def failing(*subtask_ids: str) -> dict[str, Any]:
+    return {subtask_id: lambda step: GIVES_UP for subtask_id in subtask_ids}
+
+
+async def test_when_everything_failed_there_is_another_plan_before_the_run_fails(lab: Lab) -> None:
+    revision = subtasks(item("t2", "reader", replaces=["t1"]))
+    lab.play(plans(subtasks(item("t1")), revision, turns=failing("t1")))
+    result = await lab.run(max_replans=1)
+    assert [(s.id, s.state) for s in result.subtasks] == [("t1", "failed"), ("t2", "completed")]
+    assert result.status == "completed"
+
+
+async def test_optional_work_that_failed_is_not_planned_anew(lab: Lab) -> None:
+    first = subtasks(item("t1", importance="optional"), item("t2"))
+    lab.play(plans(first, NOTHING, turns=failing("t1")))
+    await lab.run(max_replans=2)
+    assert "plan.2.1" not in lab.steps
+
+
+# --- The caller's own plan ------------------------------------------------------------------------
+
+OWN = {"subtasks": [{"id": "a", "description": "Weigh the pears of 1990", "role": "reckoner"}]}
+
+
+async def test_a_callers_plan_that_cannot_run_fails_at_once_with_its_problems(lab: Lab) -> None:
+    error = await lab.failure(plan={"subtasks": [{**OWN["subtasks"][0], "role": "rekoner"}]})
+    assert error.type == "InvalidPlan"
+    assert "'rekoner' is not a role of the team, did you mean 'reckoner'?" in error.message
+    assert lab.steps == []
+
+
+# --- What users read when nothing worked ----------------------------------------------------------
+
+
+async def test_a_failed_run_says_what_its_team_wants_said_and_what_was_tried(lab: Lab) -> None:
+    role = {"name": "hand", "description": "Works.", "system_prompt": "You work."}
+    team = {"name": "desk", "generalist": "hand", "roles": [role], "on_failure": "Call the desk: 555-0100."}
+    lab.play(plans(subtasks(item("t1")), NOTHING, turns=failing("t1")))
+    error = await lab.failure(team=team, max_turns=1)
+    assert (error.type, error.message.startswith("Call the desk: 555-0100. (no subtask succeeded")) == (
+        "AllSubtasksFailed",
+        True,
+    )
+    answer = partial_result(error).answer
+    assert answer.startswith("Call the desk: 555-0100.\n\n**What was tried**")
+    assert "- Find out about part t1 of garden 1 (3 attempts by hand, failed: TurnLimit)" in answer
+
+
+async def test_a_role_limits_what_its_turns_may_write_and_labels_its_answer(lab: Lab) -> None:
+    role = {"name": "lawyer", "description": "Knows law.", "system_prompt": "You advise.", "max_tokens": 600}
+    routes = [{"pattern": "garden", "role": "lawyer"}]
+    team = {"name": "desk", "generalist": "lawyer", "roles": [{**role, "label": "Legal expert"}], "routes": routes}
+    lab.play(plans(NOTHING, turns={"t1": lambda step: FOUND}))
+    result = await lab.run(team=team)
+    assert result.answer == "**Legal expert**\n\nfound it"
+    assert lab.steps == ["t1/1/turn.1"]
+    assert lab.calls[0].step.body["max_tokens"] == 600

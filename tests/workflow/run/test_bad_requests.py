@@ -1,70 +1,25 @@
-"""Requests and plans that can't be: each ends typed, with the exact reason, before a child or a model call too many."""
+"""Requests and plans that can't be: each ends typed, before a child or a call too many; and the models of a run."""
 
 import asyncio
 from typing import Any
 
-from temporalio.exceptions import ApplicationError
-
 from supervision.base.errors import ErrorKind
 from supervision.contract.result import Problem, RunResult
-from tests.scripted_model import Reply, as_json, stop
-from tests.workflow.runs import Handle, Lab, details, events, failure
+from tests.scripted_model import Reply, Step, answer, as_json, status, stop, text
+from tests.workflow.runs import Lab, details, events, failure
 from tests.workflow.scripts import item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "crew"}
 
-ROLE = {"name": "reader", "description": "Reads.", "system_prompt": "You read."}
-
-
-def inline(**changes: Any) -> dict[str, Any]:
-    return {"team": {"name": "own", "generalist": "reader", "roles": [ROLE], **changes}}
-
-
-async def send(lab: Lab, **fields: Any) -> Handle:
-    """Starts a run as the `temporal` CLI does: nothing is checked on the way."""
-    request = {"goal": "Weigh the pears", "team": "crew", **fields}
-    return await lab.client.start_workflow(
-        "SupervisorWorkflow", request, id=lab.run_id, task_queue="supervisor", result_type=RunResult
-    )
-
-
-FRACTION = 'success: must be "any", "all", or a fraction above 0 and at most 1 such as "2/3" or 0.5'
-
-
-async def refused(handle: Handle, lab: Lab, reason: str) -> ApplicationError:
-    """Returns the error of a run that ended for that reason before any model call."""
-    error = await failure(handle)
-    assert error.type == "InvalidRequest"
-    assert error.message.startswith(reason)
-    assert lab.calls == []
-    return error
-
-
-OUT_OF_BOUNDS: list[tuple[dict[str, Any], str]] = [
-    ({"success": "3/2"}, FRACTION),
-    ({"strategy": "swarm"}, "strategy: Input should be 'auto', 'plan', 'route' or 'step'"),
-    ({"deadline": "PT1S"}, "deadline: must be from PT5S (5 seconds) to P30D (30 days)"),
-    ({"budget": {"tokens": 0}}, "budget.tokens: Input should be greater than or equal to 1"),
-    ({"models": {"supervisor": ["a", "a"]}}, "models.supervisor: the models must differ"),
-    (inline(roles=[]), "team.roles: List should have at least 1 item after validation, not 0"),
-    (inline(toolbox=["hammer"]), "team.toolbox: no team file has a tool 'hammer'"),
-    (inline(tools=[{"name": "x", "uses": "sql"}]), "team.tools: an inline team has no tools section"),
-]
-
-
-async def test_requests_out_of_bounds_fail_at_once_naming_the_field(lab: Lab) -> None:
-    async def fails(number: int, fields: dict[str, Any], reason: str) -> None:
-        own = lab.named(f"{lab.run_id}-{number}")
-        await refused(await send(own, **fields), own, reason)
-
-    await asyncio.gather(*(fails(number, *case) for number, case in enumerate(OUT_OF_BOUNDS)))
+ROLE = {"name": "reader", "description": "Reads.", "system_prompt": "You read.", "tools": ["hammer"]}
 
 
 async def test_an_inline_team_has_only_what_the_operator_registered(lab: Lab) -> None:
     reason = "team.roles.reader.tools: no team file has a tool 'hammer'"
-    handle = await send(lab, **inline(roles=[{**ROLE, "tools": ["hammer"]}]))
-    error = await refused(handle, lab, reason)
+    handle = await lab.start(team={"name": "own", "generalist": "reader", "roles": [ROLE]})
+    error = await failure(handle)
+    assert (error.type, error.message.startswith(reason), lab.calls) == ("InvalidRequest", True, [])
     shown = await handle.query(SupervisorWorkflow.status)
     assert (shown.phase, shown.error) == ("failed", Problem(type=ErrorKind.INVALID_REQUEST, message=error.message))
     assert reason in await details(handle)
@@ -72,8 +27,6 @@ async def test_an_inline_team_has_only_what_the_operator_registered(lab: Lab) ->
 
 BAD_PLANS: list[tuple[Reply, str]] = [
     (subtasks(item("t1", depends_on=["t1"])), "subtask 't1' depends on itself"),
-    (subtasks(item("t1", attachments=["map"])), "subtask 't1' lists the attachment 'map', which does not exist"),
-    (subtasks(*(item(f"t{n}") for n in range(500))), "the plan has 500 subtasks, at most 12 are allowed"),
     (as_json({"subtasks": [{"id": "t1"}]}), "the reply is not the JSON asked for: subtasks.0.description: "),
     (stop("max_tokens", '{"subtasks": ['), "the plan was cut off: make it shorter"),
 ]
@@ -103,3 +56,82 @@ async def test_a_refused_goal_is_asked_for_once(lab: Lab) -> None:
     assert (error.type, error.message) == ("InvalidPlan", "the planner refused the goal: This is not for me.")
     assert lab.steps == ["plan.1.1"]
     assert (await handle.query(SupervisorWorkflow.status)).phase == "failed"
+
+
+# --- which models a run works with -------------------------------------------------------------------
+
+
+LARGE, SPARE, SMALL, LAST = "claude-opus-5-5", "claude-opus-5", "claude-haiku-5-5", "claude-haiku-4-5"
+MODELS = {"supervisor": [LARGE, SPARE], "workers": [SMALL, LAST]}
+EFFORTS = {"first": "low", "later": "high"}
+GONE = status(404, "not_found_error", "model not found")
+
+
+def _asked(lab: Lab) -> list[tuple[str, str]]:
+    return [(call.step.kind, call.step.body["model"]) for call in lab.calls]
+
+
+def _usual(step: Step) -> Reply:
+    if step.kind == "plan":
+        return subtasks(item("t1"))
+    return answer() if step.kind == "synthesis" else text(f"found by {step.body['model']}")
+
+
+async def test_the_next_model_takes_over_where_one_is_not_served(lab: Lab) -> None:
+    gone = {LARGE, SMALL}
+    lab.play(lambda step: GONE if step.body["model"] in gone else _usual(step))
+    handle = await lab.start(models=MODELS)
+    result = await handle.result()
+    assert (result.status, result.answer_model, result.subtasks[0].model) == ("completed", SPARE, LAST)
+    # Each is tried once in the run: what is not served stays left out.
+    assert _asked(lab) == [
+        ("plan", LARGE), ("plan", SPARE), ("turn", SMALL), ("turn", LAST), ("synthesis", SPARE),
+    ]  # fmt: skip
+    assert [(row.role, row.model) for row in result.spend] == [("supervisor", SPARE), ("hand", LAST)]
+    assert sum(row.usage.tokens for row in result.spend) == result.usage.tokens
+    events = (await handle.query(SupervisorWorkflow.trace)).events
+    replaced = [event.data for event in events if event.type == "model_replaced"]
+    assert [(data["model"], data["by"], data["why"]) for data in replaced] == [
+        (LARGE, SPARE, "ModelNotServed"),
+        (SMALL, LAST, "ModelNotServed"),
+    ]
+
+
+async def test_what_one_model_refuses_another_is_asked(lab: Lab) -> None:
+    def reply(step: Step) -> Reply:
+        return stop("refusal") if step.body["model"] in (LARGE, SMALL) else _usual(step)
+
+    lab.play(reply)
+    result = await lab.run(models=MODELS)
+    assert (result.status, result.answer_model) == ("completed", SPARE)
+    assert (result.subtasks[0].model, result.subtasks[0].attempts) == (LAST, 2)
+    turns = [name for kind, name in _asked(lab) if kind == "turn"]
+    assert turns == [SMALL, LAST]
+    assert [name for kind, name in _asked(lab) if kind == "refine"] == [LARGE, SPARE]
+
+
+async def test_effort_is_the_requests_or_the_roles_by_attempt(lab: Lab) -> None:
+    team = {
+        "name": "orchard",
+        "generalist": "hand",
+        "roles": [
+            {"name": "hand", "description": "Works.", "system_prompt": "Work.", "effort": EFFORTS},
+            {"name": "eye", "description": "Looks.", "system_prompt": "Look."},
+        ],
+    }
+
+    def reply(step: Step) -> Reply:
+        if step.kind == "plan":
+            return subtasks(item("t1"), item("t2", "eye"))
+        if step.kind == "turn" and step.subtask_id == "t1" and step.attempt == 1:
+            return stop("refusal")
+        return as_json({"description": "Look up part 1 in another way"}) if step.kind == "refine" else _usual(step)
+
+    lab.play(reply)
+    await lab.run(team=team, effort="medium", models={"workers": LARGE})
+    sent: dict[str, Any] = {
+        call.step.call.removeprefix(f"{lab.run_id}/"): call.step.body.get("output_config", {}).get("effort")
+        for call in lab.calls
+    }
+    assert sent["plan.1.1"] == "medium"
+    assert (sent["t1/1/turn.1"], sent["t1/2/turn.1"], sent["t2/1/turn.1"]) == ("low", "high", "medium")

@@ -28,13 +28,13 @@ def lookup(step: Step) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"toolu_{step.number}", "name": "lookup", "input": {"query": "pears"}}
 
 
-def spending(tokens: int, turns: int, words: str = "many pears") -> Callable[[Step], Reply]:
+def spending(tokens: int, turns: int) -> Callable[[Step], Reply]:
     """Turns that each take so many tokens, the last one with the finding."""
 
     def play(step: Step) -> Reply:
         if step.number < turns and "last turn" not in step.prompt:
             return message([lookup(step)], "tool_use", tokens=tokens // 2)
-        return text(words, tokens=tokens // 2)
+        return text("many pears", tokens=tokens // 2)
 
     return play
 
@@ -42,13 +42,6 @@ def spending(tokens: int, turns: int, words: str = "many pears") -> Callable[[St
 def hang_at(kind: str, usual: Script) -> Script:
     """A script that never answers one kind of call."""
     return lambda step: when(NEVER, text("")) if step.kind == kind else usual(step)
-
-
-def spent(handle_status: Any) -> int:
-    """Tokens spent by the ledger's word."""
-    account = handle_status.limits.ledger["tokens"]
-    assert isinstance(account, dict)
-    return int(account["spent"])
 
 
 # --- budget ---------------------------------------------------------------------------------------------
@@ -64,24 +57,6 @@ async def test_a_budget_too_small_to_plan_fails_before_any_request(lab: Lab) -> 
     enough = lab.named(f"{lab.run_id}-enough")
     enough.play(script(plan(answer="none")))
     assert (await enough.run(budget={"tokens": least})).answer == "none"
-
-
-async def test_a_budget_used_up_midway_gives_a_partial_answer_within_the_total(lab: Lab) -> None:
-    total, call = 60_000, 6_000
-    many = [item(f"t{n}", "finder") for n in range(8)]
-    turns: Turns = {f"t{n}": spending(call, 3) for n in range(8)}
-    lab.play(script(subtasks(*many), turns, answer("some pears")))
-    handle = await lab.start(team="lab", budget={"tokens": total}, max_parallel=2)
-    result = await handle.result()
-    assert (result.status, result.answer.startswith("some pears")) == ("partial", True)
-    states = {r.id: r.state for r in result.subtasks}
-    assert "completed" in states.values()
-    short = [gap for gap in result.gaps if "BudgetExhausted" in gap.reason]
-    assert len(short) == sum(state == "failed" for state in states.values()) > 0
-    assert total / 2 < result.usage.input_tokens + result.usage.output_tokens <= total + 2 * call
-    assert lab.steps[-1] == "synthesis.1"
-    shown = await handle.query(SupervisorWorkflow.status)
-    assert spent(shown) == result.usage.input_tokens + result.usage.output_tokens
 
 
 async def test_a_worker_agent_without_more_budget_waits_for_others_then_concludes(lab: Lab) -> None:
@@ -102,17 +77,6 @@ async def test_a_worker_agent_without_more_budget_waits_for_others_then_conclude
     assert [r.state for r in result.subtasks] == ["completed", "completed"]
     assert "last turn" in lab.prompt([s for s in lab.steps if s.startswith("t1")][-1])
     assert result.usage.input_tokens + result.usage.output_tokens <= 100_000 + 9_000
-
-
-async def test_an_unknown_price_is_a_warning_without_a_dollar_budget_and_the_cost_is_null(lab: Lab) -> None:
-    lab.play(script(PAIR))
-    handle = await lab.start(models={"workers": "pear-1"})
-    result = await handle.result()
-    assert result.usage.usd is None
-    assert [r.usage.usd for r in result.subtasks] == [None, None]
-    assert any("pear-1" in warning for warning in result.warnings)
-    shown = await handle.query(SupervisorWorkflow.status)
-    assert shown.limits.ledger["usd_accounted"] is False
 
 
 # --- deadline -------------------------------------------------------------------------------------------

@@ -1,25 +1,47 @@
-"""Model calls of whole runs: what the provider's cache is asked for, long silence, and what failed attempts cost."""
+"""Model calls of whole runs: what caches give, what windows hold, and how little all of it leaves in history."""
 
+import asyncio
+import functools
 import json
+import re
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.settings import Settings
-from standin.server.api_reply import ApiReply, text_block, tool_block
+from standin.server.api_reply import ApiReply, text_block
 from standin.server.app import BrainServer
 from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, parse_config
 from standin.server.serving import serving as served
-from supervision.contract.result import RunResult
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text
+from supervision.base import limits
+from tests.scripted_model import (
+    Reply,
+    Script,
+    ScriptedModel,
+    Step,
+    answer,
+    as_json,
+    plan,
+    script,
+    status,
+    text,
+    tools,
+    when,
+)
 from tests.serving import own_server, settings_for
-from tests.workflow.runs import run
+from tests.waiting import until
+from tests.workflow import runs
+from tests.workflow.runs import Lab, closed, found, run
+from tests.workflow.scripts import reviewed, verdicts
 from worker_main import serving
+from workflows.run_context import STARTS_AT_ONCE
 
 Json = dict[str, Any]
+WINDOW = 100_000
 PROMPT = "Count every pear of the garden twice, and say where you stood. " * 130  # 2,000 tokens
 TEAM: Json = {
     "name": "counters",
@@ -29,16 +51,12 @@ TEAM: Json = {
 
 
 class Billed(ScriptedModel):
-    """A scripted model whose calls are billed by the stand-in's cache, and whose calls may meet faults."""
+    """A scripted model whose calls are billed by the stand-in's cache."""
 
     def __init__(self) -> None:
         super().__init__()
         self.log = CallLog(listener=self.hear)
         self.faults = FaultScript()
-
-    def fault(self, **rule: Any) -> None:
-        """Sets the one fault that calls meet."""
-        self.faults.replace(parse_config(json.dumps({"rules": [rule]})))
 
     def usages(self, kind: str) -> list[Json]:
         """Returns the usage of the calls of a kind that were answered, in order."""
@@ -63,90 +81,259 @@ def read_share(usages: list[Json]) -> float:
 
 
 @pytest.fixture
-async def billing() -> AsyncIterator[Billed]:
-    """A billed model that serves."""
+async def narrow(tmp_path: Any) -> AsyncIterator[tuple[Client, Billed]]:
+    """A client of a server whose Worker asks a billed model with a window of 100k tokens."""
     model = Billed()
+    model.faults.replace(parse_config(json.dumps({"windows": {"*": WINDOW}, "delta_chars": 1 << 20})))
     async with served(BrainServer(model.think, model.log, model.faults)) as model.url:
-        yield model
+        settings = settings_for(model.url, tmp_path, model_window={"*": WINDOW})
+        async with own_server() as client, serving(client, settings):
+            yield client, model
 
 
-@pytest.fixture
-async def lone(tmp_path: Any, billing: Billed) -> AsyncIterator[Client]:
-    """A client of a server whose Worker asks the billed model."""
-    async with own_server() as client, serving(client, settings_for(billing.url, tmp_path)):
-        yield client
-
-
-@pytest.fixture
-async def impatient(tmp_path: Any, billing: Billed) -> AsyncIterator[Client]:
-    """The same, whose Worker takes two seconds of silence for death."""
-    settings: Settings = settings_for(billing.url, tmp_path, model_idle_seconds=2.0)
-    async with own_server() as client, serving(client, settings):
-        yield client
-
-
-async def test_worker_agents_of_a_role_share_its_prefix(lone: Client, billing: Billed, run_id: str) -> None:
+async def test_worker_agents_of_a_role_share_its_prefix(narrow: tuple[Client, Billed], run_id: str) -> None:
     """Those that begin together each write it, as no call waits for another one's answer."""
-    ids = [f"t{n}" for n in range(40)]
+    (client, model), ids = narrow, [f"t{n}" for n in range(40)]
     turns = {id_: lambda step: billed(text_block(f"found {step.subtask_id}")) for id_ in ids}
     subtasks = [{"id": id_, "role": "counter"} for id_ in ids]
-    billing.play(run_id, script(plan(*subtasks), turns))
-    await run(lone, run_id, TEAM, max_subtasks=40, max_parallel=4)
-    usages = billing.usages("turn")
+    model.play(run_id, script(plan(*subtasks), turns))
+    await run(client, run_id, TEAM, max_subtasks=40, max_parallel=4)
+    usages = model.usages("turn")
     assert len(usages) == 40
     assert sum(usage["cache_read_input_tokens"] == 0 for usage in usages) <= 4
     assert read_share(usages) >= 0.7
 
 
-async def test_a_conversation_of_many_tool_calls_is_read_from_the_cache(
-    lone: Client, billing: Billed, run_id: str
+# --- history -----------------------------------------------------------------------------------------
+
+
+def turns_of(count: int, size: int = 500) -> Any:
+    def turns(step: Step) -> Reply:
+        return (
+            tools(("lookup", {"query": f"part {step.number}", "size": size})) if step.number < count else text("done")
+        )
+
+    return turns
+
+
+async def history_bytes(client: Client, workflow_id: str) -> int:
+    described = await client.get_workflow_handle(workflow_id).describe()
+    return described.raw_description.workflow_execution_info.history_size_bytes
+
+
+async def payload_sizes(client: Client, workflow_id: str) -> list[int]:
+    sizes = []
+    async for event in client.get_workflow_handle(workflow_id).fetch_history_events():
+        sizes.append(event.ByteSize())
+    return sizes
+
+
+async def test_large_texts_everywhere_stay_out_of_history(lab: Lab) -> None:
+    words = "swans " * 40_000
+    subtasks = [{"id": f"t{i}", "description": f"Find part {i}: " + "about " * 500} for i in range(12)]
+    shape = plan(*subtasks, {"id": "last", "after": [item["id"] for item in subtasks]})
+    answer = {"answer": words, "confidence": 1, "citations": [], "contradictions": []}
+    turns = {item["id"]: lambda step: text(words) for item in subtasks}
+    lab.play(script(shape, turns, as_json(answer)))
+    result = await lab.run(max_parallel=13, max_subtasks=13, goal="g" * 40_000)
+    assert result.truncated
+    assert len(result.answer) < len(words)
+    sizes = [
+        size
+        for workflow_id in (lab.run_id, f"{lab.run_id}/t0/1", f"{lab.run_id}/last/1")
+        for size in await payload_sizes(lab.client, workflow_id)
+    ]
+    assert max(sizes) < limits.PAYLOAD_HARD_BYTES
+    assert sorted(sizes)[-2] < limits.PAYLOAD_AIM_BYTES * 1.2
+
+
+@pytest.fixture(scope="module")
+async def small_histories(settings: Settings) -> AsyncIterator[Client]:
+    """A client of a server that suggests to continue as new after a few turns, and that Workers serve."""
+    async with own_server({"limit.historyCount.suggestContinueAsNew": 20}) as client, serving(client, settings):
+        yield client
+
+
+async def continued(client: Client, workflow_id: str) -> bool:
+    """True if an execution continued an earlier one."""
+    history = await client.get_workflow_handle(workflow_id).fetch_history()
+    assert len(history.events) < 60
+    return bool(history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id)
+
+
+async def test_a_finding_is_corrected_in_a_conversation_that_continued_as_new_at_the_servers_suggestion(
+    small_histories: Client, lab: Lab
 ) -> None:
-    def looks(step: Step) -> Reply:
-        calls = [tool_block("lookup", {"query": f"pears of row {step.number}.{n}"}) for n in range(12)]
-        return billed(*calls, stop_reason="tool_use") if step.number <= 10 else billed(text_block("found"))
+    usual = turns_of(12, 5)
 
-    billing.play(run_id, script(plan({"id": "t1", "role": "counter"}), {"t1": looks}))
-    await run(lone, run_id, TEAM, max_turns=15)
-    usages = billing.usages("turn")
-    assert len(usages) == 11
-    assert read_share(usages[2:]) >= 0.85
+    def turns(step: Step) -> Reply:
+        return usual(step) if step.attempt == 1 else text("corrected pears")
+
+    lab.play(reviewed(plan({"id": "t1"}), verdicts(t1="name the unit"), verdicts(), turns={"t1": turns}))
+    result = await runs.run(small_histories, lab.run_id, "lab", max_turns=30, max_reviews=1)
+    assert await continued(small_histories, f"{lab.run_id}/t1/1")
+    assert (result.status, result.subtasks[0].turns, result.usage.tool_calls) == ("completed", 13, 11)
+    assert (result.subtasks[0].attempts, found(result).summary) == (2, "corrected pears")
+    asked = lab.call("t1/2/turn.1").step.body["messages"]
+    assert sum(message["role"] == "assistant" for message in asked) == 12
+    assert "name the unit" in str(asked[-1])
+    assert len(lab.steps) == len(set(lab.steps))
 
 
-async def test_a_model_that_is_silent_for_long_is_asked_once(impatient: Client, billing: Billed, run_id: str) -> None:
-    """It thinks, or writes a tool call."""
-    thinks = billed({"type": "thinking", "thinking": "", "signature": "c2ln"}, text_block("found"))
-    looks = billed(tool_block("lookup", {"query": "pears"}), stop_reason="tool_use")
+async def test_a_worker_agent_that_continued_as_new_can_be_cancelled(small_histories: Client, lab: Lab) -> None:
+    usual, never = turns_of(30, 5), asyncio.Event()
+    turns = {"t1": lambda step: when(never, text("no")) if step.number == 10 else usual(step)}
+    lab.play(script(plan({"id": "t1"}), turns))
+    handle = await runs.start(small_histories, lab.run_id, team="lab", max_turns=30)
+    await until(lab.sent("t1/1/turn.10"), 30)
+    await handle.cancel()
+    await until(functools.partial(closed, handle))
+    child = await small_histories.get_workflow_handle(f"{lab.run_id}/t1/1").describe()
+    assert child.status is WorkflowExecutionStatus.COMPLETED
+    assert await continued(small_histories, child.id)
+    await until(lambda: lab.calls[-1].aborted_at is not None)
 
+
+async def test_many_subtasks_that_are_ready_together_start_in_portions_and_leave_a_small_history(lab: Lab) -> None:
+    """A portion is what one message to the server and one workflow task can take."""
+    lab.play(script(plan(*[{"id": f"t{i}"} for i in range(60)])))
+    result = await lab.run(max_subtasks=60, max_parallel=60)
+    assert (result.status, len(result.subtasks)) == ("completed", 60)
+    started = [
+        event.start_child_workflow_execution_initiated_event_attributes.workflow_task_completed_event_id
+        for event in await lab.scheduled("child")
+    ]
+    assert len(started) == 60
+    assert max(Counter(started).values()) <= STARTS_AT_ONCE < 60
+    described = await lab.client.get_workflow_handle(lab.run_id).describe()
+    info = described.raw_description.workflow_execution_info
+    assert info.history_length < 600
+    assert info.history_size_bytes < 600_000
+    assert len(await lab.scheduled("timer")) == 1
+
+
+# --- windows -----------------------------------------------------------------------------------------
+
+
+TURNS = 48
+_CUT = re.compile(r'\n\[cut: (\d+) of \d+ characters are shown\. read_output with output "(\d+-1)" and offset \1 ')
+TOO_LONG = "prompt is too long: 120000 tokens > 100000 maximum"
+
+
+def output(turn: int) -> str:
+    """What the tool returns in that turn: 20,000 characters."""
+    return (f"found row {turn} of the pears " * 2000)[:20_000]
+
+
+def blocks(step: Step, kind: str) -> list[dict[str, Any]]:
+    """The blocks of a kind in a request."""
+    messages = step.body["messages"]
+    return [b for m in messages if isinstance(m["content"], list) for b in m["content"] if b["type"] == kind]
+
+
+class Looking:
+    """A worker agent that looks something up in each turn, and in some of them reads an old output again."""
+
+    def __init__(self, turns: int) -> None:
+        self.turns = turns
+        self.read_again: dict[str, str] = {}
+        self._begun: dict[str, str] = {}
+
+    def __call__(self, step: Step) -> Reply:
+        results = blocks(step, "tool_result")
+        for block in results:
+            if (name := self._begun.pop(block["tool_use_id"], None)) is not None:
+                self.read_again[name] += block["content"]
+        if step.number == self.turns:
+            return billed(text_block("found\n\nConfidence: 0.8\nLimitations: none"))
+        uses: list[tuple[str, dict[str, Any]]] = [
+            ("lookup", {"query": f"row {step.number} of the pears", "size": 2000})
+        ]
+        cut = [match for block in results if (match := _CUT.search(block["content"])) is not None]
+        fresh = [match for match in cut if match[2] not in self.read_again]
+        if step.number % 5 == 0 and fresh:
+            uses.append(("read_output", {"output": fresh[-1][2], "offset": int(fresh[-1][1])}))
+        made = [
+            {"type": "tool_use", "id": f"t{step.number}_{n}", "name": name, "input": arguments}
+            for n, (name, arguments) in enumerate(uses)
+        ]
+        if len(made) > 1:
+            self._begun[f"t{step.number}_1"] = fresh[-1][2]
+            self.read_again[fresh[-1][2]] = fresh[-1].string[: int(fresh[-1][1])]
+        thought = {"type": "thinking", "thinking": f"turn {step.number}", "signature": "c2ln"}
+        return billed(thought, *made, stop_reason="tool_use")
+
+
+async def test_many_turns_with_long_outputs_fit_into_a_window_of_100k_tokens(
+    narrow: tuple[Client, Billed], run_id: str
+) -> None:
+    client, model = narrow
+    bytes_of, looks = {}, Looking(TURNS)
+    for turns in (TURNS // 4, TURNS):
+        workflow_id, looks = f"{run_id}-{turns}", Looking(turns)
+        model.play(workflow_id, script(plan({"id": "t1", "role": "counter"}), {"t1": looks}))
+        budget = {"tokens": 40_000_000, "usd": 90.0}
+        result = await run(client, workflow_id, TEAM, max_turns=TURNS + 2, budget=budget)
+        assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, turns)
+        bytes_of[turns] = await history_bytes(client, f"{workflow_id}/t1/1")
+    assert bytes_of[TURNS] <= 4.5 * bytes_of[TURNS // 4], "history grows with the turns, not with their square"
+    failed = [entry for entry in model.log.entries() if entry["event"] == "failed"]
+    assert not failed, "no prompt was refused, and no conversation changed but by previews"
+    usages = model.usages("turn")[-TURNS:]
+    assert read_share(usages) >= 0.85
+    rewritten = [u for u in usages[1:] if u["cache_read_input_tokens"] < u["cache_creation_input_tokens"]]
+    assert 2 <= len(rewritten) <= 8, "clearings are few"
+    assert len(looks.read_again) >= 6
+    for name, whole in looks.read_again.items():
+        assert whole == output(int(name.partition("-")[0])), name
+
+
+async def test_a_refused_prompt_is_shortened_once_and_then_fails_its_attempt_alone(lab: Lab) -> None:
     def turn(step: Step) -> Reply:
-        if step.number > 1:
-            return text("found")
-        return thinks if step.subtask_id == "t1" else looks
+        if step.number < 3:
+            return tools(("lookup", {"query": f"row {step.number} of the pears", "size": 2000}))
+        if step.attempt == 1:
+            return status(400, "invalid_request_error", TOO_LONG)
+        return text("found")
 
-    billing.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turn, "t2": turn}))
-    # After message_start, ping and the beginning of the block: nearly three times the limit, as 4 minutes to 90 s.
-    billing.fault(call="*/turn.1", stall_after=3, stall_ms=5400, pings=True)
-    result = await run(impatient, run_id, "lab")
+    lab.play(script(plan({"id": "t1"}), {"t1": turn}))
+    result = await lab.run(models={"workers": f"model-of-{lab.run_id}"})
     assert result.status == "completed"
-    assert [billing.steps(run_id).count(f"{subtask_id}/1/turn.1") for subtask_id in ("t1", "t2")] == [1, 1]
+    assert result.subtasks[0].attempts == 2
+    assert lab.steps.count("t1/1/turn.3") == 2
+    first, second = [c.step for c in lab.calls if c.step.call.endswith("/t1/1/turn.3")]
+    assert [len(block["content"]) for block in blocks(first, "tool_result")] == [20_000, 20_000]
+    assert len(blocks(second, "tool_result")[0]["content"]) < 1000
+    assert "ContextOverflow" in str(lab.call("refine.t1.2").step.body)
 
 
-async def test_a_dead_stream_is_ended_and_what_it_cost_is_counted(
-    impatient: Client, billing: Billed, run_id: str
-) -> None:
-    long = billed(text_block("word " * 400))
-    billing.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: long}))
-    whole = await run(impatient, run_id, "lab")
-    again = f"{run_id}-again"
-    billing.play(again, script(plan({"id": "t1"}), {"t1": lambda step: long}))
-    billing.fault(call="*/turn.1", times=1, stall_after=30)
-    result = await run(impatient, again, "lab")
-    assert billing.steps(again).count("t1/1/turn.1") == 2
-    assert result.usage.model_calls == whole.usage.model_calls
-    dead = _tokens(result) - _tokens(whole)
-    assert dead > 100, "a prompt of a hundred tokens and more, and the words that came"
-    assert (result.usage.usd or 0) > (whole.usage.usd or 0)
+def narrowed(windows: dict[str, int], play: Script) -> Script:
+    """A script whose models refuse prompts that are longer than their windows, in tokens of four characters."""
+
+    def reply(step: Step) -> Reply:
+        model = step.body["model"].partition("-of-")[0]
+        tokens = len(json.dumps(step.body)) // 4
+        if tokens > windows.get(model, 10**9):
+            return status(
+                400, "invalid_request_error", f"prompt is too long: {tokens} tokens > {windows[model]} maximum"
+            )
+        return play(step)
+
+    return reply
 
 
-def _tokens(result: RunResult) -> int:
-    usage = result.usage
-    return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+async def test_reviews_and_answers_by_a_schema_are_shortened_to_a_small_window(lab: Lab) -> None:
+    wordy = [
+        {"id": f"t{number}", "description": f"Weigh the pears of tree {number}. " + "Look at each pear. " * 180}
+        for number in range(1, 9)
+    ]
+    schema = {"type": "object", "properties": {"pears": {"type": "integer"}}, "required": ["pears"]}
+    fruit = script(
+        plan(*wordy),
+        {item["id"]: lambda _: text("many pears, and " * 200) for item in wordy},
+        answer("few", cites=["t1"], answer_json={"pears": 12}),
+    )
+    lab.play(narrowed({"small": 7000}, fruit))
+    result = await lab.run(models={"supervisor": [f"small-of-{lab.run_id}"]}, answer_schema=schema, max_reviews=1)
+    assert (result.status, result.answer_json) == ("completed", {"pears": 12})
+    assert not [warning for warning in result.warnings if "review" in warning]

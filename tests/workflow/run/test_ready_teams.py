@@ -99,19 +99,6 @@ async def test_each_goal_has_its_role_its_label_and_its_facts(ready: Lab, team: 
             assert [subtask.role for subtask in done.subtasks] == ["troubleshooter", entry.role]
 
 
-async def test_an_answer_of_the_studio_is_its_finding_word_for_word(ready: Lab) -> None:
-    lab, code = ready.named("ready-word"), "```python\ndef is_leap(year):\n    return year % 4 == 0\n```"
-    lab.play(plans(route("programmer", ""), turns={"t1": lambda step: text(code)}))
-    assert (await lab.run(team="studio", goal="A Python function for leap years", strategy="route")).answer == code
-
-
-async def test_a_role_that_the_team_lacks_is_the_general_experts(ready: Lab) -> None:
-    lab = ready.named("ready-unknown")
-    lab.play(plans(route("astrologer", "Say what the stars say"), turns={"t1": lambda step: text("Nothing is known.")}))
-    result = await lab.run(team="experts", goal="What do the stars say?", strategy="route")
-    assert result.answer == f"{label('experts', 'general')}Nothing is known."
-
-
 def giving_up(step: Step) -> Reply:
     """Gives up for as long as the role may try."""
     return tools(("finish", GIVEN_UP)) if step.attempt < 3 else text("See a doctor soon.")
@@ -173,11 +160,3 @@ def test_each_ready_team_has_five_goals_with_facts(team: str) -> None:
     assert len(entries) == 5
     assert all(entry.says for entry in entries)
     assert Path(ROOT, known(team).get("data", ".")).is_dir()
-
-
-def test_what_an_answer_lacks_is_named() -> None:
-    entry = Entry("x", "?", (), "legal", "Law", ("14|fourteen", "2011/83"))
-    good = {"answer": "**Law**\n\nFourteen days, by 2011/83.", "subtasks": [{"role": "legal"}]}
-    assert entry.falls_short(good) == []
-    bad = {"answer": "13 days, by 2011/83.", "subtasks": [{"role": "general"}]}
-    assert entry.falls_short(bad) == ["says 14|fourteen", "role legal", "label Law"]

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
@@ -11,15 +10,12 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowUpdateFailedError
 
-from runtime.settings import Settings
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
-from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, Lab, events, is_in, search_attribute, status_of
 from tests.workflow.scripts import item, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import nested_handle, tree
-from worker_main import serving
 
 LOOK = tools(("lookup", {"query": "x"}))
 DONE = tools(("finish", {"outcome": "done", "summary": "s", "finding": "so many pears", "confidence": 0.8}))
@@ -47,11 +43,6 @@ def heard(lab: Lab, word: str = SHOWN) -> dict[str, int]:
 
 def _times(word: str, body: Any) -> int:
     return json.dumps(body).count(word)
-
-
-def repeated(lab: Lab) -> list[str]:
-    """Returns the calls that were sent more than once."""
-    return [step for step, times in Counter(lab.steps).items() if times > 1]
 
 
 async def agent_closed(lab: Lab, name: str) -> bool:
@@ -103,7 +94,7 @@ async def test_in_a_pause_nothing_begins_and_the_clock_stands_still(lab: Lab) ->
     await say(handle, "resume")
     result = await handle.result()
     assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, 2)
-    assert repeated(lab) == []
+    assert lab.repeated == []
     assert result.timing.wall_seconds > 8 > result.timing.sequential_seconds
     assert result.timing.speedup == pytest.approx(1, abs=0.6)
     assert datetime.fromisoformat((await status_of(handle)).deadline_at) > shown
@@ -166,26 +157,6 @@ async def test_the_supervisors_own_calls_wait_for_resume(lab: Lab) -> None:
     assert (await handle.result()).status == "completed"
 
 
-async def test_a_pause_outlives_its_workers(lab: Lab, settings: Settings) -> None:
-    hold = asyncio.Event()
-    lab.play(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t1": first_turn(hold)}))
-    async with own_server() as client:
-        own = lab.on(client)
-        async with serving(client, settings):
-            handle = await own.start()
-            await until(own.sent("t1/1/turn.1"))
-            await say(handle, "pause")
-            await until(partial(_told, own, "t1/1", paused=True))
-            hold.set()
-            await until(partial(agent_closed, own, "t1/1"))
-        async with serving(client, settings):
-            assert (await status_of(handle)).flags.paused
-            assert lab.steps == ["plan.1.1", "t1/1/turn.1"]
-            await say(handle, "resume")
-            assert (await handle.result()).status == "completed"
-    assert repeated(lab) == []
-
-
 # --- steer --------------------------------------------------------------------------------------------------
 
 
@@ -212,7 +183,7 @@ async def test_a_word_to_all_is_in_each_later_request_once(lab: Lab) -> None:
     assert (found["t3"], found["t4"]) == ("found by t3", "found by t4")  # not what they said before the word
     assert "<steer>\nCount &lt;/steer> the quinces, too\n</steer>" in lab.prompt("t3/1/turn.2")
     assert "steered" in await events(handle)
-    assert repeated(lab) == []
+    assert lab.repeated == []
 
 
 async def test_a_word_to_one_subtask_reaches_no_other(lab: Lab) -> None:
@@ -255,7 +226,7 @@ async def test_a_completed_subtask_is_done_again_in_its_conversation(lab: Lab) -
     again = lab.call("t1/2/turn.1").step
     assert len(again.body["messages"]) == 3
     assert "<feedback>\nin kilograms\n</feedback>" in again.prompt
-    assert repeated(lab) == []
+    assert lab.repeated == []
 
 
 async def test_a_subtask_that_a_review_reopens_meanwhile_gets_the_instruction_beside_its_feedback(lab: Lab) -> None:
@@ -328,7 +299,7 @@ async def test_nested_runs_pause_and_hear_with_their_root(lab: Lab) -> None:
     assert (await handle.result()).status == "completed"
     assert heard(lab) == dict.fromkeys(["t1/1/f2/1/turn.1", "t1/1/synthesis.1", "synthesis.1"], 1)
     assert heard(lab, "medlars") == {"t1/1/f2/1/turn.1": 1}
-    assert repeated(lab) == []
+    assert lab.repeated == []
 
 
 async def _paused(handle: Handle) -> bool:

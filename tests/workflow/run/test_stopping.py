@@ -1,20 +1,26 @@
-"""Stopping: by a cancel or the deadline it reaches every child; what was consumed is booked, whoever ended a child."""
+"""Stopping reaches every child and books what was consumed; a reset to any point does nothing a second time."""
 
 import asyncio
 import functools
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
 from supervision.base import limits
+from supervision.contract.updates import ExtendLimits
 from supervision.run.board import Board
+from tests.replay.replaying import replayer
 from tests.scripted_model import Reply, Step, plan, script, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import Lab, closed
+from tests.workflow.resets import reset, workflow_tasks
+from tests.workflow.runs import Lab, closed, end_soon, events, failure
 from workflows.supervisor import SupervisorWorkflow
 
 MANY = tuple(f"t{number}" for number in range(8))
@@ -138,3 +144,95 @@ async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
     result = await handle.result()
     answered = [call for call in lab.calls if call.answered_at is not None]
     assert result.usage.model_calls == len(answered)
+
+
+# --- resets ------------------------------------------------------------------------------------------
+
+
+AT_ONCE, TURNS = ("t1", "t2", "t3"), 2
+
+
+def agents_calls(lab: Lab) -> Counter[str]:
+    return Counter(step for step in lab.steps if "/turn." in step)
+
+
+def two_turns(step: Step) -> Reply:
+    return tools(("lookup", {"query": "x"})) if step.number == 1 else text(f"found by {step.subtask_id}")
+
+
+async def test_a_reset_to_any_workflow_task_pays_nothing_again(lab: Lab) -> None:
+    shape = plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]})
+    lab.play(script(shape, dict.fromkeys(AT_ONCE, two_turns)))
+    base = await lab.start(team="lab", max_reviews=1)
+    whole = await base.result()
+    for point in await workflow_tasks(base):
+        handle = await reset(lab.client, base, point)
+        result = await handle.result()
+        assert (result.status, result.answer) == ("completed", whole.answer)
+        assert {report.attempts for report in result.subtasks} == {1}
+        assert lab.repeated == []
+        booked = sum(report.usage.model_calls for report in result.subtasks)
+        assert booked == sum(agents_calls(lab).values()), "each call is booked once"
+        await replayer().replay_workflow(await handle.fetch_history())
+
+
+async def test_a_reset_starts_worker_agents_again_and_repeats_only_the_calls_in_flight(lab: Lab) -> None:
+    released = asyncio.Event()
+
+    def turns(step: Step) -> Reply:
+        return two_turns(step) if step.number == 1 else when(released, text("found"))
+
+    shape = plan(*[{"id": subtask_id} for subtask_id in AT_ONCE])
+    lab.play(script(shape, dict.fromkeys(AT_ONCE, turns)))
+    base = await lab.start()
+    await until(lab.sent(*(f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE)))
+    handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
+    await until(lambda: all(lab.steps.count(f"{subtask_id}/1/turn.2") == 2 for subtask_id in AT_ONCE))
+    released.set()
+    result = await handle.result()
+    assert result.status == "completed"
+    assert sorted(lab.repeated) == [f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE]
+    assert {report.usage.model_calls for report in result.subtasks} == {TURNS}
+    await replayer().replay_workflow(await handle.fetch_history())
+
+
+async def test_a_reset_repeats_no_effect_of_a_write_tool(lab: Lab, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    def turns(step: Step) -> Reply:
+        return tools(("append", {"path": str(log)})) if step.number == 1 else text("it is written")
+
+    lab.play(script(plan({"id": "t1", "role": "keeper"}), {"t1": turns}))
+    base = await lab.start()
+    await base.result()
+    for point in await workflow_tasks(base):
+        result = await (await reset(lab.client, base, point)).result()
+        assert (result.status, result.warnings) == ("completed", [])
+    assert len(log.read_text().splitlines()) == 1
+    assert lab.repeated == []
+
+
+async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) -> None:
+    slow = {"on": True}
+
+    def turns(step: Step) -> Reply:
+        if step.number == 1:
+            return tools(("lookup", {"query": "x"}))
+        return when(asyncio.Event(), text("never")) if slow["on"] else text("found at last")
+
+    lab.play(script(plan({"id": "t1"}), {"t1": turns}))
+    expired = await lab.start()
+    await until(lab.sent("t1/1/turn.2"))
+    await end_soon(expired)
+    assert (await failure(expired)).type == "DeadlineExceeded"
+    slow["on"] = False
+    handle = await reset(lab.client, expired, (await workflow_tasks(expired))[0])
+    reply = await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(minutes=2)))
+    assert reply.accepted
+    result = await handle.result()
+    assert result.status == "completed"
+    assert "run_reset" in await events(handle)
+    calls = agents_calls(lab)
+    assert (calls["t1/1/turn.1"], calls["t1/1/turn.2"]) == (1, 2)  # the finished turn is not made again
+    assert result.subtasks[0].attempts == 1
+    await replayer().replay_workflow(await handle.fetch_history())

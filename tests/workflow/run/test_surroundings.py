@@ -1,17 +1,28 @@
-"""Runs in surroundings that are not as they should be: the server, the store, the split of processes."""
+"""Runs in surroundings of their own: server, store, processes, ceilings, shared limits, files that roles read."""
 
+import asyncio
+import shutil
+import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
-from temporalio.client import WorkflowFailureError
+from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
 
+from activities.files.manifest import MANIFEST_TYPE, Manifest, found_files, put_files
+from examples.office_files import pdf_bytes
+from runtime.paths import cache_dir
+from runtime.server.temporal_binary import find_temporal
 from runtime.settings import Settings
-from tests.scripted_model import plan, script, text, tools
-from tests.serving import own_server
-from tests.workflow.runs import Lab, queues
+from supervision.base.queues import MODEL_QUEUE
+from supervision.base.store_keys import output_key
+from supervision.contract.request import Attachment
+from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, text, tools, when
+from tests.serving import own_server, store_of
+from tests.waiting import until
+from tests.workflow import runs
+from tests.workflow.runs import Lab, found, queues, start
 from worker_main import serving
 
 
@@ -34,18 +45,11 @@ async def test_an_attribute_of_another_type_is_left_alone_and_the_run_warns(lab:
             assert described.search_attributes["SupervisorTeam"] == ["lab"]
 
 
-async def test_the_roles_may_be_split_over_processes(lab: Lab, settings: Settings, tmp_path: Path) -> None:
-    shape = plan({"id": "t1", "role": "counter"}, {"id": "t2"})
-    go = tmp_path / "go"
-    go.touch()
-
-    def slow(step: Any) -> Any:
-        return tools(("wait_for_file", {"path": str(go)})) if step.number == 1 else text("there")
-
-    def quick(step: Any) -> Any:
+async def test_the_roles_may_be_split_over_processes(lab: Lab, settings: Settings) -> None:
+    def turns(step: Step) -> Reply:
         return tools(("lookup", {"query": "x"})) if step.number == 1 else text("found")
 
-    lab.play(script(shape, {"t1": slow, "t2": quick}))
+    lab.play(script(plan({"id": "t1"}), {"t1": turns}))
     async with (
         own_server() as client,
         serving(client, settings, ["workflows"]),
@@ -69,3 +73,155 @@ async def test_a_worker_with_another_store_never_answers_for_a_run(
                 await lab.on(client).run(deadline="PT3S")
         assert "store" in str(caught.value.cause)
         assert lab.calls == []
+
+
+async def test_no_request_and_no_update_passes_the_operators_ceilings(lab: Lab, settings: Settings) -> None:
+    low = settings.model_copy(update={"max_budget_tokens": 400_000, "max_budget_usd": 2.0, "max_parallel": 1})
+    hold = asyncio.Event()
+    lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(hold, text("pears"))}))
+    async with own_server() as client, serving(client, low):
+        handle = await lab.on(client).start()
+        await until(lab.sent("t1/1/turn.1"))
+        status = await runs.status_of(handle)
+        in_force = status.limits
+        assert (in_force.budget_tokens, in_force.budget_usd, in_force.max_parallel) == (400_000, 2.0, 1)
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await handle.execute_update("extend_limits", {"budget": {"tokens": 400_001}})
+        assert "SUPERVISOR_MAX_BUDGET_TOKENS" in str(refused.value.cause)
+        hold.set()
+        result = await handle.result()
+        assert result.status == "completed"
+        assert len([warning for warning in result.warnings if "operator's ceiling" in warning]) == 3
+
+
+LARGE, SMALL, BESIDE = 60, 2, 3
+RPM = 900  # the test teams name two pools: a third of it is the model queue's
+
+
+@pytest.mark.timeout(180)
+async def test_small_runs_get_their_turn_beside_a_large_one(
+    model: ScriptedModel, settings: Settings, run_id: str
+) -> None:
+    large, *small = [f"{run_id}-{number}" for number in range(1 + BESIDE)]
+    for run_id in (large, *small):
+        ids = [f"t{number}" for number in range(LARGE if run_id == large else SMALL)]
+        model.play(run_id, script(plan(*[{"id": subtask_id} for subtask_id in ids]), {}, answer(cites=ids[:1])))
+    limited = settings.model_copy(update={"model_rpm": RPM})
+    async with own_server() as client, serving(client, limited):
+        await runs.start(client, large, "lab", max_subtasks=LARGE, max_parallel=LARGE)
+        await until(lambda: len(model.of(large)) > 20, 60)
+        await asyncio.gather(*(runs.run(client, run_id, "lab") for run_id in small))
+        waits = [wait for run_id in small for wait in await model_waits(client, run_id)]
+        meanwhile = [start for _, start in await model_waits(client, large)]
+    assert len(waits) == BESIDE * (SMALL + 2)
+    # Without turns, each waits for all that the large run has queued before it.
+    assert sum(scheduled < start < started for start in meanwhile for scheduled, started in waits) < LARGE / 2
+
+
+@pytest.mark.timeout(120)
+async def test_a_limit_is_changed_while_a_run_goes_on(model: ScriptedModel, settings: Settings, run_id: str) -> None:
+    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {}, answer(cites=["t1"])))
+    async with own_server() as client, serving(client, settings.model_copy(update={"model_rpm": 1})):
+        handle = await runs.start(client, run_id, "lab")
+        await until(lambda: len(model.of(run_id)) == 1, 30)
+        command = [str(find_temporal()), "task-queue", "config", "set", "--task-queue", MODEL_QUEUE]
+        command += ["--task-queue-type", "activity", "--queue-rps-limit", "100"]
+        command += ["--address", client.service_client.config.target_host]
+        await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
+        result = await asyncio.wait_for(handle.result(), 30)
+    assert result.timing.wall_seconds < 60  # a call a minute before
+
+
+async def model_waits(client: Client, run_id: str) -> list[tuple[int, int]]:
+    """Returns for each model call of a run when it was scheduled and when the server gave it to a Worker."""
+    waits = []
+    async for described in client.list_workflows(f"WorkflowId STARTS_WITH '{run_id}'"):
+        history = await client.get_workflow_handle(described.id, run_id=described.run_id).fetch_history()
+        scheduled = {event.event_id: event for event in history.events}
+        for event in history.events:
+            if event.HasField("activity_task_started_event_attributes"):
+                call = scheduled[event.activity_task_started_event_attributes.scheduled_event_id]
+                if call.activity_task_scheduled_event_attributes.task_queue.name == MODEL_QUEUE:
+                    waits.append((call.event_time.ToNanoseconds(), event.event_time.ToNanoseconds()))
+    return waits
+
+
+# --- files of a run ----------------------------------------------------------------------------------
+
+
+CALLS = {
+    "analyst": tools(("query_data", {"sql": 'SELECT sum("Net (€)") AS total FROM t_order'})),
+    "reader": tools(("search_documents", {"query": "rent"})),
+}
+SEEN = {"analyst": "| 1250 |", "reader": "[lease.pdf p. 2]"}
+
+
+@pytest.fixture
+async def attached(client: Client, settings: Settings, tmp_path: Path) -> Attachment:
+    """The attachment that `run --data FOLDER` makes."""
+    (tmp_path / "order.csv").write_bytes("Region;Net (€)\nSüd;1.237,50\nNord;12,50\n".encode("cp1252"))
+    (tmp_path / "lease.pdf").write_bytes(pdf_bytes(["Between A and B", "The rent is 900 EUR"]))
+    (tmp_path / "broken.xlsx").write_bytes(b"no spreadsheet")
+    ref = await put_files(await store_of(client, settings.artifacts_url), found_files([tmp_path]))
+    return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
+
+
+def turns(role: str) -> object:
+    def reply(step: Step) -> Reply:
+        if step.number == 1:
+            return CALLS[role]
+        return text("found it" if SEEN[role] in step.prompt else f"not there: {step.prompt}")
+
+    return reply
+
+
+TURNS = {"t1": turns("analyst"), "t2": turns("reader")}
+SHAPE = plan({"id": "t1", "role": "analyst"}, {"id": "t2", "role": "reader"})
+
+
+@pytest.mark.usefixtures("worker")
+async def test_the_roles_of_a_nested_supervisor_see_them(
+    client: Client, model: ScriptedModel, run_id: str, attached: Attachment
+) -> None:
+    office = {
+        "name": "office",
+        "description": "Answers from an archive.",
+        "generalist": "archive",
+        "roles": [{"name": "archive", "description": "The archive.", "capabilities": ["files"], "team": "files"}],
+    }
+    below = script(SHAPE, {"t1": lambda step: TURNS[step.call.split("/")[3]](step)})  # type: ignore[operator]
+
+    def reply(step: Step) -> Reply:
+        outer = plan({"id": "t1", "role": "archive"})
+        return outer if step.kind == "plan" and step.subtask_id is None else below(step)
+
+    model.play(run_id, reply)
+    result = await (await start(client, run_id, office, attachments=[attached])).result()
+    (nested,) = (subtask.nested for subtask in result.subtasks)
+    assert nested is not None
+    assert (nested.status, nested.counts.completed) == ("completed", 2)
+    last = [call.step for call in model.of(run_id) if call.step.kind == "turn" and call.step.number == 2]
+    assert all(any(seen in step.prompt for step in last) for seen in SEEN.values())
+
+
+@pytest.mark.usefixtures("worker", "short_rest")
+async def test_a_file_that_is_deleted_from_the_store_meanwhile_is_named(
+    client: Client, model: ScriptedModel, run_id: str, attached: Attachment, settings: Settings
+) -> None:
+    released = asyncio.Event()
+    usual = script(SHAPE, TURNS)  # type: ignore[arg-type]
+    model.play(run_id, lambda step: when(released, usual(step)) if step.kind == "plan" else usual(step))
+    handle = await start(client, run_id, "files", attachments=[attached], max_replans=0)
+    await until(lambda: bool(model.of(run_id)))
+    store = await store_of(client, settings.artifacts_url)
+    manifest = Manifest.model_validate_json(await store.get(attached.ref or ""))
+    (part,) = next(file.parts for file in manifest.files if file.name == "order.csv")
+    await store.delete(output_key(run_id, part.rpartition("/")[2]))
+    shutil.rmtree(cache_dir())
+    released.set()
+    result = await handle.result()
+    read = "1 of 3 files can't be read: broken.xlsx (it is no spreadsheet that can be read: "
+    assert result.warnings[0].startswith(read)
+    assert found(result, 1).summary == "found it"
+    (answered,) = (call.step.prompt for call in model.of(run_id) if call.step.call.endswith("/t1/1/turn.2"))
+    assert "order.csv: it is no longer stored" in answered

@@ -1,6 +1,7 @@
-"""Breakers on the real server: of a role in a run, of a provider in the Worker process, and what runs make of them."""
+"""Breakers on the real server: of a role in a run, of a provider in the process, and what runs make of outages."""
 
 import asyncio
+import functools
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from supervision.base import limits
 from supervision.contract.updates import ExtendLimits, Resume
-from tests.scripted_model import Reply, Step, plan, script, tools, when
+from tests.scripted_model import Reply, Step, plan, script, text, tools, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until
 from tests.workflow.runs import (
@@ -18,12 +19,14 @@ from tests.workflow.runs import (
     details,
     end_soon,
     events,
+    failure,
+    partial_result,
     search_attribute,
     status_of,
     waiting_status,
     waits_for_provider,
 )
-from tests.workflow.scripts import FOUND, GIVES_UP
+from tests.workflow.scripts import FOUND, GIVES_UP, in_order, item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "relay"}
@@ -31,19 +34,12 @@ USUAL = {"team": "relay"}
 
 LONG_OUTAGE = http_error(529, "overloaded_error", retry_after="2")
 NO_KEY = http_error(401, "authentication_error")
-NO_CREDIT = http_error(402, "billing_error")
 
 
 @pytest.fixture
 def long_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps a role's breaker open long enough for the test to look at it."""
     monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(seconds=4))
-
-
-def phases(*replies: Reply) -> Callable[[Step], Reply]:
-    """The replies to a subtask's calls in the order they come, the last one again and again."""
-    left = list(replies)
-    return lambda step: left.pop(0) if len(left) > 1 else left[0]
 
 
 async def cards(handle: Handle) -> list[Any]:
@@ -188,11 +184,8 @@ async def test_an_outage_while_planning_is_waited_out_and_an_extended_deadline_c
 # --- Accounts -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("refusal", [NO_KEY, NO_CREDIT], ids=["key", "credit"])
-async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_says_resume(
-    lab: Lab, refusal: Reply
-) -> None:
-    answers = phases(tools(("lookup", {"query": "swans"})), refusal, refusal, FOUND)
+async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_says_resume(lab: Lab) -> None:
+    answers = in_order(tools(("lookup", {"query": "swans"})), NO_KEY, NO_KEY, FOUND)
     lab.play(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t2": answers}))
     handle = await lab.start(team="lab")
 
@@ -207,7 +200,7 @@ async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_say
     asked = shown.waiting[0]
     assert (asked.id, asked.subtask_id, asked.kind, asked.workflow_id) == ("t2/1", "t2", "resume", lab.run_id)
     assert datetime.fromisoformat(asked.since) < datetime.now(UTC) < datetime.fromisoformat(str(asked.expires_at))
-    assert ("credential" in asked.prompt_preview) == (refusal is NO_KEY)
+    assert "credential" in asked.prompt_preview
     assert (shown.flags.waiting_provider, shown.flags.waiting_person) == (True, True)
     assert "t2 waits for resume" in await details(handle)
     assert await search_attribute(handle, "SupervisorWaiting") == "person"
@@ -236,3 +229,92 @@ async def test_the_answer_too_waits_for_a_refused_account(lab: Lab) -> None:
     mended.set()
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     assert (await handle.result()).status == "completed"
+
+
+# --- outages -----------------------------------------------------------------------------------------
+
+
+SUBTASKS, PARALLEL = 8, 3
+AWAY = http_error(529, "overloaded_error", retry_after_ms="600")
+SHAPE = plan(*[{"id": f"t{number}"} for number in range(1, SUBTASKS + 1)])
+ROUND_EVENTS = 20
+
+
+def two_turns(step: Step) -> Reply:
+    return tools(("lookup", {"query": "x"})) if step.number == 1 else text(f"found by {step.subtask_id}")
+
+
+async def length(handle: Handle) -> int:
+    return (await handle.describe()).history_length
+
+
+async def test_an_outage_costs_one_wait_whatever_the_number_of_subtasks(
+    lab: Lab, own_models: dict[str, str], short_outages: None
+) -> None:
+    away = {"on": True}
+
+    def turns(step: Step) -> Reply:
+        return AWAY if away["on"] else two_turns(step)
+
+    lab.play(script(SHAPE, {f"t{number}": turns for number in range(1, SUBTASKS + 1)}))
+    handle = await lab.start(team="lab", models=own_models, max_subtasks=SUBTASKS, max_parallel=PARALLEL)
+    await until(functools.partial(waits_for_provider, handle))
+    await until(lambda: len(lab.calls) > PARALLEL + 1)  # the first one that went first, in vain
+    before, rounds = await length(handle), len(lab.calls)
+    await until(lambda: len(lab.calls) >= rounds + 2, 60)
+    assert await length(handle) - before <= 3 * ROUND_EVENTS
+    assert len(set(await lab.started_children())) == PARALLEL
+    await until(lambda: shows_open_breaker(handle))  # none while the call that goes first is under way
+    away["on"] = False
+    result = await handle.result()
+    assert (result.status, len(result.subtasks)) == ("completed", SUBTASKS)
+    assert {report.attempts for report in result.subtasks} == {1}
+    assert all(lab.steps.count(f"t{n}/1/turn.2") == 1 for n in range(1, SUBTASKS + 1))
+    assert all("wait for the model provider" in label for label in (await lab.labels("timer"))[1:])
+
+
+async def test_a_history_that_is_nearly_full_ends_in_a_partial_answer(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HISTORY_EVENTS", 60)
+    lab.play(script(SHAPE, {f"t{number}": two_turns for number in range(1, SUBTASKS + 1)}))
+    handle = await lab.start(team="lab", max_subtasks=SUBTASKS, max_parallel=1)
+    result = await handle.result()
+    assert (result.status, result.answer.startswith("the answer")) == ("partial", True)
+    done = [report for report in result.subtasks if report.state == "completed"]
+    assert 0 < len(done) < SUBTASKS
+    assert len(result.gaps) == SUBTASKS - len(done)
+    assert all("the run's history is nearly as long as the server allows" in gap.reason for gap in result.gaps)
+    assert not await lab.scheduled("timer") or await length(handle) < 150
+
+
+# --- slots -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("short_rest")
+async def test_while_a_subtask_waits_for_a_person_at_the_provider_no_other_begins_and_it_goes_first(lab: Lab) -> None:
+    turns = {"t2": in_order(NO_KEY, FOUND)}
+    shape = subtasks(item("t1"), item("t2", depends_on=["t1"]), item("t3", depends_on=["t1"]))
+    lab.play(plans(shape, turns=turns))
+    handle = await lab.start(team="crew", max_parallel=1)
+    await until(lambda: waits_for_provider(handle))
+    assert lab.steps == ["plan.1.1", "t1/1/turn.1", "t2/1/turn.1"]
+    await handle.execute_update(SupervisorWorkflow.resume, Resume())
+    result = await handle.result()
+    assert (result.status, [r.attempts for r in result.subtasks]) == ("completed", [1, 1, 1])
+    assert lab.steps[3:] == ["t2/1/turn.1", "t3/1/turn.1", "synthesis.1"]
+
+
+@pytest.mark.usefixtures("short_rest")
+async def test_a_run_fails_when_nobody_at_work_brings_a_finding(lab: Lab) -> None:
+    later = asyncio.Event()
+    turns = {"t1": lambda step: NO_KEY, "t2": lambda step: when(later, NO_KEY)}
+    lab.play(plans(subtasks(item("t1"), item("t2"), item("t3")), turns=turns))
+    handle = await lab.start(team="crew", max_parallel=2)
+    await until(lab.sent("t1/1/turn.1", "t2/1/turn.1"))
+    later.set()
+    error = await failure(handle)
+    assert error.type == "ProviderAuthentication"
+    assert not any(step.startswith(("t3/", "refine", "synthesis")) for step in lab.steps)
+    assert await search_attribute(handle, "SupervisorStatus") == "failed"
+    assert {r.state for r in partial_result(error).subtasks} == {"cancelled"}

@@ -3,16 +3,12 @@
 from typing import Any
 
 import pytest
-from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore
-from runtime.settings import Settings
 from standin.server.api_reply import text_block, tool_block
 from supervision.contract.finding import Finding, FindingRecord
-from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, answer, message, script, text, tools
-from tests.serving import store_of
-from tests.workflow.runs import Lab
+from tests.workflow.runs import Lab, found
 from tests.workflow.scripts import in_order, item, reviewed, subtasks, verdicts
 
 USUAL = {"team": "orchard"}
@@ -34,19 +30,8 @@ def finish(beside: str = "", **fields: Any) -> Reply:
     return message([*blocks, tool_block("finish", {**WHOLE, **fields})], "tool_use")
 
 
-def found(result: RunResult, place: int = 0) -> Finding:
-    finding = result.subtasks[place].finding
-    assert finding is not None
-    return finding
-
-
 async def record(store: ArtifactStore, finding: Finding) -> FindingRecord:
     return FindingRecord.model_validate_json(await store.get(finding.record_ref))
-
-
-@pytest.fixture
-async def store(client: Client, settings: Settings) -> ArtifactStore:
-    return await store_of(client, settings.artifacts_url)
 
 
 @pytest.mark.parametrize(("words", "outcome"), [(LONG, "partial"), (f"{LONG}\n\nConfidence: 0.8", "done")])
@@ -109,16 +94,3 @@ async def test_the_reviewer_sees_where_code_found_each_figure_and_whom_it_is_fro
     kept = await record(store, found(result))
     assert kept.sources == found(result).sources == ["harvest book"]
     assert [claim.text for claim in kept.checked if not claim.source] == found(result).unsupported == ["731 kg"]
-
-
-async def test_a_worker_agent_reads_the_date_its_turns_and_what_a_program_checks(lab: Lab) -> None:
-    lab.play(script(ONE, {"t1": in_order(BOOK, finish())}, answer(LONG, cites=["t1"])))
-    handle = await lab.start(max_turns=7)
-    await handle.result()
-    body = lab.call("t1/1/turn.1").step.body
-    begun = (await handle.describe()).start_time.date().isoformat()
-    assert f"Today is {begun}." in str(body["system"])
-    assert "You have 7 turns in all" in str(body["system"])
-    assert "a program checks each one" in str(body["system"])
-    schema = next(tool for tool in body["tools"] if tool["name"] == "finish")["input_schema"]
-    assert list(schema["properties"]) == schema["required"] == list(WHOLE)

@@ -2,20 +2,27 @@
 
 import asyncio
 import json
+from datetime import datetime, timedelta
 
 import pytest
-from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateFailedError
 
+from standin.server.api_reply import ApiReply
+from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts
 from supervision.contract.request import Attachment
-from tests.scripted_model import answer, plan, status, text, when
+from supervision.contract.result import RunResult
+from supervision.contract.updates import ExtendLimits, NewBudget
+from tests.scripted_model import Reply, Script, answer, plan, status, text, when
 from tests.waiting import until
-from tests.workflow.runs import GOAL, Lab, end_soon, failure, status_of
+from tests.workflow import runs
+from tests.workflow.resets import reset, workflow_tasks
+from tests.workflow.runs import GOAL, Lab, end_soon, failure, found, status_of
 from tests.workflow.scripts import item, subtasks
-from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, tree
+from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
 from workflows.supervisor import SupervisorWorkflow
 
-USUAL = {"team": "house"}
+USUAL = {"team": "house", "max_depth": 3}
 
 
 async def others_are_done(lab: Lab) -> bool:
@@ -27,7 +34,7 @@ async def others_are_done(lab: Lab) -> bool:
 async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(lab: Lab) -> None:
     hold = asyncio.Event()
     lab.play(tree(PLANS, **{"l2/1/turn.1": when(hold, text("late pears"))}))
-    handle = await lab.start(max_depth=3)
+    handle = await lab.start()
 
     async def seen() -> bool:
         return await leaves(lab.client, lab.run_id) == {
@@ -67,7 +74,8 @@ async def test_a_nested_supervisor_gets_its_subtask_its_dependencies_and_attachm
     assert "finding of t0/1" in asked
     assert "notes.txt" in asked
     assert GOAL not in asked
-    assert "notes.txt" in lab.prompt("t1/1/f2/1/turn.1")
+    assert '<attachment name="notes.txt">\nremember\n</attachment>' in lab.prompt("t1/1/f2/1/turn.1")
+    assert "notes.txt" not in lab.prompt("t0/1/turn.1"), "it does not list it"
 
 
 async def test_a_mark_of_a_nested_answer_leads_to_the_subtask_below(lab: Lab) -> None:
@@ -78,32 +86,10 @@ async def test_a_mark_of_a_nested_answer_leads_to_the_subtask_below(lab: Lab) ->
     assert "They grew [t2/t1]." in lab.prompt("synthesis.1")
     assert result.answer.startswith("They grew [t2/t1]. They shrank [t2].")
     assert [citation.subtask_ids for citation in result.citations] == [["t2"], ["t2"]]
-    assert result.subtasks[1].finding
-    assert result.subtasks[1].finding.summary.startswith("They grew [t2/t1].")
+    assert found(result, 1).summary.startswith("They grew [t2/t1].")
 
 
 # --- budget and deadline --------------------------------------------------------------------------------
-
-
-async def test_a_nested_supervisor_has_a_slice_of_its_parents_budget_and_deadline(lab: Lab) -> None:
-    hold = asyncio.Event()
-    lab.play(tree(PLANS, **{"l1/1/turn.1": when(hold, text("pears"))}))
-    handle = await lab.start(max_depth=3, budget={"tokens": 400_000, "usd": 4.0}, deadline="PT10M")
-    await until(lab.sent("t1/1/f1/1/l1/1/turn.1"))
-    shown = [await handle.query(SupervisorWorkflow.status)]
-    for path in DEEP:
-        nested = lab.client.get_workflow_handle_for(SupervisorWorkflow.run, f"{lab.run_id}/{path}")
-        shown.append(await nested.query(SupervisorWorkflow.status))
-    hold.set()
-    await handle.result()
-    tokens = [one.limits.budget_tokens or 0 for one in shown]
-    dollars = [one.limits.budget_usd or 0 for one in shown]
-    assert tokens[0] > 2 * tokens[1] > 4 * tokens[2] > 0
-    assert dollars[0] > dollars[1] > dollars[2] > 0
-    promised = shown[0].limits.ledger["tokens"]
-    assert isinstance(promised, dict)
-    assert promised["promised"] == tokens[1]
-    assert shown[0].deadline_at > shown[1].deadline_at > shown[2].deadline_at
 
 
 async def test_a_budget_that_ends_below_is_a_gap_above_and_all_that_was_paid_is_counted(lab: Lab) -> None:
@@ -122,7 +108,7 @@ async def test_a_budget_that_ends_below_is_a_gap_above_and_all_that_was_paid_is_
 async def test_a_nested_supervisor_answers_at_its_own_deadline_before_the_parents(lab: Lab) -> None:
     never = asyncio.Event()
     lab.play(tree(PLANS, **{"t1/1/f1/1/l1/1/turn.1": when(never, text(""))}))
-    handle = await lab.start(max_depth=3)
+    handle = await lab.start()
     await until(lambda: others_are_done(lab))
     await end_soon(handle, 2.5)
     await handle.result()
@@ -170,7 +156,7 @@ async def test_a_wrong_key_below_fails_the_whole_run_once(lab: Lab) -> None:
 async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(lab: Lab) -> None:
     never = asyncio.Event()
     lab.play(tree(PLANS, **{"l1/1/turn.1": when(never, text(""))}))
-    handle = await lab.start(max_depth=3)
+    handle = await lab.start()
     await until(lambda: others_are_done(lab))
     await handle.cancel()
     with pytest.raises(WorkflowFailureError):
@@ -215,3 +201,154 @@ async def test_a_team_beyond_the_depth_is_refused_when_it_is_planned(lab: Lab, d
     assert "nesting is not possible" in lab.prompt(f"{where}plan.1.2")
     offered = next(c for c in lab.calls if c.step.call == f"{lab.run_id}/{where}plan.1.1").step.body
     assert ("storey" if depth == 1 else "bench") not in json.dumps(offered["output_config"])
+
+
+# --- what passes between levels ----------------------------------------------------------------------
+
+
+def partial_finding(result: RunResult) -> Finding:
+    """Returns the finding of the first subtask, which says that it is partial."""
+    finding = found(result)
+    assert (finding.outcome, bool(finding.text_ref)) == ("partial", True)
+    return finding
+
+
+# --- findings are not lost upward -----------------------------------------------------------------------
+
+
+async def test_the_findings_of_a_nested_run_without_an_answer_go_upward(lab: Lab) -> None:
+    refused = status(400, "invalid_request_error", "no such thing")
+    lab.play(tree(PLANS, **{"t1/1/f1/1/synthesis.1": refused, "t1/1/synthesis.1": refused}))
+    result = await lab.run()
+    assert (result.status, result.answer.partition("\n")[0]) == ("partial", "answer of the root")
+    finding = partial_finding(result)
+    assert "finding of t1/1/f2/1" in finding.summary
+    assert any("no answer could be written" in limitation for limitation in finding.limitations)
+    shown = lab.prompt("synthesis.1")
+    assert "finding of t1/1/f1/1/l1/1" in shown
+    assert "finding of t1/1/f2/1" in shown
+    assert result.subtasks[0].attempts == 1
+
+
+# --- waits ----------------------------------------------------------------------------------------------
+
+
+async def test_a_cancel_after_a_reset_brings_what_nested_runs_had_found(lab: Lab) -> None:
+    lab.play(tree(PLANS, **{"l1/1/turn.1": when(asyncio.Event(), text(""))}))
+    base = await lab.start()
+
+    async def others_done() -> bool:
+        states = await leaves(lab.client, lab.run_id)
+        return states.get("t1/f1/l2") == states.get("t1/f2") == states.get("t2") == "completed"
+
+    await until(others_done)
+    hung = "t1/1/f1/1/l1/1/turn.1"
+    handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
+    await until(lambda: lab.steps.count(hung) == 2)
+    await until(others_done)
+    await handle.cancel()
+    await until(lambda: runs.closed(handle))
+    result = await handle.query(SupervisorWorkflow.result)
+    assert "finding of t1/1/f2/1" in partial_finding(result).summary
+    assert {step for step in lab.steps if lab.steps.count(step) > 1} == {hung}
+    assert result.usage.model_calls == len(lab.calls) - 2  # without the call that hung, twice
+
+
+# --- limits ---------------------------------------------------------------------------------------------
+
+
+async def test_limits_that_a_person_changes_at_the_root_reach_every_level(lab: Lab) -> None:
+    hold = asyncio.Event()
+    lab.play(tree(PLANS, **{"l1/1/turn.1": when(hold, text("pears"))}))
+    handle = await lab.start(deadline="PT40S")
+    await until(lab.sent("t1/1/f1/1/l1/1/turn.1"))
+    before = (await nested_status(lab.client, f"{lab.run_id}/t1/1")).limits.budget_tokens
+    for where in DEEP:  # they are given at the root only
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await nested_handle(lab.client, f"{lab.run_id}/{where}").execute_update(
+                SupervisorWorkflow.extend_limits, ExtendLimits(budget=NewBudget(tokens=50_000_000))
+            )
+        assert f"those of '{lab.run_id}'" in str(refused.value.cause)
+    assert (await nested_status(lab.client, f"{lab.run_id}/t1/1")).limits.budget_tokens == before
+    reply = await handle.execute_update(
+        SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(hours=2), budget=NewBudget(tokens=2_000_000))
+    )
+    assert reply.accepted
+
+    async def extended() -> bool:
+        ends = [
+            datetime.fromisoformat((await nested_status(lab.client, f"{lab.run_id}/{where}")).deadline_at)
+            for where in DEEP
+        ]
+        began = (await handle.describe()).start_time
+        return all(timedelta(hours=1) < end - began < timedelta(hours=2) for end in ends) and ends[0] > ends[1]
+
+    await until(extended)
+    hold.set()
+    assert (await handle.result()).status == "completed"
+
+
+async def test_a_nested_run_without_room_for_a_plan_gets_more_from_the_root(lab: Lab) -> None:
+    """The first slice of level three is a tenth of a tenth: too little for its plan beside what is held back."""
+    plans = {
+        "": subtasks(item("t1", "storey"), *[item(f"t{n}") for n in range(2, 9)]),
+        "t1/1": subtasks(item("f1", "bench"), *[item(f"f{n}", "walker") for n in range(2, 9)]),
+        "t1/1/f1/1": PLANS["t1/1/f1/1"],
+    }
+    lab.play(tree(plans))
+    result = await lab.run(budget={"tokens": 300_000})
+    assert (result.status, result.gaps) == ("completed", [])
+    deepest = (await nested_status(lab.client, f"{lab.run_id}/t1/1/f1/1")).limits.budget_tokens or 0
+    assert deepest > 9_000
+
+
+# --- slots -------------------------------------------------------------------------------------------
+
+
+class Turns:
+    """The turns of a run: the first `held` ones are answered `together` at a time, the others at once."""
+
+    def __init__(self, together: int, held: int) -> None:
+        self._batch, self._held = asyncio.Barrier(together), held
+        self._open = self.most = 0
+
+    def within(self, script: Script) -> Script:
+        """The script with its turns so."""
+        return lambda step: self._counted(script(step)) if step.kind == "turn" else script(step)
+
+    def _counted(self, then: Reply) -> Reply:
+        async def reply() -> ApiReply:
+            self._open += 1
+            self.most = max(self.most, self._open)
+            self._held -= 1
+            if self._held >= 0:
+                await self._batch.wait()
+            self._open -= 1
+            return await then()
+
+        return reply
+
+
+async def test_a_tree_has_no_more_worker_agents_at_work_than_its_root_may(lab: Lab) -> None:
+    """Three nested runs of a worker agent and a nested run of two each, and one beside them: 10 worker agents."""
+    storeys = {"": subtasks(*[item(f"t{n}", "storey") for n in range(3)], item("t3"))}
+    for n in range(3):
+        storeys[f"t{n}/1"] = subtasks(item("f1", "walker"), item("f2", "bench"))
+        storeys[f"t{n}/1/f2/1"] = subtasks(item("l1", "finder"), item("l2", "finder"))
+    turns = Turns(together=3, held=9)
+    lab.play(turns.within(tree(storeys)))
+    result = await lab.run(max_parallel=3)
+    assert (result.status, result.gaps) == ("completed", [])
+    assert turns.most == 3
+    assert sum(call.step.kind == "turn" for call in lab.calls) == 10
+
+
+async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(lab: Lab) -> None:
+    shape = subtasks(item("t1", "storey"), item("t2"), *[item(f"t{n}", depends_on=["t2"]) for n in (3, 4)])
+    below = subtasks(*[item(f"f{n}", "walker") for n in range(16)])
+    turns = Turns(together=4, held=12)  # three of four slots are the nested run's while t2 is at work, then two
+    lab.play(turns.within(tree({"": shape, "t1/1": below})))
+    result = await lab.run(max_subtasks=20, max_parallel=4)
+    assert (result.status, turns.most) == ("completed", 4)
+    steps = [step for step in lab.steps if "turn" in step]
+    assert {"t3/1/turn.1", "t4/1/turn.1"} <= set(steps[:14]), steps

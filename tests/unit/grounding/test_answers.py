@@ -1,0 +1,351 @@
+"""Answers and what they rest on: fields of structured ones, citations, the chain from a claim to a tool's output."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from supervision.contract.finding import Evidence
+from supervision.contract.result import Citation
+from supervision.grounding.answer_fields import field_claims
+from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
+from supervision.grounding.citations import CitedFindings, marked_citations, marks_from_below, with_valid_marks
+
+WIND = """## Sites
+
+- Esbjerg: mean wind 7.9 m/s, a permit takes 90 days
+- Hirtshals: mean wind 8.4 m/s, a permit takes 180 days
+"""
+TABLE = """| country | continent | year | life_expectancy_years |
+|---|---|---|---|
+| Rwanda | Africa | 1952 | 40.0 |
+| Rwanda | Africa | 2007 | 46.242 |
+| Botswana | Africa | 2007 | 50.728 |
+"""
+
+
+def missing(value: Any, *findings: str, given: str = "") -> list[str]:
+    """The paths of what no finding has."""
+    return [
+        claim.path.removeprefix("answer_json") for claim in field_claims(value, findings, [given]) if not claim.found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "paths"),
+    [
+        ({"site": "Esbjerg", "mean_wind_ms": 7.9, "permit_days": 90}, []),
+        ({"site": "Esbjerg", "mean_wind_ms": 180, "permit_days": 180}, [".mean_wind_ms", ".permit_days"]),
+        ({"site": "Esbjerg: 7.9 m/s [t1]", "mean_wind_ms": 180}, [".mean_wind_ms"]),
+        ([{"name": "Hirtshals", "permitDays": 180}, {"name": "Esbjerg", "permitDays": 180}], ["[1].permitDays"]),
+        ({"mean_wind_ms": 91}, [".mean_wind_ms"]),  # without a row: in any line with the unit
+        ({"permit_days": 90}, []),
+        ({"site": "Skagen", "permit_days": 90}, []),  # no finding has the name
+        ({"best": "Hirtshals", "other": "Esbjerg", "best_ms": 8.4, "other_ms": 7.9}, []),
+        ({"permit_days": 7}, [".permit_days"]),
+        ({"sites": 2, "useful": True, "note": None}, []),
+        ({"mean": 8.15}, [".mean"]),  # computed by its author
+        ({"source": "see https://wind.example/a"}, [".source"]),
+        ({"quotation": 'it says "permits are quick and easy to get"'}, [".quotation"]),
+    ],
+)  # fmt: skip
+def test_a_figure_is_found_beside_its_unit_and_its_row(value: Any, paths: list[str]) -> None:
+    assert missing(value, WIND) == paths
+
+
+@pytest.mark.parametrize(
+    ("value", "paths"),
+    [
+        ({"country": "Rwanda", "continent": "Africa", "life_expectancy_years": 46.24}, []),
+        ({"country": "Rwanda", "continent": "Africa", "life_expectancy_years": 50.728}, [".life_expectancy_years"]),
+        ({"country": "Rwanda", "life_expectancy_years": 40.5}, [".life_expectancy_years"]),
+        ({"country": "Rwanda", "year": 1952}, []),
+        ({"country": "Rwanda", "year": 1977}, [".year"]),
+    ],
+)
+def test_a_cell_of_a_table_has_the_head_of_its_column_and_the_names_of_its_row(value: Any, paths: list[str]) -> None:
+    assert missing(value, TABLE) == paths
+
+
+def test_the_heading_names_the_row_of_the_lines_below_it() -> None:
+    text = "## Esbjerg\n- wind: 7.9 m/s\n## Hirtshals\n- wind: 8.4 m/s"
+    assert missing([{"site": "Esbjerg", "wind_ms": 8.4}, {"site": "Hirtshals", "wind_ms": 8.4}], text) == [
+        "[0].wind_ms"
+    ]
+
+
+def test_a_year_may_come_from_the_goal() -> None:
+    assert missing({"site": "Esbjerg", "year": 2031}, WIND, given="How windy will it be in 2031?") == []
+
+
+# --- citations ---------------------------------------------------------------------------------------
+
+
+ids = st.sampled_from(["t1", "t2", "t3", "ghost", ""])
+completed_sets = st.sets(st.sampled_from(["t1", "t2", "t3"]))
+SILENT = CitedFindings({})
+
+
+@given(
+    st.lists(st.builds(Citation, claim=st.sampled_from(["growth", " ", ""]), subtask_ids=st.lists(ids))), completed_sets
+)
+def test_citations_rest_on_completed_subtasks_only(citations: list[Citation], completed: set[str]) -> None:
+    kept = SILENT.holding(citations, completed)
+    assert all(c.claim.strip() and c.subtask_ids and set(c.subtask_ids) <= completed for c in kept)
+    assert all(len(set(c.subtask_ids)) == len(c.subtask_ids) for c in kept)
+    assert len(kept) == sum(bool(c.claim.strip()) and bool(completed & {*c.subtask_ids}) for c in citations)
+
+
+# --- what a citation claims ----------------------------------------------------------------------
+
+FOUND = CitedFindings(
+    {"t1": "Wind output fell by 90 %.", "t2": 'Wind grew 300 %. "We never saw such a year", says iea.org.'}
+)
+BOTH = {"t1", "t2"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "named", "holds"),
+    [
+        ("wind grew 300 %", ["t2"], True),
+        ("wind grew threefold", ["t2"], True),
+        ("wind fell by 90 %", ["t2"], False),
+        ("wind fell by 90 %", ["t1"], True),
+        ("wind fell by 90 % or grew 300 %", ["t1", "t2"], True),
+        ("wind fell by 90 % or grew 300 %", ["t2"], False),
+        ('"We never saw such a year"', ["t2"], True),
+        ('"We never saw such a year"', ["t1"], False),
+        ("so iea.org", ["t2"], True),
+        ("so iea.org", ["t1"], False),
+    ],
+)
+def test_a_citation_holds_only_if_the_findings_that_it_names_say_so(claim: str, named: list[str], holds: bool) -> None:
+    citation = Citation(claim=claim, subtask_ids=named)
+    assert FOUND.holding([citation], BOTH) == [citation] * holds
+
+
+def test_a_finding_in_a_digest_is_cited_by_the_digest() -> None:
+    digests = CitedFindings({"t1": "It fell."}, ["Wind grew 300 % [t2]."])
+    assert digests.texts == ["It fell.", "Wind grew 300 % [t2]."]
+    assert digests.lacking("wind grew 300 %", ["t2"]) == []
+    assert [made.text for made in digests.lacking("wind grew 300 %", ["t1"])] == ["300 %"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Wind output fell by 90 % [t2].", {"90 %": ["t2"]}),
+        ("Wind output fell by 90 % [t1].", {}),
+        ("Wind output fell by 90 % [t1][t2].", {}),
+        ("Wind output fell by 90 % [t1] and grew 300 % [t2].", {}),
+        ("Wind output fell by 90 %. It grew 300 % [t2].", {}),
+        ("风电下降90%。风电增长300% [t2]。", {}),
+        ("| year | 90 % | [t2] |", {"90 %": ["t2"]}),
+        ("Of 4711 turbines all ran [t2].", {}),
+        ("Wind output fell by 90 % [t2](https://iea.org).", {}),
+    ],
+)
+def test_a_claim_beside_a_mark_is_looked_for_in_the_finding_marked(text: str, wrong: dict[str, list[str]]) -> None:
+    assert FOUND.miscited(text, BOTH, ["How did the 4711 turbines do?"]) == wrong
+
+
+# --- marks in the text ---------------------------------------------------------------------------
+
+PLANNED = {"t1", "t2", "t3"}
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("Pears grew [t1].", "Pears grew [t1]."),
+        ("Pears grew[t1].", "Pears grew[t1]."),
+        ("Pears grew [t1,t2].", "Pears grew [t1, t2]."),
+        ("Pears grew [t3].", "Pears grew."),
+        ("Pears grew [t1, t3].", "Pears grew [t1]."),
+        ("Pears grew [t1] and [t3] fell.", "Pears grew [t1] and fell."),
+        ("[t1] says so.", "[t1] says so."),
+        ("See [appendix] and [t1, appendix].", "See [appendix] and [t1, appendix]."),
+        ("See [t3](https://example.org).", "See [t3](https://example.org)."),
+        ("Pears grew [t1/t2, t1/t9].", "Pears grew [t1/t2, t1]."),
+        ("Pears grew [t3/t1], see [a/b].", "Pears grew, see [a/b]."),
+    ],
+)
+def test_a_mark_names_only_subtasks_that_may_be_cited_and_other_brackets_stay(written: str, shown: str) -> None:
+    assert with_valid_marks(written, PLANNED, {"t1", "t2"}, ["Pears grew [t1/t2]."]) == shown
+
+
+def test_the_marks_of_a_nested_answer_say_where_they_lead() -> None:
+    assert marks_from_below("Grew [t1, t2/t1] [note].", {"t1", "t2"}, "t3") == "Grew [t3/t1, t3/t2/t1] [note]."
+
+
+@pytest.mark.parametrize(
+    ("text", "claims"),
+    [
+        ("Pears grew [t1].", [("Pears grew", ["t1"])]),
+        ("One. Two! Three [t1, t2]", [("Three", ["t1", "t2"])]),
+        ("# Fruit\n- Pears grew [t1]\n- Plums fell [t2]", [("Pears grew", ["t1"]), ("Plums fell", ["t2"])]),
+        ("Pears grew [t1], plums fell [t2].", [("Pears grew", ["t1"]), ("plums fell", ["t2"])]),
+        ("[t1] [t2]", []),
+        ("Pears grew [t9] a lot [t1]", [("Pears grew [t9] a lot", ["t1"])]),
+        ("Pears grew [t2/t1, t2/t3].", [("Pears grew", ["t2"])]),
+        ("Pears grew.", []),
+    ],
+)
+def test_a_mark_cites_for_the_statement_before_it(text: str, claims: list[tuple[str, list[str]]]) -> None:
+    assert [(c.claim, c.subtask_ids) for c in marked_citations(text, {"t1", "t2"})] == claims
+
+
+@pytest.mark.parametrize("marks", ["[t1][t2]", "[t1] [t2]", "[t1], [t2]", "[t1, t2]"])
+def test_several_marks_after_a_statement_cite_for_it_together(marks: str) -> None:
+    assert marked_citations(f"Pears grew {marks}.", PLANNED) == [Citation(claim="Pears grew", subtask_ids=["t1", "t2"])]
+
+
+@pytest.mark.parametrize("text", ["Pears grew [t1]. [t2] says so.", "Pears grew [t1].\n\n[t2]", "Pears [t1]\n[t2]"])
+def test_a_mark_that_begins_a_sentence_or_line_cites_nothing_before_it(text: str) -> None:
+    assert [c.subtask_ids for c in marked_citations(text, PLANNED)] == [["t1"]]
+
+
+# --- chains ------------------------------------------------------------------------------------------
+
+
+COUNT = Evidence(tool="count", output_ref="run/outputs/count")
+WEIGH = Evidence(tool="weigh", output_ref="run/outputs/weigh")
+LOST = Evidence(tool="look", output_ref="run/outputs/lost")
+CHANGED = "run/outputs/count was changed"
+
+
+def grounded(text: str, unsupported: tuple[str, ...] = (), problems: tuple[str, ...] = ()) -> Grounded:
+    """A finding behind which `count` said 4711, `weigh` said 815; the output of `look` is gone."""
+    return Grounded(
+        text=text,
+        evidence=[COUNT, WEIGH, LOST],
+        outputs={COUNT.output_ref: "4711 pears", WEIGH.output_ref: "815 kg"},
+        problems=list(problems),
+        unsupported=list(unsupported),
+    )
+
+
+def links(answer: str, *given: str, citations: tuple[Citation, ...] = (), **findings: Grounded) -> list[Link]:
+    return answer_chain(answer, citations, findings, given)
+
+
+def link(answer: str, *given: str, **findings: Grounded) -> Link:
+    (only,) = answer_chain(answer, [], findings, given)
+    return only
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+def test_a_claim_leads_to_the_findings_that_have_it_and_the_outputs_behind_these() -> None:
+    found = link("We have 4711 pears.", t1=grounded("There are 4711 pears."), t2=grounded("They weigh 815 kg."))
+    assert (found.text, found.kind, found.problem) == ("4711", "figure", "")
+    assert (found.findings, found.outputs, found.elsewhere) == (["t1"], [COUNT], "")
+
+
+def test_a_claim_from_the_models_own_knowledge_says_so_where_no_output_has_it() -> None:
+    from_memory = grounded("There are 4711 pears on 99 trees.").model_copy(update={"grounding": "knowledge"})
+    counted, known = links("We have 4711 pears on 99 trees.", t1=from_memory)
+    assert (counted.outputs, counted.elsewhere) == ([COUNT], "")
+    assert (known.outputs, known.problem) == ([], "")
+    assert "own knowledge" in known.elsewhere
+
+
+def test_each_claim_has_one_link_however_often_it_is_made() -> None:
+    made = links("We have 4711 pears, yes 4711, and 815 plums.", t1=grounded("4711 and 815"))
+    assert [item.text for item in made] == ["4711", "815"]
+
+
+def test_a_claim_of_the_goal_or_plan_says_so() -> None:
+    found = link("Of 4711 pears none is ripe.", "Which of the 4711 pears are ripe?", t1=grounded("None."))
+    assert found.elsewhere
+    assert (found.findings, found.problem) == ([], "")
+
+
+def test_a_claim_that_no_output_has_is_fine_unless_it_was_doubted() -> None:
+    """An author may compute: what was not found to lack support when the finding was written stands."""
+    found = link("That is 1234 each.", t1=grounded("1234 each"))
+    assert (found.findings, found.outputs, found.problem) == (["t1"], [], "")
+
+
+@pytest.mark.parametrize("doubted", ["1234", "1234 each", "234"])
+def test_a_claim_that_was_doubted_when_it_was_written_is_a_problem(doubted: str) -> None:
+    found = link("That is 1234 each.", t1=grounded("1234 each", unsupported=("other", doubted)))
+    assert found.problem == "no tool output has it"
+
+
+def test_a_doubt_of_something_else_is_no_problem() -> None:
+    assert link("That is 1234 each.", t1=grounded("1234 each", unsupported=("other",))).problem == ""
+
+
+def test_of_a_doubted_claim_no_output_is_proof() -> None:
+    found = link("We have 4711 pears.", t1=grounded("4711 pears", unsupported=("4711",)))
+    assert (found.outputs, found.problem) == ([], "no tool output has it")
+
+
+def test_a_claim_that_the_goal_has_needs_no_output() -> None:
+    doubted = grounded("4711 pears", unsupported=("4711",))
+    assert link("We have 4711 pears.", "Weigh the 4711 pears", t1=doubted).problem == ""
+
+
+def test_a_claim_that_rests_on_changed_objects_says_so_whatever_else_supports_it() -> None:
+    changed = grounded("4711 pears", problems=(CHANGED, "another"))
+    found = link("We have 4711 pears.", "Weigh the 4711 pears", t1=grounded("4711 pears"), t2=changed)
+    assert found.problem == CHANGED
+
+
+def test_a_change_elsewhere_may_be_why_no_finding_has_a_claim() -> None:
+    assert link("We have 9999 pears.", t1=grounded("", problems=(CHANGED, "another"))).problem == CHANGED
+
+
+def test_a_change_in_a_finding_without_the_claim_is_no_problem_of_it() -> None:
+    found = link("We have 4711 pears.", t1=grounded("4711 pears"), t2=grounded("815 kg", problems=(CHANGED,)))
+    assert found.problem == ""
+
+
+# --- citations ------------------------------------------------------------------------------------
+
+
+def cited(*subtask_ids: str, **findings: Grounded) -> Link:
+    (only,) = links("Pears.", citations=(Citation(claim="Pears grew", subtask_ids=[*subtask_ids]),), **findings)
+    return only
+
+
+def test_a_citation_rests_on_the_findings_that_it_names() -> None:
+    found = cited("t2", "t1", t1=grounded("a"), t2=grounded("b"), t3=grounded("c"))
+    assert (found.kind, found.text, found.findings, found.problem) == ("citation", "Pears grew", ["t2", "t1"], "")
+
+
+def test_a_citation_of_findings_that_are_not_there_names_them() -> None:
+    found = cited("t1", "t8", "t9", t1=grounded("a", problems=(CHANGED,)))
+    assert found.findings == ["t1"]
+    assert "t8, t9" in found.problem
+
+
+def test_a_citation_that_its_own_finding_contradicts_is_a_problem() -> None:
+    findings = {"t1": grounded("Wind output fell by 90 %."), "t2": grounded("Wind grew 300 %.")}
+    citation = Citation(claim="wind fell by 90 %", subtask_ids=["t2"])
+    beside, cited = links("Wind output fell by 90 % [t2]", citations=(citation,), **findings)
+    assert (beside.text, beside.problem) == ("90 %", "cited as a finding of t2, which lacks it")
+    assert (cited.kind, cited.problem) == ("citation", "t2 lacks 90 %")
+
+
+def test_the_fields_of_a_structured_answer_are_links_of_their_own() -> None:
+    findings = {"t1": Grounded(text="Esbjerg: 7.9 m/s"), "t2": Grounded(text="Esbjerg: 90 days\nHirtshals: 180 days")}
+    good, bad = field_links({"site": "Esbjerg", "mean_wind_ms": 7.9, "permit_days": 180}, findings, [])
+    assert (good.text, good.problem) == ("answer_json.mean_wind_ms: 7.9", "")
+    assert (bad.text, bad.problem.split(" has")[0]) == ("answer_json.permit_days: 180", "no finding")
+
+
+def test_a_row_that_code_took_leads_to_the_finding_that_handed_it_in() -> None:
+    call = Evidence(tool="read", output_ref="ref")
+    elm = Grounded(evidence=[call], outputs={"ref": "31.5"}, output={"tree": "elm", "height_m": 31.5, "note": ""})
+    oak = Grounded(unsupported=["height_m: 28"], output={"tree": "oak", "height_m": 28})
+    rows: JsonValue = {"trees": [{"tree": "elm", "height_m": 31.5}, {"tree": "oak", "height_m": 28}]}
+    good, bad = field_links(rows, {"t1.1": elm, "t1.2": oak}, [])
+    assert (good.text, good.findings, good.outputs, good.problem) == ("answer_json, row 1", ["t1.1"], [call], "")
+    assert (bad.findings, bad.problem) == (["t1.2"], "no tool output has height_m: 28")
+    (other,) = field_links([{"tree": "elm", "height_m": 99.5}], {"t1.1": elm}, [])
+    assert other.problem

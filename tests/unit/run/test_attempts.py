@@ -1,0 +1,357 @@
+"""What follows an attempt: it goes on, is tried again, counts against its role; which model of a chain is next."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from supervision.base import limits
+from supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
+from supervision.run.attempt_rules import (
+    DECLINED,
+    AfterAgent,
+    NextTry,
+    after_agent,
+    child_id,
+    counts_against_role,
+    is_retried,
+    next_try,
+    subtask_path,
+)
+from supervision.run.role_breaker import RoleBreaker, RoleTicket
+from supervision.run.serving_models import ServingModels
+from tests.unit.shapes import START, Clock
+
+kinds = st.sampled_from(list(ErrorKind))
+
+
+def after(
+    kind: ErrorKind | None, *, can_resume: bool = True, had_last_grant: bool = False, has_finding: bool = False
+) -> AfterAgent:
+    return after_agent(kind, can_resume=can_resume, had_last_grant=had_last_grant, has_finding=has_finding)
+
+
+@given(kinds, st.booleans(), st.booleans(), st.booleans())
+def test_an_attempt_goes_on_only_from_where_it_stood(kind: ErrorKind, go_on: bool, last: bool, finding: bool) -> None:
+    step = after(kind, can_resume=go_on, had_last_grant=last, has_finding=finding)
+    if kind not in RESUMABLE or not go_on:
+        assert step is AfterAgent.END
+
+
+@pytest.mark.parametrize(("last", "step"), [(False, AfterAgent.RETRY_FUNDED), (True, AfterAgent.END)])
+def test_a_used_up_grant_is_followed_by_another_one_while_there_is_any(last: bool, step: AfterAgent) -> None:
+    assert after(ErrorKind.BUDGET_EXHAUSTED, had_last_grant=last) is step
+
+
+@given(st.booleans(), st.booleans())
+def test_an_open_breaker_of_the_provider_is_waited_out(last: bool, finding: bool) -> None:
+    assert after(ErrorKind.CIRCUIT_OPEN, had_last_grant=last, has_finding=finding) is AfterAgent.WAIT_PROVIDER
+
+
+@given(st.booleans(), st.booleans())
+def test_a_paused_agent_is_continued_with_the_run(last: bool, finding: bool) -> None:
+    assert after(ErrorKind.PAUSED, had_last_grant=last, has_finding=finding) is AfterAgent.WAIT_RESUMED
+
+
+@pytest.mark.parametrize("kind", sorted(ACCOUNT))
+def test_an_account_problem_fails_a_run_that_has_nothing_to_lose_and_else_waits(kind: ErrorKind) -> None:
+    assert after(kind) is AfterAgent.FAIL_RUN
+    assert after(kind, has_finding=True) is AfterAgent.WAIT_RESUME
+
+
+@given(kinds, st.integers(1, 10), st.booleans())
+def test_a_subtask_is_tried_thrice_then_once_by_its_fallback(kind: ErrorKind, failures: int, spare: bool) -> None:
+    step = next_try(kind, failures, has_fallback=spare)
+    if not is_retried(kind):
+        assert step is NextTry.GIVE_UP
+    elif failures < limits.SUBTASK_ATTEMPTS:
+        assert step is NextTry.SAME_ROLE
+    else:
+        assert step is (NextTry.FALLBACK_ROLE if spare else NextTry.GIVE_UP)
+
+
+def test_only_the_works_own_failures_count_against_a_role() -> None:
+    elsewhere = {kind for kind in ErrorKind if not counts_against_role(kind)}
+    others = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
+    assert elsewhere == FATAL | STORE | others | DECLINED
+
+
+@pytest.mark.parametrize("kind", sorted(DECLINED))
+def test_a_declined_subtask_is_described_better_once_and_counts_against_nobody(kind: ErrorKind) -> None:
+    assert next_try(kind, 1, 1, has_fallback=True) is NextTry.SAME_ROLE
+    assert next_try(kind, 2, 2, has_fallback=True) is NextTry.FALLBACK_ROLE
+    assert next_try(kind, 2, 2, has_fallback=False) is NextTry.GIVE_UP
+    assert next_try(kind, 2, 1, has_fallback=True) is NextTry.SAME_ROLE
+    assert not counts_against_role(kind)
+
+
+@pytest.mark.parametrize("subtask_id", ["t1", "a.b/c", "2"])
+@pytest.mark.parametrize("candidate", [0, 2])
+def test_the_id_of_a_child_names_subtask_attempt_and_candidate(subtask_id: str, candidate: int) -> None:
+    child = child_id("run/nested/1", subtask_id, 9, candidate)
+    assert child == f"run/nested/1/{subtask_id}/9" + (".2" if candidate else "")
+
+
+def test_the_path_of_a_subtask_is_read_from_the_id_of_its_workflow() -> None:
+    nested = child_id(child_id("a/run", "t3", 1), "t1.2", 4, 2)
+    assert subtask_path(nested, "a/run") == "t3/t1.2"
+    assert subtask_path(child_id("a/run", "t3", 12), "a/run") == "t3"
+
+
+# --- the breaker of a role ---------------------------------------------------------------------------
+
+
+COOLDOWN = limits.ROLE_BREAKER_COOLDOWN
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def breaker(clock: Clock) -> RoleBreaker:
+    return RoleBreaker("finder", clock)
+
+
+def _state(breaker: RoleBreaker) -> str:
+    return breaker.state
+
+
+def _admit(breaker: RoleBreaker) -> RoleTicket:
+    ticket = breaker.admit()
+    assert ticket is not None
+    return ticket
+
+
+def _fail(breaker: RoleBreaker, times: int = 1) -> None:
+    for _ in range(times):
+        breaker.failed(_admit(breaker))
+
+
+def test_three_failures_in_a_row_open_it_for_ten_seconds(breaker: RoleBreaker, clock: Clock) -> None:
+    _fail(breaker, 3)
+    assert (_state(breaker), breaker.admits(), breaker.admit()) == ("open", False, None)
+    assert breaker.retry_at == START + timedelta(seconds=10)
+    clock.at += COOLDOWN
+    assert _state(breaker) == "half_open"
+    assert breaker.admits()
+
+
+def test_each_failed_probe_doubles_the_cooldown_up_to_its_cap(breaker: RoleBreaker, clock: Clock) -> None:
+    _fail(breaker, 3)
+    waits = []
+    for _ in range(7):
+        assert breaker.retry_at is not None
+        waits.append((breaker.retry_at - clock.at).total_seconds())
+        clock.at = breaker.retry_at
+        _fail(breaker)
+    assert waits == [10, 20, 40, 80, 160, 300, 300]
+
+
+def test_a_late_failure_neither_prolongs_nor_reopens_it(breaker: RoleBreaker, clock: Clock) -> None:
+    early = [_admit(breaker) for _ in range(4)]
+    _fail(breaker, 3)
+    breaker.failed(early[0])
+    assert breaker.retry_at == START + COOLDOWN
+    clock.at += COOLDOWN
+    breaker.succeeded(_admit(breaker))
+    for ticket in early[1:]:
+        breaker.failed(ticket)
+    assert (_state(breaker), breaker.failures) == ("closed", 0)
+
+
+def test_a_cancelled_probe_gives_its_lease_back(breaker: RoleBreaker, clock: Clock) -> None:
+    _fail(breaker, 3)
+    clock.at += COOLDOWN
+    first = _admit(breaker)
+    breaker.released(first)
+    second = _admit(breaker)
+    assert second.probe
+    breaker.succeeded(first)
+    breaker.failed(first)
+    assert _state(breaker) == "half_open"
+    breaker.succeeded(second)
+    assert _state(breaker) == "closed"
+
+
+class AnyCourse(RuleBasedStateMachine):
+    """Whatever the order of attempts, outcomes and time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock()
+        self.breaker = RoleBreaker("finder", self.clock)
+        self.running: list[RoleTicket] = []
+
+    @rule()
+    def start(self) -> None:
+        admitted = self.breaker.admits()
+        ticket = self.breaker.admit()
+        assert (ticket is not None) == admitted
+        if ticket:
+            self.running.append(ticket)
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data(), outcome=st.sampled_from(["succeeded", "failed", "released"]))
+    def settle(self, data: st.DataObject, outcome: str) -> None:
+        ticket = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
+        before = self.breaker.state
+        getattr(self.breaker, outcome)(ticket)
+        if before != "closed" and self.breaker.state == "closed":
+            assert ticket.probe
+            assert outcome == "succeeded"
+        if before == "closed" and self.breaker.state == "open":
+            assert outcome == "failed"
+
+    @rule(seconds=st.integers(1, 400))
+    def wait(self, seconds: int) -> None:
+        self.clock.at += timedelta(seconds=seconds)
+
+    @invariant()
+    def at_most_one_probe_runs_while_it_is_not_closed(self) -> None:
+        if self.breaker.state != "closed":
+            leased = [t for t in self.running if t == self.breaker._probe]
+            assert len(leased) <= 1
+            assert self.breaker.state == "half_open" or not self.breaker.admits()
+
+    @invariant()
+    def it_never_stays_shut_for_ever(self) -> None:
+        if self.breaker.state == "half_open":
+            assert self.breaker.admits() or self.breaker._probe in self.running
+        if self.breaker.state == "open":
+            assert self.breaker.retry_at is not None
+            assert self.breaker.retry_at - self.clock.at <= limits.ROLE_BREAKER_COOLDOWN_MAX
+
+
+TestAnyCourse = AnyCourse.TestCase
+
+
+# --- fallback chains ---------------------------------------------------------------------------------
+
+
+CHAIN = ["large", "middle", "small"]
+
+
+def test_the_first_model_that_serves_is_chosen() -> None:
+    models = ServingModels(Clock())
+    assert models.choose(CHAIN) == "large"
+    assert models.failed("large", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0) == "middle"
+    assert models.choose(CHAIN) == "middle"
+    assert models.following(CHAIN, "middle") == "small"
+    assert models.following(CHAIN, "small") is None
+
+
+def test_a_model_comes_back_after_its_outage_and_an_unserved_one_by_a_person() -> None:
+    clock = Clock()
+    models = ServingModels(clock)
+    models.failed("large", CHAIN, ErrorKind.CIRCUIT_OPEN, 60)
+    models.failed("middle", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0)
+    assert models.choose(CHAIN) == "small"
+    clock.tick(60)
+    assert models.choose(CHAIN) == "large"
+    assert models.following(CHAIN, "large") == "small"
+    models.retry_all()
+    assert models.following(CHAIN, "large") == "middle"
+
+
+def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> None:
+    models = ServingModels(Clock())
+    models.failed("large", CHAIN, ErrorKind.CIRCUIT_OPEN, 90)
+    models.failed("middle", CHAIN, ErrorKind.CIRCUIT_OPEN, 60)
+    assert models.failed("small", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0) == "middle"
+    gone = ["first", "second"]
+    models.failed("first", gone, ErrorKind.MODEL_NOT_SERVED, 0)
+    assert models.failed("second", gone, ErrorKind.MODEL_NOT_SERVED, 0) == "second"
+    assert models.choose(gone) == "first"
+
+
+def test_a_prompt_too_long_for_one_window_goes_to_the_next_model_and_leaves_none_out() -> None:
+    models = ServingModels(Clock())
+    assert models.failed("large", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "middle"
+    assert models.failed("small", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "small", "the last one's failure stands"
+    assert models.choose(CHAIN) == "large"
+
+
+# --- outages ------------------------------------------------------------------------------------------
+
+
+class _Work:
+    """A piece of work that calls a model."""
+
+
+def _waits(models: ServingModels, model: str, work: _Work) -> bool:
+    """Has work wait for a model as runs do: first, or with the others. False if the model is not known to be away."""
+    outage = models.outage(model)
+    if outage is None:
+        return False
+    if outage.first is None:
+        outage.first = work
+    elif outage.first is not work:
+        outage.waiting.add(work)
+    return True
+
+
+def test_a_late_answer_to_other_work_ends_nothing() -> None:
+    models, first, late = ServingModels(Clock()), _Work(), _Work()
+    outage = models.went_away("large", first, "busy")
+    assert not models.answered("large", late), "before any goes first, too"
+    outage.first = first
+    assert not models.answered("large", late)
+    assert not models.answered("small", first)
+    assert models.outage("large") is outage
+    assert outage.first is first
+
+
+def test_rounds_count_the_failures_of_what_went_first_and_its_words_are_the_last() -> None:
+    models, first, other = ServingModels(Clock()), _Work(), _Work()
+    models.went_away("large", first, "busy")
+    outage = models.went_away("large", other, "busier")
+    assert (outage.rounds, outage.why) == (0, "busier")
+    outage.first = first
+    models.went_away("large", other, "as busy")
+    assert (outage.rounds, outage.first) == (0, first)
+    again = models.went_away("large", first, "down")
+    assert (again.rounds, again.first, again.why) == (1, None, "down")
+    assert again is outage
+
+
+def test_an_answer_brings_a_model_back_before_its_time() -> None:
+    models, work = ServingModels(Clock()), _Work()
+    models.failed("large", ["large"], ErrorKind.CIRCUIT_OPEN, 600)
+    models.went_away("large", work, "busy").first = work
+    assert models.choose(["large", "small"]) == "small"
+    assert models.answered("large", work)
+    assert models.choose(["large", "small"]) == "large"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["fails", "answered", "leaves", "waits"]), st.integers(0, 3))))
+def test_one_goes_first_until_it_is_answered_fails_or_leaves(steps: list[tuple[str, int]]) -> None:
+    models, works = ServingModels(Clock()), [_Work() for _ in range(4)]
+    rounds = 0
+    for step, index in steps:
+        work, before = works[index], models.outage("large")
+        first = before.first if before else None
+        others = before.waiting - {work} if before else set()
+        match step:
+            case "fails":
+                outage = models.went_away("large", work, "busy")
+                assert before in (None, outage)
+                rounds = rounds + (first is work) if before else 0
+                assert outage.rounds == rounds
+                assert outage.first is (None if first is work else first)
+            case "answered":
+                ended = models.answered("large", work)
+                assert ended == (first is work)
+                assert models.outage("large") is (None if ended else before)
+            case "leaves":
+                models.leave(work)
+                left = others or first not in (None, work)
+                assert models.outage("large") is (before if left else None)
+                assert before is None or (before.waiting, before.first) == (others, None if first is work else first)
+            case "waits":
+                assert _waits(models, "large", work) == (before is not None)
+                assert before is None or before.first is (first or work)
+        assert models.is_away(["large"]) == (models.outage("large") is not None)

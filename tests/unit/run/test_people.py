@@ -1,0 +1,420 @@
+"""What people decide and say in a run, what it waits for, and the Markdown for the Web UI that shows it."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from supervision.contract.finding import Finding
+from supervision.contract.progress import Counts, NestedRun
+from supervision.contract.result import Problem, SubtaskReport
+from supervision.contract.status import Flags, Wait
+from supervision.contract.updates import RetrySubtask, SkipSubtask, Steer
+from supervision.contract.usage import Usage
+from supervision.run.board import Board
+from supervision.run.decisions import ALL, Decision, Decisions, Steering
+from supervision.run.waits import Waits
+from supervision.run.web_details import breaker_note, markdown
+from tests.unit.shapes import ERROR, FINDING, START, Clock, any_text, plan, subtask
+
+HASH, OTHER = "a" * 64, "b" * 64
+QUESTION = Wait(id="t1/1:1.0", kind="question", workflow_id="r", subtask_id="t1", since="now")
+CALL = Wait(id="t2/1:1.0", kind="tool", workflow_id="r", subtask_id="t2", since="now", arguments_sha256=HASH)
+OUTAGE = Wait(id="t3/1", kind="provider", workflow_id="r", subtask_id="t3", since="now")
+HELP = Wait(id="t4/3", kind="finding", workflow_id="r", subtask_id="t4", since="now", choices=["reply", "retry"])
+WAITS = [QUESTION, CALL, OUTAGE]
+
+
+def reply(text: str = "yes", **more: Any) -> Decision:
+    return Decision(**{"id": QUESTION.id, "choice": "reply", "text": text, **more})
+
+
+def approval(sha256: str = HASH) -> Decision:
+    return Decision(id=CALL.id, choice="approve", arguments_sha256=sha256)
+
+
+def test_the_first_decision_stands() -> None:
+    decisions = Decisions()
+    assert decisions.on(QUESTION) is None
+    assert decisions.take(reply(by="ann"))
+    assert not decisions.take(reply("no"))
+    taken = decisions.on(QUESTION)
+    assert taken is not None
+    assert taken.text == "yes"
+    decisions.check(reply(by="bob"), ["question"], [])  # the same once more, whoever says it
+    with pytest.raises(ValueError, match=r"decided already: reply by ann \(yes\)"):
+        decisions.check(reply("no"), ["question"], WAITS)
+
+
+def test_a_decision_holds_for_the_arguments_that_were_seen() -> None:
+    decisions = Decisions()
+    decisions.check(approval(), ["tool"], WAITS)
+    decisions.take(approval(OTHER))
+    assert decisions.on(CALL) is None
+    assert decisions.take(approval())
+    assert decisions.on(CALL) == approval()
+
+
+@pytest.mark.parametrize(
+    ("decision", "kinds", "waits", "why"),
+    [
+        (reply(id="t9/1:1.0"), ["question"], WAITS, "'t9/1:1.0' waits for a person; what does: t1/1:1.0, t2/1:1.0$"),
+        (reply(id="x"), ["question"], [OUTAGE], "nothing does now"),
+        (reply(id="x"), ["question"], [QUESTION] * 8, "and 2 more"),
+        (reply(id="x"), ["question"], [QUESTION] * 6, r"t1/1:1.0$"),
+        (reply(), ["tool"], WAITS, "of the kind 'question'"),
+        (approval(OTHER), ["tool"], WAITS, f"their SHA-256 is {HASH}"),
+    ],
+)
+def test_what_cannot_be_decided_says_what_can(decision: Decision, kinds: Any, waits: list[Wait], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Decisions().check(decision, kinds, waits)
+
+
+def test_a_decision_may_come_back_before_its_wait_once_the_run_was_reset() -> None:
+    decisions = Decisions()
+    decisions.in_advance = True
+    decisions.check(reply(), ["question"], [])
+    with pytest.raises(ValueError, match="other arguments"):
+        decisions.check(approval(OTHER), ["tool"], WAITS)
+
+
+def test_ids_of_nested_waits_are_paths() -> None:
+    nested = QUESTION.below("t7").below("t8")
+    assert (nested.id, nested.subtask_id, nested.levels, nested.own_id) == (
+        "t8/t7/t1/1:1.0",
+        "t8/t7/t1",
+        2,
+        QUESTION.id,
+    )
+    waits = Waits(Clock(), lambda: [nested])
+    waits.show(CALL, None, '{"to": "all"}')
+    waits.show(OUTAGE, START)
+    waits.show(Wait(id="plan.2", kind="plan", workflow_id="r", since="now"), None)
+    assert waits.of_subtasks() == {"t8", "t2"}
+    assert (waits.asked(CALL.id).content, waits.asked(nested.id).content) == ('{"to": "all"}', None)
+    with pytest.raises(ValueError, match="'t1' waits"):
+        waits.asked("t1")
+
+
+def test_only_a_subtask_that_failed_for_good_asks_for_help() -> None:
+    waits = Waits(Clock(), list)
+    waits.show(QUESTION, None)
+    waits.show(HELP, None)
+    assert waits.for_help("t4") == HELP
+    assert (waits.for_help("t1"), waits.for_help("t3")) == (None, None)
+
+
+# --- steering -------------------------------------------------------------------------------------
+
+
+def at_work() -> tuple[Board, Steering]:
+    """A board with a subtask in each state, and what people say to its run."""
+    ids = ("waiting", "running", "done", "failed", "replaced")
+    board = Board(plan(*map(subtask, ids), subtask("blocked", "failed")), Clock())
+    for subtask_id in ids[1:]:
+        board.begin(subtask_id, "finder")
+    board.complete("done", FINDING)
+    board.fail("failed", ERROR)
+    board.fail("replaced", ERROR)
+    board.skip_blocked()
+    board["replaced"].replaced_by = "r1"
+    board["running"].nested, board["running"].workflow_id = NestedRun(), "run/running/1"
+    return board, Steering(board)
+
+
+@pytest.mark.parametrize(
+    ("subtask_id", "why"),
+    [
+        ("waiting", "is yet to be worked on"),
+        ("running", "is being worked on: steer it"),
+        ("replaced", "was replaced: retry 'r1'"),
+        ("blocked", "lacks its dependencies: retry failed"),
+        ("fail", "did you mean 'failed'"),
+        ("running/t2", "send this to the workflow 'run/running/1', with the id 't2'"),
+        ("done/t2", "the plan has no subtask 'done/t2'"),
+        ("running/", "the plan has no subtask"),
+    ],
+)
+def test_what_cannot_be_done_again_says_why(subtask_id: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        at_work()[1].check_retry(RetrySubtask(subtask_id=subtask_id), "executing", has_time=True)
+
+
+def test_what_has_ended_is_done_again_while_there_is_time() -> None:
+    board, steering = at_work()
+    new = RetrySubtask(subtask_id="done", instruction="once more")
+    for subtask_id in ("done", "failed"):
+        steering.check_retry(RetrySubtask(subtask_id=subtask_id), "validating", has_time=True)
+    with pytest.raises(ValueError, match="too late"):
+        steering.check_retry(new, "synthesizing", has_time=True)
+    with pytest.raises(ValueError, match="extend the deadline"):
+        steering.check_retry(new, "executing", has_time=False)
+    steering.retry(new)
+    assert steering.retries == {"done": "once more"}
+    with pytest.raises(ValueError, match="yet to be worked on"):
+        steering.check_retry(new, "executing", has_time=True)
+    steering.retry(RetrySubtask(subtask_id="failed"))
+    assert steering.retries["failed"] == ""
+    board["waiting"].counts = Counts(total=3)
+    with pytest.raises(ValueError, match=r"stands for 3 items: name one of them, such as 'waiting.1'"):
+        steering.check_retry(RetrySubtask(subtask_id="waiting"), "executing", has_time=True)
+
+
+@pytest.mark.parametrize(("subtask_id", "possible"), [("waiting", True), ("running", True), ("done", False)])
+def test_only_what_has_not_ended_is_steered_and_skipped(subtask_id: str, possible: bool) -> None:
+    checks: list[Callable[[], None]] = [
+        lambda: at_work()[1].check_word(Steer(text="look", to=subtask_id)),
+        lambda: at_work()[1].check_skip(SkipSubtask(subtask_id=subtask_id)),
+    ]
+    for check in checks:
+        if possible:
+            check()
+        else:
+            with pytest.raises(ValueError, match="has ended"):
+                check()
+
+
+def test_a_run_takes_a_bounded_number_of_words() -> None:
+    steering = at_work()[1]
+    for _ in range(20):
+        steering.check_word(Steer(text="look", to=ALL))
+        steering.say("look")
+    assert [word.number for word in steering.instructions("t1").words] == [*range(1, 21)]
+    with pytest.raises(ValueError, match="steered 20 times"):
+        steering.check_word(Steer(text="look", to=ALL))
+
+
+def test_a_resume_without_a_pause_tells_nothing() -> None:
+    steering = at_work()[1]
+    assert (steering.paused, steering.now, steering.instructions("t1").number) == (False, False, 0)
+    steering.resume()
+    assert steering.instructions("t1").number == 0
+    steering.pause(now=True)
+    assert (steering.now, steering.instructions("t1").number) == (True, 1)
+    steering.resume()
+    assert (steering.paused, steering.now, steering.instructions("t1").number) == (False, False, 2)
+
+
+# --- steering of nested runs -------------------------------------------------------------------------
+
+
+says = st.one_of(
+    st.builds(lambda to: ("say", to), st.sampled_from([ALL, "t1", "t2"])),
+    st.sampled_from([("pause", ""), ("now", ""), ("resume", "")]),
+)
+
+
+def board() -> Board:
+    return Board(plan(subtask("t1"), subtask("t2", "t1"), subtask("t3")), Clock())
+
+
+@given(st.lists(says, max_size=12), st.lists(st.integers(0, 12), max_size=12))
+def test_a_nested_run_hears_each_word_once_however_late_a_signal_comes(
+    said: list[tuple[str, str]], order: list[int]
+) -> None:
+    above, below = Steering(board()), Steering(board())
+    told = [above.instructions("t1")]
+    for number, (what, to) in enumerate(said):
+        if what == "say":
+            above.say(f"word {number}", to)
+        elif what == "resume":
+            above.resume()
+        else:
+            above.pause(now=what == "now")
+        told.append(above.instructions("t1"))
+    for place in [*order, len(said)]:
+        below.take(told[min(place, len(said))])
+    words = [f"word {number}" for number, (what, to) in enumerate(said) if what == "say" and to != "t2"]
+    assert below.words_to_all == [word.text for word in below.instructions("any").words] == words
+    assert (below.paused, below.now) == (above.paused, above.now)
+    assert [one.number for one in told] == sorted(one.number for one in told)
+
+
+def test_a_skipped_subtask_keeps_what_it_had_and_one_that_completed_its_finding() -> None:
+    tasks, steering = board(), Steering(board())
+    steering.skip(SkipSubtask(subtask_id="t1", by="ann", comment="too slow"))
+    why = steering.skips["t1"]
+    assert why.message == "ann skipped it: too slow"
+    tasks.begin("t1", "finder")
+    tasks.skip("t1", why, FINDING)
+    assert (tasks["t1"].state, tasks["t1"].finding) == ("skipped", FINDING)
+    tasks.begin("t3", "finder")
+    tasks.complete("t3", FINDING)
+    tasks.reopen("t3")
+    tasks.skip("t3", why)
+    assert tasks["t3"].state == "completed"
+
+
+def test_what_lacks_a_subtask_that_is_done_again_waits_again() -> None:
+    tasks = board()
+    tasks.begin("t1", "finder")
+    tasks.fail("t1", ERROR, FINDING)
+    assert tasks.skip_blocked() == ["t2"]
+    tasks.reopen("t1")
+    assert {report.id: report.state for report in tasks.reports()} == dict.fromkeys(("t1", "t2", "t3"), "waiting")
+    tasks.close(ERROR)
+    assert (tasks["t1"].state, tasks["t1"].finding) == ("cancelled", FINDING)
+
+
+# --- waits -------------------------------------------------------------------------------------------
+
+
+LATER = "2026-01-01T00:01:00+00:00"
+SOON = datetime.fromisoformat(LATER)
+TIMED = Wait(
+    id="t1/1",
+    kind="provider",
+    workflow_id="r",
+    subtask_id="t1",
+    prompt_preview="overloaded",
+    since=START.isoformat(),
+    expires_at=LATER,
+    model="m",
+)
+FOR_A_PERSON = TIMED.model_copy(
+    update={"id": "t2/1", "subtask_id": "t2", "kind": "resume", "prompt_preview": "no credit"}
+)
+
+
+def waits(*below: Wait) -> Waits:
+    return Waits(Clock(), lambda: [*below])
+
+
+def fail(some: Waits, role: str, times: int) -> None:
+    for _ in range(times):
+        ticket = some.breaker(role).admit()
+        assert ticket
+        some.breaker(role).failed(ticket)
+
+
+def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
+    some, same = waits(), TIMED.model_copy()
+    some.show(TIMED, START)
+    some.show(same, SOON)
+    some.show(TIMED, SOON + timedelta(minutes=1))
+    assert [wait.expires_at for wait in some.current] == ["2026-01-01T00:02:00+00:00", LATER]
+    some.end(TIMED)
+    some.end(TIMED)
+    assert some.current == [TIMED]
+    some.end(same)
+    assert some.current == []
+
+
+def test_one_wait_for_a_provider_or_a_person_among_others_is_enough() -> None:
+    asked = FOR_A_PERSON.model_copy(update={"kind": "question"})
+    shown = [(some.for_provider, some.for_person) for some in (waits(TIMED, asked), waits(TIMED), waits(asked))]
+    assert shown == [(True, True), (True, False), (False, True)]
+
+
+def test_cards_are_of_roles_that_failed_and_of_providers_that_are_tried_again() -> None:
+    some = waits(TIMED, FOR_A_PERSON)
+    some.breaker("finder")
+    fail(some, "digger", 1)
+    role, provider = some.cards()
+    assert (role["role"], role["state"], role["failures"]) == ("digger", "closed", 1)
+    assert provider == {"provider": "m", "state": "open", "waiting": "t1", "retry_at": LATER, "why": "overloaded"}
+
+
+def test_each_wait_has_a_note_and_a_closed_breaker_has_none() -> None:
+    some = waits(TIMED, FOR_A_PERSON)
+    fail(some, "digger", 3)
+    fail(some, "finder", 2)
+    role, provider, person = some.notes()
+    assert "digger" in role
+    assert "t1" in provider
+    assert person == "t2 waits for resume: no credit"
+
+
+REPORTS = [
+    SubtaskReport(id="t1", role="analyst", description="Sum the sales", state="completed", attempts=2, turns=3),
+    SubtaskReport(id="t2", role="writer", state="skipped", depends_on=["t1"], error=Problem(type="X", message="why")),
+]
+awkward = any_text | st.text("a|\\\n`*")
+
+
+def shown(goal: str = "Which region?", reports: list[SubtaskReport] = REPORTS, notes: list[str] | None = None) -> str:
+    counts = Counts(total=len(reports), completed=1)
+    usage = Usage(model_calls=4, tool_calls=2, input_tokens=1500, usd=0.25)
+    return markdown(goal, "executing", Flags(paused=True), counts, reports, usage, notes or [])
+
+
+def test_a_run_reads_at_a_glance() -> None:
+    assert shown(notes=["the stand-in model answers"]).splitlines() == [
+        "**Which region?**",
+        "",
+        "Phase **executing** (paused) · 1 of 2 subtasks · 4 model calls, 2 tool calls"
+        " · 1,500 input tokens, 0 output tokens · $0.2500",
+        "",
+        "| subtask | role | state | after | turns | what |",
+        "|---|---|---|---|---|---|",
+        "| t1 | analyst | ✔ completed (attempt 2) |  | 3 | Sum the sales |",
+        "| t2 | writer | – skipped | t1 |  | why |",
+        "",
+        "> the stand-in model answers",
+    ]
+
+
+def test_an_answer_comes_first_and_leads_nowhere() -> None:
+    partial = Finding(outcome="partial", summary="Half.", text_ref="r")
+    report = SubtaskReport(id="t1", state="completed", finding=partial)
+    answer = "# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n"
+    lines = markdown("G", "done", Flags(), Counts(), [report], Usage(), [], "an extract", answer).split("\n")
+    assert lines[:3] == ["> an extract", "", "**G**"]
+    assert lines[4:7] == ["# Yes", "", r"!\[x\](https://a.example/?q) and \[t1\] \<b\>"]
+    assert "| t1 |  | ◐ partial |" in lines[-1]
+
+
+@given(awkward, awkward, awkward)
+def test_no_text_breaks_the_table(goal: str, description: str, note: str) -> None:
+    report = SubtaskReport(id="t1", role="analyst", description=description)
+    lines = shown(goal, [report], [note]).split("\n")
+    assert len(lines) == 9
+    row = lines[6]
+    assert len(re.sub(r"\\.", "", row).split("|")) == 8
+    "\n".join(lines).encode("utf-8")
+
+
+# --- notes on breakers ----------------------------------------------------------------------------
+
+ROLE: dict[str, JsonValue] = {"role": "digger", "state": "open", "failures": 3, "retry_at": "10:00"}
+PROVIDER: dict[str, JsonValue] = {"provider": "m", "state": "open", "waiting": "t1", "retry_at": "10:00", "why": ""}
+
+
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [(ROLE, ("digger", "3 failed attempts", "10:00")), (PROVIDER, ("t1", "provider of m", "10:00"))],
+)
+def test_a_note_says_who_rests_or_waits_why_and_until_when(card: dict[str, JsonValue], words: tuple[str, ...]) -> None:
+    assert all(word in breaker_note(card) for word in words)
+
+
+MARKUP = [
+    "<img src=x>",
+    "[here](http://evil)",
+    "**done**",
+    "`x`",
+    "# all is well",
+    "a | b",
+    "![x](y)",
+    "&lt;b&gt;",
+    "_x_",
+]
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_foreign_text_is_shown_as_it_is(text: str) -> None:
+    reports = [
+        SubtaskReport(id="t1", role="analyst", description=text),
+        SubtaskReport(id="t2", role="analyst", state="failed", error=Problem(type="X", message=text)),
+    ]
+    lines = shown(text, reports, [text]).splitlines()
+    for line in (lines[0], lines[6], lines[7], lines[9]):
+        ours = line.removeprefix("**").removesuffix("**").removeprefix("> ").replace(" | ", "  ")
+        assert not re.search(r"(?<!\\)[`*_\[\]<>!#~&]", ours), line
+        assert text in re.sub(r"\\(.)", r"\1", line)

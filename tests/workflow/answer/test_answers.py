@@ -1,0 +1,394 @@
+"""The answer: findings are reviewed, judged and written up; whatever goes wrong meanwhile, none of them is lost."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.store.artifacts import ArtifactStore
+from supervision.base import limits
+from supervision.base.store_keys import is_ended, run_prefix
+from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
+from tests.scripted_model import status as http_error
+from tests.waiting import until
+from tests.workflow import runs
+from tests.workflow.runs import Lab, found
+from tests.workflow.scripts import FOUND, Turns, in_order, item, reviewed, subtasks, verdicts, with_replies
+from workflows.answer.review_rounds import WARM_REVIEWS
+from workflows.supervisor import SupervisorWorkflow
+
+USUAL = {"team": "house"}
+
+
+PAIR = subtasks(item("t1"), item("t2"))
+SCHEMA = {
+    "type": "object",
+    "properties": {"pears": {"type": "integer", "minimum": 10}},
+    "required": ["pears"],
+    "additionalProperties": False,
+}
+
+
+def kinds(lab: Lab) -> list[str]:
+    """The supervisor's own calls, in order."""
+    return [step for step in lab.steps if "/" not in step]
+
+
+def modes(lab: Lab) -> list[str]:
+    """What each synthesis was for."""
+    words = {"Condense these": "digest", "Write a short draft": "draft", "Write the answer": "final"}
+    prompts = [call.step.prompt for call in lab.calls if call.step.kind == "synthesis"]
+    return [next(mode for said, mode in words.items() if said in shown) for shown in prompts]
+
+
+# --- more findings than a prompt holds ------------------------------------------------------------------
+
+
+async def test_findings_beyond_the_context_are_condensed_first_and_still_cited(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CONTEXT_TOKENS", 5_715)
+    items = [item(f"t{n}") for n in range(12)]
+
+    def play(step: Step) -> Reply:
+        if step.kind == "synthesis" and "Condense these" in step.prompt:
+            return text(f"condensed by {step.call.rpartition('/')[2]}: pears [t1]")
+        return usual(step)
+
+    turns: Turns = {f"t{n}": lambda step: text(f"part {step.subtask_id} " + "pears " * 800) for n in range(12)}
+    usual = script(subtasks(*items), turns, answer("all", ["t0", "t11"]))
+    lab.play(play)
+    result = await lab.run(goal="g" * 2000)
+    assert modes(lab) == ["digest", "digest", "digest", "final"]
+    last = lab.calls[-1].step.prompt
+    assert "condensed by synthesis.1" in last
+    assert "condensed by synthesis.3" in last
+    assert [c.subtask_ids for c in result.citations] == [["t0"], ["t11"]]
+    assert result.status == "completed"
+
+
+async def test_a_plan_that_asks_for_reduction_has_findings_condensed_before_they_must_be(lab: Lab) -> None:
+    """Three findings of 15 KB: more than REDUCE_BYTES, and far less than a prompt holds."""
+
+    def play(step: Step) -> Reply:
+        condensed = step.kind == "synthesis" and "Condense these" in step.prompt
+        return text("few words on pears [t1] [t2]") if condensed else usual(step)
+
+    turns: Turns = {f"t{n}": lambda step: text(f"crop of {step.subtask_id}: " + "pears " * 2500) for n in (1, 2, 3)}
+    shape = subtasks(item("t1"), item("t2"), item("t3"), aggregation="reduce")
+    usual = script(shape, turns, answer("all", ["t1", "t3"]))
+    lab.play(play)
+    result = await lab.run()
+    assert (result.status, modes(lab)) == ("completed", ["digest", "final"])
+    last = lab.calls[-1].step.prompt
+    crops = [name for name in ("t1", "t2", "t3") if f"crop of {name}" in last]
+    assert crops == ["t3"]
+    assert "few words on pears" in last
+    assert [c.subtask_ids for c in result.citations] == [["t1"], ["t3"]]
+
+
+# --- drafts ---------------------------------------------------------------------------------------------
+
+
+async def test_drafts_begin_with_the_kth_finding_and_the_answer_starts_from_the_last(lab: Lab) -> None:
+    gates = {name: asyncio.Event() for name in ("draft", "t3", "t4", "t5")}
+    drafts = 0
+
+    def play(step: Step) -> Reply:
+        nonlocal drafts
+        if step.kind == "synthesis" and "short draft" in step.prompt:
+            drafts += 1
+            words = answer(f"draft number {drafts}")
+            return when(gates["draft"], words) if drafts == 1 else words
+        return usual(step)
+
+    turns: Turns = {f"t{n}": lambda step: text(f"[{step.subtask_id}] has pears") for n in (1, 2)}
+    turns |= {
+        subtask_id: lambda step: when(gates[step.subtask_id or ""], text("late pears"))
+        for subtask_id in ("t3", "t4", "t5")
+    }
+    usual = script(subtasks(*[item(f"t{n}") for n in range(1, 6)]), turns, answer("all", ["t1", "t5"]))
+    lab.play(play)
+    handle = await lab.start(incremental_synthesis=2)
+
+    async def completed(count: int) -> bool:
+        return (await handle.query(SupervisorWorkflow.status)).counts.completed >= count
+
+    await until(lambda: modes(lab) == ["draft"])
+    gates["t3"].set()
+    gates["t4"].set()
+    await until(lambda: completed(4))
+    assert modes(lab) == ["draft"]
+    gates["draft"].set()
+    await until(lambda: modes(lab) == ["draft", "draft"])
+    second = lab.prompt("synthesis.2")
+    assert "draft number 1" in second
+    assert "[t1] has pears" not in second
+    assert second.count("late pears") == 2
+    await until(lambda: drafted(handle, 4))
+    gates["t5"].set()
+    result = await handle.result()
+    assert modes(lab) == ["draft", "draft", "final"]
+    final = lab.prompt("synthesis.3")
+    assert "draft number 2" in final
+    assert final.count("late pears") == 1
+    assert result.answer.startswith("all")
+    assert [c.subtask_ids for c in result.citations] == [["t1"], ["t5"]]
+    assert result.usage.model_calls == 9
+
+
+async def drafted(handle: Any, findings: int) -> bool:
+    """True if a draft holds so many findings."""
+    events = (await handle.query(SupervisorWorkflow.trace)).events
+    return any(e.type == "draft_written" and e.data["findings"] == findings for e in events)
+
+
+# --- structured answers ---------------------------------------------------------------------------------
+
+
+async def test_a_structured_answer_is_repaired_once(lab: Lab) -> None:
+    good = script(PAIR, None, answer("44 pears", answer_json={"pears": 44}))
+    bad = answer("4 pears", answer_json={"pears": 4})
+    lab.play(lambda step: bad if step.call.endswith("synthesis.1") else good(step))
+    result = await lab.run(answer_schema=SCHEMA)
+    assert (result.answer, result.answer_json) == ("44 pears", {"pears": 44})
+    assert "4 is less than the minimum of 10" in lab.prompt("synthesis.2")
+
+
+async def test_a_written_answer_survives_its_json_that_never_fits(lab: Lab) -> None:
+    lab.play(script(PAIR, None, answer("4 pears", answer_json={"pears": 4})))
+    result = await lab.run(answer_schema=SCHEMA)
+    assert (result.status, result.answer_json) == ("partial", None)
+    assert result.answer.startswith("4 pears")
+    assert [(gap.subtask_id, "minimum of 10" in gap.reason) for gap in result.gaps] == [("answer_json", True)]
+    assert kinds(lab) == ["plan.1.1", "synthesis.1", "synthesis.2"]
+
+
+async def test_a_direct_answer_is_given_its_structure(lab: Lab) -> None:
+    lab.play(script(plan(answer="44 pears"), None, answer("44 pears", answer_json={"pears": 44})))
+    result = await lab.run(answer_schema=SCHEMA)
+    assert (result.answer_json, result.status) == ({"pears": 44}, "completed")
+    assert "44 pears" in lab.prompt("synthesis.1")
+
+
+# --- reviews and candidates --------------------------------------------------------------------------
+
+
+def said(step: Step) -> Reply:
+    """A turn whose finding names its attempt."""
+    return text(f"finding of {step.subtask_id}, attempt {step.attempt}\n\nConfidence: 0.8")
+
+
+HAIKU, OPUS = "claude-haiku-5-5", "claude-opus-5-5"
+
+
+async def test_only_what_a_review_flags_runs_again_with_the_feedback_and_its_old_finding(lab: Lab) -> None:
+    turns: Turns = {subtask_id: said for subtask_id in ("t1", "t2")}
+    lab.play(reviewed(PAIR, verdicts(t2="the unit is missing"), verdicts(), turns=turns))
+    handle = await lab.start(max_reviews=3)
+    result = await handle.result()
+    assert lab.steps[3:] == ["review.1", "t2/2/turn.1", "review.2", "synthesis.1"]
+    again = lab.prompt("t2/2/turn.1")
+    assert again.startswith("<feedback>\nthe unit is missing\n</feedback>")
+    spoken = lab.call("t2/2/turn.1").step.body["messages"]
+    assert [message["role"] for message in spoken] == ["user", "assistant", "user"]
+    assert "finding of t2, attempt 1" in str(spoken[1]["content"])
+    assert "finding of t2, attempt 2" in lab.prompt("review.2")
+    assert {r.id: r.attempts for r in result.subtasks} == {"t1": 1, "t2": 2}
+    assert (result.status, result.gaps) == ("completed", [])
+    assert found(result, 1).summary == "finding of t2, attempt 2"
+    assert await lab.started_children() == [f"{lab.run_id}/t1/1", f"{lab.run_id}/t2/1", f"{lab.run_id}/t2/2"]
+    trace = (await handle.query(SupervisorWorkflow.trace)).events
+    assert [e.data["flagged"] for e in trace if e.type == "reviewed"] == [["t2"], []]
+
+
+def spoken(lab: Lab, step: str) -> list[str]:
+    """Who spoke in the conversation of a turn, up to what is asked now."""
+    return [message["role"] for message in lab.call(step).step.body["messages"]]
+
+
+async def test_a_third_correction_begins_a_conversation_of_its_own(lab: Lab) -> None:
+    rounds = [verdicts(t1=f"the unit is missing ({n})") for n in range(WARM_REVIEWS + 1)]
+    lab.play(reviewed(subtasks(item("t1")), *rounds, verdicts(), turns={"t1": said}))
+    result = await lab.run(max_reviews=WARM_REVIEWS + 1)
+    assert result.subtasks[0].attempts == WARM_REVIEWS + 2
+    turns = [spoken(lab, f"t1/{n}/turn.1") for n in range(1, WARM_REVIEWS + 3)]
+    assert [len(turn) for turn in turns] == [1, 3, 5, 1]
+    cold = lab.prompt(f"t1/{WARM_REVIEWS + 2}/turn.1")
+    assert "Find out about part t1" in cold
+    assert "<previous_finding>\nfinding of t1, attempt 3" in cold
+    assert "the unit is missing (2)" in cold
+
+
+async def test_what_rests_on_a_corrected_finding_is_done_again(lab: Lab) -> None:
+    chain = subtasks(item("t1"), item("t2", depends_on=["t1"]), item("t3"))
+    turns: Turns = {subtask_id: said for subtask_id in ("t1", "t2", "t3")}
+    lab.play(reviewed(chain, verdicts(t1="name the unit"), verdicts(), turns=turns))
+    result = await lab.run(max_reviews=1)
+    assert {r.id: (r.attempts, r.stale) for r in result.subtasks} == {
+        "t1": (2, False),
+        "t2": (2, False),
+        "t3": (1, False),
+    }
+    again = lab.prompt("t2/2/turn.1")
+    assert "finding of t1, attempt 2" in again
+    assert "changed after it: t1" in again
+    assert result.gaps == []
+
+
+async def test_no_worker_agent_is_sent_the_goal(lab: Lab) -> None:
+    chain = subtasks(item("t1"), item("t2", depends_on=["t1"]))
+    turns: Turns = {"t1": said, "t2": lambda step: said(step) if step.attempt > 1 else tools(("nothing", {}))}
+    lab.play(reviewed(chain, verdicts(t1="name the unit"), verdicts(), turns=turns))
+    await lab.run(max_reviews=1, max_turns=1)
+    bodies = {call.step.call: str(call.step.body) for call in lab.calls}
+    sent = {step for step, body in bodies.items() if runs.GOAL in body}
+    assert {step.rpartition("/")[2].partition(".")[0] for step in sent} == {"plan", "refine", "review", "synthesis"}
+
+
+async def test_conflicting_findings_go_to_a_judge_and_stay_in_the_result(lab: Lab) -> None:
+    conflict = {"subtask_ids": ["t1", "t2"], "description": "44 or 45 pears"}
+    judge = as_json({"prefer": "t2", "resolution": "t2 counted later"})
+    again = verdicts([conflict], t1="count again")
+    lab.play(reviewed(PAIR, again, verdicts([conflict]), judge=judge))
+    result = await lab.run(max_reviews=3)
+    assert [s for s in lab.steps if s.startswith("judge")] == ["judge.1"]
+    assert "44 or 45 pears" in lab.prompt("judge.1")
+    assert [(c.subtask_ids, c.description, c.resolution) for c in result.contradictions] == [
+        (["t1", "t2"], "44 or 45 pears", "t2 counts: t2 counted later")
+    ]
+    assert "t2 counted later" in lab.calls[-1].step.prompt
+
+
+# --- candidates -----------------------------------------------------------------------------------------
+
+
+RIVALS: dict[str, Any] = {
+    "name": "rivals",
+    "generalist": "quick",
+    "roles": [
+        {"name": "quick", "description": "Looks.", "system_prompt": "You are quick.", "effort": "low"},
+        {"name": "deep", "description": "Thinks.", "system_prompt": "You are deep.", "model": OPUS, "effort": "high"},
+    ],
+}
+
+
+async def test_candidates_are_several_children_of_different_roles_of_which_the_judge_picks_one(lab: Lab) -> None:
+    shape = subtasks(
+        item("t1", "quick", candidates=3, candidate_roles=["deep"]), item("t2", "quick", depends_on=["t1"])
+    )
+
+    def turns(step: Step) -> Reply:
+        return text(f"candidate-{step.call.split('/')[2]} by {step.body['model']}")
+
+    usual = script(shape, {"t1": turns})
+    best = as_json({"choice": 2, "reason": "it is deep"})
+    lab.play(lambda step: best if step.kind == "judge" else usual(step))
+    handle = await lab.start(team=RIVALS, models={"workers": HAIKU})
+    result = await handle.result()
+    children = [f"{lab.run_id}/t1/1.1", f"{lab.run_id}/t1/1.2", f"{lab.run_id}/t1/1.3", f"{lab.run_id}/t2/1"]
+    assert await lab.started_children() == children
+    bodies = [lab.call(f"t1/1.{k}/turn.1").step.body for k in (1, 2, 3)]
+    assert [body["model"] for body in bodies] == [HAIKU, OPUS, HAIKU]
+    assert ["You are deep." in str(body["system"]) for body in bodies] == [False, True, False]
+    assert bodies[1]["output_config"]["effort"] == "high"
+    asked = lab.prompt("judge.1")
+    assert all(f"candidate-1.{k}" in asked for k in (1, 2, 3))
+    chosen = asked.split('number="2"')[1].split("candidate-1.")[1].split("\n")[0].rstrip()
+    first = result.subtasks[0]
+    assert (first.state, first.attempts, first.turns, first.usage.model_calls) == ("completed", 1, 3, 3)
+    assert found(result).summary == f"candidate-1.{chosen}"
+    assert (first.workflow_id, first.role) == (
+        f"{lab.run_id}/t1/1.{chosen[0]}",
+        "deep" if chosen[0] == "2" else "quick",
+    )
+    assert {row.role for row in result.spend} == {"supervisor", "quick", "deep"}
+    assert result.usage.model_calls == 7
+    assert (await handle.query(SupervisorWorkflow.status)).counts.total == 2
+
+
+# --- what goes wrong at the end ----------------------------------------------------------------------
+
+
+PEARS = {"t1": lambda step: text("44 pears")}
+PACED = http_error(429, "rate_limit_error", retry_after="120")
+FAILS = {"Overloaded": http_error(529, "overloaded_error"), "RateLimited": PACED}
+
+
+@pytest.fixture
+def own_model(run_id: str) -> dict[str, str]:
+    """A supervisor's model of this test's own: breaker and pacing belong to a model and outlive the run."""
+    return {"supervisor": f"{run_id}-supervisor"}
+
+
+# --- the provider -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", sorted(FAILS))
+async def test_a_provider_that_fails_at_the_answer_leaves_the_findings_as_they_came(
+    lab: Lab, own_model: dict[str, str], kind: str
+) -> None:
+    lab.play(script(PAIR, PEARS, FAILS[kind]))
+    result = await lab.run(models=own_model, deadline="PT5S")
+    assert (result.status, [r.state for r in result.subtasks]) == ("partial", ["completed"] * 2)
+    assert "44 pears" in result.answer
+    assert [gap.subtask_id for gap in result.gaps] == ["answer"]
+    assert kind in result.gaps[0].reason
+    assert kind in result.warnings[-1]
+
+
+@pytest.mark.parametrize("stage", ["review", "draft"])
+async def test_a_provider_that_paces_any_judgement_leaves_the_findings_as_they_came(
+    lab: Lab, own_model: dict[str, str], stage: str
+) -> None:
+    slow = asyncio.Event()
+    usual = script(PAIR, {**PEARS, "t2": lambda step: when(slow, FOUND) if stage == "draft" else FOUND})
+
+    def play(step: Step) -> Reply:
+        if step.kind == {"draft": "synthesis"}.get(stage, stage):
+            slow.set()
+            return PACED
+        return verdicts() if step.kind == "review" else usual(step)
+
+    lab.play(play)
+    result = await lab.run(models=own_model, deadline="PT8S", max_reviews=1, incremental_synthesis=1)
+    assert [r.state for r in result.subtasks] == ["completed"] * 2
+    assert (result.status, "44 pears" in result.answer) == ("partial", True)
+
+
+# --- the answer itself ------------------------------------------------------------------------------
+
+
+async def test_an_empty_answer_is_asked_for_once_more_then_the_findings_stand(lab: Lab) -> None:
+    lab.play(with_replies(script(PAIR, PEARS), synthesis=in_order(text(""), answer(" \n"))))
+    result = await lab.run()
+    assert [step for step in lab.steps if step.startswith("synth")] == ["synthesis.1", "synthesis.2"]
+    assert (result.status, "44 pears" in result.answer) == ("partial", True)
+    assert [(gap.subtask_id, "empty answer" in gap.reason) for gap in result.gaps] == [("answer", True)]
+
+
+async def test_json_without_words_keeps_the_json_and_shows_the_findings(lab: Lab) -> None:
+    schema = {"type": "object", "properties": {"pears": {"type": "integer"}}, "required": ["pears"]}
+    lab.play(script(PAIR, PEARS, answer("", answer_json={"pears": 44})))
+    result = await lab.run(answer_schema=schema)
+    assert (result.status, result.answer_json, "44 pears" in result.answer) == ("partial", {"pears": 44}, True)
+
+
+# --- the store --------------------------------------------------------------------------------------
+
+
+async def test_an_answer_that_cannot_be_stored_is_returned(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = ArtifactStore.create
+
+    async def fails(store: ArtifactStore, key: str, data: bytes) -> bool:
+        if is_ended(key) and key.startswith(run_prefix(lab.run_id)):
+            raise ApplicationError("the store is gone", type="ArtifactUnavailable", non_retryable=True)
+        return await create(store, key, data)
+
+    monkeypatch.setattr(ArtifactStore, "create", fails)
+    lab.play(script(PAIR, None, answer("many pears [t1]")))
+    result = await lab.run()
+    assert (result.status, result.answer, result.result_ref) == ("completed", "many pears [t1]", None)
+    assert "could not be stored" in result.warnings[-1]
+    assert "the store is gone" in result.warnings[-1]

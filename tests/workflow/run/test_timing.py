@@ -1,0 +1,252 @@
+"""What comes before a run begins, while it does, and together with its end: nothing is lost, and nothing blocks it."""
+
+import asyncio
+import contextlib
+import functools
+import threading
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio import activity, workflow
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WithStartWorkflowOperation, WorkflowExecutionStatus, WorkflowUpdateFailedError
+from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.service import RPCError
+
+from activities.replies.agent_story import AgentStories
+from activities.run.run_setup import RunSetupActivities
+from supervision.base import limits
+from supervision.contract.request import RunRequest
+from supervision.run.run_state import RunState
+from tests.replay.replaying import replayer
+from tests.scripted_model import Reply, plan, script, text, when
+from tests.serving import own_server, settings_for
+from tests.waiting import until
+from tests.workflow.runs import GOAL, Handle, Lab, closed, is_answered, status_of
+from tests.workflow.scripts import item, subtasks
+from tests.workflow.subtasks.trees import nested_handle, tree
+from worker_main import serving
+from workflows.supervisor import SupervisorWorkflow
+
+CONTENTS: list[list[Any]] = [[], [5], [{"budget": {"tokens": 500_000}}], [{}, {}]]
+
+
+async def test_updates_and_queries_with_the_start_do_not_block_it(lab: Lab) -> None:
+    async def is_taken(number: int, update: str, content: list[Any]) -> bool:
+        own = f"{lab.run_id}-{update}-{number}"
+        lab.model.play(own, script(plan({"id": "t1"})))
+        operation = WithStartWorkflowOperation(
+            SupervisorWorkflow.run,
+            RunRequest(goal=GOAL, team="lab", max_reviews=0),
+            id=own,
+            task_queue="supervisor",
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+        )
+        try:
+            reply = await lab.client.execute_update_with_start_workflow(
+                update, args=content, start_workflow_operation=operation
+            )
+            accepted = bool(reply["accepted"])
+        except WorkflowUpdateFailedError:
+            accepted = False
+        handle = await operation.workflow_handle()
+        assert (await handle.query(SupervisorWorkflow.status)).phase
+        assert (await handle.result()).status == "completed"
+        return accepted
+
+    cases = [
+        (number, update, content) for update in ("extend_limits", "resume") for number, content in enumerate(CONTENTS)
+    ]
+    taken = await asyncio.gather(*(is_taken(*case) for case in cases))
+    assert taken[:5] == [False, False, True, False, True]
+
+
+async def test_a_run_that_is_looked_at_while_it_is_prepared_has_one_deadline(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at, goal = asyncio.Event(), RunSetupActivities._goal
+
+    async def slowly(activities: RunSetupActivities, setup: Any) -> str:
+        await looked_at.wait()
+        return await goal(activities, setup)
+
+    monkeypatch.setattr(RunSetupActivities, "_goal", slowly)
+    lab.play(script(plan(answer="none")))
+    settings = settings_for(lab.model.url, tmp_path)
+    async with own_server() as client, serving(client, settings, ["model"]):
+        handle = await lab.on(client).start()
+        query = asyncio.create_task(status_of(handle))
+        async with serving(client, settings, ["workflows"]):
+            deadline_at = (await query).deadline_at
+            looked_at.set()
+            assert (await handle.result()).answer == "none"
+            assert (await status_of(handle)).deadline_at == deadline_at
+
+        async def a_replay_shows_it() -> bool:
+            with contextlib.suppress(RPCError):  # the server gave the query to the Worker that was ending
+                again = await handle.query(SupervisorWorkflow.status, rpc_timeout=timedelta(seconds=5))
+                return again.deadline_at == deadline_at
+            return False
+
+        async with serving(client, settings, ["workflows"]):
+            await until(a_replay_shows_it)
+
+
+RUNS = 4  # by chance a query comes with the last workflow task of a run, or without it
+
+
+async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_loses_nothing(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The query's answer ends the workflow task, and the next one brings the stored result and the cancellation."""
+    asked = {f"{lab.run_id}-{number}": threading.Event() for number in range(RUNS)}
+    cancelled, planned, status = threading.Event(), asyncio.Event(), RunState.status
+
+    def status_after_the_cancel(state: RunState, cursor: int = 0) -> Any:
+        if workflow.in_workflow() and state.phase == "done" and not state.result_ref:
+            asked[workflow.info().workflow_id].set()
+            cancelled.wait(1.8)  # below the SDK's two seconds for a workflow task without an await
+        return status(state, cursor)
+
+    monkeypatch.setattr(RunState, "status", status_after_the_cancel)
+    settings = settings_for(lab.model.url, tmp_path)
+    async with own_server() as client, serving(client, settings, ["model"]):
+        handles: dict[str, Handle] = {}
+        async with serving(client, settings, ["workflows"]):
+            for name in asked:
+                own = lab.on(client).named(name)
+                own.play(script(when(planned, plan(answer="none"))))
+                handles[name] = await own.start()
+                await until(own.sent("plan.1.1"))
+        planned.set()
+        for name in asked:
+            await until(functools.partial(is_answered, client, name))
+        queries = [asyncio.create_task(handle.query(SupervisorWorkflow.status)) for handle in handles.values()]
+        await asyncio.sleep(0.5)  # nothing shows that a query waits at the server
+        async with serving(client, settings, ["workflows"]):
+            for name, handle in handles.items():
+                await until(functools.partial(_is_asked_or_closed, asked[name], handle))
+            late = [handle for name, handle in handles.items() if asked[name].is_set()]
+            for handle in late:
+                await handle.cancel()
+            cancelled.set()
+            for handle in handles.values():
+                await until(functools.partial(closed, handle))
+            await asyncio.gather(*queries)
+            assert {(await handle.query(SupervisorWorkflow.result)).answer for handle in handles.values()} == {"none"}
+        for handle in handles.values():
+            ended = (await handle.describe()).status
+            assert ended in (WorkflowExecutionStatus.COMPLETED, WorkflowExecutionStatus.CANCELED)
+            await replayer().replay_workflow(await handle.fetch_history())
+
+
+async def _is_asked_or_closed(asked: threading.Event, handle: Handle) -> bool:
+    return asked.is_set() or await closed(handle)
+
+
+# --- replies at the end ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def alone(lab: Lab) -> AsyncIterator[Lab]:
+    """A run on a server that only the test's Workers serve."""
+    async with own_server() as client:
+        yield lab.on(client)
+
+
+@pytest.mark.parametrize("step", ["plan.1.1", "t1/1/turn.1"])
+async def test_a_reply_that_comes_together_with_a_cancel_is_booked(alone: Lab, tmp_path: Path, step: str) -> None:
+    settings, answered = settings_for(alone.model.url, tmp_path), asyncio.Event()
+
+    def held(reply: Reply, of: str) -> Reply:
+        return when(answered, reply) if of == step else reply
+
+    found = held(text("found it"), "t1/1/turn.1")
+    alone.play(script(held(plan({"id": "t1"}), "plan.1.1"), {"t1": lambda step: found}))
+    async with serving(alone.client, settings, ["model"]):
+        async with contextlib.AsyncExitStack() as workflows:
+            await workflows.enter_async_context(serving(alone.client, settings, ["workflows"]))
+            handle = await alone.start()
+            await until(alone.sent(step))
+        # No Worker takes workflow tasks now: the reply and the cancellation wait for the same one.
+        caller = alone.run_id if step.startswith("plan") else f"{alone.run_id}/t1/1"
+        answered.set()
+        await until(lambda: is_answered(alone.client, caller))
+        await alone.client.get_workflow_handle(caller).cancel()
+        async with serving(alone.client, settings, ["workflows"]):
+            await until(lambda: closed(handle))
+            result = await handle.query(SupervisorWorkflow.result)
+    assert result.usage.model_calls == len(alone.calls)
+    names = [
+        event.activity_task_scheduled_event_attributes.activity_type.name for event in await alone.scheduled("activity")
+    ]
+    assert names == ["prepare_run", "plan", "publish_result"]
+
+
+async def test_a_reply_that_comes_together_with_a_cancel_after_a_pause_is_booked(
+    alone: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pause has asked for the call's end, of which the call learns with its next heartbeat."""
+    monkeypatch.setattr(limits, "HEARTBEAT_EVERY", limits.HEARTBEAT_TIMEOUT * 0.8)
+    settings, answered, caller = settings_for(alone.model.url, tmp_path), asyncio.Event(), f"{alone.run_id}/t1/1"
+    alone.play(script(plan({"id": "t1"}), {"t1": lambda step: when(answered, text("found it"))}))
+    async with serving(alone.client, settings, ["model"]):
+        async with contextlib.AsyncExitStack() as workflows:
+            await workflows.enter_async_context(serving(alone.client, settings, ["workflows"]))
+            handle = await alone.start()
+            await until(alone.sent("t1/1/turn.1"))
+            await handle.execute_update("pause", {"now": True})
+            await until(partial(_has, alone.client, caller, EventType.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED))
+        answered.set()
+        await until(lambda: is_answered(alone.client, caller))
+        await alone.client.get_workflow_handle(caller).cancel()
+        async with serving(alone.client, settings, ["workflows"]):
+            await until(lambda: closed(alone.client.get_workflow_handle(caller)))
+            await handle.cancel()
+            await until(lambda: closed(handle))
+            result = await handle.query(SupervisorWorkflow.result)
+    assert result.usage.model_calls == len(alone.calls) == 2
+
+
+async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked_above(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nested, storing, answered, counted = f"{lab.run_id}/t1/1", asyncio.Event(), asyncio.Event(), asyncio.Event()
+    whole = AgentStories.whole
+
+    async def whole_once_counted(stories: AgentStories, *story: Any) -> Any:
+        if activity.info().workflow_id == nested:
+            storing.set()
+            await counted.wait()
+        return await whole(stories, *story)
+
+    monkeypatch.setattr(AgentStories, "whole", whole_once_counted)
+    plan_below = when(answered, subtasks(item("f1", "walker")))
+    lab.play(tree({"": subtasks(item("t1", "storey")), "t1/1": plan_below}))
+    # A workflow task that waits for a local activity hears of other events only when most of its time is over.
+    async with (
+        own_server({"history.defaultWorkflowTaskTimeout": "2s"}) as client,
+        serving(client, settings_for(lab.model.url, tmp_path)),
+    ):
+        handle = await lab.on(client).start(team="house", models={"supervisor": "no-price-known"})
+        await until(lab.sent("t1/1/plan.1.1"))
+        await handle.cancel()
+        await storing.wait()
+        answered.set()
+        await until(partial(_has, client, nested, EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED))
+        counted.set()
+        await until(lambda: closed(handle))
+        result = await handle.query(SupervisorWorkflow.result)
+        below = await nested_handle(client, nested).result()
+    assert result.usage.model_calls == len(lab.calls) == 2
+    assert below.warnings == ["the dollar budget is not kept: the price of no-price-known is unknown"]
+
+
+async def _has(client: Client, workflow_id: str, kind: EventType.ValueType) -> bool:
+    """True if a workflow's history has an event of that kind."""
+    events = (await client.get_workflow_handle(workflow_id).fetch_history()).events
+    return any(event.event_type == kind for event in events)
