@@ -36,43 +36,43 @@ PACKAGES = {
     "supervision": Package(
         "",
         "base contract planning provider grounding agent budget results run",
-        lines=8_650,
+        lines=8_690,
         arrows=16,
     ),
     "activities": Package(
         "supervision",
         "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent attempts",
-        lines=13_940,
+        lines=14_070,
         arrows=47,
     ),
     "workflows": Package(
         "activities supervision",
         "children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
-        lines=5_360,
+        lines=5_390,
         arrows=26,
     ),
     "runtime": Package(
         "supervision",
         "paths process sdk_patches telemetry logs encryption settings payloads search_attributes watchdog workers "
         "server connection",
-        lines=2_460,
+        lines=2_440,
         arrows=14,
     ),
     "standin": Package("supervision", "server extract __main__", lines=2_090, arrows=3),
     "console": Package(
         "activities supervision runtime standin teams temporal_supervisor workflows",
         "base run view report commands options mcp_server demo",
-        lines=7_230,
-        arrows=34,
+        lines=6_970,
+        arrows=21,
     ),
     "temporal_supervisor": Package("supervision runtime", "people runs", lines=430, arrows=0),
     "teams": Package("activities supervision", "default", lines=120, arrows=0),
 }
 # everything else that has a budget: the mains, the benchmarks, the tests, and all code that plays a model
 LINES = {
-    ("worker_main.py", "starter.py"): 650,
-    ("benchmarks",): 1160,
-    ("tests",): 38_200,
+    ("worker_main.py", "starter.py"): 660,
+    ("benchmarks",): 1080,
+    ("tests",): 37870,
     ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 2400,
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of

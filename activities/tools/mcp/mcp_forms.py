@@ -44,8 +44,8 @@ class Elicitation:
         self._defaults = {name: said["default"] for name, said in self._fields.items() if "default" in said}
         self._open = [name for name in self._fields if name not in self._defaults] or [*self._fields]
         wanted = ", ".join(f"{name} ({self._form(name)})" for name in self._fields)
-        form = f" Reply as JSON with: {wanted}" if len(self._fields) > 1 else ""
-        self.text = one_line(message, _QUESTION_CHARS) + one_line(clean(form), _QUESTION_CHARS)
+        form = f"Reply as JSON with: {wanted}" if len(self._fields) > 1 else ""
+        self.text = f"{one_line(message, _QUESTION_CHARS)} {one_line(clean(form), _QUESTION_CHARS)}".strip()
         only: Json = self._fields[self._open[0]] if len(self._open) == 1 else {}
         self.choices = [one_line(clean(str(choice)), _CHOICE_CHARS) for choice in only.get("enum", [])[:_CHOICES]]
 

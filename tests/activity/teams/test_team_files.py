@@ -275,7 +275,7 @@ async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
     while not reading.done():
         await asyncio.sleep(0.01)
         ticks += 1
-    assert ticks > 5
+    assert ticks > 1  # a loop that is blocked has none, or one
     assert reading.result().toolbox.names() == ["calculate"]
     for _ in range(3):  # waited for once only
         with pytest.raises(TeamError, match=r"crew: it cannot be read within 0\.3 s"):

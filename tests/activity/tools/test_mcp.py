@@ -261,7 +261,7 @@ async def test_a_call_with_effects_has_one_attempt_and_a_key(shop: Shop) -> None
     assert "MCP server 'store': its process ended: out of paper. Its outcome is unknown. Check whether it" in ran.text
     assert shop.ledger.read_text() == "called\n"
     shop.ledger.unlink()
-    shop.hostile("dies", "read", "timeout = 2")
+    shop.hostile("dies", "read", "timeout = 20")
     assert (await shop.call("store__price")).is_error
     assert shop.ledger.read_text() == "called\n" * 2
 
@@ -367,7 +367,9 @@ async def test_secrets_reach_the_server_and_nothing_else(benign: Shop) -> None:
 
 async def test_a_question_of_a_server_is_answered_by_what_a_person_replies(benign: Shop) -> None:
     asked = await benign.call("store__put", {"article": "tea"})
-    assert (asked.is_error, asked.text) == (False, "MCP server 'store' asks before it does put: On which shelf?")
+    form = "Reply as JSON with: shelf (integer), row (integer, else 1)"
+    assert not asked.is_error
+    assert asked.text == f"MCP server 'store' asks before it does put: On which shelf? {form}"
     misfit = await benign.call("store__put", {"article": "tea"}, replies={asked.asks: "below"})
     assert misfit.asks == asked.asks
     assert "'below' does not fit. On which shelf?" in misfit.text
