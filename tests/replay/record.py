@@ -1,4 +1,4 @@
-"""Records the histories of a release: `python -m tests.replay.record 0.1.0`. Recorded ones are never changed.
+"""Records the histories of a release: `python -m tests.replay.record 0.2.0`. Recorded ones are never changed.
 
 With a folder as second argument they are written there instead, to look at or to replay.
 """
