@@ -62,7 +62,7 @@ PACKAGES = {
     "console": Package(
         "activities supervision runtime standin teams temporal_supervisor workflows",
         "base run view report commands options mcp_server demo",
-        lines=6_970,
+        lines=6_980,
         arrows=21,
     ),
     "temporal_supervisor": Package("supervision runtime", "people runs", lines=430, arrows=0),

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -38,6 +39,7 @@ from temporal_supervisor.runs import new_run_id, start
 
 _HINT = "Ctrl-C leaves the run going"
 _READ_BYTES = 4 << 20  # of CSV that are made a table in a second
+_LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that has just said that it is ready
 
 
 async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
@@ -133,15 +135,22 @@ def _explained(access: Access, message: str) -> Iterator[str]:
 
 async def require_workers(client: Client, otherwise: str = ", or pass --queue-anyway") -> None:
     """Raises CommandFailed if no Worker serves one of the queues that a run needs; the message says what to do."""
+    latest = time.monotonic() + _LISTED_AFTER
+    while (why := await _unserved(client)) is not None:
+        if time.monotonic() > latest:
+            raise CommandFailed(UNREACHABLE, f"{why}{otherwise}")
+        await asyncio.sleep(_LISTED_AFTER / 10)
+
+
+async def _unserved(client: Client) -> str | None:
+    """Returns which queue has no Worker, and what to do."""
     server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
     if not await pollers(client, WORKFLOW_QUEUE, WORKFLOWS):
-        why = f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {worker_hint()} (it needs {key})"
-    elif not await pollers(client, MODEL_QUEUE, ACTIVITIES):
+        return f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {worker_hint()} (it needs {key})"
+    if not await pollers(client, MODEL_QUEUE, ACTIVITIES):
         none = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
-        why = f"{none}: set {key} and start one with {worker_hint()}"
-    else:
-        return
-    raise CommandFailed(UNREACHABLE, f"{why}{otherwise}")
+        return f"{none}: set {key} and start one with {worker_hint()}"
+    return None
 
 
 async def _taken(run: RunHandle) -> str:

@@ -101,4 +101,4 @@ async def test_a_question_of_a_server_waits_in_the_inbox_and_outlives_workers(
         await reply(handle, wait.id, replied)
     assert (await handle.result()).status == "completed"
     assert shelves.read_text().splitlines() == ["salt 4", "tea 3"]
-    assert sorted(lone.prompt("t1/1/turn.2").splitlines()) == ["salt is on shelf 4", "tea is on shelf 3"]
+    assert sorted(lone.prompt("t1/1/turn.2").splitlines()) == ["salt is on shelf 4, row 1", "tea is on shelf 3, row 1"]
