@@ -19,7 +19,7 @@ from tests.machine.quick_model import QuickModel
 from tests.scripted_model import ScriptedModel
 from tests.serving import settings_for
 
-STOP_WAIT = 180.0
+STOP_WAIT = 90.0
 """Seconds for a Worker to stop: one that stops takes a minute now and then."""
 
 _MS = timedelta(milliseconds=1)
