@@ -278,6 +278,8 @@ class RunContext:
         finally:
             waits.end(wait)
         log_line("waits no longer", wait.subject, kind=wait.kind)
+        if wait.for_decision:
+            self.changed.set()  # the dispatch lets the clock run again, before the work that follows has ended
         self.show()
 
     async def decision(self, wait: Wait, timeout: timedelta, content: str | None = None) -> Decision | None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.scripted_model import Reply as ModelReply
-from tests.scripted_model import Step, plan, script, text, tools
+from tests.scripted_model import Step, hang, plan, script, text, tools
 from tests.workflow.plan.test_approval import asked, refusal
-from tests.workflow.runs import Handle, Lab, found, status_of
+from tests.workflow.runs import Handle, Lab, failure, found, status_of
 
 HASH = "0" * 64
 
@@ -45,6 +45,18 @@ async def test_an_answer_is_a_tool_result_and_evidence(lab: Lab) -> None:
     assert (found(result).sources, found(result).unsupported) == (["person ann"], [])
     assert lab.steps.count("t1/1/turn.1") == 1
     assert lab.prompt("t1/1/turn.2") == "2026, as 4711 said"
+
+
+@pytest.mark.usefixtures("short_deadlines")
+async def test_the_clock_runs_again_while_the_work_after_a_reply_does(lab: Lab) -> None:
+    """It stood still for the question alone: a model that is silent after it is ended by the deadline."""
+    turns = {"t1": lambda step: asking(step) if step.number == 1 else hang()}
+    lab.play(script(plan({"id": "t1", "role": "asker"}), turns))
+    handle = await lab.start(team="people", deadline="PT4S", max_reviews=0, max_replans=0)
+    await asked(handle, "t1/1:1.0")
+    await reply(handle, "t1/1:1.0", "2026")
+    error = await failure(handle)
+    assert (error.type, lab.steps.count("t1/1/turn.2")) == ("DeadlineExceeded", 1)
 
 
 async def test_two_questions_are_answered_in_reverse_order(lab: Lab) -> None:
