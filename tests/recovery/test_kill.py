@@ -103,13 +103,14 @@ async def test_a_kill_during_a_tool_repeats_the_tool_and_no_model_call(
     lone.play(script(plan({"id": "t1", "role": "counter"}), _turns(signal)))
     worker = await workers.start()
     await lone.start()
-    await until(signal.with_suffix(".started").exists, 30)
+    began = signal.with_suffix(".started")
+    await until(lambda: began.exists() and began.read_text() == "started\n", 30)
     worker.kill()
     signal.touch()
     result = await _finish(lone, workers)
     assert result.status == "completed"
     assert lone.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "synthesis.1"]
-    assert signal.with_suffix(".started").read_text().count("started") == 2
+    assert began.read_text().count("started") == 2
 
 
 async def test_kills_amid_many_documents_repeat_no_stored_answer_and_lose_no_row(
