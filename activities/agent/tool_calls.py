@@ -112,9 +112,8 @@ class ToolActivities:
 
     async def _once(self, request: ToolInput, run: Callable[[], Awaitable[ToolRun]]) -> ToolReply:
         """Runs a call with effects unless it was begun before, be it before a reset: then its result is returned."""
-        call = f"{request.head}/{request.call.index}" + (
-            f".{len(request.call.replies)}" if request.call.replies else ""
-        )
+        again = f".{len(request.call.replies)}" if request.call.replies else ""
+        call = f"{request.head}/{request.call.index}{again}"
         result = result_key(request.run.run_id, call)
         if not await self._store.create(effect_key(request.run.run_id, call), b""):
             if (stored := await self._store.find(result)) is not None:

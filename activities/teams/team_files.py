@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -28,7 +28,7 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import did_you_mean, one_line, quoted
 from supervision.contract.request import complaint_lines
-from supervision.contract.team import RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
+from supervision.contract.team import Role, RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
 
 TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand
 
@@ -261,15 +261,20 @@ def tool_cards(toolbox: Toolbox, names: list[str]) -> list[ToolCard]:
     return [ToolCard.model_validate(tool, from_attributes=True) for tool in tools if tool]
 
 
+_NAMES: dict[str, Callable[[Role], list[str]]] = {
+    "pool": lambda role: [role.pool] if role.pool else [],
+    "pool_model": lambda role: [role.pool] if role.pool and role.pool_model else [],
+    "model": lambda role: role.model or [],
+}
+
+
 def named_in_teams(folders: Sequence[Path], field: Literal["pool", "pool_model", "model"]) -> dict[str, list[str]]:
     """Returns the pools, those with model calls, or models that team files name, each with its roles as `team/role`."""
     files, named = TeamFiles(list(folders)), dict[str, list[str]]()
     for team_name in files.names():
         with contextlib.suppress(TeamError):  # `starter.py teams` says it
             for role in files.definition(team_name).roles:
-                with_model = field == "pool" or role.pool_model
-                pools = [role.pool] if role.pool and with_model else []
-                for name in (role.model or []) if field == "model" else pools:
+                for name in _NAMES[field](role):
                     named.setdefault(name, []).append(f"{team_name}/{role.name}")
     return named
 
