@@ -53,8 +53,13 @@ class Surroundings:
         return self.cached_workflows <= _FEW
 
     @property
+    def loses_tasks(self) -> bool:
+        """True if the cache is full nearly always: then the SDK loses workflow tasks, at evictions beside queries."""
+        return 0 < self.cached_workflows <= _FEW
+
+    @property
     def task_timeout(self) -> timedelta | None:
-        """Without a cache the SDK stands still until then, now and then, with a local activity under way."""
+        """Until then the server waits for a task that the SDK has lost."""
         return timedelta(seconds=2) if self.replays_all else None
 
 

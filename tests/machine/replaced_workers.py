@@ -99,7 +99,11 @@ class ReplacedWorkers(contextlib.AbstractAsyncContextManager["ReplacedWorkers"])
         self._calls += 1
         if self._restarts and self._calls >= self._restarts[0]:
             self._restarts.pop(0)
-            self._due.set()
+            self.replace()
+
+    def replace(self) -> None:
+        """Has the Workers stopped and others started."""
+        self._due.set()
 
     @contextlib.asynccontextmanager
     async def _new(self) -> AsyncIterator[None]:
