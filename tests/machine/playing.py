@@ -46,8 +46,6 @@ UPDATED = 0.1
 WORD = "word-of-a-person-"
 PATIENCE = 400
 """Seconds for one run among others, on a machine that has much else to do: most take two."""
-LOST = 45
-"""Seconds after which a run may stand still for a workflow task that the SDK lost: docs/upstream/3."""
 
 _TOO_LATE = (RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError)
 
@@ -153,8 +151,6 @@ class _Play:
             people.append(asyncio.create_task(self._watcher(handle)))
         if any(deed.action.startswith("pause") for deed in case.deeds):
             people.append(asyncio.create_task(self._resumer(handle)))
-        if surroundings(case.seed).loses_tasks:
-            people.append(asyncio.create_task(self._operator()))
         if case.unpaid_from is not None:
             people.append(asyncio.create_task(self._payer(handle)))
         try:
@@ -310,11 +306,6 @@ class _Play:
                     await child.query("trace")
                 if dice.random() < UPDATED:
                     await handle.execute_update("resume", {"request_id": uuid4().hex})
-
-    async def _operator(self) -> None:
-        """Starts other Workers when the run stands still."""
-        await asyncio.sleep(LOST)
-        self._workers.replace()
 
     async def _payer(self, handle: Handle) -> None:
         """Mends the account when the run says that it waits for that, and resumes it."""

@@ -20,7 +20,7 @@ from tests.scripted_model import ScriptedModel
 from tests.serving import settings_for
 
 STOP_WAIT = 90.0
-"""Seconds for a Worker to stop: one that stops takes a minute now and then."""
+"""Seconds for Workers to stop: it takes a minute now and then."""
 
 _MS = timedelta(milliseconds=1)
 IMPATIENT = {
@@ -89,21 +89,15 @@ class ReplacedWorkers(contextlib.AbstractAsyncContextManager["ReplacedWorkers"])
         with contextlib.suppress(asyncio.CancelledError):
             await self._nemesis
         stopping = [asyncio.create_task(self._serving.__aexit__(None, None, None)), *self._stopping]
-        # With a cache of one the SDK has lost an activation once ("Extra buffered run"): that Worker never stops.
-        done, _ = await asyncio.wait(stopping, timeout=STOP_WAIT)
-        for task in done:
-            task.result()
+        async with asyncio.timeout(STOP_WAIT):
+            await asyncio.gather(*stopping)
 
     def count(self) -> None:
         """Counts a model call."""
         self._calls += 1
         if self._restarts and self._calls >= self._restarts[0]:
             self._restarts.pop(0)
-            self.replace()
-
-    def replace(self) -> None:
-        """Has the Workers stopped and others started."""
-        self._due.set()
+            self._due.set()
 
     @contextlib.asynccontextmanager
     async def _new(self) -> AsyncIterator[None]:
