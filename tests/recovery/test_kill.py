@@ -7,8 +7,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from supervision.base import limits
 from supervision.contract.finding import FindingRecord
@@ -51,49 +49,31 @@ def _turns(path: Path | None = None) -> dict[str, Callable[[Step], Reply]]:
 SHAPE = plan({"id": "t1", "role": "counter"}, {"id": "t2", "role": "finder"})
 
 
-@pytest.mark.parametrize("moment", ["plan.1.1", "synthesis.1"])
-async def test_a_kill_during_a_model_call_repeats_only_that_call(
-    lone: Lab, workers: WorkerProcesses, moment: str
+async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills_and_no_other_is_repeated(
+    lone: Lab, workers: WorkerProcesses
 ) -> None:
-    released = asyncio.Event()
+    kills = {"plan.1.1": 1, "t1/1/turn.2": limits.CALL_DEATHS + 1, "synthesis.1": 1}
+    released = {moment: asyncio.Event() for moment in kills}
     usual = script(SHAPE, _turns(), answer(cites=["t1"]))
 
     def reply(step: Step) -> Reply:
-        return when(released, usual(step)) if step.call.endswith(f"/{moment}") else usual(step)
+        moment = step.call.removeprefix(f"{lone.run_id}/")
+        return when(released[moment], usual(step)) if moment in kills else usual(step)
 
     lone.play(reply)
     worker = await workers.start()
     await lone.start()
-    await until(lone.sent(moment), 30)
-    worker.kill()
-    released.set()
+    for moment, times in kills.items():
+        for kill in range(1, times + 1):
+            await until(lambda moment=moment, kill=kill: lone.steps.count(moment) == kill, 30)
+            worker.kill()
+            if kill == times:
+                released[moment].set()
+            if (moment, kill) != ("synthesis.1", 1):
+                worker = await workers.start()
     result = await _finish(lone, workers)
     assert result.status == "completed"
-    assert lone.steps.count(moment) == 2
-
-
-async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills(
-    lone: Lab, workers: WorkerProcesses
-) -> None:
-    released = asyncio.Event()
-    turns = _turns()["t1"]
-    lone.play(
-        script(
-            plan({"id": "t1"}), {"t1": lambda step: when(released, turns(step)) if step.number == 2 else turns(step)}
-        )
-    )
-    worker = await workers.start()
-    await lone.start()
-    for kill in range(1, limits.CALL_DEATHS + 2):
-        await until(lambda kill=kill: lone.steps.count("t1/1/turn.2") == kill, 30)
-        worker.kill()
-        if kill <= limits.CALL_DEATHS:
-            worker = await workers.start()
-    released.set()
-    result = await _finish(lone, workers)
-    assert result.status == "completed"
-    assert lone.steps.count("t1/1/turn.1") == 1
-    assert lone.steps.count("t1/1/turn.2") == limits.CALL_DEATHS + 2
+    assert {step: lone.steps.count(step) for step in lone.repeated} == {m: times + 1 for m, times in kills.items()}
 
 
 async def test_a_kill_during_a_tool_repeats_the_tool_and_no_model_call(

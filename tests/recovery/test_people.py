@@ -5,15 +5,17 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from temporalio.client import Client
+
 from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from tests.scripted_model import Reply, Step, plan, script
 from tests.serving import settings_for
-from tests.workflow.plan.test_approval import asked, decide
+from tests.workflow.plan.test_approval import asked, decide, refusal
 from tests.workflow.runs import Handle, Lab
 from tests.workflow.subtasks.test_people import asking, reply
+from tests.workflow.subtasks.trees import nested_handle
 from worker_main import serving
-from workflows.supervisor import SupervisorWorkflow
 
 QUESTIONS = ("t1/n1/1:1.0", "t2/n1/1:1.0")
 
@@ -27,7 +29,7 @@ def _play(step: Step) -> Reply:
 
 
 @contextlib.asynccontextmanager
-async def _processes(lab: Lab, folder: Path) -> AsyncIterator[Handle]:
+async def _processes(lab: Lab, folder: Path) -> AsyncIterator[Client]:
     """A server on the same database and a Worker, for the time of a block."""
     settings = settings_for(lab.model.url, folder / "artifacts")
     async with EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True) as info:
@@ -35,7 +37,7 @@ async def _processes(lab: Lab, folder: Path) -> AsyncIterator[Handle]:
         async with serving(client, settings):
             if not lab.calls:
                 await lab.on(client).start(team="people", max_depth=2, approve_plan=True)
-            yield client.get_workflow_handle_for(SupervisorWorkflow.run, lab.run_id)
+            yield client
 
 
 async def _settled(handle: Handle) -> int:
@@ -48,17 +50,26 @@ async def _settled(handle: Handle) -> int:
 
 async def test_an_approval_and_nested_questions_outlive_workers_and_server(lone: Lab, tmp_path: Path) -> None:
     lone.play(_play)
-    async with _processes(lone, tmp_path) as handle:
+    async with _processes(lone, tmp_path) as client:
+        handle = nested_handle(client, lone.run_id)
         await asked(handle)
         at_the_plan = await _settled(handle)
-    async with _processes(lone, tmp_path) as handle:
+    async with _processes(lone, tmp_path) as client:
+        handle = nested_handle(client, lone.run_id)
         assert (await handle.describe()).history_length == at_the_plan
         await asked(handle)
         await decide(handle, 1, "approve")
         for wait_id in QUESTIONS:
-            await asked(handle, wait_id)
+            wait = await asked(handle, wait_id)
+            assert wait.levels == 1
+        nested = nested_handle(client, wait.workflow_id)
+        assert "decide at its root" in await refusal(lambda: reply(nested, "n1/1:1.0", "x"))
+        before = await _settled(handle)
+        assert "what does: t1/n1/1:1.0" in await refusal(lambda: reply(handle, "n1/1:1.0", "x"))
         at_the_questions = await _settled(handle)
-    async with _processes(lone, tmp_path) as handle:
+        assert at_the_questions - before < 10
+    async with _processes(lone, tmp_path) as client:
+        handle = nested_handle(client, lone.run_id)
         for wait_id in QUESTIONS:
             await asked(handle, wait_id)
         assert (await handle.describe()).history_length == at_the_questions

@@ -17,10 +17,7 @@ from workflows.worker_agent import WorkerAgentWorkflow
 ROOT = Path(__file__).parents[2]
 RECORDED = sorted(HISTORIES.rglob("*.*.json"))
 # what the workflow tests, whose runs are replayed at their end, do not play, or not on the server that they share
-FRESH = (
-    *("continued_as_new", "file_tool", "model_chain", "more_at_once_than_start_together"),
-    *("read_again", "unsupported_figure"),
-)
+FRESH = (*("continued_as_new", "file_tool", "model_chain", "read_again", "unsupported_figure"),)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}")

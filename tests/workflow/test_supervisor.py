@@ -1,6 +1,5 @@
 """Runs on the real server, with the real sandbox, the real model client and a scripted model."""
 
-import asyncio
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -10,8 +9,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from temporal_supervisor import RunFailed, RunRequest, Status, TraceEvent, follow, run, start, wait
 from tests.activity.tools.web_server import WebServer
-from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
-from tests.waiting import until
+from tests.scripted_model import Reply, Step, answer, plan, script, text, tools
 from tests.workflow.runs import GOAL, Lab, found, search_attribute
 from workflows.supervisor import SupervisorWorkflow
 
@@ -42,26 +40,6 @@ async def test_a_goal_becomes_a_plan_findings_and_an_answer(lab: Lab) -> None:
     events = (await handle.query(SupervisorWorkflow.trace)).events
     assert [e.type for e in events if e.subtask_id == "t1"] == ["subtask_started", "subtask_completed"]
     assert (await handle.query(SupervisorWorkflow.trace, events[-1].seq)).events == []
-
-
-async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(lab: Lab) -> None:
-    hold = asyncio.Event()
-    shape = plan(
-        {"id": "t1"},
-        {"id": "t2"},
-        {"id": "t3", "after": ["t1"]},
-        {"id": "t4", "after": ["t2"]},
-        {"id": "t5", "after": ["t3", "t4"]},
-    )
-    lab.play(script(shape, {"t2": lambda step: when(hold, text("late"))}))
-    handle = await lab.start()
-    await until(lab.sent("t3/1/turn.1"))
-    states = {s.id: s.state for s in (await handle.query(SupervisorWorkflow.status)).subtasks}
-    assert states["t1"] == "completed"
-    assert states["t2"] == "running"
-    assert states["t5"] == "waiting"
-    hold.set()
-    assert (await handle.result()).status == "completed"
 
 
 # --- pages of the web --------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from tests.scripted_model import Reply, as_json, text, tools, when
 from tests.serving import store_of
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked, decide
-from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, Lab, closed, details, events, status_of
 from tests.workflow.scripts import FOUND, GIVES_UP, item, plans, subtasks, with_replies
 from workflows.supervisor import SupervisorWorkflow
@@ -167,20 +166,6 @@ async def test_items_that_the_budget_has_no_room_for_are_left_out(lab: Lab) -> N
     left = 12 - counts.completed
     assert gap.reason == f"{left} of 12 items; {left} of them were left out, because the budget has no room for them"
     assert len(await lab.started_children()) == 1 + counts.completed
-
-
-async def test_a_reset_pays_nothing_again(lab: Lab) -> None:
-    lines = item("t4", for_each="lines:trees")
-    first = subtasks(item("t1"), EACH, item("t3", depends_on=["t2", "t4"]), lines)
-    lab.play(plans(first, turns=naming(2, "t2.2")))
-    attached = [{"name": "trees", "text": "elm\noak"}]
-    base = await lab.start(attachments=attached, max_reviews=1)
-    before = await base.result()
-    for task in (await workflow_tasks(base))[1::5]:
-        after = await (await reset(lab.client, base, task)).result()
-        assert [(r.id, r.state) for r in after.subtasks] == [(r.id, r.state) for r in before.subtasks]
-        assert after.gaps == before.gaps
-    assert lab.repeated == []
 
 
 async def test_a_callers_plan_is_worked_on_and_may_have_templates(lab: Lab) -> None:

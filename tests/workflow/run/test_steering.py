@@ -12,7 +12,6 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowUpdateFailedError
 
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
 from tests.waiting import until
-from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, Lab, events, is_in, search_attribute, status_of
 from tests.workflow.scripts import item, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import nested_handle, tree
@@ -135,26 +134,6 @@ async def test_pause_now_stops_the_calls_in_flight(lab: Lab) -> None:
     result = await handle.result()
     assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, 1)
     assert lab.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.1", "synthesis.1"]
-
-
-async def test_the_supervisors_own_calls_wait_for_resume(lab: Lab) -> None:
-    planned, found = asyncio.Event(), asyncio.Event()
-    lab.play(script(when(planned, plan({"id": "t1"})), {"t1": lambda step: when(found, text("found"))}))
-    handle = await lab.start()
-    await until(lab.sent("plan.1.1"))
-    await say(handle, "pause")
-    planned.set()
-    await until(partial(is_in, handle, "waiting", "t1"))
-    assert lab.steps == ["plan.1.1"]
-    await say(handle, "resume")
-    await until(lab.sent("t1/1/turn.1"))
-    await say(handle, "pause")
-    found.set()
-    await until(partial(is_in, handle, "completed", "t1"))
-    assert (await status_of(handle)).phase == "executing"
-    assert lab.steps == ["plan.1.1", "t1/1/turn.1"]
-    await say(handle, "resume")
-    assert (await handle.result()).status == "completed"
 
 
 # --- steer --------------------------------------------------------------------------------------------------
@@ -304,25 +283,6 @@ async def test_nested_runs_pause_and_hear_with_their_root(lab: Lab) -> None:
 
 async def _paused(handle: Handle) -> bool:
     return (await status_of(handle)).flags.paused
-
-
-async def test_after_a_reset_nothing_is_said_twice(lab: Lab) -> None:
-    hold = asyncio.Event()
-    lab.play(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t1": first_turn(hold)}))
-    base = await lab.start()
-    await until(lab.sent("t1/1/turn.1"))
-    await say(base, "steer", text=WORD)
-    await say(base, "pause")
-    await until(partial(_told, lab, "t1/1", paused=True))
-    hold.set()
-    await until(partial(agent_closed, lab, "t1/1"))
-    await say(base, "resume")
-    assert (await base.result()).status == "completed"
-    for point in await workflow_tasks(base):
-        handle = await reset(lab.client, base, point)
-        result = await handle.result()
-        assert (result.status, (await status_of(handle)).flags.paused) == ("completed", False)
-        assert set(heard(lab).values()) == {1}
 
 
 async def test_what_is_refused_says_what_is_current(lab: Lab) -> None:

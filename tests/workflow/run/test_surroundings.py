@@ -22,7 +22,7 @@ from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, scrip
 from tests.serving import own_server, store_of
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import Lab, found, queues, start
+from tests.workflow.runs import Lab, found, start
 from worker_main import serving
 
 
@@ -43,22 +43,6 @@ async def test_an_attribute_of_another_type_is_left_alone_and_the_run_warns(lab:
             described = await client.get_workflow_handle(lab.run_id).describe()
             assert (await described.memo())["phase"] == "done"
             assert described.search_attributes["SupervisorTeam"] == ["lab"]
-
-
-async def test_the_roles_may_be_split_over_processes(lab: Lab, settings: Settings) -> None:
-    def turns(step: Step) -> Reply:
-        return tools(("lookup", {"query": "x"})) if step.number == 1 else text("found")
-
-    lab.play(script(plan({"id": "t1"}), {"t1": turns}))
-    async with (
-        own_server() as client,
-        serving(client, settings, ["workflows"]),
-        serving(client, settings, ["model"]),
-        serving(client, settings, ["tools"]),
-    ):
-        result = await lab.on(client).run()
-        assert result.status == "completed"
-        assert set(await queues(client, f"{lab.run_id}/t1/1")) == {"supervisor-model", "supervisor-tools"}
 
 
 @pytest.mark.usefixtures("short_deadlines")
@@ -177,31 +161,6 @@ def turns(role: str) -> object:
 
 TURNS = {"t1": turns("analyst"), "t2": turns("reader")}
 SHAPE = plan({"id": "t1", "role": "analyst"}, {"id": "t2", "role": "reader"})
-
-
-@pytest.mark.usefixtures("worker")
-async def test_the_roles_of_a_nested_supervisor_see_them(
-    client: Client, model: ScriptedModel, run_id: str, attached: Attachment
-) -> None:
-    office = {
-        "name": "office",
-        "description": "Answers from an archive.",
-        "generalist": "archive",
-        "roles": [{"name": "archive", "description": "The archive.", "capabilities": ["files"], "team": "files"}],
-    }
-    below = script(SHAPE, {"t1": lambda step: TURNS[step.call.split("/")[3]](step)})  # type: ignore[operator]
-
-    def reply(step: Step) -> Reply:
-        outer = plan({"id": "t1", "role": "archive"})
-        return outer if step.kind == "plan" and step.subtask_id is None else below(step)
-
-    model.play(run_id, reply)
-    result = await (await start(client, run_id, office, attachments=[attached])).result()
-    (nested,) = (subtask.nested for subtask in result.subtasks)
-    assert nested is not None
-    assert (nested.status, nested.counts.completed) == ("completed", 2)
-    last = [call.step for call in model.of(run_id) if call.step.kind == "turn" and call.step.number == 2]
-    assert all(any(seen in step.prompt for step in last) for seen in SEEN.values())
 
 
 @pytest.mark.usefixtures("worker", "short_rest")

@@ -101,17 +101,6 @@ def fetches(step: Step) -> Reply:
     return tools(("fetch", {"thing": "a pear"})) if step.number == 1 else text("fetched\n\nConfidence: 0.8")
 
 
-async def test_a_role_with_a_pool_calls_the_model_and_its_tools_on_the_pools_queue(
-    lab: Lab, settings: Settings
-) -> None:
-    lab.play(plans(subtasks(item("t1", "far"), item("t2", "hand")), turns={"t1": fetches}))
-    async with serving(lab.client, settings, pool="far"):
-        result = await lab.run()
-    assert [(s.role, s.state) for s in result.subtasks] == [("far", "completed"), ("hand", "completed")]
-    assert await queues(lab.client, f"{lab.run_id}/t1/1") == ["supervisor.far"] * 3
-    assert await queues(lab.client, f"{lab.run_id}/t2/1") == ["supervisor"]
-
-
 async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_pool(
     lab: Lab, settings: Settings
 ) -> None:

@@ -220,17 +220,6 @@ async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_say
     assert result.usage.model_calls == 5
 
 
-async def test_the_answer_too_waits_for_a_refused_account(lab: Lab) -> None:
-    good, mended = script(plan({"id": "t1", "role": "lone"})), asyncio.Event()
-    lab.play(lambda step: NO_KEY if step.kind == "synthesis" and not mended.is_set() else good(step))
-    handle = await lab.start()
-    await until(lambda: waits_for_provider(handle))
-    assert (await status_of(handle)).phase == "synthesizing"
-    mended.set()
-    await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    assert (await handle.result()).status == "completed"
-
-
 # --- outages -----------------------------------------------------------------------------------------
 
 

@@ -329,20 +329,6 @@ class Turns:
         return reply
 
 
-async def test_a_tree_has_no_more_worker_agents_at_work_than_its_root_may(lab: Lab) -> None:
-    """Three nested runs of a worker agent and a nested run of two each, and one beside them: 10 worker agents."""
-    storeys = {"": subtasks(*[item(f"t{n}", "storey") for n in range(3)], item("t3"))}
-    for n in range(3):
-        storeys[f"t{n}/1"] = subtasks(item("f1", "walker"), item("f2", "bench"))
-        storeys[f"t{n}/1/f2/1"] = subtasks(item("l1", "finder"), item("l2", "finder"))
-    turns = Turns(together=3, held=9)
-    lab.play(turns.within(tree(storeys)))
-    result = await lab.run(max_parallel=3)
-    assert (result.status, result.gaps) == ("completed", [])
-    assert turns.most == 3
-    assert sum(call.step.kind == "turn" for call in lab.calls) == 10
-
-
 async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(lab: Lab) -> None:
     shape = subtasks(item("t1", "storey"), item("t2"), *[item(f"t{n}", depends_on=["t2"]) for n in (3, 4)])
     below = subtasks(*[item(f"f{n}", "walker") for n in range(16)])

@@ -127,57 +127,25 @@ async def test_a_person_who_does_not_answer_has_a_fallback(lab: Lab) -> None:
     assert (result.subtasks[0].role, result.subtasks[0].state) == ("finder", "completed")
 
 
-async def test_a_failed_subtask_asks_for_help(lab: Lab) -> None:
-    lab.play(script(plan({"id": "t1", "role": "asker"}), {"t1": lambda step: tools(("finish", IMPOSSIBLE))}))
-    handle = await lab.start(team="people", on_subtask_failure="ask")
-    wait = await asked(handle, "t1/2")
-    assert "CannotDo" in wait.prompt_preview
-    await reply(handle, "t1/2", "It is 40.")
-    result = await handle.result()
-    assert (result.status, found(result).summary) == ("completed", "It is 40.")
-
-
 IMPOSSIBLE = {"finding": "tried", "limitations": [], "confidence": 0, "outcome": "impossible", "summary": "no data"}
 
 
-async def test_questions_of_nested_runs_are_answered_at_the_root(lab: Lab) -> None:
-    def play(step: Step) -> ModelReply:
-        if step.kind == "plan":
-            nested = "/" in step.call.removeprefix(f"{step.run_id}/").removesuffix("/plan.1.1")
-            return (
-                plan({"id": "n1", "role": "asker"})
-                if nested
-                else plan({"id": "t1", "role": "group"}, {"id": "t2", "role": "group"})
-            )
-        if step.kind == "turn":
-            return asking(step)
-        return script(plan())(step)
-
-    lab.play(play)
-    handle = await lab.start(team="people", max_depth=2)
-    for wait_id in ("t1/n1/1:1.0", "t2/n1/1:1.0"):
-        wait = await asked(handle, wait_id)
-        assert wait.levels == 1
-    before = (await handle.describe()).history_length
-    assert "what does: t1/n1/1:1.0" in await refusal(lambda: reply(handle, "n1/1:1.0", "x"))
-    nested = lab.client.get_workflow_handle(wait.workflow_id)
-    assert "decide at its root" in await refusal(lambda: reply(nested, "n1/1:1.0", "x"))
-    assert (await handle.describe()).history_length - before < 10
-    await reply(handle, "t2/n1/1:1.0", "answer to two")
-    await reply(handle, "t1/n1/1:1.0", "answer to one")
-    assert (await handle.result()).status == "completed"
-    said = {call.step.call.split("/")[1]: call.step.prompt for call in lab.calls if call.step.call.endswith("turn.2")}
-    assert said == {"t1": "answer to one", "t2": "answer to two"}
-
-
-async def test_a_failed_subtask_is_tried_again_with_a_word(lab: Lab) -> None:
+@pytest.mark.parametrize("retried", [False, True], ids=["a person's finding", "tried again with a word"])
+async def test_a_failed_subtask_asks_for_help(lab: Lab, retried: bool) -> None:
     def play(step: Step) -> ModelReply:
         return tools(("finish", IMPOSSIBLE)) if step.attempt < 3 else text("It lies under the tree.")
 
     lab.play(script(plan({"id": "t1", "role": "asker"}), {"t1": play}))
     handle = await lab.start(team="people", on_subtask_failure="ask")
-    await asked(handle, "t1/2")
-    await handle.execute_update("retry_subtask", {"subtask_id": "t1", "instruction": "Look under the tree"})
+    wait = await asked(handle, "t1/2")
+    assert "CannotDo" in wait.prompt_preview
+    if retried:
+        await handle.execute_update("retry_subtask", {"subtask_id": "t1", "instruction": "Look under the tree"})
+    else:
+        await reply(handle, "t1/2", "It is 40.")
     result = await handle.result()
-    assert (result.status, result.subtasks[0].attempts) == ("completed", 3)
-    assert "Look under the tree" in lab.prompt("t1/3/turn.1")
+    said = "It lies under the tree." if retried else "It is 40."
+    assert (result.status, found(result).summary) == ("completed", said)
+    if retried:
+        assert result.subtasks[0].attempts == 3
+        assert "Look under the tree" in lab.prompt("t1/3/turn.1")
