@@ -80,7 +80,7 @@ def estimated(plan: Plan, samples: list[RunSample], team: TeamCard = TEAM) -> Es
     return estimate_of(plan, team, samples, 10, 12, price)
 
 
-def held(seed: int, calibration: int, runs: int = 200) -> tuple[float, float, float, float]:
+def held(seed: int, calibration: int, runs: int = 100) -> tuple[float, float, float, float]:
     """Returns of so many runs the shares of those whose calls, tokens and seconds were in the range, and its width."""
     chance = random.Random(seed)
     samples, hits, widths = samples_of(chance, calibration), [0, 0, 0], []
@@ -229,9 +229,8 @@ def test_a_sample_takes_a_hundred_parts_of_a_large_run() -> None:
 # --- by many runs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_range_holds_nine_runs_of_ten_after_a_hundred(seed: int) -> None:
-    calls, tokens, _, _ = held(seed, 100)
+def test_the_range_holds_nine_runs_of_ten_after_a_hundred() -> None:
+    calls, tokens, _, _ = held(1, 100)
     assert 0.85 <= calls <= 0.97
     assert 0.85 <= tokens <= 0.97
 
@@ -239,8 +238,8 @@ def test_the_range_holds_nine_runs_of_ten_after_a_hundred(seed: int) -> None:
 def test_fewer_runs_make_it_wider() -> None:
     calls, tokens, _, wide = held(5, 10)
     assert min(calls, tokens) >= 0.9
-    assert wide > 1.3 * held(5, 100, runs=50)[3]
-    calls, tokens, _, widest = held(5, 0, runs=50)
+    assert wide > 1.3 * held(5, 100, runs=25)[3]
+    calls, tokens, _, widest = held(5, 0, runs=25)
     assert (calls, tokens) == (1, 1)
     assert widest > 10 * wide
 

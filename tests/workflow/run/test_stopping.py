@@ -153,38 +153,29 @@ def agents_calls(lab: Lab) -> Counter[str]:
     return Counter(step for step in lab.steps if "/turn." in step)
 
 
-async def test_a_reset_to_any_workflow_task_pays_writes_and_says_nothing_again(lab: Lab, tmp_path: Path) -> None:
-    log, steered = tmp_path / "log", asyncio.Event()
+async def test_a_reset_to_any_workflow_task_pays_and_writes_nothing_again(lab: Lab, tmp_path: Path) -> None:
+    log = tmp_path / "log"
 
     def turns(step: Step) -> Reply:
         if step.number > 1:
             return text(f"found by {step.subtask_id}")
         called = ("append", {"path": str(log)}) if step.subtask_id == "t2" else ("lookup", {"query": "x"})
-        return when(steered, tools(called))
+        return tools(called)
 
     shape = plan({"id": "t1"}, {"id": "t2", "role": "keeper"}, {"id": "t3", "after": ["t1"]})
     lab.play(script(shape, dict.fromkeys(("t1", "t2", "t3"), turns)))
     base = await lab.start(team="lab", max_reviews=1)
-    await until(lab.sent("t1/1/turn.1", "t2/1/turn.1"))
-    await base.execute_update("steer", {"text": "count the quinces"})
-    await base.execute_update("pause", {})
-    await base.execute_update("resume", {})
-    steered.set()
     whole = await base.result()
     for point in await workflow_tasks(base):
         handle = await reset(lab.client, base, point)
         result = await handle.result()
         assert (result.status, result.answer, result.warnings) == ("completed", whole.answer, [])
-        assert (await handle.query(SupervisorWorkflow.status)).flags.paused is False
         assert {report.attempts for report in result.subtasks} == {1}
         assert lab.repeated == []
         booked = sum(report.usage.model_calls for report in result.subtasks)
         assert booked == sum(agents_calls(lab).values()), "each call is booked once"
         await replayer().replay_workflow(await handle.fetch_history())
     assert len(log.read_text().splitlines()) == 1
-    heard = {str(call.step.body).count("count the quinces") for call in lab.calls if call.step.kind != "plan"}
-    assert heard <= {0, 1}
-    assert 1 in heard
 
 
 async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) -> None:
