@@ -36,7 +36,7 @@ from activities.run.run_setup import ProcessFacts, RunSetupActivities
 from activities.steps import Steps
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
-from activities.teams.team_files import TeamFiles, named_in_teams
+from activities.teams.team_files import TeamFiles, roles_of_teams
 from activities.tools.mcp.mcp_servers import McpPlaces
 from activities.tools.secrets import Secrets
 from runtime import logs, search_attributes, telemetry
@@ -157,7 +157,8 @@ def model_rate(settings: Settings) -> float | None:
     """Returns the calls per second that each queue of model calls may hand out: equal parts for pools of team files."""
     if settings.model_rpm is None:
         return None
-    return settings.model_rpm / 60 / (1 + len(named_in_teams(settings.teams_folders, "pool_model")))
+    roles = roles_of_teams(settings.teams_folders).values()
+    return settings.model_rpm / 60 / (1 + len({role.pool for role in roles if role.pool and role.pool_model}))
 
 
 def model_endpoint(settings: Settings) -> ModelEndpoint:

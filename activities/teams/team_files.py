@@ -9,10 +9,10 @@ import asyncio
 import contextlib
 import logging
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -261,22 +261,13 @@ def tool_cards(toolbox: Toolbox, names: list[str]) -> list[ToolCard]:
     return [ToolCard.model_validate(tool, from_attributes=True) for tool in tools if tool]
 
 
-_NAMES: dict[str, Callable[[Role], list[str]]] = {
-    "pool": lambda role: [role.pool] if role.pool else [],
-    "pool_model": lambda role: [role.pool] if role.pool and role.pool_model else [],
-    "model": lambda role: role.model or [],
-}
-
-
-def named_in_teams(folders: Sequence[Path], field: Literal["pool", "pool_model", "model"]) -> dict[str, list[str]]:
-    """Returns the pools, those with model calls, or models that team files name, each with its roles as `team/role`."""
-    files, named = TeamFiles(list(folders)), dict[str, list[str]]()
-    for team_name in files.names():
-        with contextlib.suppress(TeamError):  # `starter.py teams` says it
-            for role in files.definition(team_name).roles:
-                for name in _NAMES[field](role):
-                    named.setdefault(name, []).append(f"{team_name}/{role.name}")
-    return named
+def roles_of_teams(folders: Sequence[Path]) -> dict[str, Role]:
+    """Returns the roles in all team files as `team/role`; broken files, which `starter.py teams` names, have none."""
+    files, roles = TeamFiles(list(folders)), dict[str, Role]()
+    for name in files.names():
+        with contextlib.suppress(TeamError):
+            roles |= {f"{name}/{role.name}": role for role in files.definition(name).roles}
+    return roles
 
 
 async def _close(reading: _Reading) -> None:

@@ -196,16 +196,17 @@ async def queue_rows(client: Client, teams: list[Path]) -> AsyncIterator[CheckRo
         yield row
     if why := await limited(client, MODEL_QUEUE):
         yield CheckRow("ok", "rate of model calls", why)
-    from activities.teams.team_files import named_in_teams  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_files import roles_of_teams  # loads the tools' libraries: 0.3 s for some commands only
 
-    of_models = named_in_teams(teams, "pool_model")
-    for pool, users in named_in_teams(teams, "pool").items():
+    roles = roles_of_teams(teams)
+    for pool in dict.fromkeys(role.pool for role in roles.values() if role.pool):
+        users = [place for place, role in roles.items() if role.pool == pool]
         workers = await pollers(client, pool_queue(pool), ACTIVITIES)
         if workers:
             rate = await limited(client, pool_queue(pool))
             yield CheckRow("ok", f"pool {pool}", f"served by {shown(workers)}" + (f"; {rate}" if rate else ""))
         else:
-            tools_alone = () if pool in of_models else ("--roles", "tools")
+            tools_alone = () if any(roles[user].pool_model for user in users) else ("--roles", "tools")
             fix = f"start one with {worker_hint('--pool', pool, *tools_alone)}"
             yield CheckRow("warning", f"pool {pool}", f"no Worker, and {', '.join(users)} needs one", fix)
 
@@ -323,7 +324,7 @@ def _reason(error: Exception) -> str:
 
 def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     """Returns the models that are configured, with who uses each and where that is written."""
-    from activities.teams.team_files import named_in_teams  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_files import roles_of_teams  # loads the tools' libraries: 0.3 s for some commands only
 
     users: dict[str, list[tuple[str, str]]] = {}
     for setting, variable, who in (
@@ -332,8 +333,9 @@ def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     ):
         for model in chain_of(setting):
             users.setdefault(model, []).append((who, variable))
-    for model, roles in named_in_teams(settings.teams_folders, "model").items():
-        users.setdefault(model, []).extend((role, f"`model` of the role {role}") for role in roles)
+    for place, role in roles_of_teams(settings.teams_folders).items():
+        for model in role.model or []:
+            users.setdefault(model, []).append((place, f"`model` of the role {place}"))
     return users
 
 
