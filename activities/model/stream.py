@@ -28,89 +28,56 @@ _MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
 _EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gathers is what counts
 
 
-class StreamBounds:
-    """Counts the bytes of one event stream as they come."""
+class StreamReader:
+    """Reads one stream into `progress`: within bounds, without the credentials in it, until it ends or is dead.
 
-    def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
-        self._total = 0
-        self._event = 0
-        self._lines = 0
-        self._tail = b""
+    A stream is dead when nothing comes at all for `idle` seconds: `end` is moved on while it lives. When only pings
+    come, it is dead unless a block is open whose content the provider may hold back: thinking, or arguments of a tool.
+    How long that may take is the attempt's to say. Raises ModelFailure `BadResponse` for a stream, an event or an
+    answer that grows too large, and for counts that cannot be.
+    """
 
-    def count(self, chunk: bytes) -> None:
-        """Takes one piece in; ModelFailure `BadResponse` when the stream, or one event of it, is too large."""
-        self._total += len(chunk)
-        if self._total > _MODEL_WIRE_BYTES:
+    def __init__(
+        self,
+        progress: StreamProgress,
+        end: asyncio.Timeout,
+        idle: float,
+        endpoint: str,
+        credentials: Credentials = NO_CREDENTIALS,
+    ) -> None:
+        self._progress, self._endpoint, self._credentials = progress, endpoint, credentials
+        self._end, self._idle = end, idle
+        self._wire = self._event = self._lines = self._bytes = self._chars = 0
+        self._last = b""
+        self._arguments: Counter[int] = Counter()
+        self._tail = ""
+        self._silent_block = self._content = False
+        self.started = self.finished = False
+
+    def bytes_came(self, chunk: bytes) -> None:
+        """Takes one piece in, whatever it is: a ping is a sign of life while a block may be silent."""
+        self._wire += len(chunk)
+        if self._wire > _MODEL_WIRE_BYTES:
             raise _too_large(self._endpoint, "the stream", _MODEL_WIRE_BYTES)
         for line in chunk.splitlines(keepends=True):
             self._event += len(line)
             self._lines += 1
-            self._tail = (self._tail + line)[-4:]
-            if self._tail.endswith(_EVENT_ENDS):
-                self._event, self._lines, self._tail = 0, 0, b""
+            self._last = (self._last + line)[-4:]
+            if self._last.endswith(_EVENT_ENDS):
+                self._event, self._lines, self._last = 0, 0, b""
             elif self._event > _MODEL_EVENT_BYTES or self._lines > _MODEL_EVENT_LINES:
                 raise _too_large(self._endpoint, "one event", _MODEL_EVENT_BYTES)
-
-
-class StreamWatch:
-    """Moves the end of a stream on while it lives.
-
-    A stream is dead when nothing comes at all. When only pings come, it is dead unless a block is open whose content
-    the provider may hold back: thinking, or arguments of a tool. How long that may take is the attempt's to say.
-    """
-
-    def __init__(self, end: asyncio.Timeout, idle: float) -> None:
-        self._end = end
-        self._idle = idle
-        self._silent_block = False
-
-    def bytes_came(self) -> None:
-        """Takes note of bytes, whatever they are: a ping is a sign of life while a block may be silent."""
         if self._silent_block:
-            self._go_on()
+            self._lives()
 
     def see(self, event: Any) -> None:
-        """Takes note of an event of the model's own."""
-        if event.type == "content_block_start":
-            self._silent_block = event.content_block.type != "text"
-        elif event.type == "content_block_stop":
-            self._silent_block = False
-        self._go_on()
-
-    def finish(self) -> None:
-        """Takes the end away: the answer is whole."""
-        self._end.reschedule(None)
-
-    def _go_on(self) -> None:
-        self._end.reschedule(asyncio.get_running_loop().time() + self._idle)
-
-
-class StreamReader:
-    """Reads the events of one stream into `progress`, without the credentials that may be in them.
-
-    Raises ModelFailure `BadResponse` for an answer that grows too large, and for counts that cannot be.
-    """
-
-    def __init__(self, progress: StreamProgress, endpoint: str = "", credentials: Credentials = NO_CREDENTIALS) -> None:
-        self._progress = progress
-        self._endpoint = endpoint
-        self._credentials = credentials
-        self._bytes = 0
-        self._arguments: Counter[int] = Counter()
-        self._chars = 0
-        self._tail = ""
-        self.started = False
-        self.finished = False
-        self._content = False
-
-    def see(self, event: Any) -> bool:
-        """Takes one event in. Returns True if it came from the model: a ping does not."""
+        """Takes one event in."""
         kind: str = event.type
         if kind == "message_start":
             self.started = True
             self._progress.usage = _usage(event.message.usage, self._endpoint)
         elif kind == "content_block_start":
+            self._silent_block = event.content_block.type != "text"
             if not self._content:
                 self._content = True
                 self._progress.on_content()
@@ -119,12 +86,19 @@ class StreamReader:
                 self._progress.usage = self._progress.usage.model_copy(update={"web_searches": searches})
         elif kind == "content_block_delta":
             self._delta(event.index, event.delta)
+        elif kind == "content_block_stop":
+            self._silent_block = False
         elif kind == "message_delta":
             counted = _tokens(event.usage.output_tokens, self._endpoint)
             self._count_output(counted or self._progress.output_tokens)
-        elif kind == "message_stop":
+        if kind == "message_stop":
             self.finished = True
-        return kind.startswith(("message_", "content_block_"))
+            self._end.reschedule(None)
+        elif kind.startswith(("message_", "content_block_")):  # of the model's own: a ping is none
+            self._lives()
+
+    def _lives(self) -> None:
+        self._end.reschedule(asyncio.get_running_loop().time() + self._idle)
 
     def _delta(self, index: int, delta: Any) -> None:
         text, arguments = getattr(delta, "text", None), getattr(delta, "partial_json", None)
