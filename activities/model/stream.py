@@ -82,15 +82,14 @@ class StreamReader:
                 self._content = True
                 self._progress.on_content()
             if event.content_block.type == "server_tool_use" and event.content_block.name == "web_search":
-                searches = self._progress.usage.web_searches + 1
-                self._progress.usage = self._progress.usage.model_copy(update={"web_searches": searches})
+                self._count(web_searches=self._progress.usage.web_searches + 1)
         elif kind == "content_block_delta":
             self._delta(event.index, event.delta)
         elif kind == "content_block_stop":
             self._silent_block = False
         elif kind == "message_delta":
-            counted = _tokens(event.usage.output_tokens, self._endpoint)
-            self._count_output(counted or self._progress.output_tokens)
+            tokens = _tokens(event.usage.output_tokens, self._endpoint)
+            self._count(output_tokens=tokens or self._progress.output_tokens)
         if kind == "message_stop":
             self.finished = True
             self._end.reschedule(None)
@@ -111,14 +110,14 @@ class StreamReader:
         if self._arguments[index] > _MODEL_TOOL_INPUT_BYTES:
             raise _too_large(self._endpoint, "a tool call", _MODEL_TOOL_INPUT_BYTES)
         self._chars += len(shown)
-        self._count_output(round(self._chars / limits.CHARS_PER_TOKEN))
+        self._count(output_tokens=round(self._chars / limits.CHARS_PER_TOKEN))
         if text:
             # Twice what is shown: a credential at the edge must be seen whole.
             self._tail = (self._tail + text)[-2 * limits.HEARTBEAT_TAIL_CHARS :]
             self._progress.tail = _joined(self._credentials.withheld(self._tail)[-limits.HEARTBEAT_TAIL_CHARS :])
 
-    def _count_output(self, tokens: int) -> None:
-        self._progress.usage = self._progress.usage.model_copy(update={"output_tokens": tokens})
+    def _count(self, **tokens: int) -> None:
+        self._progress.usage = self._progress.usage.model_copy(update=tokens)
 
 
 def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelMessage:
