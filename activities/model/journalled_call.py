@@ -7,10 +7,9 @@ that the provider refuses for its length is shortened and sent once more, within
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from secrets import SystemRandom
 from typing import Any
 
@@ -186,35 +185,38 @@ class ModelCalls:
         note: str | None = None,
     ) -> Answered:
         """Makes the first call of a conversation; `note` is a second text after it."""
-
-        async def beginning() -> FirstPrompt:
-            return FirstPrompt(self.model.window(opening.model), opening, text, note, options.withheld)
-
-        return await self._call(name, beginning, options)
+        prompt = FirstPrompt(self.model.window(opening.model), opening, text, note, options.withheld)
+        return await self._found(name) or await self._call(name, prompt, options)
 
     async def go_on(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
-        after = partial(NextPrompt.after, self.model.window, self.conversations, head, messages)
-        return await self._call(name, partial(after, withheld=options.withheld), options)
+        return await self._found(name) or await self._call(name, await self._next(head, messages, options), options)
 
     async def correct(
         self, name: CallName, head: str, words: str, opening: Opening, text: PromptWriter, options: CallOptions
     ) -> Answered:
         """Sends the reply at `head` back with what is wrong with it, or asks again where there is no room for that."""
-        instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
-        asked = (self.model.window, self.conversations, head, [user_message(words)], instead)
-        return await self._call(name, partial(NextPrompt.after, *asked), options)
+        if found := await self._found(name):
+            return found
+        prompt = await self._next(head, [user_message(words)], options)
+        prompt.instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
+        return await self._call(name, prompt, options)
 
-    async def _call(
-        self, name: CallName, prompting: Callable[[], Awaitable[FirstPrompt | NextPrompt]], how: CallOptions
-    ) -> Answered:
+    async def _next(self, head: str, added: list[Json], how: CallOptions) -> NextPrompt:
+        past, whole = await self.conversations.load(head), await self.conversations.resolve(added)
+        return NextPrompt(self.model.window(past.opening.model), past, added, whole, how.withheld)
+
+    async def _found(self, name: CallName) -> Answered | None:
+        """Returns the answer that an attempt before this one stored."""
+        show(EarlierAttempts.of_this_call().model_dump)  # a heartbeat replaces what the attempts before left behind
+        entry = await self.conversations.find(key := name.key(activity.info().workflow_id or ""))
+        if entry is None:
+            return None
+        note(journal=True, response_model=entry.reply.model)
+        return self._answered(key, entry)
+
+    async def _call(self, name: CallName, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
         workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
-        show(earlier.model_dump)  # a heartbeat replaces what the attempts before left behind
-        key = name.key(workflow_id)
-        if entry := await self.conversations.find(key):
-            note(journal=True, response_model=entry.reply.model)
-            return self._answered(key, entry)
-        prompt = await prompting()
         await self._afford(prompt.opening.model, earlier)
         request = ModelRequest(
             model=prompt.opening.model,
@@ -245,6 +247,7 @@ class ModelCalls:
             spent=earlier.spent,
             at=datetime.now(UTC).isoformat(),
         )
+        key = name.key(workflow_id)
         return self._answered(key, await self._save(key, entry, earlier))
 
     async def _afford(self, model: str, earlier: EarlierAttempts) -> None:
@@ -301,13 +304,14 @@ class ModelCalls:
 
     async def _complete(self, request: ModelRequest, earlier: EarlierAttempts) -> ModelMessage:
         progress = StreamProgress()
-        show(
-            lambda: {
-                "tokens": progress.output_tokens,
-                "tail": progress.tail,
-                **self._handed_on(earlier, request, progress),
-            }
-        )
+
+        def sent() -> Json:
+            """Returns what the next attempt needs to know if this one ends now, and how far the answer has come."""
+            spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
+            handed_on = earlier.model_copy(update={"spent": spent}).model_dump()
+            return {"tokens": progress.output_tokens, "tail": progress.tail, **handed_on}
+
+        show(sent)
         model, tokens = request.model, None
         try:
             async with waiting():
@@ -337,11 +341,6 @@ class ModelCalls:
         earlier.failures[failure.kind] = failures
         show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
         return to_application_error(failure, failures, earlier.spent.model_dump())
-
-    def _handed_on(self, earlier: EarlierAttempts, request: ModelRequest, progress: StreamProgress) -> Json:
-        """Returns what the next attempt needs to know if this one ends now."""
-        spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
-        return earlier.model_copy(update={"spent": spent}).model_dump()
 
     async def _save(self, key: str, entry: Entry, earlier: EarlierAttempts) -> Entry:
         """Tries until the attempt ends: giving up would pay for the same answer again. The heartbeat says why."""
