@@ -117,7 +117,7 @@ def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], cata
 
 def tool_texts(toolbox: Toolbox) -> dict[str, str]:
     """Returns the descriptions of tools by name."""
-    return {name: tool.description for name in toolbox.names() if (tool := toolbox.get(name))}
+    return {tool.name: tool.description for tool in toolbox.named(toolbox.names())}
 
 
 def role_means(role: Role | None, tools: Mapping[str, str], catalogue: str) -> str:

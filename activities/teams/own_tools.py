@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from activities.teams.toolbox import complaints
 from activities.tools.files import open_to_others
-from activities.tools.tool import Tool, ToolContext, ToolMisuse
+from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolSource
 from supervision.base import limits
 from supervision.base.text import NAME_SHOWN_BYTES, one_line
 from supervision.contract.team import ToolRights
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class OwnTools:
+class OwnTools(ToolSource):
     """The source of an author's tools.
 
     A call that blocks the thread delays the team's other calls, never the Worker. If it still blocks it after its
@@ -130,16 +130,13 @@ class _TeamThread:
         """Returns output and exception: asyncio would end the thread with a SystemExit."""
         try:
             tool = next(tool for tool in self.tools.result() if tool.name == name)
-            return await _called(tool.run, _parsed(tool, arguments), context), None
+            try:
+                parsed = tool.arguments.model_validate(arguments)
+            except ValidationError as error:
+                raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
+            return await _called(tool.run, parsed, context), None
         except BaseException as error:
             return None, error
-
-
-def _parsed(tool: Tool[Any], arguments: Any) -> Any:
-    try:
-        return tool.arguments.model_validate(arguments)
-    except ValidationError as error:
-        raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
 
 
 async def _called(function: Callable[..., Any], arguments: Any, context: ToolContext) -> Any:

@@ -74,15 +74,17 @@ class StoredTeams:
         self, run_id: str, team: str | Team, worker_models: list[str] | None = None, files: Files | None = None
     ) -> tuple[str, LoadedTeam]:
         """Stores the named or inline team for a run with these files. Returns its reference and the team; TeamError."""
-        if isinstance(team, str):
-            loaded = await self._files.load(team)
-            stored = StoredTeam(source="file", team=loaded.team, worker_models=worker_models or [])
-        else:
-            loaded = await self._files.load_inline(team)
-            stored = StoredTeam(source="inline", team=team, worker_models=worker_models or [])
+        inline = isinstance(team, Team)
+        loaded = await (self._files.load_inline(team) if isinstance(team, Team) else self._files.load(team))
+        stored = StoredTeam(source="inline" if inline else "file", team=team if inline else loaded.team)
+        stored.worker_models = worker_models or []
         if files is not None:
-            await _read_within(files, limits.FILES_TIMEOUT / 2)
-        stored.pinned = loaded.toolbox.pinned(_named(loaded.team))
+            try:  # a plan needs their columns
+                await asyncio.wait_for(files.reports(), limits.FILES_TIMEOUT.total_seconds() / 2)
+            except TimeoutError:
+                log.warning("the files of run %s take long to read: its plan does without them", run_id)
+        used = loaded.toolbox.named(_named(loaded.team))
+        stored.pinned = {tool.name: tool.pinned for tool in used if tool.pinned}
         stored.catalogue = await catalogue(loaded.team, loaded.toolbox, files)
         return await self._put(run_id, stored), loaded
 
@@ -147,23 +149,15 @@ async def catalogue(team: Team, toolbox: Toolbox, files: Files | None = None) ->
 
     Data that cannot be read now is left out: a plan can be made without it.
     """
-    names = dict.fromkeys([tool for role in team.roles for tool in role.tools] + team.toolbox)
+    tools = toolbox.named([tool for role in team.roles for tool in role.tools] + team.toolbox)
     # Untrusted names of columns would be instructions to the planner, whose plan all agents follow.
-    tools = [tool for tool in map(toolbox.get, names) if tool is not None and tool.returns == "trusted"]
+    tools = [tool for tool in tools if tool.returns == "trusted"]
     items: dict[str, str] = {}
     for read in dict.fromkeys(tool.catalogue for tool in tools if tool.catalogue is not None):
         items |= await _items(partial(read, files))
     # Tables first: a plan names their columns and periods, documents can be searched.
     names_in_order = sorted(items, key=lambda name: not name.startswith("table "))
     return _bounded([one_line(clean(items[name]), _CATALOGUE_LINE_CHARS) for name in names_in_order])
-
-
-async def _read_within(files: Files, time: timedelta) -> None:
-    """Waits for the files of a run: a plan needs their columns. After the time the plan is made without them."""
-    try:
-        await asyncio.wait_for(files.reports(), time.total_seconds())
-    except TimeoutError:
-        log.warning("the files of a run take longer than %s to read: its plan does without them", time)
 
 
 async def _items(read: Callable[[], Awaitable[dict[str, str]]]) -> dict[str, str]:

@@ -229,19 +229,15 @@ class TeamFiles:
         """Returns all tools of all teams as `team/tool`; a broken team file hides only its own."""
         tools: dict[str, Tool[Any]] = {}
         names = self.names()
-        for name, loaded in zip(names, await asyncio.gather(*map(self._attempted, names)), strict=True):
+        teams = await asyncio.gather(*map(self.load, names), return_exceptions=True)
+        for name, loaded in zip(names, teams, strict=True):
             if isinstance(loaded, TeamError):
                 log.warning("team %s left out: %s", name, loaded.message)
-                continue
-            toolbox = loaded.toolbox
-            tools |= {f"{name}/{tool.name}": tool for tool in map(toolbox.get, toolbox.names()) if tool}
+            elif isinstance(loaded, BaseException):
+                raise loaded
+            else:
+                tools |= {f"{name}/{tool.name}": tool for tool in loaded.toolbox.named(loaded.toolbox.names())}
         return tools
-
-    async def _attempted(self, name: str) -> LoadedTeam | TeamError:
-        try:
-            return await self.load(name)
-        except TeamError as error:
-            return error
 
 
 def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
@@ -257,8 +253,7 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
 
 def tool_cards(toolbox: Toolbox, names: list[str]) -> list[ToolCard]:
     """Returns the cards of those of the named tools that there are."""
-    tools = map(toolbox.get, dict.fromkeys(names))
-    return [ToolCard.model_validate(tool, from_attributes=True) for tool in tools if tool]
+    return [ToolCard.model_validate(tool, from_attributes=True) for tool in toolbox.named(names)]
 
 
 def roles_of_teams(folders: Sequence[Path]) -> dict[str, Role]:

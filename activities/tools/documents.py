@@ -16,7 +16,7 @@ from pydantic import Field
 from activities.files.file_cache import FileCache, FileReport, document_id
 from activities.files.values import TEXT_FILE
 from activities.tools.files import FileData, Files, FolderFiles
-from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.text import clean, one_line
 from supervision.contract.base import StrictModel
@@ -157,7 +157,7 @@ def _document(report: FileReport) -> Document | None:
     return Document(own_id, title or own_id, Path(report.document["file"]))
 
 
-class DocumentTools:
+class DocumentTools(ToolSource):
     """The tools over some documents. `tools` gives the kind of each tool by its name."""
 
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: DocumentOptions) -> None:

@@ -20,7 +20,7 @@ from activities.heartbeat import show
 from activities.tools.files import open_to_others
 from activities.tools.mcp.pins import Pinned, pin_command, read_pins
 from activities.tools.secrets import Secrets
-from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.text import cut, one_line
 from supervision.contract.team import McpServer, McpTool, server_tool
@@ -83,7 +83,7 @@ class McpPlaces:
         self._changed.set()
 
 
-class McpTools:
+class McpTools(ToolSource):
     """The source of the tools of one server that a team file lists, as they are pinned."""
 
     def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets, places: McpPlaces) -> None:

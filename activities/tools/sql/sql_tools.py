@@ -13,7 +13,7 @@ from activities.files.file_cache import FileReport
 from activities.tools.files import FileData, Files
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_check import Refused, check
-from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.prompt_marks import EXAMPLE
 from supervision.base.text import clean, cut, one_line, quoted
@@ -185,7 +185,7 @@ class TableStore:
         self._children.close()
 
 
-class TableTools:
+class TableTools(ToolSource):
     """The tools over some tables. `tools` gives the kind of each tool by its name."""
 
     def __init__(self, data: Files | Database, tools: dict[str, str], options: TableOptions) -> None:
