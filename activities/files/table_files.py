@@ -56,7 +56,7 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
     skip, names = _header(sample, delimiter, width)
     if len(names) > _COLUMNS:
         raise Unreadable(f"it has {len(names):,} columns, at most {_COLUMNS:,} are read")
-    with _Engine(out) as database, _memory_named():
+    with _engine(out) as database:
         fields = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
         options = {
             "delim": literal(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false", "skip": str(skip),
@@ -175,7 +175,7 @@ def json_tables(path: Path, out: Path) -> list[Json]:
 
 
 def _engine_table(reader: str, path: Path, out: Path) -> list[Json]:
-    with _Engine(out) as database:
+    with _engine(out) as database:
         try:
             database.execute(f"CREATE TABLE texts AS SELECT * FROM {reader}", [str(path)])
         except duckdb.Error as error:
@@ -237,37 +237,26 @@ def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str, column
 
 
 @contextlib.contextmanager
-def _memory_named() -> Iterator[None]:
+def _engine(out: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An engine that keeps little in memory and the rest in a file that is deleted at the end."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": _MEMORY,
+        "threads": "1",
+        "async_threads": "1",  # each has a stack
+        "preserve_insertion_order": "true",
+        "temp_directory": str(out / "spill"),
+        "autoload_known_extensions": "false",
+        "autoinstall_known_extensions": "false",
+    }
     try:
-        yield
+        with duckdb.connect(str(out / "texts.duckdb"), config=config) as database:
+            # A program without a file counts as interactive: after two seconds a bar would stand in its reply.
+            database.execute("SET enable_progress_bar = false")
+            yield database
     except duckdb.OutOfMemoryException:
         raise Unreadable("a line or a table of it needs too much memory") from None
-
-
-class _Engine:
-    """An engine that keeps little in memory and the rest in a file that is deleted at the end."""
-
-    def __init__(self, out: Path) -> None:
-        self._file = out / "texts.duckdb"
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": _MEMORY,
-            "threads": "1",
-            "async_threads": "1",  # each has a stack
-            "preserve_insertion_order": "true",
-            "temp_directory": str(out / "spill"),
-            "autoload_known_extensions": "false",
-            "autoinstall_known_extensions": "false",
-        }
-        self._connection = duckdb.connect(str(self._file), config=config)
-        # A program without a file counts as interactive: after two seconds a bar would stand in its reply.
-        self._connection.execute("SET enable_progress_bar = false")
-
-    def __enter__(self) -> duckdb.DuckDBPyConnection:
-        return self._connection
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-        for file in self._file.parent.glob("texts.duckdb*"):
+    finally:
+        for file in out.glob("texts.duckdb*"):
             file.unlink()
 
 
@@ -334,17 +323,17 @@ def _shape(sample: list[str]) -> tuple[str, int]:
 
 def _header(sample: list[str], delimiter: str, width: int) -> tuple[int, list[str]]:
     """Returns how many lines are no data, and the names of the columns, from the first line that may be a header."""
-    reader = csv.reader(sample, delimiter=delimiter)
-    before = 0
+    reader, before = csv.reader(sample, delimiter=delimiter), 0
+    unnamed = numbered([f"column_{number + 1}" for number in range(width)])
     for row in reader:
         filled = [cell.strip() for cell in row if cell.strip()]
         if len(row) >= width - (width > 1) and len(filled) >= max(1, (width + 1) // 2):
             if any(_NUMBERLIKE.fullmatch(cell) and not re.fullmatch(r"(19|20)\d\d", cell) for cell in filled):
-                return before, numbered([f"column_{number + 1}" for number in range(width)])
+                return before, unnamed
             cells = [*row, ""][: max(width, len(row))]  # lines may end with a delimiter that the header lacks
             return reader.line_num, numbered([_column_name(cell, number) for number, cell in enumerate(cells)])
         before = reader.line_num
-    return 0, numbered([f"column_{number + 1}" for number in range(width)])
+    return 0, unnamed
 
 
 def _column_name(cell: str, number: int) -> str:

@@ -41,7 +41,7 @@ def ask(body: Json, schema: Json, rung: Rung) -> Json:
 
     A schema that the API would not compile is a tool's, which is not compiled.
     """
-    if rung == "format" and not _too_complex(schema):
+    if rung == "format" and _compiles(schema):
         return {
             **body,
             "output_config": {**body.get("output_config", {}), "format": {"type": "json_schema", "schema": schema}},
@@ -55,33 +55,28 @@ def ask(body: Json, schema: Json, rung: Rung) -> Json:
     return asked
 
 
-def _too_complex(schema: Json) -> bool:
-    """True if the API would refuse to compile the schema: too many parameters are optional, or of several types."""
+def _compiles(schema: Json) -> bool:
+    """True if the API compiles the schema: not too many parameters are optional, or of several types."""
     parts = list(_parts(schema))
     optional = sum(len(set(part.get("properties") or {}) - set(part.get("required") or [])) for part in parts)
     unions = sum("anyOf" in part or isinstance(part.get("type"), list) for part in parts)
-    return optional > _SCHEMA_OPTIONAL or unions > _SCHEMA_UNIONS
+    return optional <= _SCHEMA_OPTIONAL and unions <= _SCHEMA_UNIONS
 
 
 def lean(schema: Json) -> Json:
     """Returns a schema without what tells a model nothing: titles, defaults, and what objects are called in code."""
-    return {name: _lean_part(name, value) for name, value in schema.items() if not _is_noise(schema, name)}
-
-
-def _lean_part(name: str, value: Any) -> Any:
-    if name in ("properties", "$defs"):  # their keys are names, whatever they read like
-        return {key: lean(part) for key, part in value.items()}
-    if name == "description" and isinstance(value, str):
-        return _DEFAULT.sub("", value)
-    if isinstance(value, list):
-        return [lean(part) if isinstance(part, dict) else part for part in value]
-    return lean(value) if isinstance(value, dict) else value
-
-
-def _is_noise(schema: Json, name: str) -> bool:
-    if name == "description":
-        return "properties" in schema or not _DEFAULT.sub("", str(schema[name]))
-    return name == "title"
+    kept: Json = {}
+    for name, value in schema.items():
+        if name in ("properties", "$defs"):  # their keys are names, whatever they read like
+            kept[name] = {key: lean(part) for key, part in value.items()}
+        elif name == "description":
+            if "properties" not in schema and (text := _DEFAULT.sub("", str(value))):
+                kept[name] = text
+        elif isinstance(value, list):
+            kept[name] = [lean(part) if isinstance(part, dict) else part for part in value]
+        elif name != "title":
+            kept[name] = lean(value) if isinstance(value, dict) else value
+    return kept
 
 
 def with_answer_as_text(message: ModelMessage) -> ModelMessage:
