@@ -18,7 +18,7 @@ from activities.store.artifacts import ArtifactUnavailable
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.mcp.pins import Pinned
-from activities.tools.plain_tools import calculator, format_document, read_attachment
+from activities.tools.plain_tools import PLAIN
 from activities.tools.provider_tools import ProviderOptions, ProviderTools
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
@@ -248,7 +248,7 @@ class PlainTools(ToolSource):
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools."""
-        return [PLAIN[kind](name) for name, kind in self._tools.items()]
+        return [replace(PLAIN[kind], name=name) for name, kind in self._tools.items()]
 
 
 class UnreadTools(PlainTools):
@@ -264,11 +264,6 @@ class UnreadTools(PlainTools):
 
 
 _UNREAD = Kind(UnreadTools)
-PLAIN: dict[str, Callable[[str], Tool[Any]]] = {
-    "attachment": read_attachment,
-    "calculator": calculator,
-    "document_format": format_document,
-}
 KINDS = {
     **dict.fromkeys(PLAIN, Kind(PlainTools)),
     "document_read": Kind(DocumentTools, DocumentOptions, "documents"),
@@ -321,7 +316,7 @@ async def open_toolbox(
             problems.append(f"{where}.options: {complaints(error)}")
         except ValueError as error:
             problems.append(f"{where}: {error}")
-    entry_of = {entry.name: entry for entry in entries}
+    by_name = {each.name: each for each in entries}
     opened, tools = list[ToolSource](), list[Tool[Any]]()
     for where, source in [*others, *sources]:
         try:
@@ -331,7 +326,7 @@ async def open_toolbox(
             continue
         opened.append(source)
         tools += [
-            replace(tool, inline=entry.inline, **entry.said) if (entry := entry_of.get(tool.name)) else tool
+            replace(tool, inline=given.inline, **given.said) if (given := by_name.get(tool.name)) else tool
             for tool in found
         ]
     try:

@@ -6,9 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
-import subprocess
-import sys
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -16,6 +13,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
+from activities.bounded.child_processes import start_child
 from activities.heartbeat import show
 from activities.tools.files import open_to_others
 from activities.tools.mcp.pins import Pinned, pin_command, read_pins
@@ -31,7 +29,6 @@ _END = timedelta(seconds=5)  # for a process to end by itself with its server
 _IDLE = timedelta(minutes=10)  # a server that keeps something in memory may be needed again soon
 _AT_ONCE = 8  # calls of one server: a run of 200 agents does not flood it
 _LINE_BYTES = 16 * 1024 * 1024  # of one answer: two messages of a server
-_ROOT = Path(__file__).parents[3]
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from activities.tools.mcp import mcp_process; mcp_process.main()"
 _QUESTIONS = 5  # of a server about one call
 _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you try it again."
@@ -247,17 +244,7 @@ class _ServerProcess:
     """A child process. It has a session of its own, in which its server is, too, so that one signal ends both."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self._socket, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _BOOT, str(_ROOT)],
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.DEVNULL,
-                cwd=folder,
-                env=environment,
-                start_new_session=True,
-            )
+        self._process, self._socket = start_child(_BOOT, environment=environment, folder=folder)
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._progress: dict[int, str] = {}
         self._numbers = count(1)

@@ -149,6 +149,18 @@ class QueryDatabase(QueryData):
     sql: Annotated[str, Field(min_length=1, max_length=SQL_CHARS, description=_SQL.format("PostgreSQL"))]
 
 
+_LIST_WORDS = (
+    "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
+    "and example queries. Call it before the first query, and write names and values as it shows them."
+)
+_QUERY_WORDS = (
+    f"Runs one SELECT statement and returns the first {limits.SQL_ROWS} rows as a Markdown table, with the "
+    "number of rows at the end. A query that matches nothing returns 0 rows. Filter and aggregate in the query "
+    "instead of fetching many rows. The tables cannot be changed. A query that fails returns the reason and "
+    "the names of all tables and columns."
+)
+
+
 class TableStore:
     """The tables of some files, and the files that cannot be read. Processes answer queries; runs take turns."""
 
@@ -192,7 +204,6 @@ class TableTools(ToolSource):
         self._store = data if isinstance(data, Database) else FileData(data, TableStore, TableStore.close)
         self._tools = tools
         self._options = options
-        self._outside = isinstance(data, Database)
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools. Raises ValueError if files or options cannot be used.
@@ -204,8 +215,15 @@ class TableTools(ToolSource):
             if self._options.tables and not store.names:
                 raise ValueError("; ".join(store.unread) or "the files hold no table")
             self._check_options(store.names, "duckdb")
-        made: dict[str, Callable[[str], Tool[Any]]] = {"sql_tables": self._list_tool, "sql_query": self._query_tool}
-        return [made[kind](name) for name, kind in self._tools.items()]
+        query = QueryDatabase if self._options.database else QueryData
+        made: dict[str, tuple[str, type[Arguments], Callable[..., Any]]] = {
+            "sql_tables": (_LIST_WORDS, ListTables, self._list),
+            "sql_query": (_QUERY_WORDS, query, self._query),
+        }
+        outside = isinstance(self._store, Database)
+        return [
+            Tool(name, *made[kind], catalogue=self.catalogue, outside=outside) for name, kind in self._tools.items()
+        ]
 
     async def close(self) -> None:
         """Ends the processes."""
@@ -244,23 +262,6 @@ class TableTools(ToolSource):
             columns = ", ".join(map(_summary, table["columns"]))
             lines[f"table {table['name']}"] = f"table {table['name']} ({columns}){': ' if about else ''}{about}"
         return lines
-
-    def _list_tool(self, name: str) -> Tool[ListTables]:
-        description = (
-            "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
-            "and example queries. Call it before the first query, and write names and values as it shows them."
-        )
-        return Tool(name, description, ListTables, self._list, catalogue=self.catalogue, outside=self._outside)
-
-    def _query_tool(self, name: str) -> Tool[QueryData]:
-        description = (
-            f"Runs one SELECT statement and returns the first {limits.SQL_ROWS} rows as a Markdown table, with the "
-            "number of rows at the end. A query that matches nothing returns 0 rows. Filter and aggregate in the query "
-            "instead of fetching many rows. The tables cannot be changed. A query that fails returns the reason and "
-            "the names of all tables and columns."
-        )
-        arguments = QueryDatabase if self._options.database else QueryData
-        return Tool(name, description, arguments, self._query, catalogue=self.catalogue, outside=self._outside)
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)

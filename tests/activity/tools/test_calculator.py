@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.tools.plain_tools import CALCULATOR_MAGNITUDE, PAGE, evaluate, format_document, read_attachment
+from activities.tools.plain_tools import CALCULATOR_MAGNITUDE, PAGE, PLAIN, evaluate
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 
@@ -124,7 +124,7 @@ def test_any_expression_gives_a_bounded_number_or_a_misuse(expression: str) -> N
 
 
 async def render(title: str, *sections: tuple[str, str]) -> ToolOutput:
-    tool = format_document("format_document")
+    tool = PLAIN["document_format"]
     parts = [{"heading": heading, "body": body} for heading, body in sections]
     return await tool.run(tool.arguments.model_validate({"title": title, "sections": parts}), ToolContext())
 
@@ -143,7 +143,7 @@ async def test_an_empty_document_is_a_misuse() -> None:
 
 
 async def read(context: ToolContext, **arguments: Any) -> ToolOutput:
-    tool = read_attachment("read_attachment")
+    tool = PLAIN["attachment"]
     return await tool.run(tool.arguments.model_validate(arguments), context)
 
 
