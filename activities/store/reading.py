@@ -127,15 +127,14 @@ async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[Findin
 
 def _with_lists_of(whole: list[FindingExcerpt], room: int) -> list[FindingExcerpt]:
     """Returns the findings with sources and checked claims of at most `room` bytes together, of each the first ones."""
-    share = room // max(1, len(whole))
-    return [replace(finding, record=_shortened(finding.record, share)) for finding in whole]
-
-
-def _shortened(record: FindingRecord, room: int) -> FindingRecord:
-    sources = first_of(record.sources[:_SOURCES_SHOWN], room // 2)
-    lines = [f"{claim.text}{claim.source}{claim.line}{' ' * _LINE_OVERHEAD}" for claim in record.checked]
-    shown = len(first_of(lines, room - sum(map(size, sources))))
-    return record.model_copy(update={"sources": sources, "checked": record.checked[:shown]})
+    share, shortened = room // max(1, len(whole)), list[FindingExcerpt]()
+    for finding in whole:
+        sources = first_of(finding.record.sources[:_SOURCES_SHOWN], share // 2)
+        lines = [f"{claim.text}{claim.source}{claim.line}{' ' * _LINE_OVERHEAD}" for claim in finding.record.checked]
+        shown = len(first_of(lines, share - sum(map(size, sources))))
+        lists = {"sources": sources, "checked": finding.record.checked[:shown]}
+        shortened.append(replace(finding, record=finding.record.model_copy(update=lists)))
+    return shortened
 
 
 def first_of(parts: list[str], room: int) -> list[str]:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -103,14 +104,11 @@ class McpTools(ToolSource):
         await self._connection.close()
 
     def _tool(self, pinned: Pinned, said: McpTool) -> Tool[Any]:
-        async def run(arguments: AnyArguments, context: ToolContext) -> ToolOutput:
-            return await self._run(arguments, context, said.effects != "read")
-
         tool = Tool(
             server_tool(self._name, pinned.name),
             "",
             AnyArguments,
-            run,
+            partial(self._run, said.effects != "read"),
             outside=True,
             inline=said.inline,
             **said.said,
@@ -118,7 +116,7 @@ class McpTools(ToolSource):
         )
         return tool.as_pinned(pinned)
 
-    async def _run(self, arguments: AnyArguments, context: ToolContext, effects: bool) -> ToolOutput:
+    async def _run(self, effects: bool, arguments: AnyArguments, context: ToolContext) -> ToolOutput:
         assert context.pinned is not None
         question = {
             "tool": context.pinned.model_dump(),
