@@ -52,10 +52,9 @@ class Failed(Exception):
 
 
 async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -> R:
-    """Returns `function(*arguments)`, computed in a child process.
+    """Returns `function(*arguments)`, computed in a child process for the run `owner`: JSON in, JSON out.
 
-    Arguments and result are JSON. `owner` is the run that asks. Raises BoundExceeded and Failed. The function is of
-    the top level of a module that loads fast, as each child process imports it.
+    Raises BoundExceeded and Failed. The function is of the top level of a module that loads fast.
     """
     module = function.__module__
     if module not in _pools:
@@ -142,10 +141,10 @@ class ChildProcesses:
 def start_child(
     program: str, *arguments: str, environment: dict[str, str], folder: Path | None = None
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Returns a process that runs a Python program, and the socket that is its standard input and output.
+    """Returns a process that runs a Python program with the project's folder as its first argument, and its socket.
 
-    It has this environment alone, so that no other key of the Worker reaches it, and a session of its own, because
-    Ctrl-C in a terminal is for the Worker. The first argument is the folder of this project.
+    It has this environment alone, so that no other key of the Worker reaches it, and a session of its own: Ctrl-C in a
+    terminal is for the Worker.
     """
     ours, theirs = socket.socketpair()
     with theirs:

@@ -143,11 +143,7 @@ async def read_manifest(store: ArtifactStore, ref: str) -> Manifest:
 
 
 async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Manifest]) -> str:
-    """Copies the uploads of some manifests into a run and returns the reference of its own manifest.
-
-    So uploads may be deleted while the run is open. Parts that are the run's already stay. Raises ArtifactMissing
-    if a part is there no longer.
-    """
+    """Copies the uploads of some manifests into a run, which keeps them. Returns its own manifest; ArtifactMissing."""
     files = {file.name: file for manifest in manifests for file in manifest.files}
     entries = []
     for file in files.values():

@@ -124,10 +124,7 @@ class AnthropicModel(ModelEndpoint):
         raise failed
 
     def output_schema(self, model: type[Model]) -> Json:
-        """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed.
-
-        It is shared, so do not change it.
-        """
+        """Returns the schema of `model` as the API compiles it. It is shared, so do not change it."""
         return _form_of(model)
 
     def window(self, model: str) -> Window:
@@ -190,10 +187,7 @@ def _form_of(model: type[Model]) -> Json:
 
 
 class _BoundedClient(anthropic.DefaultAioHttpClient):
-    """The SDK's HTTP client for an endpoint that may mean harm: nothing is followed, or read without end.
-
-    Over aiohttp a call takes a third less CPU. `send` is what the SDK calls, whatever the environment chooses below.
-    """
+    """The SDK's HTTP client over aiohttp, which takes a third less CPU; nothing is followed, or read without end."""
 
     def __init__(self, endpoint: str, **options: Any) -> None:
         super().__init__(**{**options, "follow_redirects": False})

@@ -106,9 +106,9 @@ def classify(
     endpoint: str = "the provider",
     credentials: Credentials = NO_CREDENTIALS,
 ) -> ModelFailure:
-    """Returns `error` as one of the project's kinds, without credentials. `endpoint` is host:port.
+    """Returns `error` as one of the project's kinds, with the provider's own explanation if it gave one.
 
-    The message holds the provider's own explanation if it gave one, never a body, a URL or a traceback.
+    The message never holds a body, a URL, a credential or a traceback. `endpoint` is host:port.
     """
     if isinstance(error, ModelFailure):
         return error

@@ -37,10 +37,7 @@ T = TypeVar("T")
 
 
 class Opening(Model):
-    """The parts that all calls of a conversation share; `output_schema` asks for JSON text.
-
-    The effort is one of them: with another one the API forgets the messages that it has cached.
-    """
+    """What all calls of a conversation share. With another effort the API forgets the messages that it has cached."""
 
     system: str
     model: str
@@ -239,8 +236,7 @@ def _with_output(block: Json, texts: dict[str, str]) -> Json:
 def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]], view: ConversationView) -> list[Json]:
     """Returns the messages of a conversation as its model gets them.
 
-    `inputs` are the messages that its calls added, whole, and `replies` the contents of what came back; the call that
-    comes now has no reply yet.
+    `inputs` are what its calls added, whole, `replies` the contents of what came back; the next call has none yet.
     """
     messages: list[Json] = []
     cleared = 0
@@ -257,10 +253,7 @@ def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]]
 
 
 def outputs_shown(added: list[Json], number: int, cleared: int) -> Iterator[str]:
-    """Yields the tool outputs that a call adds as they are shown, the first `cleared` of them as previews.
-
-    `number` is that of the reply which asked for them, from 1.
-    """
+    """Yields the tool outputs that a call adds to reply `number`, from 1, the first `cleared` of them as previews."""
     for at, block in enumerate(block for message in added for block in tool_results(message)):
         limit = _CLEARED_OUTPUT_CHARS if at < cleared else limits.TOOL_OUTPUT_CHARS
         yield beginning(str(block.get("content", "")), output_name(number, at + 1), limit)

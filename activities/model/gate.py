@@ -62,10 +62,7 @@ class ModelGate:
         return await self._send(request, progress, await self._admit(request))
 
     async def _admit(self, request: ModelRequest) -> CallTicket:
-        """Returns the ticket of a call once it may be sent.
-
-        One call of each run stands in the line of its model, so a run with many calls is not served before others.
-        """
+        """Returns the ticket of a call once it may be sent. One call of each run stands in the line of its model."""
         of_run, of_model = self._line(request.model, request.run), self._line(request.model)
         try:
             async with asyncio.timeout(limits.GATE_PATIENCE.total_seconds()), of_run, of_model:

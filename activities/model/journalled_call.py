@@ -69,10 +69,7 @@ class EarlierAttempts(Model):
 
 
 def to_application_error(failure: ModelFailure, failures: int, spent: Json | None = None) -> ApplicationError:
-    """Returns the failure as Temporal sees it: its kind, whether and when to try again, what the attempts have cost.
-
-    `failures` counts those of this kind in this call: the wait grows with them if the provider named none.
-    """
+    """Returns the failure as Temporal sees it; the wait grows with the `failures` of its kind in this call."""
     retryable = failure.retryable and not (failure.kind in ODD and failures >= ODD_REPLY_ATTEMPTS)
     details: Json = {"status": failure.status, "request_id": failure.request_id, "spent": spent}
     if failure.kind == ErrorKind.CIRCUIT_OPEN:
@@ -127,10 +124,7 @@ class CallName:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """How a call is made: its room for a reply, what of it is cached, whether it may call tools, what it shows.
-
-    The tools `withheld` are not offered, though the conversation began with them.
-    """
+    """How a call is made: its room for a reply, what is cached, whether it may call tools, and which are `withheld`."""
 
     max_tokens: int
     cache: CacheUse = "none"
@@ -141,10 +135,7 @@ class CallOptions:
 
 @dataclass(frozen=True)
 class Answered:
-    """A call's answer: the new head of its conversation, the message, and the usage of all attempts at it.
-
-    `view` says what of the conversation the call showed the model, `labels` what it had read by then.
-    """
+    """A call's answer, the new head of its conversation, the usage of all attempts, and what the model was shown."""
 
     head: str
     message: ModelMessage
@@ -154,10 +145,7 @@ class Answered:
 
 
 class ModelCalls:
-    """Model calls of the activities of one process; `call_header` sends `x-supervisor-call`.
-
-    `daily_usd` is the operator's ceiling over all Workers of the store.
-    """
+    """Model calls of one process's activities; `daily_usd` is the operator's ceiling over all Workers of the store."""
 
     def __init__(
         self,

@@ -37,10 +37,7 @@ _STARTS = 20  # that begin none: more is no reply, and each may be read to its e
 
 
 def ask(body: Json, schema: Json, rung: Rung) -> Json:
-    """Returns the request `body`, which has no tools, extended so that the answer is JSON of `schema`.
-
-    A schema that the API would not compile is a tool's, which is not compiled.
-    """
+    """Returns `body`, which has no tools, extended so that the answer is JSON. A tool's schema is not compiled."""
     if rung == "format" and _compiles(schema):
         return {
             **body,
@@ -80,10 +77,7 @@ def lean(schema: Json) -> Json:
 
 
 def with_answer_as_text(message: ModelMessage) -> ModelMessage:
-    """Returns a reply that called `submit` with the JSON as its text: conversations have one form of answer.
-
-    One that was cut or refused stays as it is: what looks like JSON in it is none.
-    """
+    """Returns a reply that called `submit` with the JSON as its text; one that was cut or refused holds none."""
     calls = [block for block in message.tool_uses() if block.get("name") == SUBMIT]
     if not calls or message.stop_reason not in ("end_turn", "stop_sequence", "tool_use"):
         return message
@@ -181,10 +175,7 @@ class EndpointProfile:
 
 
 def profile_of(model: str, without: Iterable[str] = (), most_output: int | None = None) -> EndpointProfile:
-    """Returns the profile of a model, named the provider's way or a gateway's (`anthropic/claude-...`).
-
-    The parts of `without` are left out; `most_output` goes before what is known of the model.
-    """
+    """Returns the profile of a model, named the provider's way or a gateway's; settings go before what is known."""
     known = _known(model)
     return replace(known, most_output=most_output or known.most_output, **dict.fromkeys(without, False))
 
@@ -234,10 +225,7 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) ->
 
 
 def _sent(tool: Json, eager: bool) -> Json:
-    """Returns a tool's definition; with `eager` its arguments come as they are written, not one whole value at a time.
-
-    A tool of the provider's own has no schema, and stays as it is.
-    """
+    """Returns a tool's definition; with `eager` its arguments come as written. One of the provider's has no schema."""
     if "input_schema" not in tool:
         return tool
     sent = {**tool, "input_schema": lean(tool["input_schema"])}

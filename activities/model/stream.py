@@ -121,10 +121,7 @@ class StreamReader:
 
 
 def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelMessage:
-    """Returns the finished message as plain JSON.
-
-    Raises ModelFailure: StreamBroken without a stop reason, BadResponse without content or usage.
-    """
+    """Returns the finished message as plain JSON. Raises ModelFailure if it has no stop reason, content or usage."""
     if not isinstance(message.content, list):
         raise _bad(endpoint, "the message has no content")
     if message.stop_reason is None:

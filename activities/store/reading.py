@@ -97,11 +97,7 @@ def list_bytes(tokens: int) -> int:
 async def with_findings(
     store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str], tokens: int
 ) -> str:
-    """Returns the prompt that `write` makes of findings, which get what its other parts leave of `tokens`.
-
-    They get half of that at least: a prompt about findings is of no use without any. Their sources and checked claims
-    are a list like others.
-    """
+    """Returns the prompt that `write` makes of findings: they get what its other parts leave of `tokens`, half at least."""
     whole, room = await _whole(store, refs), tokens * limits.CHARS_PER_TOKEN
     whole = _with_lists_of(whole, list_bytes(tokens))
     others = size(write([replace(finding, text="", summarised=True) for finding in whole]))

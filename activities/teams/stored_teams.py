@@ -33,10 +33,7 @@ _CACHED_TEAMS = 256  # parsed teams kept in a process
 
 
 class StoredTeam(Model):
-    """A team as stored: its definition, the source of its tools, the models of roles that name none, its data.
-
-    `pinned` are the definitions of its MCP servers' tools, by name.
-    """
+    """A team as stored: its definition, models of roles that name none, its data, and definitions of MCP tools."""
 
     source: Literal["file", "inline"]
     team: Team
@@ -89,10 +86,7 @@ class StoredTeams:
         return await self._put(run_id, stored), loaded
 
     async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
-        """Stores the team at `ref` with a plan's new roles. Returns its reference; raises TeamUnavailable.
-
-        The roles must be without `new_role_problems`.
-        """
+        """Stores the team at `ref` with a plan's new roles, which have no `new_role_problems`. Returns a reference."""
         stored = await self._stored(ref)
         resolved = (await self.load(ref)).team.toolbox
         own_names = dict(zip(resolved, stored.team.toolbox, strict=True))  # an inline team says `team/tool`
@@ -145,10 +139,7 @@ def _named(team: Team) -> set[str]:
 
 
 async def catalogue(team: Team, toolbox: Toolbox, files: Files | None = None) -> str:
-    """Returns a line for each table and document that the team's tools reach, as many as there is room for.
-
-    Data that cannot be read now is left out: a plan can be made without it.
-    """
+    """Returns a line for each table and document that the team's tools reach and can read now, as many as have room."""
     tools = toolbox.named([tool for role in team.roles for tool in role.tools] + team.toolbox)
     # Untrusted names of columns would be instructions to the planner, whose plan all agents follow.
     tools = [tool for tool in tools if tool.returns == "trusted"]

@@ -36,10 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class TeamError(SupervisionError):
-    """A team that cannot be used: `UnknownTeam` for names and files, `InvalidRequest` for inline teams.
-
-    `problems` are those of its files, one by one, where the message has them all.
-    """
+    """A team that cannot be used: `UnknownTeam` for files, with their `problems`, `InvalidRequest` for inline teams."""
 
     def __init__(self, kind: ErrorKind, message: str, problems: Sequence[str] = ()) -> None:
         super().__init__(kind, message)
@@ -109,10 +106,7 @@ class TeamFiles:
         return team
 
     async def load(self, name: str) -> LoadedTeam:
-        """Returns the team of that name, read again whenever its team.toml, tools.py or team.lock changed.
-
-        Raises TeamError `UnknownTeam` if there is none, or with the problems of its files.
-        """
+        """Returns the team of that name, read again whenever a file of it changed. Raises TeamError `UnknownTeam`."""
         folder = self.folder(name)
         read = [folder / name for name in ("team.toml", "tools.py", LOCK)]
         current = fingerprint([file for file in read if file.is_file()])

@@ -141,10 +141,7 @@ class Toolbox:
         return [f"roles.{name}.tools: {why}" for name, tools in words.items() if (why := policy.joined(tools))]
 
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
-        """Runs one call for `role`. Returns every failure of the tool as an error result.
-
-        Raises only if it is cancelled, and ArtifactUnavailable if what it reads can't be reached now.
-        """
+        """Runs one call for `role`; a failure is an error result. Raises ArtifactUnavailable, or if it is cancelled."""
         tool = self._tools.get(name) if name in role.tools else None
         if tool is None:
             shown = one_line(clean(name), NAME_SHOWN_BYTES)

@@ -39,10 +39,7 @@ _READ = (
 
 
 class DocumentOptions(StrictModel):
-    """Options of both kinds: which of the team's files are documents.
-
-    Without them the tools read the files of the run alone, which they read besides in any case.
-    """
+    """Options of both kinds: which of the team's files are documents; those of the run always are."""
 
     documents: str = ""
 

@@ -49,10 +49,7 @@ class ProviderOptions(StrictModel):
 
 
 class ProviderTools(ToolSource):
-    """The source of such a tool. What it asks for leaves the house, and what comes back anyone may have written.
-
-    With `allowed_domains` its calls are aimed at these alone.
-    """
+    """The source of such a tool, which asks outside, with `allowed_domains` these alone; its results are untrusted."""
 
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: ProviderOptions) -> None:
         [(self._name, self._kind)] = tools.items()

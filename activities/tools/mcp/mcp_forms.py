@@ -60,10 +60,7 @@ class Elicitation:
         return f"{self._fields[name].get('type', 'text')}{usual}"
 
     def content(self, reply: str) -> Json | None:
-        """Returns the object that a reply stands for, with the form's defaults; None if it does not fit.
-
-        A reply that is no object is the one field without a default.
-        """
+        """Returns the object that a reply, or its one field alone, stands for, with defaults; None if it misfits."""
         try:
             value = json.loads(reply)
         except ValueError:

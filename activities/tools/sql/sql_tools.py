@@ -177,10 +177,7 @@ class TableStore:
         self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_CHILD_BYTES, ("start", setup))
 
     async def query(self, sql: str, run_id: str = "") -> Json:
-        """Returns `columns`, `rows` of texts, `more` and the tables `read`, as `sql_process.reply` does.
-
-        Raises ToolMisuse if the query is refused or takes too much.
-        """
+        """Returns `columns`, `rows` of texts, `more` and the tables `read`. Raises ToolMisuse."""
         try:
             reply: Json = await self._children.call(run_id, limits.SQL_TIMEOUT, "reply", sql)
         except BoundExceeded as exceeded:
@@ -206,10 +203,7 @@ class TableTools(ToolSource):
         self._options = options
 
     async def open(self) -> list[Tool[Any]]:
-        """Returns the tools. Raises ValueError if files or options cannot be used.
-
-        A database is not asked: while it cannot be reached, the team works without it.
-        """
+        """Returns the tools; a database is not asked, it may be down. Raises ValueError for files or options."""
         if not isinstance(self._store, Database):
             store = await self._store.get()
             if self._options.tables and not store.names:
