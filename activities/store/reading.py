@@ -97,7 +97,7 @@ def list_bytes(tokens: int) -> int:
 async def with_findings(
     store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str], tokens: int
 ) -> str:
-    """Returns the prompt that `write` makes of findings: they get what its other parts leave of `tokens`, half at least."""
+    """Returns the prompt that `write` makes of findings: they have what others leave of `tokens`, half at least."""
     whole, room = await _whole(store, refs), tokens * limits.CHARS_PER_TOKEN
     whole = _with_lists_of(whole, list_bytes(tokens))
     others = size(write([replace(finding, text="", summarised=True) for finding in whole]))

@@ -81,7 +81,7 @@ async def _read(store: ArtifactStore, keys: list[str], kind: type[M]) -> list[M]
 
 
 class DailySpend:
-    """The ceiling of dollars per UTC day over all Workers of a store: each has an object per day, and reads the others."""
+    """The ceiling of dollars per UTC day over all Workers of a store: each has an object a day, and reads others."""
 
     def __init__(self, store: ArtifactStore, ceiling: float | None) -> None:
         self.ceiling = ceiling
