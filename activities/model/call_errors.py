@@ -100,11 +100,7 @@ _BEFORE_HEADERS = _BY_TRANSPORT | {"ValueError": ErrorKind.MODEL_NOT_SERVED}  # 
 
 
 def classify(
-    error: BaseException,
-    *,
-    model: str = "",
-    endpoint: str = "the provider",
-    credentials: Credentials = NO_CREDENTIALS,
+    error: BaseException, *, model: str = "", endpoint: str = "the provider", credentials: Credentials = NO_CREDENTIALS
 ) -> ModelFailure:
     """Returns `error` as one of the project's kinds, with the provider's own explanation if it gave one.
 

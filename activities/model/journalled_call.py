@@ -165,12 +165,7 @@ class ModelCalls:
         self._call_header = call_header
 
     async def begin(
-        self,
-        name: CallName,
-        opening: Opening,
-        text: str | PromptWriter,
-        options: CallOptions,
-        note: str | None = None,
+        self, name: CallName, opening: Opening, text: str | PromptWriter, options: CallOptions, note: str | None = None
     ) -> Answered:
         """Makes the first call of a conversation; `note` is a second text after it."""
         prompt = FirstPrompt(self.model.window(opening.model), opening, text, note, options.withheld)

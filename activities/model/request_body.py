@@ -204,11 +204,7 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) ->
     # A model whose limit is unknown may refuse what is above it. A reply that is cut is asked for again with more room.
     unknown = max(1, round(request.max_tokens * limits.UNKNOWN_OUTPUT_SHARE))
     most = min(request.max_tokens, profile.most_output or unknown)
-    body: Json = {
-        "model": request.model,
-        "max_tokens": min(most, request.room or most),
-        "messages": request.messages,
-    }
+    body: Json = {"model": request.model, "max_tokens": min(most, request.room or most), "messages": request.messages}
     if request.system:
         body["system"] = request.system
     if request.tools:

@@ -346,16 +346,10 @@ def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
         raise ValueError(f"the URL of '{shown}' holds more than a bucket and a prefix: credentials go into variables")
     if not parts.netloc:
         raise ValueError(f"'{shown}' names no bucket")
-    client: ClientConfig = {
-        "connect_timeout": _STORE_CONNECT_TIMEOUT,
-        "timeout": limits.STORE_REQUEST_TIMEOUT,
-    }
+    client: ClientConfig = {"connect_timeout": _STORE_CONNECT_TIMEOUT, "timeout": limits.STORE_REQUEST_TIMEOUT}
     if parts.scheme == "s3" and _plain_http_allowed():
         client["allow_http"] = True
-    retries: RetryConfig = {
-        "max_retries": limits.STORE_REQUEST_RETRIES,
-        "retry_timeout": _STORE_RETRY_TIMEOUT,
-    }
+    retries: RetryConfig = {"max_retries": limits.STORE_REQUEST_RETRIES, "retry_timeout": _STORE_RETRY_TIMEOUT}
     try:
         objects = from_url(parts.geturl(), client_options=client, retry_config=retries)
     except (BaseError, ValueError) as error:

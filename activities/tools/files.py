@@ -6,14 +6,7 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from activities.files.file_cache import (
-    FileCache,
-    FileReport,
-    SourceFile,
-    are_there,
-    local_file,
-    with_unique_tables,
-)
+from activities.files.file_cache import FileCache, FileReport, SourceFile, are_there, local_file, with_unique_tables
 from supervision.base import limits
 from supervision.base.trust import distrust
 

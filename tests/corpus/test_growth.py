@@ -145,9 +145,7 @@ PARSERS = {
         conclude, [*units("confidence: ", "- ", "; ", "_*", *BLANKS), Family("Limitations:\n", "* - > ")]
     ),
     "calculator": Parser(
-        evaluate,
-        [Family("", unit, "1") for unit in ("(", "-", "1+", "9**", "sqrt(", "1 ")],
-        CALCULATOR_CHARS,
+        evaluate, [Family("", unit, "1") for unit in ("(", "-", "1+", "9**", "sqrt(", "1 ")], CALCULATOR_CHARS
     ),
     "schema": Parser(
         schema,

@@ -126,8 +126,7 @@ class ListTables(Arguments):
     """One table, or all."""
 
     table: Annotated[
-        str,
-        Field(max_length=300, description="A table whose columns and values are to be listed whole. Default: all."),
+        str, Field(max_length=300, description="A table whose columns and values are to be listed whole. Default: all.")
     ] = ""
 
 
