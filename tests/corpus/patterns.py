@@ -126,9 +126,6 @@ def _value(node: ast.expr, module: ModuleType) -> Any:
         return None
 
 
-# --- Texts that reach each repeat of a pattern, go round in it, and then do not go on -------------
-
-
 def hard_texts(pattern: re.Pattern[str]) -> list[Callable[[int], str]]:
     """Returns functions that make a text of about so many characters, for each repeat without a low bound."""
     makers: dict[tuple[str, str, str], Callable[[int], str]] = {}

@@ -155,9 +155,6 @@ async def test_a_squatter_on_the_ids_of_children_cannot_end_a_run(lab: Lab) -> N
         await squatter.terminate()
 
 
-# --- every role with every tool ----------------------------------------------------------------------
-
-
 TEAMS = Path(__file__).parents[2] / "teams"
 LOOK_ALIKES = str.maketrans({"a": "\u0430", "c": "\u0441", "e": "\u0435", "o": "\u043e"})  # Cyrillic
 DISGUISES: dict[str, Callable[[str], str]] = {

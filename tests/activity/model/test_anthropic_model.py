@@ -80,8 +80,6 @@ async def fail(reply: Reply, **options: Any) -> ModelFailure:
     return caught.value
 
 
-# --- error answers --------------------------------------------------------------------------------
-
 REQUEST, TOO_LONG = "invalid_request_error", "prompt is too long: 1200000 tokens > 1000000 maximum"
 ERROR_ANSWERS: list[tuple[str, Reply, str, bool, str]] = [
 ("400", http.error(400, REQUEST, "max_tokens is too large"), "ProviderRejected", False, "too large"),
@@ -118,8 +116,6 @@ async def test_an_error_status_becomes_one_typed_failure_after_one_request(
     assert names in failure.message
     assert failure.status is not None
 
-
-# --- broken connections and broken answers --------------------------------------------------------
 
 HELLO = [http.start(), *http.block(0, http.text("Hello"))]
 
@@ -189,9 +185,6 @@ async def test_cancelling_the_caller_closes_the_connection(reply: Reply) -> None
     assert len(server.requests) == 1
 
 
-# --- credentials ----------------------------------------------------------------------------------
-
-
 async def test_without_key_or_endpoint_every_call_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)  # only arguments count
     async with adapter(api_key=" ", base_url="") as model:
@@ -225,9 +218,6 @@ def test_settings_that_can_never_work_are_refused_at_once(options: dict[str, str
     assert options.get("api_key", "?") not in str(caught.value)
 
 
-# --- the request ----------------------------------------------------------------------------------
-
-
 async def test_a_request_holds_what_was_asked_and_no_sampling_parameters() -> None:
     tool = {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}
     body = (await answer(http.message(http.text("Hi")), ask(tools=[tool]))).body
@@ -249,9 +239,6 @@ async def test_no_trace_id_is_sent_to_the_provider() -> None:
     assert "traceparent" not in outcome.server.requests[0].headers
 
 
-# --- the answer -----------------------------------------------------------------------------------
-
-
 async def test_halves_of_a_character_do_not_break_progress_or_storage() -> None:
     message = http.stream(
         http.start(),
@@ -263,9 +250,6 @@ async def test_halves_of_a_character_do_not_break_progress_or_storage() -> None:
     assert outcome.message.text() == "a\U0001f600b\ufffd"
     outcome.message.model_dump_json()
     outcome.progress.tail.encode()
-
-
-# --- structured output ----------------------------------------------------------------------------
 
 
 class Verdict(Model):

@@ -120,8 +120,6 @@ async def test_what_failed_attempts_cost_is_part_of_the_answers_usage(attempts: 
     assert (await second.make(4)).usage == answered.usage
 
 
-# --- what a call is known by --------------------------------------------------------------------------
-
 RUN = RunRef(run_id="run", store_id="s", first_run_id="first", grant_ref="run/grant.1")
 BRIEF = SubtaskBrief(goal_ref="run/goal", plan_ref="run/plan", subtask_id="t1")
 TURN = TurnInput(run=RUN, team_ref="run/team.1", role="reader", model="m", step="turn.1", max_tokens=1000)

@@ -184,9 +184,6 @@ def test_names_that_are_taken_or_impossible_are_refused(names: list[str]) -> Non
         Toolbox(Tool(name, "x", Anything, never) for name in names)
 
 
-# --- tools of an author's own ------------------------------------------------------------------------
-
-
 HEAD = """
 import asyncio, contextvars, sqlite3, threading, time
 from typing import Any
