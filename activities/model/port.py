@@ -43,7 +43,7 @@ class ModelRequest:
     run: str = ""
 
 
-class ModelUsage(Model):
+class ModelUsage(Model, frozen=True):
     """Tokens of one call; `input_tokens` are the uncached ones. `web_searches` are those of the provider's own tool."""
 
     input_tokens: int = 0

