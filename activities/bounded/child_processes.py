@@ -52,10 +52,7 @@ class Failed(Exception):
 
 
 async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -> R:
-    """Returns `function(*arguments)`, computed in a child process for the run `owner`: JSON in, JSON out.
-
-    Raises BoundExceeded and Failed. The function is of the top level of a module that loads fast.
-    """
+    """Returns `function(*arguments)`, JSON in and out, of a child process. Raises BoundExceeded and Failed."""
     module = function.__module__
     if module not in _pools:
         _pools[module] = ChildProcesses(module, _BOUNDED_PROCESSES, _BOUNDED_MEMORY)

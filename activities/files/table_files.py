@@ -175,10 +175,7 @@ Rows = Callable[[], Iterable[list[str]]]
 
 
 def row_tables(sheets: Iterable[tuple[str, Rows]], path: Path, out: Path) -> list[Json]:
-    """Returns a table for each sheet: its rows of texts, with a title above the header or without one.
-
-    A sheet that can't be read is a note of the first table. Raises Unreadable if none can be read, and for too many.
-    """
+    """Returns a table for each sheet of texts; one that can't be read is a note of the first. Raises Unreadable."""
     sheets, tables, problems = list(sheets), list[Json](), list[str]()
     if len(sheets) > _TABLES:
         raise Unreadable(f"it has {len(sheets):,} tables, at most {_TABLES:,} are read: copy those needed into a file")

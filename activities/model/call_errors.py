@@ -102,10 +102,7 @@ _BEFORE_HEADERS = _BY_TRANSPORT | {"ValueError": ErrorKind.MODEL_NOT_SERVED}  # 
 def classify(
     error: BaseException, *, model: str = "", endpoint: str = "the provider", credentials: Credentials = NO_CREDENTIALS
 ) -> ModelFailure:
-    """Returns `error` as one of the project's kinds, with the provider's own explanation if it gave one.
-
-    The message never holds a body, a URL, a credential or a traceback. `endpoint` is host:port.
-    """
+    """Returns `error` as one of the project's kinds; its message holds no body, URL, credential or traceback."""
     if isinstance(error, ModelFailure):
         return error
     names = _names(error)
@@ -121,10 +118,7 @@ def failure(kind: ErrorKind, *, endpoint: str = "the provider", detail: str = ""
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Returns the seconds of `retry-after-ms`, else of `retry-after` (seconds or a date), at most RETRY_AFTER_MAX.
-
-    None if there is no such header, or one that is unreadable or already past.
-    """
+    """Returns the seconds of `retry-after-ms`, else `retry-after`, at most RETRY_AFTER_MAX; None if there are none."""
     after = headers.get("retry-after", "")
     for text, read in (
         (headers.get("retry-after-ms", ""), lambda text: float(text) / 1000),

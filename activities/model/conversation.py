@@ -104,11 +104,7 @@ class Conversation:
 
 
 class ConversationStore:
-    """Conversations in an artifact store; entries that were read stay in the process, up to `cache_bytes`.
-
-    Entries are shared with that cache: read them, never change them. All methods raise as the store
-    does, and ArtifactChanged for an object that is no entry.
-    """
+    """Conversations in an artifact store. Entries are shared with its cache: read them, never change them."""
 
     def __init__(self, store: ArtifactStore, cache_bytes: int = _ENTRY_CACHE_BYTES) -> None:
         self._store = store
@@ -234,10 +230,7 @@ def _with_output(block: Json, texts: dict[str, str]) -> Json:
 
 
 def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]], view: ConversationView) -> list[Json]:
-    """Returns the messages of a conversation as its model gets them.
-
-    `inputs` are what its calls added, whole, `replies` the contents of what came back; the next call has none yet.
-    """
+    """Returns the messages that a model gets of `inputs`, which its calls added, whole, and the `replies` so far."""
     messages: list[Json] = []
     cleared = 0
     for number, added in enumerate(inputs):

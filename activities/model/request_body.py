@@ -87,11 +87,7 @@ def with_answer_as_text(message: ModelMessage) -> ModelMessage:
 
 
 def first_json(text: str) -> Any:
-    """Returns the first JSON object in `text`, else the first array; prose and code fences around it are skipped.
-
-    Raises ValueError when there is none, when the text ends inside it, as a part of a cut answer is no answer, and
-    after some brackets that look like one: the text is read at most that often.
-    """
+    """Returns the first JSON object in `text`, else the first array. Raises ValueError if there is none, or it is cut."""
     decoder = json.JSONDecoder()
     array: Any = None
     end = failed = 0

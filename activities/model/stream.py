@@ -178,10 +178,7 @@ def _joined(text: str) -> str:
 
 
 def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> ModelMessage:
-    """Returns `message` without credentials. Raises ModelFailure `BadResponse` if it may not be stored.
-
-    A journal that holds what cannot be read would stop its run for good: each attempt would find it.
-    """
+    """Returns `message` without credentials. Raises ModelFailure `BadResponse` if attempts could not read it again."""
     names = (message.model, message.message_id, message.stop_reason, message.request_id or "")
     if any(size(name) > limits.MODEL_NAME_BYTES for name in names):
         raise _bad(endpoint, "its id, model or stop reason is too long")

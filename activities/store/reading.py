@@ -80,11 +80,7 @@ async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
 
 
 async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens: int) -> list[FindingExcerpt]:
-    """Returns the findings with texts of at most so many `tokens` together.
-
-    If they do not fit, those of the least weight are shown as their authors' summaries. Only a text without a summary,
-    or one of very many summaries, is cut, and says how much is missing.
-    """
+    """Returns the findings with texts of so many `tokens` together: those of the least weight as their summaries."""
     whole = _with_lists_of(await _whole(store, refs), list_bytes(tokens))
     return _fitted(whole, refs, tokens * limits.CHARS_PER_TOKEN)
 

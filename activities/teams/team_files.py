@@ -155,11 +155,10 @@ class TeamFiles:
         return LoadedTeam(team, folder, toolbox)
 
     async def load_inline(self, team: Team) -> LoadedTeam:
-        """Returns a team out of a request, with tools that team files registered.
+        """Returns a team out of a request, with tools that team files registered, by their names or as `team/tool`.
 
-        Its roles name a tool by its name, or as `team/tool` where several teams have one of that name. Raises
-        TeamError `InvalidRequest` for a tool that no team file has or gives to inline teams, and for a section `tools`
-        or `mcp_servers`: commands, paths and addresses never come from a request.
+        Raises TeamError `InvalidRequest`, also for a section `tools` or `mcp_servers`: commands, paths and addresses never
+        come from a request.
         """
         if team.mcp_servers:
             raise _refused(
