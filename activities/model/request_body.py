@@ -87,7 +87,7 @@ def with_answer_as_text(message: ModelMessage) -> ModelMessage:
 
 
 def first_json(text: str) -> Any:
-    """Returns the first JSON object in `text`, else the first array. Raises ValueError if there is none, or it is cut."""
+    """Returns the first JSON object in `text`, else the first array. Raises ValueError for none, or a cut one."""
     decoder = json.JSONDecoder()
     array: Any = None
     end = failed = 0

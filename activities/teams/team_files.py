@@ -157,8 +157,8 @@ class TeamFiles:
     async def load_inline(self, team: Team) -> LoadedTeam:
         """Returns a team out of a request, with tools that team files registered, by their names or as `team/tool`.
 
-        Raises TeamError `InvalidRequest`, also for a section `tools` or `mcp_servers`: commands, paths and addresses never
-        come from a request.
+        Raises TeamError `InvalidRequest`, also for sections `tools` and `mcp_servers`: commands, paths and addresses
+        never come from a request.
         """
         if team.mcp_servers:
             raise _refused(

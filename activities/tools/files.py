@@ -89,7 +89,7 @@ def _content(report: FileReport) -> Hashable:
 
 
 def files_inside(folder: Path, pattern: str) -> list[Path]:
-    """Returns the files that `pattern` matches in `folder`. Raises ValueError for none, and for what it may not name."""
+    """Returns the files that `pattern` matches in `folder`. Raises ValueError for none, and for forbidden ones."""
     if not pattern or Path(pattern).is_absolute() or ".." in Path(pattern).parts or "\0" in pattern:
         raise ValueError(f"'{pattern}' must be a pattern inside the team's folder, such as data/*.csv")
     root = folder.resolve()

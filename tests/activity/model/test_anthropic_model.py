@@ -15,7 +15,6 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import Json, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from activities.model.request_body import first_json
 from supervision.base import limits
 from supervision.contract.base import Model
 from tests.activity.model import http_fixture as http
@@ -274,13 +273,6 @@ async def test_a_submit_tool_carries_the_answer(rung: str) -> None:
     assert outcome.body.get("tool_choice") == (forced if rung == "forced_tool" else None)
     assert ("thinking" in outcome.body) == (rung == "tool"), "the API refuses thinking with a forced tool"
     assert "output_config" not in outcome.body
-
-
-@pytest.mark.parametrize("rung", ["tool", "text"])
-async def test_json_in_prose_is_found(rung: str) -> None:
-    reply = http.message(http.text(f"Sure!\n```json\n{json.dumps(GOOD)}\n```"))
-    outcome = await answer(reply, ask(output_schema=SCHEMA), structured=rung)
-    assert first_json(outcome.message.text()) == GOOD
 
 
 async def test_the_text_rung_sends_the_schema_in_words() -> None:
