@@ -78,7 +78,8 @@ def docx_document(path: Path, out: Path) -> Passages:
                 raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {_WORD_BYTES >> 20} are read")
             if "document" not in infos:
                 raise Unreadable("it is no Word document that can be read: it has no text")
-            return _written(_word_text(archive, infos), out)
+            text, parts = _WordText(), (archive.open(infos[part]) for part in _WORD_PARTS if part in infos)
+            return _written((piece for part in parts for piece in text.read(part)), out)
     except (OSError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error, expat.ExpatError) as error:
         raise Unreadable(f"it is no Word document that can be read: {error}") from None
 
@@ -206,14 +207,6 @@ _WORD_PARTS = ("styles", "document", "footnotes", "endnotes")
 _WORD_PART = re.compile(rf"word/({'|'.join(_WORD_PARTS)})\d*\.xml")
 _SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _TWICE = {"Fallback", "moveFrom"}  # their text stands elsewhere, too
-
-
-def _word_text(archive: zipfile.ZipFile, infos: dict[str, zipfile.ZipInfo]) -> Iterator[str]:
-    text = _WordText()
-    for part in _WORD_PARTS:
-        if part in infos:
-            with archive.open(infos[part]) as file:
-                yield from text.read(file)
 
 
 class _WordText:

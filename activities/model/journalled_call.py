@@ -50,6 +50,8 @@ from supervision.contract.usage import Usage
 ODD_REPLY_ATTEMPTS = 3  # unreadable answers (HTML, no content): two more tries, then a typed failure
 
 _jitter = SystemRandom()
+CALL_HEADER = "x-supervisor-call"
+_UNASKED: Any = {"run": True, "brief": {"labels"}}
 
 
 class EarlierAttempts(Model):
@@ -71,6 +73,9 @@ class EarlierAttempts(Model):
 def to_application_error(failure: ModelFailure, failures: int, spent: Json | None = None) -> ApplicationError:
     """Returns the failure as Temporal sees it; the wait grows with the `failures` of its kind in this call."""
     retryable = failure.retryable and not (failure.kind in ODD and failures >= ODD_REPLY_ATTEMPTS)
+    growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
+    grown = min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
+    wait = timedelta(seconds=failure.retry_after) if failure.retry_after else grown
     details: Json = {"status": failure.status, "request_id": failure.request_id, "spent": spent}
     if failure.kind == ErrorKind.CIRCUIT_OPEN:
         details = {"remaining": failure.retry_after, "spent": spent}
@@ -79,25 +84,9 @@ def to_application_error(failure: ModelFailure, failures: int, spent: Json | Non
         details,
         type=failure.kind,
         non_retryable=not retryable,
-        next_retry_delay=_delay(failure.retry_after, failures) if retryable else None,
+        next_retry_delay=wait * (1 + limits.RETRY_JITTER * _jitter.random()) if retryable else None,
         category=(ApplicationErrorCategory.BENIGN if failure.kind in WAITING else ApplicationErrorCategory.UNSPECIFIED),
     )
-
-
-def _delay(retry_after: float | None, failures: int) -> timedelta:
-    growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
-    wait = (
-        timedelta(seconds=retry_after)
-        if retry_after
-        else min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
-    )
-    return wait * (1 + limits.RETRY_JITTER * _jitter.random())
-
-
-CALL_HEADER = "x-supervisor-call"
-
-
-_UNASKED: Any = {"run": True, "brief": {"labels"}}
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,21 @@ _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JS
 _START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
 _DEFAULT = re.compile(r"(?<!\s)\s*+\{default: [^{}]*+\}\Z")  # as the SDK writes it into a description
 _STARTS = 20  # that begin none: more is no reply, and each may be read to its end
+_TAIL_MARKS = 2
+_MARK: Json = {"cache_control": {"type": "ephemeral"}}
+_THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
+_NAME = re.compile(
+    r"claude-(?:(?P<family>opus|sonnet|haiku|fable|mythos)-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)"
+)
+_ADAPTIVE_SINCE = (4, 6)
+_OUTPUT_SINCE = (
+    ((5, 0), 128_000),
+    ((4, 5), 64_000),
+    ((4, 0), 32_000),
+    ((3, 7), 64_000),
+    ((3, 5), 8_192),
+    ((0, 0), 4_096),
+)
 
 
 def ask(body: Json, schema: Json, rung: Rung) -> Json:
@@ -135,23 +150,6 @@ def _is_beginning(text: str) -> bool:
 def _with(body: Json, words: str) -> str:
     system = body.get("system", "")
     return f"{system}\n\n{words}" if system else words
-
-
-_TAIL_MARKS = 2
-_MARK: Json = {"cache_control": {"type": "ephemeral"}}
-_THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
-_NAME = re.compile(
-    r"claude-(?:(?P<family>opus|sonnet|haiku|fable|mythos)-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)"
-)
-_ADAPTIVE_SINCE = (4, 6)
-_OUTPUT_SINCE = (
-    ((5, 0), 128_000),
-    ((4, 5), 64_000),
-    ((4, 0), 32_000),
-    ((3, 7), 64_000),
-    ((3, 5), 8_192),
-    ((0, 0), 4_096),
-)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 token
 _CATALOGUE_LINE_CHARS = 600  # one table with its columns
 _CATALOGUE_TIMEOUT = timedelta(seconds=8)  # loading the tables of a team takes about one
 _CACHED_TEAMS = 256  # parsed teams kept in a process
+log = logging.getLogger(__name__)
 
 
 class StoredTeam(Model):
@@ -129,9 +130,6 @@ class StoredTeams:
         if stored is None:
             stored = self._cache[ref] = StoredTeam.model_validate_json(await self._store.get(ref))
         return stored
-
-
-log = logging.getLogger(__name__)
 
 
 def _named(team: Team) -> set[str]:

@@ -17,6 +17,8 @@ from supervision.base.text import clean, one_line, slug
 
 CALCULATOR_CHARS = 500  # longer is a program, not an expression
 CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb
+PAGE = limits.TOOL_OUTPUT_CHARS - 200  # the last line says where the next page starts
+_REPORT_SECTIONS = 50  # of a formatted document
 
 Number = int | float
 
@@ -116,10 +118,6 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
     "mean": _guarded(lambda *values: fmean(values)),
     "pow": _guarded(_power),
 }
-
-
-PAGE = limits.TOOL_OUTPUT_CHARS - 200  # the last line says where the next page starts
-_REPORT_SECTIONS = 50  # of a formatted document
 
 
 class ReadAttachment(Arguments):

@@ -27,6 +27,16 @@ _DESCRIBED_SECONDS = 300  # tables are rarely made or changed
 
 Json = dict[str, Any]
 DATABASE_CHILD = "activities.tools.sql.postgres_process"
+SQL_CHARS = 5000  # more is a program, not a question
+SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
+SQL_CELL_CHARS = 300
+_CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
+_LAST_LINE_CHARS = 100  # room for the number of rows
+_REST_CHARS = 4000  # room for example queries and the files that can't be read
+_LEAST_TABLE_CHARS = 250  # of a table in a list that is too long: its name and some columns
+_SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
+_SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
+CHILD = "activities.tools.sql.sql_process"
 
 
 class Database:
@@ -76,19 +86,6 @@ class Database:
             down = function == "describe" or "down" in reply
             raise ToolMisuse(f"{problem if down else ''}{one_line(clean(reply['error']), limits.SENTENCE_BYTES)}")
         return reply
-
-
-SQL_CHARS = 5000  # more is a program, not a question
-SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
-SQL_CELL_CHARS = 300
-_CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
-_LAST_LINE_CHARS = 100  # room for the number of rows
-_REST_CHARS = 4000  # room for example queries and the files that can't be read
-_LEAST_TABLE_CHARS = 250  # of a table in a list that is too long: its name and some columns
-_SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
-_SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
-
-CHILD = "activities.tools.sql.sql_process"
 
 
 class QueryExample(StrictModel):
