@@ -25,6 +25,23 @@ _TEXT_CHARS = 20_000_000
 _CHUNK = 1 << 20
 _HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
 _TITLE = re.compile(r"(?:\A|\n)[ \t]*\n?#{1,6}[ \t]+(\S.*)")
+_WORD_PARTS = ("styles", "document", "footnotes", "endnotes")
+_WORD_PART = re.compile(rf"word/({'|'.join(_WORD_PARTS)})\d*\.xml")
+_SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+_TWICE = {"Fallback", "moveFrom"}  # their text stands elsewhere, too
+# Of a web page: each branch takes what it has looked at, to the end of the text where nothing closes it, as browsers
+# do. So the time is linear, which that of the standard library's parser is not.
+_TOKEN = re.compile(
+    r"""(?isx)
+    <(?: !--.*?(?:-->|\Z)
+       | (?P<raw>script|style|template|noscript|title)(?=[\s/>])[^>]*+>.*?(?:</(?P=raw)\s*+>|\Z)
+       | (?P<tag>/?[a-z][^\s/>]*+)(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+>?
+       | [!?/][^>]*+>?)
+    | (?P<blank>\s++)
+    | (?P<word>[^<\s]{1,4096}+|<)"""
+)
+_BLOCKS = {"p", "div", "table", "section", "article", "blockquote", "pre", "dt", "ul", "ol"}
+_LINES = {"br", "tr", "li", "dd"}
 
 
 @dataclass
@@ -162,23 +179,6 @@ def _written(pieces: Iterator[str], out: Path) -> Passages:
     return document
 
 
-# --- web pages ----------------------------------------------------------------------------------------
-
-# Each branch takes what it has looked at, to the end of the text where nothing closes it, as browsers do. So the time
-# is linear, which that of the standard library's parser is not.
-_TOKEN = re.compile(
-    r"""(?isx)
-    <(?: !--.*?(?:-->|\Z)
-       | (?P<raw>script|style|template|noscript|title)(?=[\s/>])[^>]*+>.*?(?:</(?P=raw)\s*+>|\Z)
-       | (?P<tag>/?[a-z][^\s/>]*+)(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+>?
-       | [!?/][^>]*+>?)
-    | (?P<blank>\s++)
-    | (?P<word>[^<\s]{1,4096}+|<)"""
-)
-_BLOCKS = {"p", "div", "table", "section", "article", "blockquote", "pre", "dt", "ul", "ol"}
-_LINES = {"br", "tr", "li", "dd"}
-
-
 def _html_text(markup: str) -> Iterator[str]:
     """Yields the text of a page, headings as Markdown and cells of a table divided by bars."""
     gap = mark = ""
@@ -198,15 +198,6 @@ def _html_text(markup: str) -> Iterator[str]:
                 gap = gap if "\n" in gap else "\n"
             elif tag in ("td", "th"):
                 mark += " | " if len(mark) < 100 else ""
-
-
-# --- Word ---------------------------------------------------------------------------------------------
-
-
-_WORD_PARTS = ("styles", "document", "footnotes", "endnotes")
-_WORD_PART = re.compile(rf"word/({'|'.join(_WORD_PARTS)})\d*\.xml")
-_SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
-_TWICE = {"Fallback", "moveFrom"}  # their text stands elsewhere, too
 
 
 class _WordText:

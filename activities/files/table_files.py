@@ -43,6 +43,7 @@ _RESERVED = {row[0] for row in duckdb.execute(
 ).fetchall()}  # fmt: skip
 _NUMBERLIKE = re.compile(r"[+-]?[€$£]?\d[\d.,\s]*[%€$£]?")
 
+Rows = Callable[[], Iterable[list[str]]]
 Scalar = Callable[[str], tuple[int, ...]]
 """Returns the row of one SELECT list over the table."""
 
@@ -57,6 +58,7 @@ _SIGNS = "[€$£¥%\\s\u00a0\u202f'’]"
 _DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y")
 _DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y")
 _MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y")
+_KINDS = {"days": _DAYS, "day first": _DAY_FIRST, "month first": _MONTH_FIRST}
 _ALIKE = r"^(\d{1,4}[./ -]|[A-Za-z]+ \d)"  # as every text of these shapes begins
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 
@@ -133,9 +135,6 @@ def _dated(name: str, raw: str, value: str, scalars: Scalar, filled: int, number
     return Column(raw)
 
 
-_KINDS = {"days": _DAYS, "day first": _DAY_FIRST, "month first": _MONTH_FIRST}
-
-
 def _formats(value: str, days: tuple[str, ...], time: str) -> str:
     return f"try_strptime({value}, [{', '.join(repr(day + time) for day in days)}])"
 
@@ -169,9 +168,6 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
     if plain != path:
         plain.unlink()
     return [table | {"notes": notes + table["notes"]}]
-
-
-Rows = Callable[[], Iterable[list[str]]]
 
 
 def row_tables(sheets: Iterable[tuple[str, Rows]], path: Path, out: Path) -> list[Json]:

@@ -191,13 +191,9 @@ class ModelCalls:
         workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
         await self._afford(prompt.opening.model, earlier)
         request = ModelRequest(
-            model=prompt.opening.model,
-            system=prompt.opening.system,
+            **dict(prompt.opening),
             messages=[],
             max_tokens=how.max_tokens,
-            effort=prompt.opening.effort,
-            tools=prompt.opening.tools,
-            output_schema=prompt.opening.output_schema,
             cache=how.cache,
             concludes=how.concludes,
             headers={CALL_HEADER: call_header(workflow_id, name.step)} if self._call_header else {},
@@ -336,10 +332,7 @@ def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: 
     """Returns what answers of a model cost."""
     return Usage(
         model_calls=calls,
-        input_tokens=tokens.input_tokens,
-        output_tokens=tokens.output_tokens,
-        cache_read_tokens=tokens.cache_read_tokens,
-        cache_write_tokens=tokens.cache_write_tokens,
+        **tokens.model_dump(exclude={"web_searches"}),
         usd=0.0 if tokens == ModelUsage() else endpoint.price(model, tokens),
     )
 

@@ -90,10 +90,6 @@ class TeamFiles:
         folders = {file.parent for folder in self._folders for file in folder.glob("*/team.toml")}
         return sorted(folder for folder in folders if not is_name(folder.name))
 
-    def has_code(self, name: str) -> bool:
-        """True if the team of that name has tools that its author wrote."""
-        return (self.folder(name) / "tools.py").is_file()
-
     def servers(self, name: str) -> dict[str, McpConnection]:
         """Returns a connection to each MCP server of a team, to be closed. Raises TeamError `UnknownTeam`."""
         folder, named = self.folder(name), self.definition(name).mcp_servers

@@ -49,7 +49,7 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
     misnamed = [] if name else files.misnamed()
     broken = {folder.name: TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {_NO_NAME}") for folder in misnamed}
     names = [name] if name else files.names()
-    unchecked = [] if name or check else [each for each in names if files.has_code(each)]
+    unchecked = [] if name or check else [each for each in names if (files.folder(each) / "tools.py").is_file()]
     for each in names:
         try:
             if each in unchecked:

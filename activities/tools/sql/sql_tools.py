@@ -37,6 +37,20 @@ _LEAST_TABLE_CHARS = 250  # of a table in a list that is too long: its name and 
 _SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
 _SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
 CHILD = "activities.tools.sql.sql_process"
+_SQL = (
+    "One SELECT statement over the listed tables, in {}'s SQL. Write names in double quotes where the list of tables "
+    "shows them so."
+)
+_LIST_WORDS = (
+    "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
+    "and example queries. Call it before the first query, and write names and values as it shows them."
+)
+_QUERY_WORDS = (
+    f"Runs one SELECT statement and returns the first {limits.SQL_ROWS} rows as a Markdown table, with the "
+    "number of rows at the end. A query that matches nothing returns 0 rows. Filter and aggregate in the query "
+    "instead of fetching many rows. The tables cannot be changed. A query that fails returns the reason and "
+    "the names of all tables and columns."
+)
 
 
 class Database:
@@ -127,12 +141,6 @@ class ListTables(Arguments):
     ] = ""
 
 
-_SQL = (
-    "One SELECT statement over the listed tables, in {}'s SQL. Write names in double quotes where the list of tables "
-    "shows them so."
-)
-
-
 class QueryData(Arguments):
     """One query."""
 
@@ -143,18 +151,6 @@ class QueryDatabase(QueryData):
     """One query."""
 
     sql: Annotated[str, Field(min_length=1, max_length=SQL_CHARS, description=_SQL.format("PostgreSQL"))]
-
-
-_LIST_WORDS = (
-    "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
-    "and example queries. Call it before the first query, and write names and values as it shows them."
-)
-_QUERY_WORDS = (
-    f"Runs one SELECT statement and returns the first {limits.SQL_ROWS} rows as a Markdown table, with the "
-    "number of rows at the end. A query that matches nothing returns 0 rows. Filter and aggregate in the query "
-    "instead of fetching many rows. The tables cannot be changed. A query that fails returns the reason and "
-    "the names of all tables and columns."
-)
 
 
 class TableStore:
