@@ -42,17 +42,13 @@ _reader: ContextVar[StreamReader] = ContextVar("_reader")  # of the call that th
 
 
 class AnthropicModel(ModelEndpoint):
-    """A Messages API endpoint, real or compatible.
+    """A Messages API endpoint, real or compatible. Without key, token and `base_url` every call fails.
 
     `idle_timeout` bounds the wait for the next sign of life (see StreamReader). `structured` is the way of asking for
-    JSON that the endpoint understands; `without` names the other parts of requests that it does not take, which are
-    booleans of EndpointProfile. `max_output` caps what a reply may have, `windows` are the windows of models by name or
-    pattern, both in tokens. Calls of a `free` endpoint cost nothing. `max_connections` must not be below the number of
-    concurrent calls. `plain_http` lets a credential go to another machine unencrypted. `http_options` go to the HTTP
-    client (proxy, verify, trust_env).
-
-    Without key, token and `base_url` the object can be built, and every call fails as ProviderAuthentication.
-    Raises ValueError for an address that is none or may not be sent the key, or a key that no header can carry.
+    JSON that the endpoint understands; `without` names the booleans of EndpointProfile that it lacks. `max_output` caps
+    a reply, `windows` are by name or pattern of models, both in tokens. Calls of a `free` endpoint cost nothing.
+    `max_connections` must not be below the number of concurrent calls. Raises ValueError for an address that may not
+    be sent the key, which `plain_http` allows, or a key that no header can carry.
     """
 
     def __init__(

@@ -47,11 +47,7 @@ class Opening(Model):
 
 
 class ConversationView(Model):
-    """How a conversation is shown.
-
-    Its first `cleared` tool outputs are previews, its first `thinking_removed_before` replies are without thinking.
-    The tools `withheld` of its opening are not offered.
-    """
+    """How a conversation is shown: its first `cleared` tool outputs as previews, and without the tools `withheld`."""
 
     cleared: int = 0
     thinking_removed_before: int = 0
@@ -59,13 +55,11 @@ class ConversationView(Model):
 
 
 class Entry(Model):
-    """One model call: the messages that it added to the conversation, and the reply.
+    """One model call: the messages that it added to the conversation, and the reply. Only the first has an opening.
 
-    Only the first entry has an opening. `ancestors` are the keys of all entries before it, oldest first. In
-    `input`, the new user messages, a tool_result block has `content_ref`, a key, in place of `content`, and the
-    `sources` and `artifacts` that the tool named, which the model does not get. `view` says
-    what of the conversation the call showed the model, `labels` what it had read by then. `spent` is what failed
-    attempts at this call had cost, `at` when the answer was stored, as ISO 8601.
+    `ancestors` are the keys of all entries before it, oldest first. In `input` a tool_result block has `content_ref`, a
+    key, in place of `content`, and the `sources` and `artifacts` that the tool named. `labels` is what the call had
+    read, `spent` what failed attempts at it had cost, `at` when the answer was stored, as ISO 8601.
     """
 
     opening: Opening | None = None

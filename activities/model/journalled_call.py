@@ -1,9 +1,8 @@
 """One model call as an activity makes it: journal first, then the provider, then the journal again.
 
 The stored object is journal and conversation entry in one, written right after the answer is read. Its key names the
-workflow, the step and the hash of the question, and every attempt looks for it first, so that an answer that was stored
-is never asked for again. An attempt that fails leaves its counts in the heartbeat's details for the next one. A prompt
-that the provider refuses for its length is shortened and sent once more, within the attempt.
+workflow, the step and the hash of the question, and every attempt looks for it first, so that a stored answer is never
+asked for again. An attempt that fails leaves its counts in the heartbeat's details for the next one.
 """
 
 import asyncio

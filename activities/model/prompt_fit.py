@@ -3,8 +3,7 @@
 A prompt has the tokens that the provider counted at the last call of its conversation, and those of what is new, by
 its bytes. Above a share of the window the oldest tool outputs are shown as previews. After such a clearing the
 provider's cache holds nothing of the conversation, so there are few of them, and each frees much. A prompt that the
-provider refuses for its length is shortened once more: a conversation by all its old outputs, a first prompt to a
-third.
+provider refuses for its length is shortened once more, a first prompt to a third.
 """
 
 import json
