@@ -292,14 +292,10 @@ class ModelCalls:
         finally:
             usage = usage_of(self.model, model, tokens or progress.usage)
             consumed(model, usage)
-            await self._count(usage.usd)
-
-    async def _count(self, usd: float | None) -> None:
-        """Counts dollars for the ceiling of the day; a store that is away gets them with those of the next call."""
-        try:
-            await self._daily.add(usd)
-        except ArtifactUnavailable as error:
-            activity.logger.warning("the day's spend can't be stored: %s", error)
+            try:  # a store that is away gets it with that of the next call
+                await self._daily.add(usage.usd)
+            except ArtifactUnavailable as error:
+                activity.logger.warning("the day's spend can't be stored: %s", error)
 
     def _error(self, failure: ModelFailure, earlier: EarlierAttempts) -> ApplicationError:
         """Returns the failure as Temporal sees it, and leaves what the next attempt needs to know."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -143,18 +142,13 @@ async def catalogue(team: Team, toolbox: Toolbox, files: Files | None = None) ->
     tools = [tool for tool in tools if tool.returns == "trusted"]
     items: dict[str, str] = {}
     for read in dict.fromkeys(tool.catalogue for tool in tools if tool.catalogue is not None):
-        items |= await _items(partial(read, files))
+        try:
+            items |= await asyncio.wait_for(read(files), _CATALOGUE_TIMEOUT.total_seconds())
+        except Exception as error:  # of any file; the tool returns it when it is called
+            log.warning("some data of a team is not in the catalogue: %s: %s", type(error).__name__, error)
     # Tables first: a plan names their columns and periods, documents can be searched.
     names_in_order = sorted(items, key=lambda name: not name.startswith("table "))
     return _bounded([one_line(clean(items[name]), _CATALOGUE_LINE_CHARS) for name in names_in_order])
-
-
-async def _items(read: Callable[[], Awaitable[dict[str, str]]]) -> dict[str, str]:
-    try:
-        return await asyncio.wait_for(read(), _CATALOGUE_TIMEOUT.total_seconds())
-    except Exception as error:  # of any file; the tool returns it when it is called
-        log.warning("some data of a team is not in the catalogue: %s: %s", type(error).__name__, error)
-        return {}
 
 
 def _bounded(lines: list[str]) -> str:

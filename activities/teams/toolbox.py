@@ -252,7 +252,6 @@ class UnreadTools(PlainTools):
         raise ToolMisuse("This process does not read the files of teams.")
 
 
-_UNREAD = Kind(UnreadTools)
 KINDS = {
     **dict.fromkeys(PLAIN, Kind(PlainTools)),
     "document_read": Kind(DocumentTools, DocumentOptions, "documents"),
@@ -299,7 +298,7 @@ async def open_toolbox(
             if isinstance(checked, TableOptions) and checked.database:
                 sources.append((where, TableTools(Database(checked.url, secrets or Secrets()), kinds, checked)))
             else:
-                opens = (kind if data or not kind.files else _UNREAD).source
+                opens = UnreadTools if kind.files and not data else kind.source
                 sources.append((where, opens(FolderFiles(folder, files, cache), kinds, checked)))
         except ValidationError as error:
             problems.append(f"{where}.options: {complaints(error)}")

@@ -110,7 +110,11 @@ class _Process:
 
     async def _answer(self, number: int, asked: Json) -> None:
         try:
-            answer = await self._call(number, asked) if "tool" in asked else await self._tools()
+            if "tool" in asked:
+                answer = await self._call(number, asked)
+            else:
+                await self._list()
+                answer = {"tools": [tool.model_dump() for tools in self._live.values() for tool in tools]}
         except _Problem as problem:
             answer = {"problem": str(problem), "sent": problem.sent}
         except MemoryError:
@@ -120,10 +124,6 @@ class _Process:
         finally:
             self._calls.pop(number, None)
         self.say({"id": number, **answer})
-
-    async def _tools(self) -> Json:
-        await self._list()
-        return {"tools": [tool.model_dump() for tools in self._live.values() for tool in tools]}
 
     async def _checked(self, asked: Json) -> str:
         """Returns the name of the tool that a call is of. Raises _Problem if it is not to be sent."""
