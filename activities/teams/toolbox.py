@@ -298,7 +298,7 @@ async def open_toolbox(
             if isinstance(checked, TableOptions) and checked.database:
                 sources.append((where, TableTools(Database(checked.url, secrets or Secrets()), kinds, checked)))
             else:
-                opens = UnreadTools if kind.files and not data else kind.source
+                opens: Callable[..., ToolSource] = UnreadTools if kind.files and not data else kind.source
                 sources.append((where, opens(FolderFiles(folder, files, cache), kinds, checked)))
         except ValidationError as error:
             problems.append(f"{where}.options: {complaints(error)}")

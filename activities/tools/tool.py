@@ -147,6 +147,7 @@ class ToolSource(Protocol):
 
     async def close(self) -> None:
         """Gives back what the tools hold; calls in flight may finish."""
+        return
 
 
 @cache
