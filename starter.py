@@ -14,21 +14,19 @@ try:
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
-from console.base.hints import keep_connection
+from console.base.command import keep_connection
 from console.base.terminal import console, print_out
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, calls_report, print_artifact, verify_run
 from console.commands.list_commands import SpendBy, list_report, spend_report
-from console.commands.mcp_commands import pin_team
+from console.commands.people_commands import cancel, extend
 from console.commands.repair_command import repair
 from console.commands.report_commands import page_report, plan_report, result_report, status_report, trace_report
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import delete_run, inspect_files, prune, put_path
-from console.commands.team_commands import new_team, taker_report, teams_report, try_tool
-from console.commands.update_commands import cancel, extend
+from console.commands.team_commands import new_team, pin_team, taker_report, teams_report, try_tool
 from console.options import AnyRun, AsJson, RunId, access, do, people, with_run
-from runtime.paths import keep_files_private, run_worker
-from runtime.process import exit_now
+from runtime.process import exit_now, keep_files_private, run_worker
 
 EXIT_CODES = (__doc__ or "").partition("\n\n")[2].strip()
 app = typer.Typer(

@@ -41,8 +41,16 @@ from activities.tools.mcp.mcp_servers import McpPlaces
 from activities.tools.secrets import Secrets
 from runtime import logs, search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
-from runtime.process import exit_now, keep_private, say, search_later_objects_only
+from runtime.process import (
+    PROGRAM,
+    cache_dir,
+    command,
+    exit_now,
+    keep_files_private,
+    keep_private,
+    say,
+    search_later_objects_only,
+)
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import BEAT, LastWords, Watchdog, last_words, stopping_by_signal
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers

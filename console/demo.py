@@ -24,8 +24,7 @@ from console.view.answer_text import answer_report
 from console.view.event_lines import now_line
 from console.view.follow import follow
 from console.view.live_view import open_screen
-from runtime.paths import cache_dir, keep_files_private
-from runtime.process import INTERRUPTED, exit_now
+from runtime.process import INTERRUPTED, cache_dir, exit_now, keep_files_private
 from runtime.server.embedded_server import EmbeddedServer, read_record
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 from supervision.base.queues import WORKFLOW_QUEUE

@@ -8,10 +8,8 @@ import typer
 
 from console.base.command import Access, perform, user
 from console.base.terminal import Report
-from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
-from console.commands.update_commands import resume, tell
-from console.run.find_run import find_run
-from console.run.run_handle import NoAnswer, RunHandle
+from console.commands.people_commands import decision_report, inbox_report, reply_report, resume, show_report, tell
+from console.run.run_handle import NoAnswer, RunHandle, find_run
 from console.run.standstill import silence
 from supervision.contract.updates import Pause, RetrySubtask, SkipSubtask, Steer
 

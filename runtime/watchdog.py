@@ -20,8 +20,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import NoReturn
 
-from runtime.paths import cache_dir
-from runtime.process import exit_now
+from runtime.process import cache_dir, exit_now
 from supervision.base import limits
 from supervision.base.text import one_line
 

@@ -53,7 +53,7 @@ PACKAGES = {
     ),
     "runtime": Package(
         "supervision",
-        "paths process sdk_patches telemetry logs encryption settings payloads search_attributes watchdog workers "
+        "process sdk_patches telemetry logs encryption settings payloads search_attributes watchdog workers "
         "server connection",
         lines=2_440,
         arrows=14,

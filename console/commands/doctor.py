@@ -22,14 +22,11 @@ from temporalio.service import RPCError
 from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import spent_on
-from console.base.command import DONE, FAILED, Access, endpoint, server_address
-from console.base.hints import hint, worker_hint
+from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address, worker_hint
 from console.base.terminal import Report, console, counted, put, safe_line, wrapped
-from console.commands.mcp_commands import offers, team_files
-from console.commands.team_commands import teams_report
-from console.run.find_run import roots
+from console.commands.team_commands import offers, team_files, teams_report
 from console.run.pollers import ACTIVITIES, WORKFLOWS, builds, gone, limited, pollers, shown, unversioned
-from console.run.run_handle import RPC_TIMEOUT, RunHandle
+from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered, worker_of
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed

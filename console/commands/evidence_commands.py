@@ -11,12 +11,10 @@ from rich.text import Text
 
 from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
-from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
-from console.base.hints import hint
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, print_err, safe, safe_line
 from console.report.evidence import call_time, entries_of, evidence_of, said_in, stored_calls
-from console.run.find_run import find_run
-from console.run.run_handle import NoAnswer, RunHandle
+from console.run.run_handle import NoAnswer, RunHandle, find_run
 from console.run.run_outcome import outcome_so_far, published_end, read_result
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix

@@ -11,11 +11,19 @@ from rich.text import Text
 from temporalio.client import Client, WorkflowExecution
 
 from activities.store.spending import RunSpend, run_spends
-from console.base.command import BAD_INPUT, Access, CommandFailed
-from console.base.hints import hint
+from console.base.command import BAD_INPUT, Access, CommandFailed, hint
 from console.base.terminal import Report, safe_line, wrapped
-from console.run.find_run import SEARCHED_RUNS, no_runs, roots, short_id
-from console.run.run_handle import STATUS, RunHandle, facts, is_open, state_word
+from console.run.run_handle import (
+    SEARCHED_RUNS,
+    STATUS,
+    RunHandle,
+    facts,
+    is_open,
+    no_runs,
+    roots,
+    short_id,
+    state_word,
+)
 from console.run.standstill import Standstill, causes_of
 from console.view.answer_text import why_partial
 from supervision.base.text import did_you_mean, money

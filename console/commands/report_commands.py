@@ -12,8 +12,7 @@ from rich.text import Text
 from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
-from console.base.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, web_address
-from console.base.hints import hint
+from console.base.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, hint, web_address
 from console.base.terminal import Report, safe_line
 from console.commands.evidence_commands import write_file
 from console.commands.people_commands import way_rows

@@ -20,12 +20,11 @@ from activities.files.manifest import MANIFEST_TYPE, DataFile, Manifest, put_fil
 from activities.files.values import is_data
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, Contents, StoredRun, StoredUpload, read_contents
 from activities.store.grants import RunGrant
-from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
-from console.base.hints import hint
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, counted, print_err, print_out, safe_line
 from console.run.request_options import data_files, is_small_text, read_text_file
 from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, RunHandle, is_open, quoted
-from runtime.paths import cache_dir
+from runtime.process import cache_dir
 from supervision.base import limits
 from supervision.base.store_keys import digest_of, run_of, run_prefix, upload_key
 from supervision.contract.base import Duration

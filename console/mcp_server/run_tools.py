@@ -14,14 +14,12 @@ from pydantic import BaseModel, Field
 
 from console.base.command import BAD_INPUT, Access, CommandFailed, web_address
 from console.base.terminal import safe_line
-from console.commands.people_commands import item_report
+from console.commands.people_commands import item_report, require_open, tell, told
 from console.commands.run_commands import require_likely_team, require_workers
-from console.commands.update_commands import require_open, tell, told
 from console.report.report_data import report_data
 from console.report.report_page import report_page
-from console.run.find_run import find_run
 from console.run.request_options import seconds as as_duration
-from console.run.run_handle import NoAnswer, RunHandle, facts, is_open, state_word
+from console.run.run_handle import NoAnswer, RunHandle, facts, find_run, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far
 from console.run.standstill import grouped, observed, stated
 from console.view.answer_text import answer_report

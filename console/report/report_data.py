@@ -23,9 +23,8 @@ from console.report.evidence import (
     said_in,
     stored_calls,
 )
-from console.run.find_run import find_run
 from console.run.full_trace import full_trace, stored_trace
-from console.run.run_handle import RunHandle, facts, is_open, state_word
+from console.run.run_handle import RunHandle, facts, find_run, is_open, state_word
 from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_end
 from console.run.standstill import stated
 from console.view.answer_text import answer_file, rows_of, tables_of

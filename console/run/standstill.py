@@ -13,12 +13,10 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionDescription
 
-from console.base.command import UNREACHABLE, CommandFailed
-from console.base.hints import hint, worker_hint
+from console.base.command import UNREACHABLE, CommandFailed, hint, worker_hint
 from console.base.terminal import safe_line
-from console.run.find_run import short_id
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
-from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
+from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck, subtask_path
 from runtime.payloads import readable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind

@@ -17,7 +17,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from runtime.paths import cache_dir
+from runtime.process import cache_dir
 from runtime.server.temporal_binary import find_temporal
 from supervision.base import limits
 

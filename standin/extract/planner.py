@@ -3,9 +3,8 @@
 import re
 
 from standin.extract import prompt_parts
-from standin.extract.prompt_parts import RoleLine
+from standin.extract.prompt_parts import RoleLine, clip, key_stems, sentences, shared
 from standin.extract.schema_fill import Filler
-from standin.extract.words import clip, key_stems, sentences, shared
 from standin.server.api_request import ApiRequest, Json
 from supervision.base import limits
 from supervision.base import prompt_marks as marks

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from console.run.replayed import replayed
+from console.run.full_trace import replayed
 from console.run.run_handle import RunHandle
 from runtime.connection import connect, namespace_id
 from runtime.server.embedded_server import EmbeddedServer

@@ -8,10 +8,9 @@ from functools import partial
 import pytest
 from temporalio.client import Client
 
-from console.base.command import CommandFailed
-from console.base.hints import hint
+from console.base.command import CommandFailed, hint
 from console.base.terminal import Report, console
-from console.commands.update_commands import resume, tell
+from console.commands.people_commands import resume, tell
 from console.run.run_handle import RunHandle
 from console.run.standstill import stated
 from console.view.follow import RunPoller
