@@ -61,7 +61,7 @@ PACKAGES = {
     "standin": Package("supervision", "server extract __main__", lines=2_090, arrows=3),
     "console": Package(
         "activities supervision runtime standin teams temporal_supervisor workflows",
-        "base run view report commands options mcp_server demo",
+        "base run view report commands mcp_server demo",
         lines=6_980,
         arrows=21,
     ),

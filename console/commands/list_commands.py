@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -45,20 +46,20 @@ _STATES = {
 
 async def list_report(
     access: Access,
-    limit: int,
-    state: str | None,
-    team: str | None,
-    owner: str | None = None,
-    waits_for_person: bool = False,
+    limit: Annotated[int, typer.Option(min=1, help="newest first")] = 50,
+    state: Annotated[str | None, typer.Option(help="only running, completed, failed, cancelled, ... ones")] = None,
+    team: Annotated[str | None, typer.Option(help="only those of this team")] = None,
+    owner: Annotated[str | None, typer.Option(help="only those of this owner, of the request's metadata")] = None,
+    waiting: Annotated[bool, typer.Option("--waiting", help="only those that wait for a person")] = False,
 ) -> Report:
-    """Returns the newest runs with the facts that the server keeps; open ones with what they wait for."""
+    """List the runs that the server knows."""
     if state is not None and state not in _STATES:
         guess = did_you_mean(state, list(_STATES))
         raise CommandFailed(BAD_INPUT, f"there is no state '{state}'{guess}: {', '.join(_STATES)}")
     client = await access.client()
-    selects = bool(team or owner or waits_for_person)
+    selects = bool(team or owner or waiting)
     executions = await roots(client, SEARCHED_RUNS if selects else limit, _STATES[state] if state else None)
-    found = await inbox(client) if waits_for_person else None
+    found = await inbox(client) if waiting else None
     ids = {*found.unanswered, *(item.run_id for item in found.items)} if found else set()
     executions = [
         execution
@@ -135,8 +136,10 @@ def run_table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[Rende
             yield why
 
 
-async def spend_report(access: Access, days: int, by: SpendBy) -> Report:
-    """Returns dollars, tokens and runs of the last days, the most expensive first, days in their order."""
+async def spend_report(
+    access: Access, days: Annotated[int, typer.Option(min=1, max=3650)] = 30, by: SpendBy = "day"
+) -> Report:
+    """Show what ended runs have cost: dollars, tokens, runs."""
     today = datetime.now(UTC).date()
     spent = await run_spends(await access.store(), days, today)
     sums: dict[str, tuple[int, Usage]] = {}

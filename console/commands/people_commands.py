@@ -7,14 +7,17 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 from temporalio.client import WorkflowFailureError
 
-from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
 from console.base.terminal import Report, look_alikes, print_err, print_out, revealed, safe_line
+from console.run.command_line import RunId
 from console.run.request_options import parsed_plan, read_text_file, seconds
 from console.run.run_handle import NO_WORKER, RunHandle, find_run, is_open, short_id, state_word
 from console.run.standstill import ways
@@ -24,16 +27,29 @@ from console.view.plan_view import plan_page
 from supervision.base import limits
 from supervision.base.text import did_you_mean
 from supervision.contract.status import Wait
-from supervision.contract.updates import ExtendLimits, Resume, Steer, Update, UpdateReply
+from supervision.contract.updates import (
+    ExtendLimits,
+    Pause,
+    Resume,
+    RetrySubtask,
+    SkipSubtask,
+    Steer,
+    Update,
+    UpdateReply,
+)
 from supervision.run.waits import AWAITED
 from temporal_supervisor.people import Item, UpdateRefused, asked, decide, inbox, send, waiting
 
+Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
+By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]
+Why = Annotated[str | None, typer.Option(help="a comment")]
+SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
 _NAMED = 12  # subtasks, for one who named another
 _CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
 
 
-async def cancel(run: RunHandle) -> int:
-    """Cancels a run and waits a moment for its end. Returns the exit code."""
+async def cancel(run: RunId) -> int:
+    """Cancel a run; its partial result is kept."""
     before = await run.require()
     reading = hint("result", run.id)
     if not is_open(before):
@@ -54,11 +70,18 @@ async def cancel(run: RunHandle) -> int:
 
 
 async def extend(
-    run: RunHandle, deadline: str | None, tokens: int | None, usd: float | None, unlimited: Sequence[str] = ()
+    run: RunId,
+    deadline: Annotated[str | None, typer.Option(help="such as 2h, counted from the run's start")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
+    budget_usd: Annotated[float | None, typer.Option(help="the new total")] = None,
+    unlimited: Annotated[
+        list[str] | None, typer.Option(help="tokens or usd: no limit but the operator's; may be repeated")
+    ] = None,
 ) -> int:
-    """Sets new totals; a limit that is None stays. Raises CommandFailed if nothing is given, or both of two."""
-    budget: dict[str, object] = {name: new for name, new in (("tokens", tokens), ("usd", usd)) if new is not None}
-    if both := [name for name in unlimited if name in budget]:
+    """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
+    totals = {"tokens": budget_tokens, "usd": budget_usd}
+    budget: dict[str, object] = {name: new for name, new in totals.items() if new is not None}
+    if both := [name for name in unlimited or () if name in budget]:
         raise CommandFailed(BAD_INPUT, f"give --budget-{both[0]} or --unlimited {both[0]}, not both")
     budget |= {"unlimited": unlimited} if unlimited else {}
     if deadline is None and not budget:
@@ -71,8 +94,43 @@ async def extend(
     return DONE
 
 
-async def resume(run: RunHandle, by: str) -> Report:
-    """Ends a pause, and a run's wait for the provider. Raises CommandFailed if the run has ended."""
+async def pause(
+    run: RunId,
+    by: By,
+    now: Annotated[bool, typer.Option("--now", help="in the middle of turns, which may be paid again")] = False,
+    why: Why = None,
+) -> Report:
+    """Pause a run: worker agents stop after their turn, and nothing more begins."""
+    return await tell(run, Pause, now=now, by=by, comment=why)
+
+
+async def steer(
+    run: RunId,
+    text: Annotated[str, typer.Argument(help="what worker agents are to know or do")],
+    by: By,
+    to: Annotated[str, typer.Option(help="one subtask, such as t3 or t3/t2; all without")] = "*",
+) -> Report:
+    """Say a word to worker agents at work; with no --to to the later prompts of the run, too."""
+    return await tell(run, Steer, to, text=text, by=by)
+
+
+async def retry(
+    run: RunId,
+    subtask: SubtaskPath,
+    by: By,
+    instruction: Annotated[str | None, typer.Option(help="what should be different")] = None,
+) -> Report:
+    """Have a subtask that has ended worked on again."""
+    return await tell(run, RetrySubtask, subtask, instruction=instruction, by=by)
+
+
+async def skip(run: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> Report:
+    """End a subtask with what it has; the run goes on without the rest."""
+    return await tell(run, SkipSubtask, subtask, by=by, comment=why)
+
+
+async def resume(run: RunId, by: By) -> Report:
+    """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
     await require_open(run)
     status = await run.status()
     waits = [wait.subject for wait in status.waiting if wait.kind == "resume"]
@@ -130,8 +188,10 @@ _LINE_END = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")  # as JSON writes it
 _HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
 
 
-async def inbox_report(access: Access, owner: str | None) -> Report:
-    """Returns what waits for people in all open runs."""
+async def inbox_report(
+    access: Access, owner: Annotated[str | None, typer.Option(help="only in runs of this owner")] = None
+) -> Report:
+    """List what waits for a person, in all open runs."""
     client = await access.client()
     found = await inbox(client, owner)
     data = [{"run_id": item.run_id, "goal": item.goal, **item.wait.model_dump(mode="json")} for item in found.items]
@@ -160,8 +220,8 @@ def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableTy
     yield Text(_HOW, style="dim")
 
 
-async def show_report(access: Access, words: Sequence[str]) -> Report:
-    """Returns all of what is asked under an id."""
+async def show_report(access: Access, words: Words) -> Report:
+    """Show all of what is asked: a plan, a tool call, a question."""
     return await item_report(access, await _named(access, words))
 
 
@@ -222,8 +282,28 @@ async def decision_report(
     return Report(data, lambda _: [f"run '{run.id}': {answer.message}{what}"])
 
 
-async def reply_report(access: Access, words: Sequence[str], file: Path | None, by: str) -> Report:
-    """Replies with the last of the `words`, or with the text in a file."""
+async def approve(
+    access: Access,
+    words: Words,
+    by: By,
+    plan: Annotated[Path | None, typer.Option(help="with this plan in place of the one that waits")] = None,
+) -> Report:
+    """Approve a plan or a tool call."""
+    return await decision_report(access, words, "approve", None, by, plan=plan)
+
+
+async def deny(access: Access, words: Words, by: By, why: Why = None) -> Report:
+    """Deny a tool call, with a word to the model, or reject a plan."""
+    return await decision_report(access, words, "deny", why, by)
+
+
+async def reply_report(
+    access: Access,
+    words: Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID TEXT", help="an id as `inbox` lists it, a text")],
+    by: By,
+    file: Annotated[Path | None, typer.Option(help="the text, in place of TEXT")] = None,
+) -> Report:
+    """Reply to a question, hand in a person's finding, or say what should be different in a plan."""
     if file is None and len(words) < 2:
         example = hint("reply", "ID", "TEXT")
         raise CommandFailed(BAD_INPUT, f"no reply: give the text in quotes, or --file F, as in {example}")

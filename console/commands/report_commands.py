@@ -5,19 +5,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
-from console.base.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, hint, web_address
+from console.base.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, Access, CommandFailed, hint, web_address
 from console.base.terminal import Report, safe_line
-from console.commands.evidence_commands import write_file
+from console.commands.evidence_commands import calls_report, write_file
 from console.commands.people_commands import way_rows
 from console.report.report_data import report_data
 from console.report.report_page import report_page
+from console.run.command_line import AnyId, AnyRun
 from console.run.full_trace import full_trace
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far, read_result, run_outcome
@@ -34,8 +37,8 @@ from supervision.contract.usage import Spend
 _WIDEST = 120
 
 
-async def status_report(run: RunHandle, access: Access) -> Report:
-    """Returns where the run stands, or only the server's facts if no Worker answers."""
+async def status_report(run: AnyRun, access: Access) -> Report:
+    """Show where a run stands."""
     described = await run.require()
     known = {"run_id": run.id, "state": state_word(described)}
     closed = described.close_time
@@ -121,8 +124,8 @@ async def _facts_report(
     return Report({**values, "error": error, "standstills": causes}, lambda _: rows)
 
 
-async def plan_report(run: RunHandle) -> Report:
-    """Returns the plan, out of the run's history if no Worker answers."""
+async def plan_report(run: AnyRun) -> Report:
+    """Show the plan of a run."""
     described = await run.require()
     page = await plan_page(run)
     if page is None:
@@ -132,8 +135,16 @@ async def plan_report(run: RunHandle) -> Report:
     return Report(data, lambda _: page.rows(), notes)
 
 
-async def trace_report(run: RunHandle, access: Access) -> Report:
-    """Returns all that happened in a run; of an open run so far, of a forgotten one out of the store."""
+async def trace_report(
+    run: AnyRun,
+    access: Access,
+    full: Annotated[
+        str | None, typer.Option(metavar="SUBTASK", help="prompts and whole replies of t1, t1/t2, plan, ... or all")
+    ] = None,
+) -> Report:
+    """Show all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
+    if full:
+        return await calls_report(run, access, full)
     store = await access.store_or_none()
     events = await full_trace(run, store)
     notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
@@ -149,12 +160,15 @@ async def trace_report(run: RunHandle, access: Access) -> Report:
 
 
 async def result_report(
-    run: RunHandle, access: Access, *, full: bool = False, wait: bool = False, output: Path | None = None
+    run: AnyRun,
+    access: Access,
+    full: Annotated[bool, typer.Option("--full", help="whole texts, from the artifact store")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="write it: answer.md, table.csv or answer.json")
+    ] = None,
 ) -> Report:
-    """Returns the result, or the result so far; out of the store if Temporal has forgotten the run.
-
-    With `output` the answer is written there: Markdown, or its JSON or rows by the ending `.json` or `.csv`.
-    """
+    """Show the answer of a run, or its result so far."""
     store = await access.store()
     outcome = await outcome_so_far(run, store, wait=wait)
     if full or output:
@@ -172,11 +186,15 @@ async def result_report(
     return answer_report(run.id, outcome, None if outcome.forgotten else web_address(run.client, run.id))
 
 
-async def page_report(access: Access, given: str | None, output: Path, *, prompts: bool) -> Report:
-    """Writes the report of a run as one HTML page; out of the store alone once the run has ended."""
-    data = await report_data(access, given, prompts=prompts)
-    write_file(output, report_page(data).encode())
-    return Report(data, lambda _: ())
+async def page_report(
+    access: Access,
+    run_id: AnyId = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")] = Path("report.html"),
+    prompts: Annotated[bool, typer.Option("--prompts", help="with prompts and whole replies")] = False,
+) -> int:
+    """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""
+    write_file(output, report_page(await report_data(access, run_id, prompts=prompts)).encode())
+    return DONE
 
 
 async def whole(run: RunHandle, store: ArtifactStore, outcome: RunOutcome) -> RunOutcome:

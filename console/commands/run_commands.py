@@ -7,13 +7,14 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import typer
 from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
@@ -33,6 +34,7 @@ from console.base.command import (
 )
 from console.base.terminal import Report, console, counted, print_err, put, safe_json
 from console.commands.people_commands import told, way_rows
+from console.run.command_line import AnyRun, AsJson
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
 from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
@@ -195,43 +197,79 @@ _READ_BYTES = 4 << 20  # of CSV that are made a table in a second
 _LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that has just said that it is ready
 
 
-async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
-    """Starts a run and follows it, or only prints its id; the options are the parameters of the command `run`."""
-    request, uploads, files = prepared_request(options)
-    require_likely_team(access, request.team)
-    given = options["run_id"]
-    given = check_run_id(given) if given is not None else None
+async def run_goal(
+    access: Access,
+    goal: Annotated[str | None, typer.Argument(help="the question or task; - reads standard input")] = None,
+    goal_file: Annotated[Path | None, typer.Option(help="read the goal from a file")] = None,
+    request: Annotated[Path | None, typer.Option(help="a JSON file with a whole request; options override it")] = None,
+    team: Annotated[str | None, typer.Option(help="see `teams`")] = None,
+    strategy: Annotated[str | None, typer.Option(help="auto, plan, route or step")] = None,
+    success: Annotated[str | None, typer.Option(help="any, all or a fraction such as 2/3; default any")] = None,
+    max_subtasks: Annotated[int | None, typer.Option(help="default 12")] = None,
+    max_parallel: Annotated[int | None, typer.Option(help="subtasks at a time, default 8")] = None,
+    max_turns: Annotated[int | None, typer.Option(help="model calls per subtask, default 10")] = None,
+    max_reviews: Annotated[int | None, typer.Option(help="rounds of review, default 3, 0 for none")] = None,
+    max_replans: Annotated[int | None, typer.Option(help="new revisions of the plan, default 2, 0 for none")] = None,
+    max_depth: Annotated[int | None, typer.Option(help="levels of teams within teams, default 2")] = None,
+    incremental_synthesis: Annotated[int | None, typer.Option(help="drafts from so many findings on, 0 never")] = None,
+    effort: Annotated[str | None, typer.Option(help="low, medium or high; else the model's own")] = None,
+    subtask_timeout: Annotated[str | None, typer.Option(help="work of one attempt of a subtask, such as 5m")] = None,
+    deadline: Annotated[str | None, typer.Option(help="such as 30m or PT30M, default 30m")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(help="default 1,000,000")] = None,
+    budget_usd: Annotated[float | None, typer.Option(help="default 5")] = None,
+    answer_schema: Annotated[Path | None, typer.Option(help="a JSON schema: the answer comes as JSON, too")] = None,
+    plan: Annotated[Path | None, typer.Option(help="a JSON file with your own plan, as of `plan --json`")] = None,
+    approve_plan: Annotated[
+        bool | None, typer.Option("--approve-plan", help="show the plan and ask before anything of it begins")
+    ] = None,
+    approval_timeout: Annotated[str | None, typer.Option(help="such as 2d, default 7d")] = None,
+    on_approval_timeout: Annotated[str | None, typer.Option(help="reject or approve; default reject")] = None,
+    supervisor_model: Annotated[
+        list[str] | None, typer.Option(help="plans and writes the answer; repeated: one stands in for another")
+    ] = None,
+    worker_model: Annotated[list[str] | None, typer.Option(help="works on subtasks; may be repeated, too")] = None,
+    data: Annotated[list[Path] | None, typer.Option(help="a folder or file to answer from; may be repeated")] = None,
+    attach: Annotated[list[Path] | None, typer.Option(help="a text or table to read; may be repeated")] = None,
+    run_id: Annotated[str | None, typer.Option("--id", help="the run's id, else one is made of the goal")] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="print the run's id and return at once")] = False,
+    as_json: AsJson = False,
+    queue_anyway: Annotated[bool, typer.Option("--queue-anyway", help="start even if no worker is there yet")] = False,
+) -> Report:
+    """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
+    wanted, uploads, files = prepared_request(locals())
+    require_likely_team(access, wanted.team)
+    given = check_run_id(run_id) if run_id is not None else None
     client = await access.client()
-    run_id = given or new_run_id(client, request.goal)
-    if not options["queue_anyway"]:
+    run_id = given or new_run_id(client, wanted.goal)
+    if not queue_anyway:
         await require_workers(client)
-    for data in uploads:
-        await (await access.store()).put_upload(data)
+    for content in uploads:
+        await (await access.store()).put_upload(content)
     if files:
         attachment = await _stored(access, files)
-        request = request.model_copy(update={"attachments": [*request.attachments, attachment]})
+        wanted = wanted.model_copy(update={"attachments": [*wanted.attachments, attachment]})
     run = RunHandle(client, run_id)
     try:
-        await start(client, request, run_id)
+        await start(client, wanted, run_id)
     except WorkflowAlreadyStartedError as error:
         raise CommandFailed(FAILED, await _taken(run)) from error
     web = web_address(client, run_id)
-    if options["detach"]:
+    if detach:
         print_err(f"follow it: {hint('follow', run_id)}")
         return Report({"run_id": run_id, "web": web}, lambda _: [run_id])
     print_err(f"run {run_id}" + (f"\n{web}" if web else ""))
-    asks = console().is_terminal and sys.stdin.isatty() and not options["as_json"]
-    question = PlanQuestion(run, user(), asks=asks) if request.approve_plan else None
-    return await follow_run(run, access, as_json=options["as_json"], question=question)
+    asks = console().is_terminal and sys.stdin.isatty() and not as_json
+    question = PlanQuestion(run, user(), asks=asks) if wanted.approve_plan else None
+    return await _followed(run, access, as_json, question)
 
 
-async def follow_run(
-    run: RunHandle, access: Access, *, as_json: bool = False, question: PlanQuestion | None = None
-) -> Report:
-    """Follows a run to its end and returns its outcome; Ctrl-C leaves the run going.
+async def follow_run(run: AnyRun, access: Access, as_json: AsJson = False) -> Report:
+    """Follow a run to its end and print its answer."""
+    return await _followed(run, access, as_json)
 
-    With a `question` a person is asked about plans that wait for approval.
-    """
+
+async def _followed(run: RunHandle, access: Access, as_json: bool, question: PlanQuestion | None = None) -> Report:
+    """Returns the outcome of a run; with a `question` a person is asked about plans that wait for approval."""
     web = web_address(run.client, run.id)
     try:
         async with open_screen(console(stderr=as_json), _HINT) as screen:

@@ -1,4 +1,4 @@
-"""The commands `teams` and `tool`: what teams there are, reach and take, their MCP servers, a new team, a tool tried."""
+"""The commands `teams` and `tool`: teams, what they reach and take, their MCP servers; a new team; a tool tried."""
 
 import asyncio
 import contextlib
@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import RenderableType
 
-from console.base.command import BAD_INPUT, DONE, FAILED, CommandFailed, hint
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, counted, indented, print_err, print_json, print_out, safe, safe_line
 from console.commands.store_commands import reports_on
 from console.run.request_options import data_files, json_object, read_text_file
@@ -351,8 +352,13 @@ _TOOLS = (
 """The tools of a new team: name, kind, and the option that names their files."""
 
 
-async def try_tool(settings: Settings, name: str, arguments: str | None, attach: list[Path]) -> int:
-    """Runs the tool `TEAM/TOOL` in this process and prints its output; without arguments its schema."""
+async def try_tool(
+    access: Access,
+    name: Annotated[str, typer.Argument(metavar="TEAM/TOOL", help="a tool as `teams` lists it")],
+    arguments: Annotated[str | None, typer.Argument(help='a JSON object such as {"title": "emma"}')] = None,
+    attach: Annotated[list[Path] | None, typer.Option(help="a text file that the tool may read")] = None,
+) -> int:
+    """Try a tool without a run: print its schema, or its output for these arguments."""
     # these load the tools' libraries: 0.3 s for one command only
     from activities.tools.tool import ToolContext
 
@@ -360,7 +366,7 @@ async def try_tool(settings: Settings, name: str, arguments: str | None, attach:
     if not tool_name:
         example = hint("tool", "default/calculate")
         raise CommandFailed(BAD_INPUT, f"'{name}' names no tool: write TEAM/TOOL, as in {example}")
-    files = team_files(settings)
+    files = team_files(access.settings)
     toolbox = (await files.load(team_name)).toolbox
     tool = toolbox.get(tool_name)
     if tool is None:
@@ -372,7 +378,7 @@ async def try_tool(settings: Settings, name: str, arguments: str | None, attach:
         return DONE
     given = json_object(arguments, "the JSON of the arguments", '{"title": "emma"}')
     context = ToolContext(
-        attachments={path.name: _reader(path) for path in attach},
+        attachments={path.name: _reader(path) for path in attach or ()},
         idempotency_key=hashlib.sha256(arguments.encode()).hexdigest(),
         run_id="tried-by-hand",
     )
