@@ -29,7 +29,7 @@ from runtime.server.embedded_server import EmbeddedServer, read_record
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.request import parse_request
-from temporal_supervisor.runs import start
+from temporal_supervisor import start
 
 GOAL = (
     "How did life expectancy in Rwanda and Botswana change from 1952 to 2007, "

@@ -65,7 +65,7 @@ PACKAGES = {
         lines=6_980,
         arrows=21,
     ),
-    "temporal_supervisor": Package("supervision runtime", "people runs", lines=430, arrows=0),
+    "temporal_supervisor": Package("supervision runtime", "", lines=430, arrows=0),
     "teams": Package("activities supervision", "default", lines=120, arrows=0),
 }
 # everything else that has a budget: the mains, the benchmarks, the tests, and all code that plays a model

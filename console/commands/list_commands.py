@@ -29,7 +29,7 @@ from console.run.standstill import Standstill, causes_of
 from console.view.answer_text import why_partial
 from supervision.base.text import did_you_mean, money
 from supervision.contract.usage import Usage
-from temporal_supervisor.people import OWNER, inbox
+from temporal_supervisor import OWNER, inbox
 
 _DESCRIBED_AT_ONCE = 16  # questions to the server at a time, while runs are listed
 SpendBy = Literal["owner", "day", "team", "model"]

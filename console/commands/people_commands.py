@@ -38,7 +38,7 @@ from supervision.contract.updates import (
     UpdateReply,
 )
 from supervision.run.waits import AWAITED
-from temporal_supervisor.people import Item, UpdateRefused, asked, decide, inbox, send, waiting
+from temporal_supervisor import Item, UpdateRefused, asked, decide, inbox, send, waiting
 
 Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
 By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]

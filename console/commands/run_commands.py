@@ -49,8 +49,7 @@ from supervision.base.text import did_you_mean
 from supervision.contract.plan import Plan
 from supervision.contract.request import Attachment
 from supervision.contract.status import Status, Wait
-from temporal_supervisor.people import Item, decide
-from temporal_supervisor.runs import new_run_id, start
+from temporal_supervisor import Item, decide, new_run_id, start
 
 _EDITOR = "vi"
 _NO_NAME = re.compile(r"[^\w.-]")

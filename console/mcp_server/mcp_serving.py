@@ -26,7 +26,7 @@ from console.run.standstill import silence
 from runtime.process import cache_dir
 from supervision.base.trust import is_loopback, is_readable_by_others
 from supervision.contract.request import describe_errors
-from temporal_supervisor.people import NoAnswer, UpdateRefused
+from temporal_supervisor import NoAnswer, UpdateRefused
 
 _PROGRAM = "temporal-supervisor"
 _INSTRUCTIONS = (

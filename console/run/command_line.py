@@ -19,7 +19,6 @@ _ANY = typer.Argument(metavar="RUN_ID", help=f"{_WORDS}; the newest run without"
 RunId = Annotated[RunHandle, _ONE]
 AnyRun = Annotated[RunHandle, _ANY]
 AnyId = Annotated[str | None, _ANY]
-_Id = Annotated[str, _ONE]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, nothing else there")]
 
 
@@ -32,7 +31,8 @@ def command(work: Callable[..., Coroutine[Any, Any, Report | int]]) -> Callable[
     shown = {name: parameter for name, parameter in signature.parameters.items() if name != "access"}
     if run := shown.get("run"):
         is_any = run.annotation == AnyRun
-        shown["run"] = run.replace(annotation=AnyId, default=None) if is_any else run.replace(annotation=_Id)
+        typed = {"annotation": AnyId, "default": None} if is_any else {"annotation": Annotated[str, _ONE]}
+        shown["run"] = run.replace(name="run_id", **typed)
     if Report in (signature.return_annotation, *get_args(signature.return_annotation)):
         own = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
         shown.setdefault("as_json", own)
@@ -44,7 +44,7 @@ def command(work: Callable[..., Coroutine[Any, Any, Report | int]]) -> Callable[
             try:
                 if run:
                     client = await access.client()
-                    given["run"] = RunHandle(client, await find_run(client, given["run"]))
+                    given["run"] = RunHandle(client, await find_run(client, given.pop("run_id")))
                 return await work(**given, **({"access": access} if "access" in signature.parameters else {}))
             except NoAnswer as error:
                 raise await silence(await access.client(), error) from error

@@ -31,7 +31,7 @@ from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TracePage
-from temporal_supervisor.people import NoAnswer as NoAnswer
+from temporal_supervisor import NoAnswer as NoAnswer
 
 RUN_TYPE = "SupervisorWorkflow"
 AGENT_TYPE = "WorkerAgentWorkflow"

@@ -18,7 +18,7 @@ from supervision.contract.request import RunRequest, parse_request
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Asked, Status
 from supervision.results.success_rule import importance, met
-from temporal_supervisor.people import UpdateRefused, asked
+from temporal_supervisor import UpdateRefused, asked
 
 SUPERVISOR = "supervisor"  # the part of an estimate
 _NAMED = 8  # subtasks on one line
