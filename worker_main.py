@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 try:
     from pydantic import ValidationError
@@ -34,7 +33,7 @@ from activities.run.notices import NoticeActivities
 from activities.run.publishing import PublishingActivities
 from activities.run.run_setup import ProcessFacts, RunSetupActivities
 from activities.steps import Steps
-from activities.store.artifacts import ArtifactStore, open_store
+from activities.store.artifacts import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, named_in_teams
 from activities.tools.mcp.mcp_servers import McpPlaces
@@ -131,6 +130,12 @@ def compose(
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
     items = Expansions(store, teams)
     lookups = Lookups(client, store, conversations, endpoint)
+    header, at_once = settings.call_header == "on", settings.model_calls
+    daily = settings.daily_usd
+    calls = ModelCalls(endpoint, store, conversations, at_once=at_once, call_header=header, daily_usd=daily)
+    questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
+    of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
+    queues = 1 + len(named_in_teams(settings.teams_folders, "pool_model")) if settings.model_rpm else 1  # equal parts
     return workers(
         client,
         roles,
@@ -147,25 +152,18 @@ def compose(
             lookups.end_earlier_child,
             lookups.child_consumed,
         ],
-        model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
+        model_activities=of_model if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
         interceptors=[
             Steps(telemetry.parent_of, content=settings.capture_content),
             Attempts(store, (words or LastWords()).begins),
         ],
-        model_rate=model_rate(settings),
+        model_rate=settings.model_rpm and settings.model_rpm / 60 / queues,
         model_slots=settings.model_calls,
         pool=pool,
         strict_sandbox=strict_sandbox,
         build_id=settings.build_id,
     )
-
-
-def model_rate(settings: Settings) -> float | None:
-    """Returns the calls per second that each queue of model calls may hand out: equal parts for pools of team files."""
-    if settings.model_rpm is None:
-        return None
-    return settings.model_rpm / 60 / (1 + len(named_in_teams(settings.teams_folders, "pool_model")))
 
 
 def model_endpoint(settings: Settings) -> ModelEndpoint:
@@ -184,21 +182,6 @@ def model_endpoint(settings: Settings) -> ModelEndpoint:
         free=not paid,
         plain_http=settings.model_plain_http,
     )
-
-
-def model_activities(
-    settings: Settings,
-    endpoint: ModelEndpoint,
-    store: ArtifactStore,
-    conversations: ConversationStore,
-    teams: StoredTeams,
-) -> list[Callable[..., Any]]:
-    """Returns the activities that call the model, with one gate for all of them."""
-    header = settings.call_header == "on"
-    at_once, daily_usd = settings.model_calls, settings.daily_usd
-    calls = ModelCalls(endpoint, store, conversations, at_once=at_once, call_header=header, daily_usd=daily_usd)
-    questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
-    return [*questions, AgentTurnActivities(calls, teams).call_model]
 
 
 async def serve(

@@ -223,7 +223,7 @@ class WholeTasks(_Around):
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Returns an instance that gets whole workflow tasks only."""
         instance = self._runner.create_instance(det)
-        if self._worker is None:
+        if (worker := self._worker) is None:
             return instance
         from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 
@@ -235,8 +235,8 @@ class WholeTasks(_Around):
             completion = WorkflowActivationCompletion(run_id=act.run_id)
             if kinds <= _QUIET:
                 completion = go_on(act)
-                if held and "query_workflow" in kinds:
-                    self._evict(act.run_id)
+                if held and "query_workflow" in kinds and worker._bridge_worker is not None:
+                    worker._bridge_worker.request_workflow_eviction(act.run_id)
                 return completion
             if held:  # it is to be evicted: without what is held back it must not continue
                 completion.failed.failure.message = "the workflow continues from its history"
@@ -253,7 +253,3 @@ class WholeTasks(_Around):
 
         instance.activate = activate  # type: ignore[method-assign]
         return instance
-
-    def _evict(self, run_id: str) -> None:
-        if self._worker is not None and self._worker._bridge_worker is not None:
-            self._worker._bridge_worker.request_workflow_eviction(run_id)

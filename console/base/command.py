@@ -135,7 +135,8 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
     """Runs a command, shows its report and returns its exit code; a failure is a sentence on standard error."""
     _without_logs(access.debug)
     try:
-        return asyncio.run(_shown(work(), as_json))
+        done = asyncio.run(work())
+        return done.show(as_json=as_json) if isinstance(done, Report) else done
     except (Exception, KeyboardInterrupt) as error:
         failure = explain(error)
         if access.debug:
@@ -145,11 +146,6 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
         return failure.code
     finally:
         access.close()
-
-
-async def _shown(work: Coroutine[Any, Any, Report | int], as_json: bool) -> int:
-    done = await work
-    return done.show(as_json=as_json) if isinstance(done, Report) else done
 
 
 def user() -> str:

@@ -111,7 +111,8 @@ class Span:
 
 def timeline(parts: Sequence[SubtaskPart], events: Sequence[TraceEvent], until: datetime) -> list[Span]:
     """Returns the phases of the run, then its subtasks by their beginnings."""
-    phases = [(str(event.data.get("phase")), datetime.fromisoformat(event.at)) for event in events if _is_phase(event)]
+    own = [event for event in events if event.type == "phase" and event.subtask_id is None]
+    phases = [(str(event.data.get("phase")), datetime.fromisoformat(event.at)) for event in own]
     times = {part.path: times for part in parts if part.report.counts is None and (times := _times(part.report, until))}
     moments = [at for _, at in phases] + [at for both in times.values() for at in both]
     if not moments:
@@ -125,15 +126,11 @@ def timeline(parts: Sequence[SubtaskPart], events: Sequence[TraceEvent], until: 
         at, lasted = (start - began).total_seconds(), (end - start).total_seconds()
         return Span(name, is_phase, round(100 * at / whole, 2), round(100 * lasted / whole, 2), lasted)
 
-    own = [span(name, start, end, is_phase=True) for (name, start), (_, end) in pairwise([*phases, ("", ended)])]
+    spans = [span(name, start, end, is_phase=True) for (name, start), (_, end) in pairwise([*phases, ("", ended)])]
     by_start = sorted(times.items(), key=lambda item: item[1])
-    return [item for item in own if item.name not in _ENDS] + [
+    return [item for item in spans if item.name not in _ENDS] + [
         span(path, *both, is_phase=False) for path, both in by_start
     ]
-
-
-def _is_phase(event: TraceEvent) -> bool:
-    return event.type == "phase" and event.subtask_id is None
 
 
 def _times(report: SubtaskReport, until: datetime) -> tuple[datetime, datetime] | None:

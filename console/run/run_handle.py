@@ -54,7 +54,6 @@ class RunHandle:
     def __init__(self, client: Client, run_id: str) -> None:
         self.client = client
         self.id = run_id
-        self._first_scheduled: dict[tuple[str, str], str] = {}
         self.handle: WorkflowHandle[object, RunResult] = client.get_workflow_handle(run_id, result_type=RunResult)
 
     async def status(self, cursor: int = 0, workflow_id: str | None = None) -> Status:
@@ -121,12 +120,10 @@ class RunHandle:
 
     async def first_scheduled(self, workflow_id: str, activity_id: str) -> str | None:
         """Returns when an activity was to begin first, as ISO 8601; None if it is too far back in the history."""
-        key = (workflow_id, activity_id)
-        if key not in self._first_scheduled:
-            for event in await self._latest_events(workflow_id):
-                if event.activity_task_scheduled_event_attributes.activity_id == activity_id:
-                    self._first_scheduled[key] = event.event_time.ToDatetime(tzinfo=UTC).isoformat()
-        return self._first_scheduled.get(key)
+        for event in await self._latest_events(workflow_id):
+            if event.activity_task_scheduled_event_attributes.activity_id == activity_id:
+                return event.event_time.ToDatetime(tzinfo=UTC).isoformat()
+        return None
 
     async def replay_failed(self, workflow_id: str) -> bool:
         """True if a workflow's last task failed because its history does not replay with the code of its Worker."""

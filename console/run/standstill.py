@@ -191,7 +191,8 @@ def _is_served(described: WorkflowExecutionDescription) -> bool:
 
 
 async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) -> Standstill:
-    since = _moment(described.raw_description.pending_workflow_task.original_scheduled_time)
+    queued = described.raw_description.pending_workflow_task.original_scheduled_time
+    since = _time(queued).isoformat() if queued.seconds else None
     if described.task_queue != WORKFLOW_QUEUE:
         text = f"a Worker of queue '{described.task_queue}', which is not ours"
         helps = f"start the run on queue '{WORKFLOW_QUEUE}' instead"
@@ -326,7 +327,3 @@ def grouped(causes: Iterable[Standstill]) -> list[Standstill]:
 
 def _time(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(tzinfo=UTC)
-
-
-def _moment(stamp: Timestamp) -> str | None:
-    return _time(stamp).isoformat() if stamp.seconds else None

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 
 from filelock import AsyncFileLock
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -177,8 +176,7 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._info: ServerInfo | None = None
 
-    async def start(self) -> ServerInfo:
-        """Starts or joins the server and returns its record once it serves."""
+    async def __aenter__(self) -> ServerInfo:
         if self._shared and (info := await self._join()):
             return info
         program = self._program
@@ -192,8 +190,7 @@ class EmbeddedServer:
             record_path(self._cache).unlink(missing_ok=True)  # of a server that is gone
             return await self._launch(program)
 
-    async def stop(self) -> None:
-        """Ends the server that this object started, unless it is detached; a joined server is left alone."""
+    async def __aexit__(self, *_: object) -> None:
         if not self._detach:
             await self._end()
 
@@ -201,14 +198,6 @@ class EmbeddedServer:
         """Waits until the server that this object started ends by itself. Returns its exit code."""
         assert self._process is not None, "a joined server is no child of this process: nothing announces its end"
         return await asyncio.to_thread(self._process.wait)
-
-    async def __aenter__(self) -> ServerInfo:
-        return await self.start()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
 
     async def _join(self) -> ServerInfo | None:
         info = read_record(self._cache)

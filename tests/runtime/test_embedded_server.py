@@ -53,12 +53,11 @@ async def test_it_gets_no_secret_and_nothing_that_would_redirect_it(
 async def test_a_run_outlives_a_killed_server_with_a_database_in_wal_mode(cache: Path, tmp_path: Path) -> None:
     db = tmp_path / "runs.db"
     server = private(cache, db=db)
-    info = await server.start()
-    client = await Client.connect(info.address)
-    await client.start_workflow("Anything", id="durable", task_queue="nobody")
-    os.kill(info.pid, signal.SIGKILL)
-    assert await server.ended() == -signal.SIGKILL
-    await server.stop()
+    async with server as info:
+        client = await Client.connect(info.address)
+        await client.start_workflow("Anything", id="durable", task_queue="nobody")
+        os.kill(info.pid, signal.SIGKILL)
+        assert await server.ended() == -signal.SIGKILL
 
     with closing(sqlite3.connect(db)) as reader:
         assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
