@@ -51,16 +51,7 @@ from supervision.contract import TracePage
 from supervision.contract import UpdateReply as UpdateReply
 from supervision.contract import Wait as Wait
 from supervision.contract.status import Asked as Asked
-from supervision.contract.updates import (
-    DecidePlan,
-    DecideToolCall,
-    Pause,
-    Reply,
-    Resume,
-    Steer,
-    Update,
-    read_update,
-)
+from supervision.contract.updates import DecidePlan, DecideToolCall, Pause, Reply, Resume, Steer, Update, read_update
 from supervision.run.waits import AWAITED
 
 _RUN_TYPE = "SupervisorWorkflow"

@@ -18,15 +18,7 @@ from temporalio.workflow import NondeterminismError
 from console.base.command import DONE, FAILED, CommandFailed
 from console.base.terminal import counted, print_err, print_out, safe_line
 from console.run.command_line import AnyRun
-from console.run.run_handle import (
-    AGENT_TYPE,
-    RPC_TIMEOUT,
-    RUN_TYPE,
-    is_open,
-    quoted,
-    state_word,
-    stuck,
-)
+from console.run.run_handle import AGENT_TYPE, RPC_TIMEOUT, RUN_TYPE, is_open, quoted, state_word, stuck
 from supervision.base import limits
 
 _REASON = "mended by the command repair: "

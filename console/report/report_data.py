@@ -14,15 +14,7 @@ from activities.replies.agent_story import read_tool_uses
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_text
 from console.base.command import DONE, Access, CommandFailed
-from console.report.evidence import (
-    StoredCall,
-    call_time,
-    entries_of,
-    evidence_of,
-    grounded,
-    said_in,
-    stored_calls,
-)
+from console.report.evidence import StoredCall, call_time, entries_of, evidence_of, grounded, said_in, stored_calls
 from console.run.full_trace import full_trace, stored_trace
 from console.run.run_handle import RunHandle, facts, find_run, is_open, state_word
 from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_end
@@ -42,10 +34,7 @@ CALL_BYTES = 4 * limits.KIB  # of the arguments, the output or a part of the pro
 FINDING_BYTES = 32 * limits.KIB
 ANSWER_BYTES = 512 * limits.KIB
 _TABLE_ROWS = 100
-_DECISIONS = (
-    *("decided", "paused", "resumed", "steered", "retry_asked"),
-    *("skip_asked", "limits_extended"),
-)
+_DECISIONS = (*("decided", "paused", "resumed", "steered", "retry_asked"), *("skip_asked", "limits_extended"))
 _IN_SUBTASKS = ("turn", "tool", "note", "subtask_started", "subtask_completed")
 
 

@@ -17,15 +17,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from console.base.terminal import counted, look_alikes, revealed, safe_json
-from console.report.report_data import (
-    ANSWER_BYTES,
-    CALL_BYTES,
-    FINDING_BYTES,
-    Excerpt,
-    Proof,
-    ReportData,
-    SubtaskPart,
-)
+from console.report.report_data import ANSWER_BYTES, CALL_BYTES, FINDING_BYTES, Excerpt, Proof, ReportData, SubtaskPart
 from console.view.event_lines import line
 from supervision.agent.finding_budget import level
 from supervision.base.text import cut, money, size
