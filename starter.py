@@ -18,7 +18,6 @@ from console.base.command import BAD_INPUT, Access, CommandFailed, keep_connecti
 from console.base.terminal import Report, print_out
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, print_artifact, verify_run
-from console.commands.list_commands import list_report, spend_report
 from console.commands.people_commands import (
     approve,
     cancel,
@@ -34,7 +33,15 @@ from console.commands.people_commands import (
     steer,
 )
 from console.commands.repair_command import repair
-from console.commands.report_commands import page_report, plan_report, result_report, status_report, trace_report
+from console.commands.report_commands import (
+    list_report,
+    page_report,
+    plan_report,
+    result_report,
+    spend_report,
+    status_report,
+    trace_report,
+)
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import delete_run, inspect_files, prune, put_path
 from console.commands.team_commands import new_team, pin_team, taker_report, teams_report, try_tool

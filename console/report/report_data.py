@@ -15,9 +15,8 @@ from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_text
 from console.base.command import DONE, Access, CommandFailed
 from console.report.evidence import StoredCall, call_time, entries_of, evidence_of, grounded, said_in, stored_calls
-from console.run.full_trace import full_trace, stored_trace
 from console.run.run_handle import RunHandle, facts, find_run, is_open, state_word
-from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_end
+from console.run.run_outcome import RunOutcome, full_trace, read_result, run_outcome, stored_end, stored_trace
 from console.run.standstill import stated
 from console.view.answer_text import answer_file, rows_of, tables_of
 from runtime.connection import ConnectionFailed

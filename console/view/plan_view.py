@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from console.base.terminal import counted, indented, look_alikes, revealed, safe_line
-from console.run.full_trace import replayed
 from console.run.run_handle import NoAnswer, RunHandle
+from console.run.run_outcome import replayed
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.base.text import money

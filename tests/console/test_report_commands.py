@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from console.run.full_trace import replayed
 from console.run.run_handle import RunHandle
+from console.run.run_outcome import replayed
 from runtime.connection import connect, namespace_id
 from runtime.server.embedded_server import EmbeddedServer
 from supervision.contract.plan import Plan

@@ -21,7 +21,7 @@ from console.base.terminal import look_alikes, put, revealed, safe, safe_json
 from console.commands import doctor
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.evidence_commands import _sentence
-from console.commands.list_commands import run_table
+from console.commands.report_commands import run_table
 from console.commands.team_commands import teams_report
 from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
