@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from standin.server.api_reply import CUT_JSON, ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
-from standin.server.api_request import ApiRequest, BadRequest, Json, parse
+from standin.server.api_request import BadRequest, Json, parse
 from standin.server.call_log import CallLog
 from standin.server.faults import Fault, FaultScript
 from standin.server.prompt_cache import PromptCache
@@ -42,30 +42,6 @@ _BEGUN: dict[str, Json] = {
 }
 
 _Ending = Literal["answered", "failed"]
-
-
-class BrainServer:
-    """A brain's server. `script` says what its replies meet, `log` keeps what came in."""
-
-    def __init__(self, brain: Brain, log: CallLog, script: FaultScript) -> None:
-        self._script = script
-        self._endpoint = _Endpoint(brain, script, log)
-
-    def app(self) -> Starlette:
-        """Returns the ASGI app."""
-        return Starlette(
-            routes=[
-                Route("/v1/messages", self._endpoint, methods=["POST"]),
-                Route("/v1/models/{model:path}", self._model),
-            ]
-        )
-
-    async def _model(self, http: HttpRequest) -> JSONResponse:
-        name = http.path_params["model"]
-        listed = self._script.config.listed(name)
-        if listed is None:
-            return JSONResponse(_error_body(ErrorReply(404, f"model: {name}")), 404)
-        return JSONResponse(listed)
 
 
 @dataclass
@@ -88,15 +64,29 @@ class _Exchange:
         await self.send({"type": "http.response.body", "body": data, "more_body": more})
 
 
-class _Endpoint:
-    """The endpoint as an ASGI app, because a handler has to notice when its client leaves."""
+class BrainServer:
+    """A brain's server: `script` says what its replies meet, `log` keeps what came in.
 
-    def __init__(self, brain: Brain, script: FaultScript, log: CallLog) -> None:
+    It is itself the endpoint of messages, as an ASGI app: a handler would not notice that its client leaves.
+    """
+
+    def __init__(self, brain: Brain, log: CallLog, script: FaultScript) -> None:
         self._brain = brain
         self._script = script
         self._log = log
         self._count = 0
         self._cache = PromptCache()
+
+    def app(self) -> Starlette:
+        """Returns the ASGI app."""
+        messages = Route("/v1/messages", self, methods=["POST"])
+        return Starlette(routes=[messages, Route("/v1/models/{model:path}", self._model)])
+
+    async def _model(self, http: HttpRequest) -> JSONResponse:
+        name = http.path_params["model"]
+        if (listed := self._script.config.listed(name)) is None:
+            return JSONResponse(_error_body(ErrorReply(404, f"model: {name}")), 404)
+        return JSONResponse(listed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; the call log gets two lines in any case."""
@@ -153,7 +143,8 @@ class _Endpoint:
         room = config.window(request.model) - bill.total
         if room < 0:
             raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {bill.total + room} maximum")
-        reply = fault.scripted() or await self._think(request)
+        made = fault.scripted() or self._brain(request)
+        reply = await made if inspect.isawaitable(made) else made
         if reply.usage is None:
             reply = limited(reply, request.max_tokens)
             if output_tokens(reply) > room:
@@ -171,10 +162,6 @@ class _Endpoint:
         await _stall(exchange, fault, fault.stall_after or 0)
         await exchange.write(json.dumps(message).encode(), more=False)
         return "answered"
-
-    async def _think(self, request: ApiRequest) -> ApiReply:
-        reply = self._brain(request)
-        return await reply if inspect.isawaitable(reply) else reply
 
 
 def _error_body(error: ErrorReply, request_id: str = "") -> Json:
