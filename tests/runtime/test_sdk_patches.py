@@ -9,8 +9,8 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import timedelta
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import temporalio.bridge.worker as bridge
@@ -137,7 +137,7 @@ async def test_queries_after_a_restart_are_answered_and_leave_histories_that_rep
     client: Client, run_id: str
 ) -> None:
     slow = Slow()
-    assert await asked_after_a_restart(client, run_id, WholeTasks(slow)) == []
+    assert await asked_after_a_restart(client, run_id, WholeTasks(slow, RUNS)) == []
     assert slow.ahead == 0
 
 
@@ -208,6 +208,73 @@ async def test_an_update_after_a_restart_leaves_a_history_that_replays(client: C
     assert await updated_after_a_restart(client, run_id, UpdatesLast(UnsandboxedWorkflowRunner())) == ""
 
 
+# --- one gate, activation by activation ---------------------------------------------------------------
+
+
+class Counting(WorkflowRunner):
+    """Runs nothing: notes the events that its only workflow is brought."""
+
+    def __init__(self) -> None:
+        self.brought: list[int] = []
+
+    def prepare_workflow(self, defn: Any) -> None: ...
+
+    def create_instance(self, det: Any) -> WorkflowInstance:
+        def activate(act: WorkflowActivation) -> WorkflowActivationCompletion:
+            self.brought.append(act.history_length)
+            return WorkflowActivationCompletion(run_id=act.run_id)
+
+        return cast(WorkflowInstance, SimpleNamespace(activate=activate))
+
+
+def brought(events: int, task: int, *, replaying: bool = False, query: bool = False) -> WorkflowActivation:
+    """An activation with so many events, of the workflow task that was started at `task`."""
+    act = WorkflowActivation(run_id="r", history_length=events, is_replaying=replaying)
+    act.timestamp.FromSeconds(task)
+    job = act.jobs.add()
+    if query:
+        job.query_workflow.query_id = "legacy_query"
+    else:
+        job.resolve_activity.SetInParent()
+    return act
+
+
+def seen(*activations: WorkflowActivation) -> tuple[list[int], list[str]]:
+    """Returns the events that reach a workflow, and the messages of failed activations."""
+    runner = Counting()
+    gate = WholeTasks(runner, 1)
+    gate.serve(cast(Worker, SimpleNamespace(_bridge_worker=None)))
+    instance = gate.create_instance(cast(WorkflowInstanceDetails, None))
+    failed = [instance.activate(act).failed.failure.message for act in activations]
+    return runner.brought, [message for message in failed if message]
+
+
+def test_events_without_a_task_are_held_back_and_the_workflow_still_answers() -> None:
+    for replaying in (True, False):
+        acts = [brought(3, 1, replaying=replaying), brought(8, 1), brought(8, 1, query=True)]
+        assert seen(*acts) == ([3, 8], [])
+        assert seen(*acts, brought(14, 2)) == ([3, 8], ["the workflow continues from its history"])
+
+
+def test_the_workflows_used_last_stay_in_the_cache() -> None:
+    evicted: list[str] = []
+    gate = WholeTasks(Counting(), 2)
+    gate.serve(cast(Worker, SimpleNamespace(_bridge_worker=SimpleNamespace(request_workflow_eviction=evicted.append))))
+    instances = {run_id: gate.create_instance(cast(WorkflowInstanceDetails, None)) for run_id in "abcd"}
+    for task, run_id in enumerate("abacbd", 1):
+        act = brought(task, task)
+        act.run_id = run_id
+        instances[run_id].activate(act)
+    assert evicted == ["b", "a", "c"]
+    leaving = WorkflowActivation(run_id="d")
+    leaving.jobs.add().remove_from_cache.SetInParent()
+    instances["d"].activate(leaving)
+    act = brought(9, 9)
+    act.run_id = "a"
+    instances["a"].activate(act)
+    assert evicted == ["b", "a", "c"]
+
+
 # --- another SDK --------------------------------------------------------------------------------------
 
 VISITS = ("decode_activation", "encode_completion")
@@ -253,6 +320,9 @@ def test_the_module_can_be_imported_where_private_modules_are_gone(
     anew = imported_anew()
     anew.leave_plain_payloads()
     assert "without the patch 'plain payloads'" in caplog.text
+    made = Counting()
+    anew.WholeTasks(made, 1).create_instance(None).activate(brought(3, 1))
+    assert made.brought == [3]
 
 
 # --- plain payloads ----------------------------------------------------------------------------------
