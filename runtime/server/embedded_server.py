@@ -43,14 +43,6 @@ def record_path(cache: Path) -> Path:
     return cache / "server.json"
 
 
-def write_record(cache: Path, info: ServerInfo) -> None:
-    """Records the shared server, in one step."""
-    path = record_path(cache)
-    new = path.with_suffix(f".{os.getpid()}")
-    new.write_text(info.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    new.replace(path)
-
-
 def read_record(cache: Path) -> ServerInfo | None:
     """Returns the recorded server if its process still lives."""
     try:
@@ -252,7 +244,9 @@ class EmbeddedServer:
             log=str(log),
         )
         if self._shared:
-            write_record(self._cache, self._info)  # before it serves: if we are killed here, the next process joins it
+            new = record_path(self._cache).with_suffix(f".{os.getpid()}")
+            new.write_text(self._info.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            new.replace(record_path(self._cache))  # before it serves: if we are killed here, the next process joins it
         return self._info
 
     async def _serves(self, info: ServerInfo) -> bool:

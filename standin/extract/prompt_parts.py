@@ -156,11 +156,6 @@ def findings(prompt: str) -> list[FindingText]:
     return [FindingText(head.get("subtask_id", ""), head.get("role", ""), text) for head, text in parts]
 
 
-def ended_subtasks(prompt: str) -> list[Block]:
-    """Returns the subtasks of a plan that has been worked on, in order."""
-    return blocks(prompt, marks.PLANNED)
-
-
 def attachments(prompt: str) -> list[str]:
     """Returns the names of the attachments: one a line, with or without a size, or with their texts."""
     listed = block(prompt, marks.ATTACHMENTS) or ""

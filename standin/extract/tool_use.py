@@ -172,11 +172,6 @@ def composes(tool: Json) -> bool:
     return any(_kind_of(name) in ("sections", "body") for name in Filler(tool["input_schema"]).properties())
 
 
-def ids_in(text: str) -> list[str]:
-    """Returns identifiers in a tool's output: in brackets at the start of a line, or as `id: x`."""
-    return list(dict.fromkeys(marked or named for marked, named in _ID.findall(text)))
-
-
 def _kind_of(name: str) -> str:
     return next(kind for kind, pattern in _KINDS if pattern.search(name.lower()))
 
@@ -228,6 +223,7 @@ def _texts(kind: str, subtask: str, goal: str, request: ApiRequest) -> list[str]
 
 
 def _ids(text: str, keys: list[str]) -> list[str]:
-    """The identifiers whose line shares most words with the subtask."""
-    lines = {name: next(line for line in text.splitlines() if name in line) for name in ids_in(text)}
+    """The identifiers whose line shares most words with the subtask: in brackets at its start, or as `id: x`."""
+    found = dict.fromkeys(marked or named for marked, named in _ID.findall(text))
+    lines = {name: next(line for line in text.splitlines() if name in line) for name in found}
     return sorted(lines, key=lambda name: -len(shared(keys, lines[name])))[:_DOCUMENTS]
