@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 try:
     from pydantic import ValidationError
@@ -34,15 +33,23 @@ from activities.run.notices import NoticeActivities
 from activities.run.publishing import PublishingActivities
 from activities.run.run_setup import ProcessFacts, RunSetupActivities
 from activities.steps import Steps
-from activities.store.artifacts import ArtifactStore, open_store
+from activities.store.artifacts import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
 from activities.tools.mcp.mcp_servers import McpPlaces
 from activities.tools.secrets import Secrets
 from runtime import logs, search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
-from runtime.process import exit_now, keep_private, say, search_later_objects_only
+from runtime.process import (
+    PROGRAM,
+    cache_dir,
+    command,
+    exit_now,
+    keep_files_private,
+    keep_private,
+    say,
+    search_later_objects_only,
+)
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import BEAT, LastWords, Watchdog, last_words, stopping_by_signal
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
@@ -123,6 +130,11 @@ def compose(
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
     items = Expansions(store, teams)
     lookups = Lookups(client, store, conversations, endpoint)
+    header, at_once = settings.call_header == "on", settings.model_calls
+    daily = settings.daily_usd
+    calls = ModelCalls(endpoint, store, conversations, at_once=at_once, call_header=header, daily_usd=daily)
+    questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
+    of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
     return workers(
         client,
         roles,
@@ -139,7 +151,7 @@ def compose(
             lookups.end_earlier_child,
             lookups.child_consumed,
         ],
-        model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
+        model_activities=of_model if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
         interceptors=[
             Steps(telemetry.parent_of, content=settings.capture_content),
@@ -177,21 +189,6 @@ def model_endpoint(settings: Settings) -> ModelEndpoint:
         free=not paid,
         plain_http=settings.model_plain_http,
     )
-
-
-def model_activities(
-    settings: Settings,
-    endpoint: ModelEndpoint,
-    store: ArtifactStore,
-    conversations: ConversationStore,
-    teams: StoredTeams,
-) -> list[Callable[..., Any]]:
-    """Returns the activities that call the model, with one gate for all of them."""
-    header = settings.call_header == "on"
-    at_once, daily_usd = settings.model_calls, settings.daily_usd
-    calls = ModelCalls(endpoint, store, conversations, at_once=at_once, call_header=header, daily_usd=daily_usd)
-    questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
-    return [*questions, AgentTurnActivities(calls, teams).call_model]
 
 
 async def serve(

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlsplit
 
+import typer
 from rich.text import Text
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
@@ -22,14 +23,12 @@ from temporalio.service import RPCError
 from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import spent_on
-from console.base.command import DONE, FAILED, Access, endpoint, server_address
-from console.base.hints import hint, worker_hint
+from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address, worker_hint
 from console.base.terminal import Report, console, counted, put, safe_line, wrapped
-from console.commands.mcp_commands import offers, team_files
-from console.commands.team_commands import teams_report
-from console.run.find_run import roots
+from console.commands.team_commands import offers, team_files, teams_report
+from console.run.command_line import AsJson
 from console.run.pollers import ACTIVITIES, WORKFLOWS, builds, gone, limited, pollers, shown, unversioned
-from console.run.run_handle import RPC_TIMEOUT, RunHandle
+from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered, worker_of
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
@@ -65,9 +64,13 @@ class CheckRow:
     fix: str = ""
 
 
-async def examine(access: Access, *, quiet: bool, as_json: bool) -> Report:
-    """Shows each row as it is known, with `quiet` only warnings and problems. Exit code 1 means a problem."""
-    rows = []
+async def examine(
+    access: Access,
+    quiet: Annotated[bool, typer.Option("--quiet", help="only warnings and problems")] = False,
+    as_json: AsJson = False,
+) -> Report:
+    """Check everything that a run needs; exit code 1 if there is a problem."""
+    rows = []  # each is shown as soon as it is known
     screen = console()
     async for row in _rows(access):
         if row.level != "ok" or not quiet:
