@@ -25,9 +25,9 @@ from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
 from activities.questions.items import Expansions
-from activities.questions.judgement import JUDGEMENT
+from activities.questions.judgement import JUDGE, REFINE, REVIEW
 from activities.questions.planning import PLAN
-from activities.questions.question import Desk, activities_of
+from activities.questions.question import Desk
 from activities.questions.synthesis import SYNTHESIS
 from activities.run.lookups import Lookups
 from activities.run.notices import NoticeActivities
@@ -189,7 +189,8 @@ def model_activities(
     header = settings.call_header == "on"
     at_once, daily_usd = settings.model_calls, settings.daily_usd
     calls = ModelCalls(endpoint, store, conversations, at_once=at_once, call_header=header, daily_usd=daily_usd)
-    questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
+    desk = Desk(calls, teams)
+    questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS)]
     return [*questions, AgentTurnActivities(calls, teams).call_model]
 
 

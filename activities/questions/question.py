@@ -1,16 +1,16 @@
 """A kind of question that a supervisor asks its model: the activity that asks it, and answers of a fixed form."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 from temporalio import activity
 
 from activities.contracts.run_contracts import SupervisorCall, SupervisorReply
 from activities.model.conversation import Opening
-from activities.model.journalled_call import CallName, CallOptions, ModelCalls
-from activities.model.port import ModelMessage
+from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
+from activities.model.port import CacheUse, ModelMessage
 from activities.model.prompt_fit import PromptWriter
 from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import steering
@@ -58,21 +58,34 @@ class Question(Generic[C, R]):
         return activity.defn(name=self.name)(asked)
 
 
-def activities_of(questions: Iterable[Question[Any, Any]], desk: Desk) -> list[Callable[..., Any]]:
-    """Returns the activities of questions."""
-    return [question.activity(desk) for question in questions]
+async def send(
+    desk: Desk,
+    call: SupervisorCall,
+    system: str,
+    form: type[Model] | None,
+    text: PromptWriter,
+    back: tuple[str, str] | None = None,
+    cache: CacheUse = "none",
+) -> Answered:
+    """Asks in a new conversation, or sends the reply at a head `back` with words on it.
 
-
-def opening_of(desk: Desk, call: SupervisorCall, system: str, form: type[Model] | None) -> Opening:
-    """Returns the opening of a supervisor's conversation; without a `form` the reply is plain text."""
+    Without a `form` the reply is plain text. What people said stands after the words.
+    """
     dated = f"Today is {call.run.date}.\n\n{system}" if call.run.date else system
-    schema = desk.calls.model.output_schema(form) if form else None
-    return Opening(system=steered(dated, call), model=call.model, effort=call.effort, output_schema=schema)
-
-
-def steered(words: str, call: SupervisorCall) -> str:
-    """Returns the words of a prompt, and after them what people said."""
-    return "\n\n".join(part for part in (words, steering(call.steers)) if part)
+    said = [steering(call.steers)] if call.steers else []
+    opening = Opening(
+        system="\n\n".join([dated, *said]),
+        model=call.model,
+        effort=call.effort,
+        output_schema=desk.calls.model.output_schema(form) if form else None,
+    )
+    name, options = CallName.of(call, call.terms.step), CallOptions(call.terms.max_tokens, cache)
+    if back is None:
+        return await desk.calls.begin(name, opening, text, options)
+    head, words = back
+    return await desk.calls.correct(
+        name, head, "\n\n".join([words, *said]), opening, text, replace(options, cache="none")
+    )
 
 
 async def ask(
@@ -82,9 +95,7 @@ async def ask(
 
     There is no answer if none can be read: the reply's `problem` says why.
     """
-    opening = opening_of(desk, call, system, form)
-    name, options = CallName.of(call, call.terms.step), CallOptions(call.terms.max_tokens)
-    answered = await desk.calls.begin(name, opening, text, options)
+    answered = await send(desk, call, system, form, text)
     begun = reply(head=answered.head, refusal=refusal_of(answered.message), usage=answered.usage)
     try:
         return begun, read_reply(form, answered.message)
