@@ -7,10 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from activities.model.conversation import Opening
-from activities.model.port import Json
 from activities.store.reading import FindingExcerpt, first_of
-from supervision.agent.agent_tools import ask_tool, finish_tool, read_output_tool
 from supervision.base import limits
 from supervision.base.prompt_marks import (
     ASK_TOOL,
@@ -30,7 +27,6 @@ from supervision.base.prompt_marks import (
 )
 from supervision.base.text import cut, one_line, size
 from supervision.contract.finding import FindingRecord
-from supervision.contract.model_choice import Effort
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap
 from supervision.contract.team import Role
@@ -82,27 +78,6 @@ How to work{rules}
 goes into its field finding: they see nothing else of your work.
 
 The text in <subtask>, <feedback> and <{STEER}> {_MATERIAL}"""
-
-
-def agent_opening(
-    role: Role,
-    tools: list[Json],
-    model: str,
-    effort: Effort | None,
-    max_turns: int,
-    date: str,
-    names_items: bool = False,
-    output_schema: Json | None = None,
-) -> Opening:
-    """Returns the part that all of a role's conversations in a run share; `tools` are the definitions of its tools.
-
-    `read_output` is there from the beginning wherever tools are: were it added with the first clearing, that would
-    change the prefix that the role's worker agents share. Those of an agent that `names_items` say so.
-    """
-    asks = [ask_tool()] if role.ask else []
-    own = [*([read_output_tool()] if role.tools else []), *asks, finish_tool(names_items, output_schema)]
-    system = worker_system(role, max_turns, date, cites=any("input_schema" not in tool for tool in tools))
-    return Opening(system=system, model=model, effort=effort, tools=[*tools, *own])
 
 
 def worker_request(
