@@ -33,7 +33,6 @@ from activities.run.lookups import Lookups
 from activities.run.notices import NoticeActivities
 from activities.run.publishing import PublishingActivities
 from activities.run.run_setup import ProcessFacts, RunSetupActivities
-from activities.steps import Steps
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, named_in_teams
@@ -142,8 +141,7 @@ def compose(
         model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
         interceptors=[
-            Steps(telemetry.parent_of, content=settings.capture_content),
-            Attempts(store, (words or LastWords()).begins),
+            Attempts(store, (words or LastWords()).begins, telemetry.parent_of, content=settings.capture_content),
         ],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,

@@ -14,7 +14,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
-from activities.attempts import MISSING_ATTEMPTS, NotGranted, attempted
+from activities.attempts import MISSING_ATTEMPTS, attempted
 from activities.heartbeat import beating, show, waiting
 from activities.store.artifacts import ArtifactMissing, ArtifactUnavailable
 from supervision.base import limits
@@ -75,7 +75,7 @@ async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progre
         (ArtifactMissing("gone"), MISSING_ATTEMPTS - 1, "ArtifactMissing", False),
         (ArtifactMissing("gone"), MISSING_ATTEMPTS, "ArtifactMissing", True),
         (ArtifactUnavailable("away"), 1000, "ArtifactUnavailable", False),
-        (NotGranted("no"), 1, "NotGranted", True),
+        (SupervisionError(ErrorKind.NOT_GRANTED, "no"), 1, "NotGranted", True),
         (RPCError("no answer", RPCStatusCode.UNAVAILABLE, b""), 100, "ServerUnavailable", False),
     ],
 )
