@@ -29,10 +29,8 @@ from activities.questions.judgement import JUDGE, REFINE, REVIEW
 from activities.questions.planning import PLAN
 from activities.questions.question import Desk
 from activities.questions.synthesis import SYNTHESIS
-from activities.run.lookups import Lookups
 from activities.run.notices import NoticeActivities
-from activities.run.publishing import PublishingActivities
-from activities.run.run_setup import ProcessFacts, RunSetupActivities
+from activities.run.run_activities import ProcessFacts, RunActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, named_in_teams
@@ -119,24 +117,22 @@ def compose(
         notices=bool(settings.notice_words),
         ceilings=settings.ceilings,
     )
-    setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
-    items = Expansions(store, teams)
-    lookups = Lookups(client, store, conversations, endpoint)
+    run, items = RunActivities(store, conversations, teams, facts), Expansions(store, teams)
     return workers(
         client,
         roles,
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
         run_activities=[
-            setup.prepare_run,
+            run.prepare_run,
             items.expand_plan,
             items.tabulate,
-            publishing.adopt_finding,
-            publishing.keep_words,
-            publishing.publish_result,
+            run.adopt_finding,
+            run.keep_words,
+            run.publish_result,
             NoticeActivities(settings.notice_words).notify,
-            lookups.pool_backlog,
-            lookups.end_earlier_child,
-            lookups.child_consumed,
+            run.pool_backlog,
+            run.end_earlier_child,
+            run.child_consumed,
         ],
         model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],

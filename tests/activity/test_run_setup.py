@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, SubtaskBrief
 from activities.model.anthropic_model import AnthropicModel
-from activities.run.run_setup import GRANT_LIFETIME, ProcessFacts, RunSetupActivities
+from activities.run.run_activities import GRANT_LIFETIME
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
@@ -33,18 +33,9 @@ async def prepare(
     own_first_run_id: str = "",
     **fields: Any,
 ) -> RunSetup:
-    facts = ProcessFacts(
-        endpoint=AnthropicModel(windows=windows, free=notice is not None),
-        tools_queue="supervisor",
-        outward_queue="supervisor",
-        model_queue="supervisor",
-        supervisor_model="claude-opus-5-5",
-        worker_model="claude-haiku-5-5",
-        model_notice=notice,
-        ceilings=ceilings or Ceilings(),
-    )
+    endpoint = AnthropicModel(windows=windows, free=notice is not None)
+    setup = desk.run_activities(endpoint=endpoint, model_notice=notice, ceilings=ceilings or Ceilings())
     request = RunRequest(**{"goal": "How large is the pear crop?", "team": team(), **fields})
-    setup = RunSetupActivities(desk.store, desk.teams, facts)
     asked = SetupInput(run=parent or await desk.run_ref(), request=request, own_first_run_id=own_first_run_id)
     if parent is None:
         return await desk.do(setup.prepare_run, asked)
