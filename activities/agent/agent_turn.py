@@ -29,7 +29,7 @@ from activities.prompts.agent_prompts import (
     worker_system,
 )
 from activities.replies import answer_schema
-from activities.replies.agent_story import ToolUse, read_tool_uses
+from activities.replies.agent_story import read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text, read_texts
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
@@ -88,17 +88,18 @@ class Grounds(NamedTuple):
 async def read_grounds(
     conversations: ConversationStore, head: str, toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]
 ) -> Grounds:
-    """Returns what the conversation at `head` is built on. Errors of tools prove nothing.
-
-    `keep` stores what a reply itself has of the output of a tool that the provider ran.
-    """
+    """Returns what the conversation at `head` is built on; `keep` stores outputs of tools that the provider ran."""
     chain = await conversations.chain(head)
     texts = [Source(_NO_GROUND.sub("", text)) for text in texts_of(chain[0].input)]
     texts += [Source(word) for entry in chain[1:] for text in texts_of(entry.input) for word in _STEERS.findall(text)]
     calls, sources, artifacts = [], dict[str, None](), list[ArtifactRef]()
     for use in await read_tool_uses(conversations, chain):
-        tool = toolbox.get(use.name)
-        if use.output is None or use.is_error or not (tool or use.name == ASK_TOOL or _reads_a_finding(use)):
+        if use.output is None or use.is_error:
+            continue
+        tool, known = toolbox.get(use.name), use.name == ASK_TOOL
+        if use.name == READ_OUTPUT_TOOL:  # what it shows of a tool's output is known from that output
+            known = read_call(json.loads(use.arguments)).place is None
+        if not (tool or known):
             continue
         arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
         ref = use.output_ref or (await keep(use.output) if tool and tool.provided else "")
@@ -110,11 +111,6 @@ async def read_grounds(
             name = one_line(f"{use.name} {preview(json.loads(use.arguments))}", _CALL_BYTES)
             texts.append(Source(use.output, kind, use.arguments, name))
     return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources], artifacts)
-
-
-def _reads_a_finding(use: ToolUse) -> bool:
-    """True if a call showed a finding of the brief. What it shows of a tool's output is known from that output."""
-    return use.name == READ_OUTPUT_TOOL and read_call(json.loads(use.arguments)).place is None
 
 
 class AgentTurnActivities:
@@ -196,10 +192,7 @@ class AgentTurnActivities:
         return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
 
     async def _labels(self, turn: TurnInput, loaded: LoadedTeam, role: Role, place: str) -> tuple[Labels, list[str]]:
-        """Returns what the model has read with this call, by the brief, what is stored of it, and the calls before.
-
-        With it come the tools of the provider that the conversation may not have after that.
-        """
+        """Returns what the model has read with this call, and the provider's tools that it may not have after that."""
         labels, given, brief, conversations = Labels(), Labels(), turn.brief, self._calls.conversations
         if turn.head is not None:
             before = await conversations.entry(turn.head)
@@ -278,16 +271,13 @@ class AgentTurnActivities:
         return calls
 
     async def _last_text(self, head: str) -> str:
-        """Returns the last text that the model wrote beside its tool calls; empty if it wrote none.
-
-        What it wrote before a review's feedback is the finding that should be corrected.
-        """
+        """Returns the last text that the model wrote beside its tool calls; empty if it wrote none."""
         for message in reversed((await self._calls.conversations.load(head)).messages):
             texts = [block.get("text") or "" for block in message["content"] if block.get("type") == "text"]
             text = "".join(texts).strip()
             if message["role"] == "assistant" and text:
                 return text
-            if any(map(is_correction_request, texts)):
+            if any(map(is_correction_request, texts)):  # before it stands the finding that should be corrected
                 break
         return ""
 

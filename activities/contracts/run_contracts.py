@@ -160,10 +160,7 @@ class RunSetup(Model):
 
 
 class RunFacts(Model):
-    """What a report says of a run beside its result; `error` is why it failed, `notice` what is said of its model.
-
-    `owner` is whose run it is, as its request claims.
-    """
+    """What a report says of a run beside its result; whose it is (`owner`) as its request claims."""
 
     goal_ref: str
     team: str
@@ -345,10 +342,7 @@ class PlanReply(SupervisorReply):
 
 
 class ExpandInput(Model):
-    """A template whose items can be known: at most `room` of them get a subtask.
-
-    `named_ref` are the lists of items that findings named.
-    """
+    """A template of which at most `room` items get a subtask; findings named those in the lists at `named_ref`."""
 
     run: RunRef
     plan_ref: str

@@ -114,10 +114,7 @@ class TurnReply(Model):
 
 
 class ToolInput(Model):
-    """One tool call: the arguments are read from the conversation at `head`. `findings` are those it may read.
-
-    `approved_sha256` is the hash of the arguments that a person has approved.
-    """
+    """One tool call of the reply at `head`; it may read `findings`. `approved_sha256` is of what a person approved."""
 
     run: RunRef
     team_ref: str

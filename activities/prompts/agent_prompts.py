@@ -112,7 +112,12 @@ def worker_request(
         parts.append("These findings are missing. Say in your finding what you could not do without them:")
         parts.append("\n".join(gap_blocks(MISSING, missing, room)))
     if attachments:
-        parts.append(block(ATTACHMENTS, _attachments(attachments, room)))
+        blocks, left = [], room  # the texts that fit into it, the others to be read by a tool
+        for name, text in attachments.items():
+            shown = text if text is not None and size(text) <= left else None
+            left -= size(shown or "")
+            blocks.append(attachment_block(name, shown))
+        parts.append(block(ATTACHMENTS, blocks))
     if feedback and feedback.strip():
         if previous:
             parts.append(tag("previous_finding", previous))
@@ -282,14 +287,6 @@ def findings_block(findings: Iterable[FindingExcerpt], with_evidence: bool = Fal
     return block("findings", [finding_block(finding, with_evidence) for finding in findings])
 
 
-def _attachments(attachments: Mapping[str, str | None], room: int) -> Iterator[str]:
-    """Yields the attachments; the texts that fit into `room` bytes, the others to be read by a tool."""
-    for name, text in attachments.items():
-        fits = text is not None and size(text) <= room
-        room -= size(text) if text is not None and fits else 0
-        yield attachment_block(name, text if fits else None)
-
-
 def attachment_block(name: str, text: str | None) -> str:
     """Returns an attachment between tags; one without text as a line that says to read it."""
     if text is None:
@@ -300,28 +297,23 @@ def attachment_block(name: str, text: str | None) -> str:
 def described(subtasks: list[Subtask], room: int) -> str:
     """Returns a line for each subtask, of ids and descriptions that share `room` bytes."""
     share = room // max(1, len(subtasks))
-    return "\n".join(
-        f"- {subtask.id} ({subtask.role}{_each(subtask)}): {one_line(subtask.whole, share)}" for subtask in subtasks
-    )
-
-
-def _each(subtask: Subtask) -> str:
-    return f", for each of {one_line(subtask.for_each, limits.LINE_BYTES)}" if subtask.for_each else ""
+    lines = []
+    for subtask in subtasks:
+        each = f", for each of {one_line(subtask.for_each, limits.LINE_BYTES)}" if subtask.for_each else ""
+        lines.append(f"- {subtask.id} ({subtask.role}{each}): {one_line(subtask.whole, share)}")
+    return "\n".join(lines)
 
 
 def gap_blocks(name: str, gaps: list[Gap], room: int = limits.PROMPT_LIST_BYTES) -> list[str]:
     """Returns a tag for each finding that is missing or falls short; of very many only the first ones."""
-    tags = first_of([_gap_tag(name, gap) for gap in gaps[: limits.GAPS_SHOWN]], room)
+    tags = []
+    for gap in gaps[: limits.GAPS_SHOWN]:
+        description = plain(cut(gap.description, limits.SENTENCE_BYTES))
+        inner = f">\n{description}\n</{name}>" if description else "/>"
+        tags.append(f'<{name} subtask_id="{gap.subtask_id}" reason="{_attribute(gap.reason)}"{inner}')
+    tags = first_of(tags, room)
     more = len(gaps) - len(tags)
     return [*tags, f'<{name} more="{more}"/>'] if more else tags
-
-
-def _gap_tag(name: str, gap: Gap) -> str:
-    attributes = f'subtask_id="{gap.subtask_id}" reason="{_attribute(gap.reason)}"'
-    if not gap.description.strip():
-        return f"<{name} {attributes}/>"
-    description = plain(cut(gap.description, limits.SENTENCE_BYTES))
-    return f"<{name} {attributes}>\n{description}\n</{name}>"
 
 
 def contradiction_block(item: Contradiction) -> str:

@@ -75,10 +75,7 @@ another way to the same fact, what to do when a source has nothing. Ask only for
 
 
 def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, means: str, story: str = "") -> str:
-    """Returns the prompt for a better description: the subtask, the `means` of its role, how its attempt failed.
-
-    `story` is what that had tried.
-    """
+    """Returns the prompt for a better description, from the `means` of the role and what an attempt had tried."""
     parts = [
         tag(GOAL, goal),
         tag(SUBTASK, subtask.description),
@@ -139,10 +136,7 @@ class ReviewInput(SupervisorCall):
 
 
 class ReviewReply(SupervisorReply):
-    """The findings that fall short, those that disagree, and what the plan lacks.
-
-    `problem` says why a review could not be read.
-    """
+    """The findings that fall short, those that disagree, and what the plan lacks."""
 
     verdicts: list[Verdict] = []
     conflicts: list[Contradiction] = []
@@ -204,10 +198,7 @@ def review_request(
     former: list[Verdict],
     room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
-    """Returns the prompt of a review: the goal, the subtasks, their findings, and the verdicts of the round before.
-
-    `room` is for each list.
-    """
+    """Returns the prompt of a review; `former` are the verdicts of the round before, `room` is for each list."""
     listed = described(subtasks, room)
     if any(subtask.for_each for subtask in subtasks):
         listed += "\nOf the subtasks for each item some examples follow; the others were worked on alike."

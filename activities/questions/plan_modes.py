@@ -217,10 +217,7 @@ class Planner:
         return reply_form(self.mode, tuple(role.name for role in self.roles), able, new_roles=new_roles)
 
     def read(self, message: ModelMessage) -> tuple[StrategyName, Plan | None]:
-        """Returns how the run plans, and the plan or what is added to it; no plan if nothing more is needed.
-
-        Raises ValueError with what keeps a reply from being a plan.
-        """
+        """Returns how the run plans, and the plan, None if nothing more is needed. ValueError says why not."""
         call, mode = self.call, self.mode
         if mode == "route":
             return "route", self._read_route(message)
@@ -234,8 +231,11 @@ class Planner:
             return strategy, None
         if plan.direct_answer:
             raise ValueError("a direct answer is not wanted here: plan subtasks")
-        if mode == "step":
-            _require_one_step(draft)
+        if mode == "step" and not plan.subtasks:
+            nothing_done = "nothing has been done yet: give the first subtask"
+            raise ValueError(nothing_done if draft.finished else "give the next subtask, or set finished to true")
+        if mode == "step" and len(plan.subtasks) > 1:
+            raise ValueError(f"give exactly one subtask, the next one, not {len(plan.subtasks)}")
         return strategy, plan
 
     def _read_route(self, message: ModelMessage) -> Plan:
@@ -285,15 +285,6 @@ class Planner:
             subtasks=subtasks,
             revision=self.call.revision,
         )
-
-
-def _require_one_step(draft: PlanDraft) -> None:
-    """Raises ValueError for what is not exactly one subtask."""
-    if len(draft.subtasks) > 1:
-        raise ValueError(f"give exactly one subtask, the next one, not {len(draft.subtasks)}")
-    if not draft.subtasks:
-        nothing_done = "nothing has been done yet: give the first subtask"
-        raise ValueError(nothing_done if draft.finished else "give the next subtask, or set finished to true")
 
 
 def matching_route(routes: Iterable[Route], goal: str) -> Route | None:

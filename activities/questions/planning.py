@@ -15,7 +15,7 @@ from activities.teams.stored_teams import catalogue
 from activities.teams.team_files import LoadedTeam, tool_cards
 from supervision.base import limits
 from supervision.base.text import quoted
-from supervision.contract.plan import Estimate, NewRole, Plan
+from supervision.contract.plan import NewRole, Plan
 from supervision.contract.strategy import STRATEGIES
 from supervision.contract.team import RoleCard, Team, TeamCard
 from supervision.contract.usage import Usage
@@ -46,15 +46,15 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
     if plan is not None:
         await _accept(desk, call, reply, plan, written.new_roles, goal)
     if call.estimates and reply.plan:
-        reply.estimate = await _estimate(desk, call, reply.plan, reply.team or card)
+        team = reply.team or card
+        samples = await newest_samples(desk.store, team.name)
+        sizes = (call.max_turns, call.max_subtasks)
+        reply.estimate = await asyncio.to_thread(estimate_of, reply.plan, team, samples, *sizes, _input_price)
     return reply
 
 
 async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple[PlanReply, Plan | None]:
-    """Returns the beginning of the reply, and the plan as it was written: by the caller, the team, or the model.
-
-    Of a plan that there is already it is the addition only.
-    """
+    """Returns the beginning of the reply, and the plan, or addition, as the caller, the team or the model wrote it."""
     call, steps = planner.call, STRATEGIES[planner.call.strategy].plans_steps
     if call.is_given:
         own = call.own_plan or await read_plan(desk.store, call.own_plan_ref or "")
@@ -194,12 +194,8 @@ async def _accept(
         reply.unsupported = await asyncio.to_thread(unsupported_texts, plan.direct_answer, [Source(goal)])
 
 
-async def _estimate(desk: Desk, call: PlanInput, plan: Plan, team: TeamCard) -> Estimate:
-    def input_price(model: str, tokens: float, searches: float) -> float | None:
-        return price(model, ModelUsage(input_tokens=round(tokens), web_searches=round(searches)))
-
-    samples = await newest_samples(desk.store, team.name)
-    return await asyncio.to_thread(estimate_of, plan, team, samples, call.max_turns, call.max_subtasks, input_price)
+def _input_price(model: str, tokens: float, searches: float) -> float | None:
+    return price(model, ModelUsage(input_tokens=round(tokens), web_searches=round(searches)))
 
 
 async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, goal: str) -> tuple[Plan, str | None]:

@@ -99,10 +99,7 @@ MODES = {
 
 
 def planner_system(mode: str, team: Team, roles: list[Role], toolbox: Toolbox, catalogue: str, call: PlanInput) -> str:
-    """Returns the planner's instructions: the roles that it may use, their tools, the team's data, and how to plan.
-
-    `catalogue` is empty for a team without data of its own.
-    """
+    """Returns the planner's instructions: the roles that it may use, their tools, the team's data, and how to plan."""
     listed = "\n".join(map(_role_line, roles))
     described = _tool_lines([tool for role in roles for tool in role.tools] + team.toolbox, toolbox)
     # New roles would have no tools in a team without a toolbox: they could only recall, not find out.
@@ -153,10 +150,7 @@ def planner_request(
     missing: Iterable[str] = (),
     last_words: str = "",
 ) -> str:
-    """Returns the goal as the planner sees it; `plan_so_far` is the `history` of the plan that it adds to.
-
-    `attachments` are their beginnings by name. `missing` is what a review found to be missing from that plan.
-    """
+    """Returns the goal as the planner sees it, with beginnings of attachments and what a review found `missing`."""
     lines = [tag(GOAL, goal)]
     if attachments:
         lines.append("The beginnings of the attachments:")

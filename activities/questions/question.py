@@ -91,10 +91,7 @@ async def send(
 async def ask(
     desk: Desk, call: SupervisorCall, reply: type[R], system: str, form: type[M], text: PromptWriter
 ) -> tuple[R, M | None]:
-    """Asks for a `form` in a new conversation. Returns the beginning of the reply, and the answer.
-
-    There is no answer if none can be read: the reply's `problem` says why.
-    """
+    """Asks for a `form` in a new conversation. Returns the reply so far, and the answer unless it has a `problem`."""
     answered = await send(desk, call, system, form, text)
     begun = reply(head=answered.head, refusal=refusal_of(answered.message), usage=answered.usage)
     try:

@@ -162,10 +162,7 @@ def synthesis_request(
     last_words: str,
     room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
-    """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here.
-
-    A digest is written without the `plan`. `room` is for each list.
-    """
+    """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here."""
     parts = [tag(GOAL, goal)]
     if plan is not None:
         if plan.final_instruction.strip():
@@ -319,10 +316,7 @@ async def _cited(desk: Desk, call: SynthesisInput) -> CitedFindings:
 def _look_up(
     reply: SynthesisReply, text: str, call: SynthesisInput, citable: set[str], cited: CitedFindings, given: list[str]
 ) -> None:
-    """Writes into the reply what it cites, and what it claims that no finding has, or not the one that it cites.
-
-    What is `given`, the goal and the plan, may be repeated.
-    """
+    """Writes into the reply what it cites, and what it claims that is neither `given` nor in the finding it cites."""
     if call.mode != "digest":
         reply.citations = cited.holding(marked_citations(text, citable), citable)[: limits.CITATIONS]
     settled = [f"{item.description}\n{item.resolution}" for item in call.contradictions]

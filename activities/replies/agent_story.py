@@ -122,10 +122,7 @@ def _dicts(values: object) -> Iterator[Json]:
 
 
 async def earlier_output(conversations: ConversationStore, head: str, call: ReadOutputCall) -> str:
-    """Returns the whole output that a call of `read_output` in the reply at `head` names.
-
-    Raises ValueError, with words for the model, if that conversation has none of that name.
-    """
+    """Returns the output that a call of `read_output` in the reply at `head` names. Raises ValueError for the model."""
     entry = await conversations.entry(head)
     keys = [*entry.ancestors, head]
     reply, number = call.place or (len(keys), 0)
@@ -174,10 +171,7 @@ class AgentStories:
         return [event.model_copy(update={"seq": number}) for number, event in enumerate(story, 1)]
 
     async def of_conversation(self, head: str, subtask_id: str | None, until: str) -> list[TraceEvent]:
-        """Returns what happened in the conversation at `head`; nothing in it came after `until`.
-
-        Raises ArtifactError if a part of it can't be read.
-        """
+        """Returns what happened in the conversation at `head`, none of it after `until`. Raises ArtifactError."""
         chain = await self._conversations.chain(head)
         uses = iter(await read_tool_uses(self._conversations, chain))
         events = []

@@ -1,7 +1,4 @@
-"""The activities of a supervisor beside its questions: the beginning of a run, its end, and look-ups between.
-
-The first one fixes everything outside the request that the run depends on; the last one stores result and trace.
-"""
+"""The activities of a supervisor beside its questions: the beginning of a run, its end, and look-ups between."""
 
 import hashlib
 import json
@@ -98,7 +95,7 @@ class RunActivities:
 
     @activity.defn
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
-        """Stores goal, team, answer schema and attachments. Returns their references.
+        """Fixes everything outside the request that the run depends on. Returns references to it.
 
         Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a dollar budget with a
         model of unknown price, and for what is above the operator's ceilings.
