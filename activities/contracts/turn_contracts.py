@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from activities.contracts.packed import FindingRefs
-from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
+from activities.contracts.run_contracts import AttachmentRef, FindingRefs, RunRef, SubtaskBrief
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding, Labels, Read
 from supervision.contract.model_choice import Effort

@@ -8,8 +8,7 @@ import contextlib
 from functools import partial
 from typing import Literal
 
-from activities.contracts.packed import FindingRefs
-from activities.contracts.run_contracts import CallTerms, SupervisorCall, SupervisorReply
+from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.prompts.agent_prompts import DATA_RULE, block, described, finding_block, findings_block, plain, tag
 from activities.questions.planning_prompts import role_means
 from activities.questions.question import Desk, Question, ask

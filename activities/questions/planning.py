@@ -5,7 +5,7 @@ import asyncio
 from activities.contracts.run_contracts import AttachmentRef, PlanInput, PlanReply, RunRef
 from activities.model.port import ModelEndpoint, ModelRequest, ModelUsage, StreamProgress, user_message
 from activities.model.pricing import price
-from activities.questions.items import named_data
+from activities.questions.items import RunData
 from activities.questions.plan_modes import Planner, shortened
 from activities.questions.planning_prompts import MODES, history, plan_change, plan_repair, planner_request
 from activities.questions.question import Desk, Question, refusal_of, send
@@ -111,7 +111,8 @@ async def _checked(
             subtask.attachments = names if usable.role(subtask.role).reads_attachments else small
         return plan
     planned = [*plan.subtasks, *(previous.subtasks if previous else [])]
-    data = await named_data(desk.store, desk.teams, call) if any(s.for_each for s in planned) else NO_DATA
+    named = RunData(desk.store, desk.teams, call.run, call.attachments)
+    data = await named.names() if any(s.for_each for s in planned) else NO_DATA
     problems = (
         plan_problems(plan, call.max_subtasks, names, data)
         if previous is None

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue, WithJsonSchema, create_model
 
-from activities.contracts.packed import FindingRefs
-from activities.contracts.run_contracts import CallTerms, SupervisorCall, SupervisorReply
+from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.model.journalled_call import Answered
 from activities.model.port import Json
 from activities.model.request_body import first_json

@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import RunRef
+from activities.contracts.run_contracts import DependencyRef, RunRef
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import CallName, ModelCalls

@@ -8,8 +8,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.agent.agent_turn import SOURCES, Grounds
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import PlanReply, Published, PublishInput, RunRef, SubtaskBrief
+from activities.contracts.run_contracts import DependencyRef, PlanReply, Published, PublishInput, RunRef, SubtaskBrief
 from activities.questions.judgement import ReviewInput
 from supervision.base import limits
 from supervision.contract.finding import ArtifactRef, Finding

@@ -10,8 +10,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.agent.tool_calls import ToolActivities
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import RunRef
+from activities.contracts.run_contracts import DependencyRef, RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, arguments_sha256
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore, Entry, Opening
