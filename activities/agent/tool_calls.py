@@ -117,22 +117,21 @@ class ToolActivities:
         return reply
 
     async def _run(self, request: ToolInput, loaded: LoadedTeam, block: Json) -> ToolRun:
-        replies = {reply.asked: await read_text(self._store, reply.text_ref) for reply in request.call.replies}
+        async def brief() -> str | None:
+            """Returns the text that began the conversation; None if untrusted text had a part in it."""
+            entry = await self._conversations.entry(request.head)
+            first = await self._conversations.entry([*entry.ancestors, request.head][0])
+            return None if first.labels.untrusted else "\n".join(texts_of(first.input))
+
         context = ToolContext(
-            replies=replies,
+            replies={reply.asked: await read_text(self._store, reply.text_ref) for reply in request.call.replies},
             attachments={a.name: partial(read_text, self._store, a.ref) for a in request.attachments},
             idempotency_key=f"{request.head}/{request.call.index}",
             run_id=request.run.run_id,
             files=self._teams.files_of(request.run),
-            brief=partial(self._brief, request.head),
+            brief=brief,
         )
         return await loaded.toolbox.run(loaded.team.role(request.role), request.call.name, block.get("input"), context)
-
-    async def _brief(self, head: str) -> str | None:
-        """Returns the text that began the conversation; None if untrusted text had a part in it."""
-        entry = await self._conversations.entry(head)
-        first = await self._conversations.entry([*entry.ancestors, head][0])
-        return None if first.labels.untrusted else "\n".join(texts_of(first.input))
 
     async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
         put = partial(self._store.put_output, request.run.run_id)

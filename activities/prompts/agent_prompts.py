@@ -59,10 +59,7 @@ you call {finish}. Say of each figure on which day it was fetched and, where the
 
 
 def worker_system(role: Role, max_turns: int, date: str, cites: bool = False) -> str:
-    """Returns a role's prompt with the rules that hold for its worker agents; `date` is that of the run's start.
-
-    One that `cites` has tools whose outputs are kept only where it cites them.
-    """
+    """Returns a role's prompt with its rules; an agent that `cites` has tools whose outputs are kept where it cites."""
     rules = _WITH_TOOLS.format(max_turns=max_turns) if role.tools else ""
     if role.grounding == "knowledge":
         rules += _KNOWLEDGE
@@ -243,8 +240,16 @@ def block(name: str, parts: Iterable[str]) -> str:
 def finding_block(finding: FindingExcerpt, with_evidence: bool = False) -> str:
     """Returns one finding between tags: its subtask and role, what limits it, its sources and, if asked, its checks."""
     record = finding.record
+    limiting = {
+        f'confidence="{record.confidence or 0:.2f}"': record.confidence is not None,
+        'partial="true"': not finding.complete or record.outcome != "done",
+        'rests_on_an_older_finding="true"': finding.stale,
+        'grounding="knowledge"': record.grounding == "knowledge",
+        'shown="summary"': finding.summarised,
+    }
+    marks = "".join(f" {mark}" for mark, holds in limiting.items() if holds)
     lines = [
-        f'<{FINDING} subtask_id="{finding.subtask_id}" role="{finding.role}"{_marks(finding)}>',
+        f'<{FINDING} subtask_id="{finding.subtask_id}" role="{finding.role}"{marks}>',
         plain(finding.text),
         *(f"Limitation: {plain(item)}" for item in record.limitations),
         *(f"Source: {plain(item)}" for item in record.sources),
@@ -267,19 +272,6 @@ def _checks(record: FindingRecord) -> Iterator[str]:
     if record.evidence:
         called = Counter(item.tool for item in record.evidence)
         yield "Calls: " + ", ".join(f"{tool} ({count})" if count > 1 else tool for tool, count in called.items())
-
-
-def _marks(finding: FindingExcerpt) -> str:
-    """Returns what limits a finding as attributes of its tag."""
-    record = finding.record
-    marks = {
-        f'confidence="{record.confidence or 0:.2f}"': record.confidence is not None,
-        'partial="true"': not finding.complete or record.outcome != "done",
-        'rests_on_an_older_finding="true"': finding.stale,
-        'grounding="knowledge"': record.grounding == "knowledge",
-        'shown="summary"': finding.summarised,
-    }
-    return "".join(f" {mark}" for mark, holds in marks.items() if holds)
 
 
 def findings_block(findings: Iterable[FindingExcerpt], with_evidence: bool = False) -> str:

@@ -163,9 +163,9 @@ def synthesis_request(
 ) -> str:
     """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here."""
     parts = [tag(GOAL, goal)]
+    if plan is not None and plan.final_instruction.strip():
+        parts.append(tag("final_instruction", plan.final_instruction))
     if plan is not None:
-        if plan.final_instruction.strip():
-            parts.append(tag("final_instruction", plan.final_instruction))
         parts.append(tag("subtasks", described(plan.subtasks, room)))
     if draft is not None:
         parts.append(tag(DRAFT, draft))
