@@ -105,12 +105,7 @@ class Attempts(Interceptor):
     """Puts its step, heartbeats, the guard and typed errors around every attempt; see `steps.stepped`."""
 
     def __init__(
-        self,
-        store: ArtifactStore,
-        witness: Witness,
-        parent_of: ParentOf = lambda *_: None,
-        *,
-        content: bool = False,
+        self, store: ArtifactStore, witness: Witness, parent_of: ParentOf = lambda *_: None, *, content: bool = False
     ) -> None:
         self._guard = Guard(store)
         self._witness = witness

@@ -50,10 +50,7 @@ _tokens = _meter.create_histogram(
     spans.TOKEN_USAGE, "{token}", "tokens of model calls", explicit_bucket_boundaries_advisory=_TOKEN_BUCKETS
 )
 _seconds = _meter.create_histogram(
-    spans.OPERATION_DURATION,
-    "s",
-    "time of model and tool calls",
-    explicit_bucket_boundaries_advisory=_SECOND_BUCKETS,
+    spans.OPERATION_DURATION, "s", "time of model and tool calls", explicit_bucket_boundaries_advisory=_SECOND_BUCKETS
 )
 _run_seconds = _meter.create_histogram(
     spans.RUN_DURATION, "s", "time from start to end of runs", explicit_bucket_boundaries_advisory=_RUN_BUCKETS

@@ -88,10 +88,7 @@ subtask's new_role. Otherwise leave new_roles empty. Define at most {new_roles} 
 
 MODES = {
     "auto": ((_SUBTASK_RULES, _PLAN_RULES, _AUTO_RULES, _NEW_ROLES), ""),
-    "plan": (
-        (_SUBTASK_RULES, _PLAN_RULES, _NEW_ROLES),
-        "Plan subtasks for this goal. Do not answer it directly.",
-    ),
+    "plan": ((_SUBTASK_RULES, _PLAN_RULES, _NEW_ROLES), "Plan subtasks for this goal. Do not answer it directly."),
     "step": ((_STEP_RULES, _SUBTASK_RULES, _NEW_ROLES), "Decide the next step."),
     "revision": ((_REVISION_RULES, _SUBTASK_RULES, _NEW_ROLES), "Return what should be added to the plan."),
     "route": ((_ROUTE_RULES,), "Choose the role."),
