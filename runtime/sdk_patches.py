@@ -5,10 +5,9 @@ them, it says so once in the log and leaves the SDK as it is. `docs/upstream/` d
 """
 
 import asyncio
-import contextlib
 import logging
 import sys
-import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _WRITTEN_FOR = "1.35.0"
-_LOST = 12.0  # seconds: the server gives a task out again after ten, so a result after that is refused
-_LOOK = 3.0  # seconds between two looks for lost ones, while a slot is wanted
+_CACHE_MARGIN = 1000  # workflows in the SDK's cache that are being evicted, at most: a few at a time
 _QUIET = {"query_workflow", "remove_from_cache"}
 
 
@@ -60,47 +58,30 @@ class TaskSlots(CustomSlotSupplier):
 
     def __init__(self, cached: int, others: int) -> None:
         self._free = {True: asyncio.Semaphore(cached), False: asyncio.Semaphore(others)}
-        self._used: set[_Permit] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
         """Returns a permit as soon as there may be one more task of that kind."""
         self._loop = asyncio.get_running_loop()
-        while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._free[ctx.is_sticky].acquire(), _LOOK)
-                return _Permit(ctx.is_sticky)
-            # The SDK loses a task now and then, and its slot with it: docs/upstream/3.
-            for permit in [permit for permit in tuple(self._used) if time.monotonic() - permit.since > _LOST]:
-                self._free_again(permit)
+        await self._free[ctx.is_sticky].acquire()
+        return _Permit(ctx.is_sticky)
 
     def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:
         """Returns None: nothing starts workflows in the Worker that runs them."""
         return None
 
     def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
-        """Notes when the task came."""
-        if isinstance(ctx.permit, _Permit):
-            ctx.permit.since = time.monotonic()
-            self._used.add(ctx.permit)
+        """Does nothing: a permit counts from its reservation on."""
 
     def release_slot(self, ctx: SlotReleaseContext) -> None:
         """Takes a permit back; the SDK calls this in a thread of its own."""
         if isinstance(ctx.permit, _Permit) and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._free_again, ctx.permit)
-
-    def _free_again(self, permit: "_Permit") -> None:
-        self._used.discard(permit)
-        if not permit.is_back:
-            permit.is_back = True
-            self._free[permit.is_sticky].release()
+            self._loop.call_soon_threadsafe(self._free[ctx.permit.is_sticky].release)
 
 
 class _Permit(SlotPermit):
     def __init__(self, is_sticky: bool) -> None:
         self.is_sticky = is_sticky
-        self.is_back = False
-        self.since = 0.0
 
 
 # --- Payloads that nothing encodes are not visited ------------------------------------------------
@@ -199,11 +180,14 @@ def _with_jobs(act: "WorkflowActivation", jobs: Sequence[Any]) -> "WorkflowActiv
     return part
 
 
-# --- Workflows get whole workflow tasks only ------------------------------------------------------
+# --- Workflows get whole workflow tasks only, and leave the cache before it is full ---------------
 
 
 class WholeTasks(_Around):
     """Runs workflows as `runner` does, but holds back what a query brings ahead of its workflow task.
+
+    It keeps so many workflows `cached`, those used last. The SDK's own cache has more places, for when it is full the
+    SDK loses workflow tasks: docs/upstream/3.
 
     A query that waits for a Worker comes with all events there are by then, of a workflow task that was not given out
     yet. The SDK hands them to the workflow at once, and with the rest of that task when it comes; a replay has all in
@@ -211,9 +195,16 @@ class WholeTasks(_Around):
     its last task left it, and leaves the cache before the next one. See docs/decisions/0004.
     """
 
-    def __init__(self, runner: WorkflowRunner) -> None:
+    def __init__(self, runner: WorkflowRunner, cached: int) -> None:
         super().__init__(runner)
+        self._cached = cached
+        self._used: OrderedDict[str, None] = OrderedDict()  # the ids of cached ones, the last used at the end
         self._worker: Worker | None = None
+
+    @property
+    def cache_size(self) -> int:
+        """The size of the SDK's own cache."""
+        return self._cached + (_CACHE_MARGIN if version == _WRITTEN_FOR else 0)
 
     def serve(self, worker: Worker) -> None:
         """Names the Worker that workflows are run for. Without it nothing is held back."""
@@ -231,6 +222,7 @@ class WholeTasks(_Around):
 
         def activate(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
             nonlocal events, task, held
+            self._note_use(act)
             kinds = {job.WhichOneof("variant") for job in act.jobs}
             completion = WorkflowActivationCompletion(run_id=act.run_id)
             if kinds <= _QUIET:
@@ -253,6 +245,15 @@ class WholeTasks(_Around):
 
         instance.activate = activate  # type: ignore[method-assign]
         return instance
+
+    def _note_use(self, act: "WorkflowActivation") -> None:
+        if any(job.HasField("remove_from_cache") for job in act.jobs):
+            self._used.pop(act.run_id, None)
+            return
+        self._used[act.run_id] = None
+        self._used.move_to_end(act.run_id)
+        if len(self._used) > self._cached:
+            self._evict(self._used.popitem(last=False)[0])  # a workflow at work leaves at the end of its task
 
     def _evict(self, run_id: str) -> None:
         if self._worker is not None and self._worker._bridge_worker is not None:

@@ -119,7 +119,7 @@ def workers(
         return [Worker(**paced, task_queue=pool_queue(pool), activities=[*model_activities, *tool_activities])]
     serving = []
     if "workflows" in roles:
-        runner = WholeTasks(workflow_runner(strict=strict_sandbox))
+        runner = WholeTasks(workflow_runner(strict=strict_sandbox), limits.CACHED_WORKFLOWS)
         worker = Worker(
             **common,
             task_queue=WORKFLOW_QUEUE,
@@ -132,7 +132,7 @@ def workers(
                 local_activity_supplier=FixedSizeSlotSupplier(1),  # none are used, but a Worker wants to know
                 nexus_supplier=FixedSizeSlotSupplier(1),
             ),
-            max_cached_workflows=limits.CACHED_WORKFLOWS,
+            max_cached_workflows=runner.cache_size,
             sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
         )
         runner.serve(worker)

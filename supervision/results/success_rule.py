@@ -8,6 +8,7 @@ more. A run in which nothing completed meets no rule.
 import math
 from collections.abc import Iterable, Mapping
 
+from supervision.base import limits
 from supervision.base.text import one_line
 from supervision.contract.plan import Importance, Plan
 from supervision.contract.request import success_fraction
@@ -46,7 +47,7 @@ def explain(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapp
     wants = "one of" if count is None else f"{count} of"
     missing = ", ".join(f"{subtask_id} is {state}" for subtask_id, state in states.items() if state != "completed")
     sentence = f'success "{rule}" needs {wants} {len(counted)} {kind}: {completed} completed'
-    return one_line(f"{sentence}; {missing}" if missing else sentence, 600)
+    return one_line(f"{sentence}; {missing}" if missing else sentence, limits.PARAGRAPH_BYTES)
 
 
 def _enough(rule: Rule, completed: set[str], importance_by_id: Mapping[str, Importance]) -> bool:

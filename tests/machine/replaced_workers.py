@@ -20,7 +20,7 @@ from tests.scripted_model import ScriptedModel
 from tests.serving import settings_for
 
 STOP_WAIT = 90.0
-"""Seconds for a Worker to stop: one that stops takes a minute now and then."""
+"""Seconds for Workers to stop: it takes a minute now and then."""
 
 _MS = timedelta(milliseconds=1)
 IMPATIENT = {
@@ -89,10 +89,8 @@ class ReplacedWorkers(contextlib.AbstractAsyncContextManager["ReplacedWorkers"])
         with contextlib.suppress(asyncio.CancelledError):
             await self._nemesis
         stopping = [asyncio.create_task(self._serving.__aexit__(None, None, None)), *self._stopping]
-        # With a cache of one the SDK has lost an activation once ("Extra buffered run"): that Worker never stops.
-        done, _ = await asyncio.wait(stopping, timeout=STOP_WAIT)
-        for task in done:
-            task.result()
+        async with asyncio.timeout(STOP_WAIT):
+            await asyncio.gather(*stopping)
 
     def count(self) -> None:
         """Counts a model call."""

@@ -137,7 +137,7 @@ async def test_queries_after_a_restart_are_answered_and_leave_histories_that_rep
     client: Client, run_id: str
 ) -> None:
     slow = Slow()
-    assert await asked_after_a_restart(client, run_id, WholeTasks(slow)) == []
+    assert await asked_after_a_restart(client, run_id, WholeTasks(slow, RUNS)) == []
     assert slow.ahead == 0
 
 
@@ -242,7 +242,7 @@ def brought(events: int, task: int, *, replaying: bool = False, query: bool = Fa
 def seen(*activations: WorkflowActivation) -> tuple[list[int], list[str]]:
     """Returns the events that reach a workflow, and the messages of failed activations."""
     runner = Counting()
-    gate = WholeTasks(runner)
+    gate = WholeTasks(runner, 1)
     gate.serve(cast(Worker, SimpleNamespace(_bridge_worker=None)))
     instance = gate.create_instance(cast(WorkflowInstanceDetails, None))
     failed = [instance.activate(act).failed.failure.message for act in activations]
@@ -254,6 +254,25 @@ def test_events_without_a_task_are_held_back_and_the_workflow_still_answers() ->
         acts = [brought(3, 1, replaying=replaying), brought(8, 1), brought(8, 1, query=True)]
         assert seen(*acts) == ([3, 8], [])
         assert seen(*acts, brought(14, 2)) == ([3, 8], ["the workflow continues from its history"])
+
+
+def test_the_workflows_used_last_stay_in_the_cache() -> None:
+    evicted: list[str] = []
+    gate = WholeTasks(Counting(), 2)
+    gate.serve(cast(Worker, SimpleNamespace(_bridge_worker=SimpleNamespace(request_workflow_eviction=evicted.append))))
+    instances = {run_id: gate.create_instance(cast(WorkflowInstanceDetails, None)) for run_id in "abcd"}
+    for task, run_id in enumerate("abacbd", 1):
+        act = brought(task, task)
+        act.run_id = run_id
+        instances[run_id].activate(act)
+    assert evicted == ["b", "a", "c"]
+    leaving = WorkflowActivation(run_id="d")
+    leaving.jobs.add().remove_from_cache.SetInParent()
+    instances["d"].activate(leaving)
+    act = brought(9, 9)
+    act.run_id = "a"
+    instances["a"].activate(act)
+    assert evicted == ["b", "a", "c"]
 
 
 # --- another SDK --------------------------------------------------------------------------------------
@@ -302,7 +321,7 @@ def test_the_module_can_be_imported_where_private_modules_are_gone(
     anew.leave_plain_payloads()
     assert "without the patch 'plain payloads'" in caplog.text
     made = Counting()
-    anew.WholeTasks(made).create_instance(None).activate(brought(3, 1))
+    anew.WholeTasks(made, 1).create_instance(None).activate(brought(3, 1))
     assert made.brought == [3]
 
 

@@ -53,6 +53,11 @@ class Assignment:
         return self.context.state.board[self.subtask_id]
 
     @property
+    def has_ended(self) -> bool:
+        """True if the subtask is at its end, by itself or because the run did not wait for it."""
+        return self.report.state not in ("waiting", "running")
+
+    @property
     def models(self) -> list[str]:
         """The models of the role, without those that refused the subtask; all if every one did."""
         return [model for model in self.role.models if model not in self.refused_by] or self.role.models

@@ -212,7 +212,7 @@ class Dispatch:
                 board.keep(subtask_id)
                 continue
             board.begin(subtask_id, role)
-            board.fail(subtask_id, problem)
+            board.fail(subtask_id, problem, assignment.so_far)
             self._state.trace.note("subtask_failed", subtask_id, error=problem.type, message=problem.message)
 
     def _is_complete(self) -> bool:
@@ -302,9 +302,8 @@ class Dispatch:
             except asyncio.CancelledError:  # once: those that are stopping hand in what they have all the same
                 cancelled = True
                 await self._hand_in(running, patience, summary)
-        for subtask_id, task in self._running.items():
-            if not task.done():
-                give_up(self._assignments[subtask_id])
+        for assignment in self._assignments.values():
+            give_up(assignment)
         self._running.clear()
         self._state.board.close(why)
         self._context.show()

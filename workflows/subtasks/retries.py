@@ -39,7 +39,9 @@ async def run_with_retries(assignment: Assignment) -> None:
 
 
 def give_up(assignment: Assignment) -> None:
-    """Ends a subtask that the run does not wait for any longer, with what it has of it."""
+    """Ends a subtask that the run does not wait for any longer, with what it has of it; one that has ended stays."""
+    if assignment.has_ended:
+        return
     if assignment.best is not None:
         _complete(assignment, assignment.best)
     else:
@@ -71,7 +73,7 @@ async def _run_with_retries(assignment: Assignment) -> None:
 async def _retryable_problem(assignment: Assignment, result: WorkerAgentResult) -> Problem | None:
     """Returns the problem that another attempt may mend; None once the subtask has ended."""
     problem = result.problem
-    if assignment.report.state != "running":  # the run did not wait for it any longer
+    if assignment.has_ended:  # the run did not wait for it any longer
         return None
     if problem is None:
         if result.succeeded:
@@ -199,7 +201,7 @@ def _fail(assignment: Assignment, problem: Problem) -> None:
 def _stop(assignment: Assignment, problem: Problem | None = None) -> None:
     """Ends a subtask that was stopped; what it had is kept as a partial finding. Without a `problem` the run did it."""
     state, subtask_id = assignment.context.state, assignment.subtask_id
-    if assignment.report.state != "running":  # the run did not wait for it any longer
+    if assignment.has_ended:  # the run did not wait for it any longer
         return
     if assignment.skipped is not None:
         state.board.skip(subtask_id, assignment.skipped, assignment.so_far)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.base import limits
-from supervision.budget.amount import Amount, NextCall, last_call, may_call, next_call
+from supervision.budget.amount import Amount, NextCall, call_estimate, last_call, may_call, next_call, token_price
 from supervision.budget.ledger import SUPERVISOR, SYNTHESIS_HOLDBACK_TOKENS, Ledger, Spending
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
@@ -293,6 +293,20 @@ def test_the_last_call_is_the_one_after_which_no_other_fits() -> None:
     assert last_call(Amount(tokens=199), USED, 50)
     assert last_call(Amount(tokens=99), Usage(), 50)
     assert not last_call(Amount(tokens=100), Usage(), 50)
+
+
+def test_a_call_takes_its_prompt_and_a_reply_of_the_usual_length() -> None:
+    assert call_estimate(7001) == 2001 + 1500
+
+
+def test_what_is_unknown_has_no_price() -> None:
+    assert [
+        token_price(usage) for usage in (Usage(), Usage(input_tokens=4, usd=None), Usage(input_tokens=4, usd=2.0))
+    ] == [
+        0.0,
+        0.0,
+        0.5,
+    ]
 
 
 def test_sums_are_by_role_and_model_the_largest_first() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from supervision.contract.finding import Outcome
 from supervision.contract.plan import Importance, Plan
-from supervision.contract.progress import NestedRun, RunStatus
+from supervision.contract.progress import Counts, NestedRun, RunStatus
 from supervision.contract.result import SubtaskReport, SubtaskState
 from supervision.results.success_rule import explain, importance, met, needed, nothing_missing, reachable
 from tests.unit.shapes import FINDING, subtask
@@ -137,3 +137,12 @@ def test_what_is_missing_below_is_missing_here(status: RunStatus, is_whole: bool
 
 def test_what_was_replaced_is_not_missing() -> None:
     assert nothing_missing([whole("t1", "failed", replaced_by="t2"), whole("t2")])
+
+
+@pytest.mark.parametrize(("counts", "is_whole"), [((2, 2, 0), True), ((2, 2, 1), False), ((3, 2, 1), False)])
+def test_an_item_that_is_missing_or_partial_leaves_something_missing(
+    counts: tuple[int, int, int], is_whole: bool
+) -> None:
+    total, completed, partial = counts
+    items = Counts(total=total, completed=completed, partial=partial)
+    assert nothing_missing([whole(counts=items)]) == is_whole

@@ -1,5 +1,7 @@
 """`for_each`: a subtask for each file, row, line or item, in a revision that no model is asked for."""
 
+import asyncio
+import functools
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,13 @@ from temporalio.client import Client
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from runtime.settings import Settings
 from supervision.contract.plan import Plan
-from tests.scripted_model import Reply, as_json, text, tools
+from tests.scripted_model import Reply, as_json, text, tools, when
 from tests.serving import store_of
+from tests.waiting import until
 from tests.workflow.plan.test_approval import asked, decide
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Lab, details, events, status_of
-from tests.workflow.scripts import GIVES_UP, item, plans, subtasks
+from tests.workflow.runs import Handle, Lab, closed, details, events, status_of
+from tests.workflow.scripts import FOUND, GIVES_UP, item, plans, subtasks, with_replies
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "crew", "max_turns": 1}
@@ -132,6 +135,26 @@ async def test_a_producer_that_never_names_items_fails_and_its_finding_stays(lab
     assert result.subtasks[0].finding
     assert Counter(lab.steps)["t1/1/turn.2"] == 1
     assert "t1/1/turn.3" not in lab.steps
+
+
+async def held(handle: Handle) -> bool:
+    """True if a subtask was put back to wait for its next attempt."""
+    return "subtask_held" in await events(handle)
+
+
+async def test_a_subtask_that_waits_for_its_next_attempt_keeps_what_it_has_when_the_run_is_stopped(lab: Lab) -> None:
+    better = asyncio.Event()
+    turns = {"t1": lambda step: text("elm and oak\n\nConfidence: 0.8"), "t3": lambda step: when(asyncio.Event(), FOUND)}
+    usual = plans(subtasks(item("t1"), EACH, item("t3")), turns=turns)
+    lab.play(with_replies(usual, refine=lambda step: when(better, as_json({"description": "Name the trees"}))))
+    handle = await lab.start(max_turns=3, max_parallel=1)
+    await until(lab.sent("t3/1/turn.1"))
+    better.set()
+    await until(functools.partial(held, handle))
+    await handle.cancel()
+    await until(functools.partial(closed, handle))
+    (producer, *_) = (await handle.query(SupervisorWorkflow.result)).subtasks
+    assert (producer.state, producer.finding and producer.finding.summary) == ("cancelled", "elm and oak")
 
 
 async def test_items_that_the_budget_has_no_room_for_are_left_out(lab: Lab) -> None:
