@@ -17,7 +17,7 @@ from supervision.base.prompt_marks import (
     ROLES,
 )
 from supervision.base.text import one_line
-from supervision.contract.plan import Plan, Subtask
+from supervision.contract.plan import Plan
 from supervision.contract.team import Role, Team
 from supervision.planning.revisions import replacements
 
@@ -167,10 +167,18 @@ def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_
     """Returns the plan so far with the outcome of each subtask; `room` is for all descriptions, and all outcomes."""
     notes, previous = {note.subtask_id: note for note in done}, previous.folded()
     share = min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, room // max(1, len(previous.subtasks))))
-    replaced = replacements(previous.subtasks)
-    listed = [
-        _outcome(subtask, notes.get(subtask.id), replaced.get(subtask.id, []), share) for subtask in previous.subtasks
-    ]
+    replaced, listed = replacements(previous.subtasks), []
+    for subtask in previous.subtasks:
+        after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
+        after += f' replaced_by="{", ".join(replaced[subtask.id])}"' if replaced.get(subtask.id) else ""
+        note = notes.get(subtask.id) or WorkNote(subtask_id=subtask.id, role=subtask.role, state="waiting", note="")
+        text = one_line(note.note, share)
+        lines = [
+            f'<{PLANNED} id="{subtask.id}" role="{note.role}" state="{note.state}"{after}>',
+            plain(one_line(subtask.description, share)),
+            *([tag(OUTCOME, text)] if text else []),
+        ]
+        listed.append("\n".join([*lines, f"</{PLANNED}>"]))
     return block("plan_so_far", listed)
 
 
@@ -193,15 +201,3 @@ def _role_line(role: Role) -> str:
     if role.columns:
         extras.append(f"hands in a row of: {', '.join(role.columns)}")
     return f"- {role.name}: {role.description} ({'; '.join(extras)})"
-
-
-def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str], share: int) -> str:
-    after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
-    after += f' replaced_by="{", ".join(replaced_by)}"' if replaced_by else ""
-    state, role = (note.state, note.role) if note else ("waiting", subtask.role)
-    text = one_line(note.note, share) if note else ""
-    outcome = f"\n{tag(OUTCOME, text)}" if text else ""
-    return (
-        f'<{PLANNED} id="{subtask.id}" role="{role}" state="{state}"{after}>\n'
-        f"{plain(one_line(subtask.description, share))}{outcome}\n</{PLANNED}>"
-    )
