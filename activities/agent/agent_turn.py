@@ -157,11 +157,7 @@ class AgentTurnActivities:
     async def _opening(
         self, turn: TurnInput, brief: SubtaskBrief, loaded: LoadedTeam, role: Role
     ) -> tuple[Opening, PromptWriter]:
-        """Returns the part that all of a role's conversations in a run share, and the writer of their first prompt.
-
-        `read_output` is there from the beginning wherever tools are: were it added with the first clearing, that would
-        change the prefix that the role's worker agents share.
-        """
+        """Returns the part that all of a role's conversations in a run share, and the writer of their first prompt."""
         store = self._calls.store
         subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
         if brief.description_ref is not None:
@@ -184,6 +180,7 @@ class AgentTurnActivities:
 
         tools = loaded.toolbox.definitions(role.tools)
         cites = any("input_schema" not in tool for tool in tools)
+        # From the beginning: added with the first clearing, it would change the prefix that the role's agents share.
         tools += [read_output_tool()] if role.tools else []
         tools += [ask_tool()] if role.ask else []
         schema = role.output_schema and answer_schema.sendable(role.output_schema)

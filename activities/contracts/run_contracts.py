@@ -1,7 +1,8 @@
 """The parts that activities' inputs share, and the first and last activity's: references, never content.
 
-The models of all `*contracts` modules are history: fields may be added with defaults, never renamed or removed while
-recorded runs live. A *reference* is a key of the artifact store; a *head* is that of a conversation's last entry.
+The models of all `*contracts` modules, and inputs and replies of questions, are history: fields may be added with
+defaults, never renamed or removed while recorded runs live. A *reference* is a key of the artifact store; a *head* is
+that of a conversation's last entry.
 """
 
 import zlib
@@ -122,10 +123,7 @@ class SupervisorCall(Model):
 
 
 class SupervisorReply(Model):
-    """The beginning of every reply: the head of the conversation, and what the call cost.
-
-    `refusal` says why the model refused to answer, `problem` why an answer could not be read.
-    """
+    """The beginning of every reply; `problem` says why an answer could not be read."""
 
     head: str
     refusal: str | None = None
@@ -245,10 +243,7 @@ class PublishInput(Model):
 
 
 class Published(Model):
-    """Where the whole result, trace and answer are: by their hashes, so that a rewritten store is noticed.
-
-    A page of a result has no trace. The `facts` are in the store alone.
-    """
+    """Where the whole result, trace and answer are, by hashes that show a rewritten store; `facts` are there alone."""
 
     result_ref: str
     trace_ref: str = ""

@@ -1,7 +1,6 @@
 """The questions of judgement: a better description of a subtask that failed, a review, a choice, a conflict.
 
 Each is its input and reply, its prompt, the form of its answer, and how that is read. No unreadable answer fails a run.
-Inputs and replies are history: see `run_contracts`.
 """
 
 import contextlib

@@ -31,10 +31,7 @@ _ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough fo
 
 
 async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
-    """Asks for a plan, or for a better one after `call.problems`. Returns the plan, or what is wrong with it.
-
-    The plan of the run's caller and a fixed route of the team are plans that no model is asked for.
-    """
+    """Returns a plan, or a better one after `call.problems`, or what is wrong with it."""
     goal, about = await read_text(desk.store, call.goal_ref), await desk.teams.catalogue(call.team_ref)
     planner = Planner(call, await desk.teams.load(call.team_ref), goal, about)
     previous = await read_plan(desk.store, call.plan_ref) if call.plan_ref else None
@@ -56,7 +53,7 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
 async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple[PlanReply, Plan | None]:
     """Returns the beginning of the reply, and the plan, or addition, as the caller, the team or the model wrote it."""
     call, steps = planner.call, STRATEGIES[planner.call.strategy].plans_steps
-    if call.is_given:
+    if call.is_given:  # for a caller's plan and a fixed route of the team no model is asked
         own = call.own_plan or await read_plan(desk.store, call.own_plan_ref or "")
         reply = PlanReply(head="", usage=Usage(), strategy="step" if steps else "plan")
         return reply, own.model_copy(update={"goal": planner.goal})

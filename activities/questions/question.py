@@ -67,10 +67,7 @@ async def send(
     back: tuple[str, str] | None = None,
     cache: CacheUse = "none",
 ) -> Answered:
-    """Asks in a new conversation, or sends the reply at a head `back` with words on it.
-
-    Without a `form` the reply is plain text. What people said stands after the words.
-    """
+    """Asks for a `form`, else for plain text, in a new conversation, or sends the reply at a head `back` with words."""
     dated = f"Today is {call.run.date}.\n\n{system}" if call.run.date else system
     said = [steering(call.steers)] if call.steers else []
     opening = Opening(

@@ -1,7 +1,4 @@
-"""The question that writes from findings: the answer, a draft of it, or a digest of some findings.
-
-Input and reply are history: see `run_contracts`.
-"""
+"""The question that writes from findings: the answer, a draft of it, or a digest of some findings."""
 
 import asyncio
 from itertools import islice
