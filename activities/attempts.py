@@ -1,4 +1,4 @@
-"""Around every attempt of an activity: heartbeats, the guard, and errors that say if it is tried again.
+"""Around every attempt of an activity: its step, heartbeats, the guard, and errors that say if it is tried again.
 
 Heartbeats come first, as the guard reads the store, which may be slow. It compares what an input asks for with the
 grant of its run: workflows can be started with any input, and models may obey an attacker. A grant is named by its

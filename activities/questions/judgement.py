@@ -217,13 +217,9 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
         return await with_findings(desk.store, call.findings, write, tokens)
 
     reply, draft = await ask(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, within)
-    if draft is not None:
-        _take_verdicts(reply, draft, reviewed)
-    return reply
-
-
-def _take_verdicts(reply: ReviewReply, draft: ReviewDraft, reviewed: list[str]) -> None:
-    """Writes what holds of a review into the reply: of each finding the first verdict, with something to fix."""
+    if draft is None:
+        return reply
+    # Of each finding the first verdict counts; one without feedback gives its worker agent nothing to fix.
     first = {verdict.subtask_id: verdict for verdict in reversed(draft.verdicts)}
     reply.verdicts = [
         Verdict(
@@ -242,6 +238,7 @@ def _take_verdicts(reply: ReviewReply, draft: ReviewDraft, reviewed: list[str]) 
     ][: limits.CONFLICTS]
     lacks = [one_line(item, limits.PARAGRAPH_BYTES) for item in draft.missing]
     reply.missing = [item for item in lacks if item][: limits.PLAN_LACKS]
+    return reply
 
 
 # --- A choice, a conflict -------------------------------------------------------------------------
