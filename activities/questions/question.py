@@ -1,7 +1,7 @@
 """A kind of question that a supervisor asks its model: the activity that asks it, and answers of a fixed form."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pydantic import ValidationError
@@ -76,13 +76,11 @@ async def send(
         effort=call.effort,
         output_schema=desk.calls.model.output_schema(form) if form else None,
     )
-    name, options = CallName.of(call, call.terms.step), CallOptions(call.terms.max_tokens, cache)
+    name, room = CallName.of(call, call.terms.step), call.terms.max_tokens
     if back is None:
-        return await desk.calls.begin(name, opening, text, options)
-    head, words = back
-    return await desk.calls.correct(
-        name, head, "\n\n".join([words, *said]), opening, text, replace(options, cache="none")
-    )
+        return await desk.calls.begin(name, opening, text, CallOptions(room, cache))
+    head, words = back[0], "\n\n".join([back[1], *said])
+    return await desk.calls.correct(name, head, words, opening, text, CallOptions(room))
 
 
 async def ask(
