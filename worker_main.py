@@ -24,15 +24,12 @@ from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
 from activities.questions.items import Expansions
-from activities.questions.judgement import JUDGEMENT
+from activities.questions.judgement import JUDGE, REFINE, REVIEW
 from activities.questions.planning import PLAN
-from activities.questions.question import Desk, activities_of
+from activities.questions.question import Desk
 from activities.questions.synthesis import SYNTHESIS
-from activities.run.lookups import Lookups
 from activities.run.notices import NoticeActivities
-from activities.run.publishing import PublishingActivities
-from activities.run.run_setup import ProcessFacts, RunSetupActivities
-from activities.steps import Steps
+from activities.run.run_activities import ProcessFacts, RunActivities
 from activities.store.artifacts import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
@@ -127,35 +124,33 @@ def compose(
         notices=bool(settings.notice_words),
         ceilings=settings.ceilings,
     )
-    setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
-    items = Expansions(store, teams)
-    lookups = Lookups(client, store, conversations, endpoint)
+    run, items = RunActivities(store, conversations, teams, facts), Expansions(store, teams)
     header, at_once = settings.call_header == "on", settings.model_calls
     daily = settings.daily_usd
     calls = ModelCalls(endpoint, store, conversations, at_once=at_once, call_header=header, daily_usd=daily)
-    questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
+    desk = Desk(calls, teams)
+    questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS)]
     of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
     return workers(
         client,
         roles,
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
         run_activities=[
-            setup.prepare_run,
+            run.prepare_run,
             items.expand_plan,
             items.tabulate,
-            publishing.adopt_finding,
-            publishing.keep_words,
-            publishing.publish_result,
+            run.adopt_finding,
+            run.keep_words,
+            run.publish_result,
             NoticeActivities(settings.notice_words).notify,
-            lookups.pool_backlog,
-            lookups.end_earlier_child,
-            lookups.child_consumed,
+            run.pool_backlog,
+            run.end_earlier_child,
+            run.child_consumed,
         ],
         model_activities=of_model if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
         interceptors=[
-            Steps(telemetry.parent_of, content=settings.capture_content),
-            Attempts(store, (words or LastWords()).begins),
+            Attempts(store, (words or LastWords()).begins, telemetry.parent_of, content=settings.capture_content),
         ],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,

@@ -7,8 +7,7 @@ from itertools import accumulate
 
 from cachetools import LRUCache
 
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import AttachmentRef
+from activities.contracts.run_contracts import AttachmentRef, DependencyRef
 from activities.store.artifacts import ArtifactStore
 from supervision.agent.finding_budget import kept_whole, level
 from supervision.base import limits

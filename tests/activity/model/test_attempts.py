@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import RunRef, SubtaskBrief
+from activities.contracts.run_contracts import DependencyRef, RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.heartbeat import beating
 from activities.model.conversation import ConversationStore, Opening

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from activities.contracts.packed import DependencyRef
+from activities.contracts.run_contracts import DependencyRef
 from activities.prompts.agent_prompts import findings_block
 from activities.store.artifacts import (
     ArtifactMissing,
