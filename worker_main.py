@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 try:
     from pydantic import ValidationError
@@ -25,24 +24,29 @@ from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
 from activities.questions.items import Expansions
-from activities.questions.judgement import JUDGEMENT
+from activities.questions.judgement import JUDGE, REFINE, REVIEW
 from activities.questions.planning import PLAN
-from activities.questions.question import Desk, activities_of
+from activities.questions.question import Desk
 from activities.questions.synthesis import SYNTHESIS
-from activities.run.lookups import Lookups
 from activities.run.notices import NoticeActivities
-from activities.run.publishing import PublishingActivities
-from activities.run.run_setup import ProcessFacts, RunSetupActivities
-from activities.steps import Steps
-from activities.store.artifacts import ArtifactStore, open_store
+from activities.run.run_activities import ProcessFacts, RunActivities
+from activities.store.artifacts import open_store
 from activities.teams.stored_teams import StoredTeams
-from activities.teams.team_files import TeamFiles, named_in_teams
+from activities.teams.team_files import TeamFiles, roles_of_teams
 from activities.tools.mcp.mcp_servers import McpPlaces
 from activities.tools.secrets import Secrets
 from runtime import logs, search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
-from runtime.process import exit_now, keep_private, say, search_later_objects_only
+from runtime.process import (
+    PROGRAM,
+    cache_dir,
+    command,
+    exit_now,
+    keep_files_private,
+    keep_private,
+    say,
+    search_later_objects_only,
+)
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import BEAT, LastWords, Watchdog, last_words, stopping_by_signal
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
@@ -120,30 +124,33 @@ def compose(
         notices=bool(settings.notice_words),
         ceilings=settings.ceilings,
     )
-    setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
-    items = Expansions(store, teams)
-    lookups = Lookups(client, store, conversations, endpoint)
+    run, items = RunActivities(store, conversations, teams, facts), Expansions(store, teams)
+    header, at_once = settings.call_header == "on", settings.model_calls
+    daily = settings.daily_usd
+    calls = ModelCalls(endpoint, store, conversations, at_once=at_once, call_header=header, daily_usd=daily)
+    desk = Desk(calls, teams)
+    questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS)]
+    of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
     return workers(
         client,
         roles,
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
         run_activities=[
-            setup.prepare_run,
+            run.prepare_run,
             items.expand_plan,
             items.tabulate,
-            publishing.adopt_finding,
-            publishing.keep_words,
-            publishing.publish_result,
+            run.adopt_finding,
+            run.keep_words,
+            run.publish_result,
             NoticeActivities(settings.notice_words).notify,
-            lookups.pool_backlog,
-            lookups.end_earlier_child,
-            lookups.child_consumed,
+            run.pool_backlog,
+            run.end_earlier_child,
+            run.child_consumed,
         ],
-        model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
+        model_activities=of_model if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
         interceptors=[
-            Steps(telemetry.parent_of, content=settings.capture_content),
-            Attempts(store, (words or LastWords()).begins),
+            Attempts(store, (words or LastWords()).begins, telemetry.parent_of, content=settings.capture_content),
         ],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,
@@ -157,7 +164,8 @@ def model_rate(settings: Settings) -> float | None:
     """Returns the calls per second that each queue of model calls may hand out: equal parts for pools of team files."""
     if settings.model_rpm is None:
         return None
-    return settings.model_rpm / 60 / (1 + len(named_in_teams(settings.teams_folders, "pool_model")))
+    roles = roles_of_teams(settings.teams_folders).values()
+    return settings.model_rpm / 60 / (1 + len({role.pool for role in roles if role.pool and role.pool_model}))
 
 
 def model_endpoint(settings: Settings) -> ModelEndpoint:
@@ -176,21 +184,6 @@ def model_endpoint(settings: Settings) -> ModelEndpoint:
         free=not paid,
         plain_http=settings.model_plain_http,
     )
-
-
-def model_activities(
-    settings: Settings,
-    endpoint: ModelEndpoint,
-    store: ArtifactStore,
-    conversations: ConversationStore,
-    teams: StoredTeams,
-) -> list[Callable[..., Any]]:
-    """Returns the activities that call the model, with one gate for all of them."""
-    header = settings.call_header == "on"
-    at_once, daily_usd = settings.model_calls, settings.daily_usd
-    calls = ModelCalls(endpoint, store, conversations, at_once=at_once, call_header=header, daily_usd=daily_usd)
-    questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
-    return [*questions, AgentTurnActivities(calls, teams).call_model]
 
 
 async def serve(

@@ -1,4 +1,4 @@
-"""Around every attempt of an activity: heartbeats, the guard, and errors that say if it is tried again.
+"""Around every attempt of an activity: its step, heartbeats, the guard, and errors that say if it is tried again.
 
 Heartbeats come first, as the guard reads the store, which may be slow. It compares what an input asks for with the
 grant of its run: workflows can be started with any input, and models may obey an attacker. A grant is named by its
@@ -9,6 +9,7 @@ it. Whoever may poll the task queues of the namespace can do anything that a run
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from opentelemetry import metrics
@@ -20,6 +21,7 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 
 from activities.contracts.run_contracts import RunRef, SetupInput
 from activities.heartbeat import Witness, beating
+from activities.steps import ParentOf, stepped
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits, spans
@@ -34,13 +36,6 @@ _refusals = metrics.get_meter(spans.SCOPE).create_counter(
 )
 
 
-class NotGranted(SupervisionError):
-    """The caller has no right to what it asks for."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorKind.NOT_GRANTED, message)
-
-
 class Guard:
     """Refuses every activity that goes beyond the grant of its run."""
 
@@ -49,29 +44,24 @@ class Guard:
         self._grants = Grants(store)
 
     async def check(self, info: activity.Info, argument: object) -> None:
-        """Raises NotGranted if the caller may not have this done."""
-        try:
-            await self._check(info, argument)
-        except NotGranted as refused:
+        """Raises SupervisionError `NotGranted` if the caller may not have this done."""
+        if refused := await self._refusal(info.workflow_id, argument):
             _refusals.add(1, {"activity": info.activity_type})
             activity.logger.warning("refused %s: %s", info.activity_type, refused)
-            raise
+            raise SupervisionError(ErrorKind.NOT_GRANTED, refused)
 
-    async def _check(self, info: activity.Info, argument: object) -> None:
+    async def _refusal(self, workflow_id: str | None, argument: object) -> str | None:
         run = getattr(argument, "run", None)
-        if not isinstance(run, RunRef) or info.workflow_id is None:
-            raise NotGranted("only a run itself may do this")
+        if not isinstance(run, RunRef) or workflow_id is None:
+            return "only a run itself may do this"
         if run.store_id:
             await self._store.require(run.store_id)
         if isinstance(argument, SetupInput) and argument.brief is None:
-            if run.run_id != info.workflow_id:
-                raise NotGranted(f"workflow '{info.workflow_id}' is not the run '{run.run_id}'")
-            return
+            return None if run.run_id == workflow_id else f"workflow '{workflow_id}' is not the run '{run.run_id}'"
         grant = await self._grants.find(run.run_id, run.grant_ref)
-        if grant is None or not grant.covers(info.workflow_id):
-            raise NotGranted(f"workflow '{info.workflow_id}' does not belong to run '{run.run_id}'")
-        if beyond := excess(grant, argument, datetime.now(UTC)):
-            raise NotGranted(beyond)
+        if grant is None or not grant.covers(workflow_id):
+            return f"workflow '{workflow_id}' does not belong to run '{run.run_id}'"
+        return excess(grant, argument, datetime.now(UTC))
 
 
 def excess(grant: RunGrant, argument: object, now: datetime) -> str | None:
@@ -112,27 +102,28 @@ _QUIET = RUN_KINDS | {ErrorKind.CANCELLED}  # ends that the Worker's log shows w
 
 
 class Attempts(Interceptor):
-    """Puts heartbeats, the guard and typed errors around every attempt."""
+    """Puts its step, heartbeats, the guard and typed errors around every attempt; see `steps.stepped`."""
 
-    def __init__(self, store: ArtifactStore, witness: Witness) -> None:
+    def __init__(
+        self, store: ArtifactStore, witness: Witness, parent_of: ParentOf = lambda *_: None, *, content: bool = False
+    ) -> None:
         self._guard = Guard(store)
         self._witness = witness
+        self._shown = partial(stepped, parent_of=parent_of, content=content)
 
     def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """Returns `inner` with all that around it."""
-        return _Attempted(inner, self._guard, self._witness)
+        guard, witness, shown = self._guard, self._witness, self._shown
 
+        class Attempted(ActivityInboundInterceptor):
+            async def execute_activity(self, call: ExecuteActivityInput) -> Any:
+                argument = call.args[0] if call.args else None
+                with shown(argument):
+                    async with attempted(witness):
+                        await guard.check(activity.info(), argument)
+                        return await super().execute_activity(call)
 
-class _Attempted(ActivityInboundInterceptor):
-    def __init__(self, inner: ActivityInboundInterceptor, guard: Guard, witness: Witness) -> None:
-        super().__init__(inner)
-        self._guard = guard
-        self._witness = witness
-
-    async def execute_activity(self, call: ExecuteActivityInput) -> Any:
-        async with attempted(self._witness):
-            await self._guard.check(activity.info(), call.args[0] if call.args else None)
-            return await super().execute_activity(call)
+        return Attempted(inner)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,6 @@ from opentelemetry import context, metrics, trace
 from opentelemetry.context import Context
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
-from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from activities.contracts.run_contracts import RunFacts, RunRef, SupervisorCall
 from activities.contracts.turn_contracts import ToolInput, TurnInput
@@ -51,10 +50,7 @@ _tokens = _meter.create_histogram(
     spans.TOKEN_USAGE, "{token}", "tokens of model calls", explicit_bucket_boundaries_advisory=_TOKEN_BUCKETS
 )
 _seconds = _meter.create_histogram(
-    spans.OPERATION_DURATION,
-    "s",
-    "time of model and tool calls",
-    explicit_bucket_boundaries_advisory=_SECOND_BUCKETS,
+    spans.OPERATION_DURATION, "s", "time of model and tool calls", explicit_bucket_boundaries_advisory=_SECOND_BUCKETS
 )
 _run_seconds = _meter.create_histogram(
     spans.RUN_DURATION, "s", "time from start to end of runs", explicit_bucket_boundaries_advisory=_RUN_BUCKETS
@@ -68,75 +64,71 @@ class _Step:
     """An attempt under way: what is known of it, and the model call's figures; `content` if texts may be shown."""
 
     run: RunRef
-    workflow_id: str
-    name: str
     operation: str
     parent_of: ParentOf
     content: bool
-    facts: Facts = field(default_factory=dict)
-    began: float = field(default_factory=time.monotonic)
+    facts: Facts
 
-    def fields(self) -> dict[str, object]:
-        """The fields of a line of the log."""
+    def log(self, end: str, **more: object) -> None:
+        """Writes a line of the log."""
+        words = {spans.CHAT: "model call", spans.EXECUTE_TOOL: "tool call"}.get(self.operation, self.operation)
         shown = {word: self.facts[name] for name, word in _SHOWN.items() if name in self.facts}
         if shown.get("attempt") == 1:
             del shown["attempt"]
-        return {"run": self.run.run_id, **shown}
-
-    @property
-    def words(self) -> str:
-        """What it is, in a line of the log."""
-        return {spans.CHAT: "model call", spans.EXECUTE_TOOL: "tool call"}.get(self.operation, self.operation)
+        log.info(f"{words} {end}", extra={"fields": {"run": self.run.run_id, **shown, **more}})
 
 
 _step: ContextVar[_Step] = ContextVar("step")
 
 
-class Steps(Interceptor):
-    """The first of a Worker's interceptors: it sees every end of an attempt.
+@contextmanager
+def stepped(argument: object, parent_of: ParentOf, *, content: bool) -> Iterator[None]:
+    """The step that an activity's input asks for, with a line, a span and figures; nothing if it is no run's.
 
-    `parent_of` returns the context of a span's parent by run, first run id and place, None without traces; `content`
-    shows texts in spans.
+    An error is in the span by its type alone, as its message may quote somebody. `parent_of` returns the context of a
+    span's parent by run, first run id and place, None without traces; `content` shows texts in spans.
     """
-
-    def __init__(self, parent_of: ParentOf, *, content: bool = False) -> None:
-        self._parent_of = parent_of
-        self._content = content
-
-    def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
-        """Returns `inner` with a line, a span and figures around it."""
-        return _Stepped(inner, self._parent_of, self._content)
-
-
-class _Stepped(ActivityInboundInterceptor):
-    def __init__(self, inner: ActivityInboundInterceptor, parent_of: ParentOf, content: bool) -> None:
-        super().__init__(inner)
-        self._shown = parent_of, content
-
-    async def execute_activity(self, call: ExecuteActivityInput) -> Any:
-        step = _step_of(activity.info(), call.args[0] if call.args else None, *self._shown)
-        if step is None:
-            return await super().execute_activity(call)
-        token = _step.set(step)
-        if step.operation == spans.CHAT:
-            log.info(f"{step.words} begins", extra={"fields": step.fields()})
-        if activity.info().attempt > 1:
-            _retries.add(1, {spans.OPERATION: step.operation})
-        try:
-            with _span(step):
-                return await super().execute_activity(call)
-        finally:
-            _step.reset(token)
-            _ended(step)
-
-
-def _step_of(info: activity.Info, argument: object, parent_of: ParentOf, content: bool) -> _Step | None:
-    """Returns the step that an activity's input asks for; None if it is no run's."""
-    run = getattr(argument, "run", None)
+    info, run = activity.info(), getattr(argument, "run", None)
     if not isinstance(run, RunRef) or not run.run_id:
-        return None
-    name = operation = info.activity_type
-    facts: Facts = {}
+        yield
+        return
+    name, operation, facts = _asked(info.activity_type, argument)
+    workflow_id = info.workflow_id or ""
+    facts |= {spans.OPERATION: operation, spans.CONVERSATION: run.run_id, spans.ATTEMPT: info.attempt}
+    if place := workflow_id.removeprefix(run.run_id).strip("/"):
+        facts[spans.PLACE] = place
+    step, began = _Step(run, operation, parent_of, content, facts), time.monotonic()
+    token = _step.set(step)
+    if operation == spans.CHAT:
+        step.log("begins")
+    if info.attempt > 1:
+        _retries.add(1, {spans.OPERATION: operation})
+    parent = parent_of(run.run_id, run.first_run_id, spans.place_of(workflow_id, run.run_id))
+    kind = trace.SpanKind.CLIENT if operation == spans.CHAT else trace.SpanKind.INTERNAL
+    span = trace.INVALID_SPAN if parent is None else trace.get_tracer(spans.SCOPE).start_span(name, parent, kind)
+    try:
+        with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+            yield
+    except BaseException as error:
+        facts[spans.ERROR] = (isinstance(error, ApplicationError) and error.type) or type(error).__name__
+        raise
+    finally:
+        _step.reset(token)
+        if span.is_recording():
+            span.set_attributes(facts)
+            if spans.ERROR in facts:
+                span.set_status(trace.StatusCode.ERROR)
+            span.end()
+        seconds = time.monotonic() - began
+        if operation in (spans.CHAT, spans.EXECUTE_TOOL) and spans.JOURNAL not in facts:
+            named = (spans.OPERATION, spans.PROVIDER, spans.REQUEST_MODEL, spans.TOOL, spans.ERROR)
+            _seconds.record(seconds, {name: facts[name] for name in named if name in facts})
+        step.log("failed" if spans.ERROR in facts else "done", seconds=round(seconds, 3))
+
+
+def _asked(activity_type: str, argument: object) -> tuple[str, str, Facts]:
+    """Returns the name of the step that an input asks for, its operation, and what the input says of it."""
+    name, operation, facts = activity_type, activity_type, Facts()
     if isinstance(argument, SupervisorCall | TurnInput):
         name, operation = f"{spans.CHAT} {argument.model}", spans.CHAT
         call = argument.step if isinstance(argument, TurnInput) else argument.terms.step
@@ -146,46 +138,7 @@ def _step_of(info: activity.Info, argument: object, parent_of: ParentOf, content
         facts = {spans.TOOL: argument.call.name, spans.TOOL_CALL: argument.call.call_id}
     if isinstance(argument, TurnInput | ToolInput):
         facts[spans.AGENT] = argument.role
-    workflow_id = info.workflow_id or ""
-    facts |= {
-        spans.OPERATION: operation,
-        spans.CONVERSATION: run.run_id,
-        spans.ATTEMPT: info.attempt,
-    }
-    if place := workflow_id.removeprefix(run.run_id).strip("/"):
-        facts[spans.PLACE] = place
-    return _Step(run, workflow_id, name, operation, parent_of, content, facts)
-
-
-def _ended(step: _Step) -> None:
-    """Counts and shows the end of an attempt."""
-    seconds, facts = time.monotonic() - step.began, step.facts
-    if step.operation in (spans.CHAT, spans.EXECUTE_TOOL) and spans.JOURNAL not in facts:
-        named = (spans.OPERATION, spans.PROVIDER, spans.REQUEST_MODEL, spans.TOOL, spans.ERROR)
-        _seconds.record(seconds, {name: facts[name] for name in named if name in facts})
-    fields = {**step.fields(), "seconds": round(seconds, 3)}
-    log.info(f"{step.words} {'failed' if spans.ERROR in facts else 'done'}", extra={"fields": fields})
-
-
-@contextmanager
-def _span(step: _Step) -> Iterator[None]:
-    """The span of an attempt; an error is in it by its type alone, as its message may quote somebody."""
-    place = spans.place_of(step.workflow_id, step.run.run_id)
-    parent = step.parent_of(step.run.run_id, step.run.first_run_id, place)
-    kind = trace.SpanKind.CLIENT if step.operation == spans.CHAT else trace.SpanKind.INTERNAL
-    span = trace.INVALID_SPAN if parent is None else trace.get_tracer(spans.SCOPE).start_span(step.name, parent, kind)
-    try:
-        with trace.use_span(span, record_exception=False, set_status_on_exception=False):
-            yield
-    except BaseException as error:
-        step.facts[spans.ERROR] = (isinstance(error, ApplicationError) and error.type) or type(error).__name__
-        raise
-    finally:
-        if span.is_recording():
-            span.set_attributes(step.facts)
-            if spans.ERROR in step.facts:
-                span.set_status(trace.StatusCode.ERROR)
-            span.end()
+    return name, operation, facts
 
 
 # --- What activities add --------------------------------------------------------------------------
@@ -235,9 +188,8 @@ def _part(block: Mapping[str, Any]) -> dict[str, Any]:
         case "text":
             return {"type": "text", "content": block.get("text")}
         case "tool_use":
-            return {"type": "tool_call", **{name: block.get(name) for name in ("id", "name")}} | {
-                "arguments": block.get("input")
-            }
+            arguments = block.get("input")
+            return {"type": "tool_call", "id": block.get("id"), "name": block.get("name"), "arguments": arguments}
         case "tool_result":
             return {"type": "tool_call_response", "id": block.get("tool_use_id"), "response": block.get("content")}
         case other:

@@ -15,9 +15,9 @@ from standin.extract.kind_of_call import think
 from standin.server.api_reply import ApiReply, json_reply
 from standin.server.api_request import ApiRequest
 from standin.server.app import BrainServer
+from standin.server.app import serving as serving_model
 from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript
-from standin.server.serving import serving as serving_model
 from supervision.contract.request import RunRequest
 from tests.serving import own_server, settings_for
 from worker_main import serving

@@ -25,10 +25,9 @@ from runtime.connection import ConnectionFailed, connect
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
 from runtime.server.temporal_binary import TemporalNotFound
-from standin.server.app import BrainServer
+from standin.server.app import BrainServer, serving
 from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, ServerConfig
-from standin.server.serving import serving
 from supervision.base import limits
 
 CHECKOUT = Path(__file__).resolve().parent.parent

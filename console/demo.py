@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -24,13 +24,12 @@ from console.view.answer_text import answer_report
 from console.view.event_lines import now_line
 from console.view.follow import follow
 from console.view.live_view import open_screen
-from runtime.paths import cache_dir, keep_files_private
-from runtime.process import INTERRUPTED, exit_now
+from runtime.process import INTERRUPTED, cache_dir, exit_now, keep_files_private
 from runtime.server.embedded_server import EmbeddedServer, read_record
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.request import parse_request
-from temporal_supervisor.runs import start
+from temporal_supervisor import start
 
 GOAL = (
     "How did life expectancy in Rwanda and Botswana change from 1952 to 2007, "
@@ -59,10 +58,12 @@ async def demo(goal: str, team: str | None, access: Access) -> int:
         access.address = info.address
         environ = {**os.environ, "TEMPORAL_ADDRESS": info.address}
         if address := endpoint(access.settings):
-            standin = f"the stand-in model at {address}: {_STANDIN}"
-            print_out(f"model   {standin if access.settings.model == 'standin' else address}")
+            told = f"the stand-in model at {address}: {_STANDIN}" if access.settings.model == "standin" else address
+            print_out(f"model   {told}")
         else:
-            url = await stack.enter_async_context(stand_in(cache))
+            words = ["-m", "standin", "--port", "0", "--ledger", str(cache / "standin.jsonl")]
+            standin = Served("the stand-in model", words, os.environ, cache / "standin.log", "http://")
+            url = (await stack.enter_async_context(standin)).line.rpartition(" ")[2]
             environ |= {"ANTHROPIC_BASE_URL": url, "SUPERVISOR_MODEL": "standin"}
             print_out(f"model   the stand-in model at {url}: {_STANDIN}")
             print_out("        set ANTHROPIC_API_KEY for a real one")
@@ -107,21 +108,6 @@ async def _unless(keeping: asyncio.Task[None], following: Coroutine[Any, Any, Ru
         return await task
     finally:
         task.cancel()
-
-
-def _own_server_only() -> None:
-    """Removes configuration for another cluster: it would redirect or encrypt the way to the demo's own server."""
-    for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
-        del os.environ[name]
-    os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
-
-
-@contextlib.asynccontextmanager
-async def stand_in(cache: Path) -> AsyncIterator[str]:
-    """Yields the URL of a stand-in model on a free port. Raises CommandFailed if it does not come up."""
-    words = ["-m", "standin", "--port", "0", "--ledger", str(cache / "standin.jsonl")]
-    async with Served("the stand-in model", words, os.environ, cache / "standin.log", "http://") as model:
-        yield model.line.rpartition(" ")[2]
 
 
 class Served:
@@ -221,7 +207,9 @@ def main() -> None:
     parser.add_argument("--team", help="who finds it out, instead of the default team")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
     options = parser.parse_args()
-    _own_server_only()
+    for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
+        del os.environ[name]  # another cluster's configuration would redirect or encrypt the way to the demo's server
+    os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
     try:
         if read_record(cache_dir()) is None:
             find_temporal()  # before any event loop, so that Ctrl-C ends a build at once

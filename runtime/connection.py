@@ -13,8 +13,8 @@ from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
-from runtime.paths import PROGRAM, cache_dir, command
 from runtime.payloads import converter_with
+from runtime.process import PROGRAM, cache_dir, command
 from runtime.server.embedded_server import PORT, read_record
 from supervision.base import limits
 from supervision.base.trust import is_loopback

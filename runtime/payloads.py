@@ -143,9 +143,7 @@ class SealedFailures(ShortFailures):
 
 
 data_converter = dataclasses.replace(
-    pydantic_data_converter,
-    payload_converter_class=BoundedPayloadConverter,
-    failure_converter_class=ShortFailures,
+    pydantic_data_converter, payload_converter_class=BoundedPayloadConverter, failure_converter_class=ShortFailures
 )
 
 

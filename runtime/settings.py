@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from runtime.paths import cache_dir
+from runtime.process import cache_dir
 from supervision.base import limits
 from supervision.base.trust import require_http, unshared
 from supervision.contract.ceilings import Ceilings, InlineTeams

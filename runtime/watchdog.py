@@ -17,11 +17,10 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import NoReturn
 
-from runtime.paths import cache_dir
-from runtime.process import exit_now
+from runtime.process import cache_dir, exit_now
 from supervision.base import limits
 from supervision.base.text import one_line
 
@@ -63,9 +62,7 @@ class Watchdog:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join()
         signal.setitimer(signal.ITIMER_PROF, 0)

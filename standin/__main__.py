@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 from standin.extract.kind_of_call import think
-from standin.server.app import BrainServer
+from standin.server.app import BrainServer, listen, run
 from standin.server.call_log import CallLog
 from standin.server.faults import BadConfig, FaultScript, ServerConfig, parse_config
-from standin.server.serving import listen, run
 
 
 def main(arguments: list[str] | None = None) -> int:

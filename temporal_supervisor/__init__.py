@@ -4,58 +4,359 @@
     result = await run(client, RunRequest(goal="Which region sold most in 2025?"))
 
 Workers run elsewhere. Imports neither `workflows` nor `activities`: a program may have folders of these names.
+
+An update that the run does not take raises UpdateRefused with the run's own words; one that can't be an update raises
+ValueError before it is sent. NoAnswer: no Worker answered; a decision may be sent again, the first one stands.
 """
 
-from supervision.contract import Attachment, Finding, Plan, RunRequest, RunResult, Status, TraceEvent, UpdateReply, Wait
-from supervision.contract.status import Asked
-from temporal_supervisor.people import (
-    Inbox,
-    Item,
-    NoAnswer,
-    UpdateRefused,
-    asked,
-    decide,
-    decide_plan,
-    decide_tool_call,
-    inbox,
-    pause,
-    reply,
-    resume,
-    steer,
-    waiting,
-)
-from temporal_supervisor.runs import RunFailed, connect, follow, new_run_id, run, start, wait
+import asyncio
+import atexit
+import re
+import secrets
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Literal, TypeVar
 
-__all__ = [
-    "Asked",
-    "Attachment",
-    "Finding",
-    "Inbox",
-    "Item",
-    "NoAnswer",
-    "Plan",
-    "UpdateRefused",
-    "RunFailed",
-    "RunRequest",
-    "RunResult",
-    "Status",
-    "TraceEvent",
-    "UpdateReply",
-    "Wait",
-    "asked",
-    "connect",
-    "decide",
-    "decide_plan",
-    "decide_tool_call",
-    "follow",
-    "inbox",
-    "new_run_id",
-    "pause",
-    "reply",
-    "resume",
-    "run",
-    "start",
-    "steer",
-    "wait",
-    "waiting",
-]
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowQueryFailedError,
+    WorkflowQueryRejectedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.common import SearchAttributeKey, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError, CancelledError, FailureError
+from temporalio.service import RPCError, RPCStatusCode
+
+from runtime.connection import connect as _connect
+from runtime.search_attributes import usable
+from runtime.settings import load_settings
+from runtime.telemetry import run_started
+from supervision.base import limits
+from supervision.base.queues import WORKFLOW_QUEUE
+from supervision.base.text import label, slug
+from supervision.contract import Attachment as Attachment
+from supervision.contract import Finding as Finding
+from supervision.contract import Plan as Plan
+from supervision.contract import RunRequest as RunRequest
+from supervision.contract import RunResult as RunResult
+from supervision.contract import Status as Status
+from supervision.contract import TraceEvent as TraceEvent
+from supervision.contract import TracePage
+from supervision.contract import UpdateReply as UpdateReply
+from supervision.contract import Wait as Wait
+from supervision.contract.status import Asked as Asked
+from supervision.contract.updates import DecidePlan, DecideToolCall, Pause, Reply, Resume, Steer, Update, read_update
+from supervision.run.waits import AWAITED
+
+_RUN_TYPE = "SupervisorWorkflow"
+_POLL = timedelta(seconds=1)
+# Threads of the SDK let go of finished calls; in the interpreter's tear-down they aborted 14 of 90 processes.
+_let_go = partial(time.sleep, 0.05)
+
+
+class RunFailed(Exception):
+    """A run that ended without a usable answer: `type` is the error's, `result` the part that was done, if any."""
+
+    def __init__(self, type_: str, message: str, result: RunResult | None = None) -> None:
+        super().__init__(f"{type_}: {message}")
+        self.type = type_
+        self.result = result
+
+
+async def connect(address: str | None = None, namespace: str | None = None) -> Client:
+    """Returns a client, from Temporal's own configuration unless an argument says otherwise.
+
+    That is `TEMPORAL_*`, then profiles, then a server that `temporal-supervisor serve` started on this machine. Any
+    other client does as well if its data converter is the pydantic one. With SUPERVISOR_KEYS_FILE it encrypts. Raises
+    runtime.connection.ConnectionFailed.
+    """
+    atexit.unregister(_let_go)
+    atexit.register(_let_go)
+    return await _connect(address=address, namespace=namespace, keys=load_settings().keys)
+
+
+def new_run_id(client: Client, goal: str) -> str:
+    """Returns an id that is not in use, with words of the goal unless the client encrypts: ids are readable."""
+    words = "" if client.data_converter.payload_codec else f"{slug(goal)}-"
+    return f"supervise-{words}{secrets.token_hex(3)}"
+
+
+async def start(client: Client, request: RunRequest, run_id: str | None = None) -> str:
+    """Starts a run and returns its id. Raises temporalio's WorkflowAlreadyStartedError if there is a run of that id."""
+    team = request.team if isinstance(request.team, str) else f"{request.team.name} (inline)"
+    began_at = time.time_ns()
+    handle = await client.start_workflow(
+        _RUN_TYPE,
+        request,
+        id=run_id or new_run_id(client, request.goal),
+        task_queue=WORKFLOW_QUEUE,
+        id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+        id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+        static_summary=label(request.goal, 200),
+        static_details=f"{label(request.goal, limits.SUMMARY_BYTES)}\n\nTeam **{team}**, strategy {request.strategy}",
+        result_type=RunResult,
+    )
+    run_started(handle.id, handle.first_execution_run_id or "", began_at)
+    return handle.id
+
+
+async def wait(client: Client, run_id: str) -> RunResult:
+    """Returns the result of a run once it has ended. Raises RunFailed if it failed or was cancelled."""
+    handle = client.get_workflow_handle(run_id, result_type=RunResult)
+    try:
+        result: RunResult = await handle.result()
+    except WorkflowFailureError as error:
+        cause = error.cause
+        if isinstance(cause, ApplicationError):
+            partial = RunResult.model_validate(cause.details[0]) if cause.details else None
+            raise RunFailed(cause.type or "Failed", cause.message, partial) from error
+        kind = "Cancelled" if isinstance(cause, CancelledError) else type(cause).__name__
+        raise RunFailed(kind, str(cause), await _partial(client, run_id)) from error
+    return result
+
+
+async def run(client: Client, request: RunRequest, run_id: str | None = None) -> RunResult:
+    """Starts a run and returns its result. Raises RunFailed, and as `start`."""
+    return await wait(client, await start(client, request, run_id))
+
+
+async def follow(client: Client, run_id: str) -> AsyncIterator[Status | TraceEvent]:
+    """Yields the events of a run as they happen, and its status after each group of them, until it has ended.
+
+    Of a run that has much going on the oldest events may be left out: `temporal-supervisor trace` has them all. While
+    no Worker or server answers it waits.
+    """
+    handle = client.get_workflow_handle(run_id)
+    cursor, known = 0, -1
+    while True:
+        described = None
+        try:
+            described = await handle.describe()
+            if described.history_length != known:
+                page = await handle.query("trace", cursor, result_type=TracePage)
+                status = await handle.query("status", result_type=Status)
+                for event in page.events:
+                    yield event
+                yield status
+                cursor, known = page.next_cursor, described.history_length
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise
+        if described and described.status is not WorkflowExecutionStatus.RUNNING and described.history_length == known:
+            return
+        await asyncio.sleep(_POLL.total_seconds())
+
+
+async def _partial(client: Client, run_id: str) -> RunResult | None:
+    """Returns what a cancelled run has; None if no Worker answers."""
+    try:
+        found: RunResult = await client.get_workflow_handle(run_id).query("result", result_type=RunResult)
+    except (RPCError, WorkflowQueryRejectedError):
+        return None
+    return found
+
+
+OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
+_QUERY_WAIT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
+_UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
+_ASKED_AT_ONCE = 16  # runs, for the inbox
+_WORDS = re.compile("(?<=[a-z])(?=[A-Z])")  # an update is named as its type: DecidePlan is decide_plan
+_PlanDecision = Literal["approve", "edit", "change", "reject"]
+_ON_PLAN: dict[str, _PlanDecision] = {"approve": "approve", "deny": "reject", "reply": "change"}
+_T = TypeVar("_T")
+
+
+class UpdateRefused(Exception):
+    """A run does not take an update, or has no such wait; the message says what is current."""
+
+
+class NoAnswer(Exception):
+    """No Worker answered a query or an update of a run; the message says why, as far as the server knows."""
+
+    def __init__(self, run_id: str, message: str = "no worker answers") -> None:
+        super().__init__(message)
+        self.run_id = run_id
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that waits for a person: the run, its goal, and the wait."""
+
+    run_id: str
+    goal: str
+    wait: Wait
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """What waits for people, the oldest first; `unanswered` are runs of which no Worker says what waits in them."""
+
+    items: list[Item]
+    unanswered: list[str]
+
+
+async def inbox(client: Client, owner: str | None = None) -> Inbox:
+    """Returns what waits for people in all open runs, on all levels; with `owner` in those of that owner only.
+
+    Raises ValueError if the server can't tell owners: it lacks the search attribute.
+    """
+    have = await usable(client)
+    if owner is not None and OWNER.name not in have:
+        raise ValueError(f"this server knows no owners: search attribute {OWNER.name} is missing, start a Worker once")
+    query = "WorkflowType = 'SupervisorWorkflow' AND ExecutionStatus = 'Running'"
+    query += " AND SupervisorWaiting = 'person'" if "SupervisorWaiting" in have else ""
+    roots = [
+        run.id
+        async for run in client.list_workflows(query)
+        if run.parent_id is None and owner in (None, run.typed_search_attributes.get(OWNER))
+    ]
+    looks, unanswered = asyncio.Semaphore(_ASKED_AT_ONCE), []
+
+    async def look(run_id: str) -> list[Item]:
+        try:
+            async with looks:
+                return await waiting(client, run_id)
+        except NoAnswer:
+            unanswered.append(run_id)
+        except UpdateRefused:  # it has just ended
+            pass
+        return []
+
+    found = await asyncio.gather(*map(look, roots))
+    return Inbox(sorted((item for items in found for item in items), key=lambda item: item.wait.since), unanswered)
+
+
+async def waiting(client: Client, run_id: str) -> list[Item]:
+    """Returns what waits for people in one run."""
+    items: list[Item] = []
+    cursor: int | None = 0
+    while cursor is not None:
+        page = await _query(client, run_id, "status", cursor, Status)
+        items += [Item(run_id, page.goal, wait) for wait in page.waiting if wait.for_person]
+        cursor = page.next_cursor if page.waiting else None
+    return items
+
+
+async def asked(client: Client, run_id: str, wait_id: str) -> Asked:
+    """Returns a wait with all of what is asked. Raises UpdateRefused if nothing of that id waits."""
+    return await _query(client, run_id, "waiting", wait_id, Asked)
+
+
+async def decide(
+    client: Client, item: Item, word: str, text: str | None = None, *, plan: Plan | None = None, by: str | None = None
+) -> UpdateReply:
+    """Decides about anything in the inbox: `approve`, `deny`, or `reply` with a text for the agent that asks.
+
+    With a `plan`, that one is approved in place of the one that waits. Raises ValueError if the word does not fit.
+    """
+    run_id, wait = item.run_id, item.wait
+    match wait.kind, word:
+        case "plan", ("approve" | "deny" | "reply"):
+            decision = "edit" if plan else _ON_PLAN[word]
+            return await decide_plan(client, run_id, _revision(wait), decision, plan=plan, comment=text, by=by)
+        case "tool", ("approve" | "deny" as decided) if plan is None:
+            sha256 = wait.arguments_sha256 or ""
+            return await decide_tool_call(client, run_id, wait.id, decided, sha256, comment=text, by=by)
+        case (("question" | "finding"), "reply"):
+            return await reply(client, run_id, wait.id, text or "", by=by)
+    raise ValueError(f"'{wait.id}' waits for {AWAITED[wait.kind]}: '{word}' does not fit")
+
+
+async def decide_plan(
+    client: Client,
+    run_id: str,
+    revision: int,
+    decision: _PlanDecision,
+    *,
+    plan: Plan | None = None,
+    comment: str | None = None,
+    by: str | None = None,
+) -> UpdateReply:
+    """Decides about a plan; `edit` brings a `plan`, `change` a `comment` for the planner."""
+    fields = {"revision": revision, "decision": decision, "plan": plan}
+    return await send(client, run_id, DecidePlan, **fields, comment=comment, by=by)
+
+
+async def reply(client: Client, run_id: str, wait_id: str, text: str, *, by: str | None = None) -> UpdateReply:
+    """Replies to a question, or hands in the finding of a person's subtask."""
+    return await send(client, run_id, Reply, id=wait_id, text=text, by=by)
+
+
+async def decide_tool_call(
+    client: Client,
+    run_id: str,
+    wait_id: str,
+    decision: Literal["approve", "deny"],
+    arguments_sha256: str,
+    *,
+    comment: str | None = None,
+    by: str | None = None,
+) -> UpdateReply:
+    """Decides about a tool call with the arguments of that hash; the `comment` goes to the model."""
+    fields = {"id": wait_id, "decision": decision, "arguments_sha256": arguments_sha256}
+    return await send(client, run_id, DecideToolCall, **fields, comment=comment, by=by)
+
+
+async def pause(client: Client, run_id: str, *, now: bool = False, by: str | None = None) -> UpdateReply:
+    """Begins no more work; worker agents stop after their turn, or `now`, which may pay for it again."""
+    return await send(client, run_id, Pause, now=now, by=by)
+
+
+async def resume(client: Client, run_id: str, *, by: str | None = None) -> UpdateReply:
+    """Ends a pause, and waits for the provider's account."""
+    return await send(client, run_id, Resume, by=by)
+
+
+async def steer(client: Client, run_id: str, text: str, *, to: str = "*", by: str | None = None) -> UpdateReply:
+    """Says a word to the worker agent of the subtask `to`, or to all and to later prompts of the run."""
+    return await send(client, run_id, Steer, text=text, to=to, by=by)
+
+
+async def send(client: Client, run_id: str, kind: type[Update], **fields: object) -> UpdateReply:
+    """Sends an update with these fields; one that is sent twice with the same `request_id` counts once."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    update = read_update(kind, {"request_id": secrets.token_hex(8), **given})
+    try:
+        async with asyncio.timeout(_UPDATE_WAIT.total_seconds()):
+            handle = client.get_workflow_handle(run_id)
+            answer: UpdateReply = await handle.execute_update(
+                _WORDS.sub("_", kind.__name__).lower(), update, result_type=UpdateReply
+            )
+            return answer
+    except WorkflowUpdateFailedError as error:
+        raise UpdateRefused(
+            error.cause.message if isinstance(error.cause, FailureError) else str(error.cause)
+        ) from error
+    except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+        raise NoAnswer(run_id) from error
+    except RPCError as error:
+        raise _not_open(run_id, error) from error
+
+
+async def _query(client: Client, run_id: str, name: str, argument: object, kind: type[_T]) -> _T:
+    try:
+        async with asyncio.timeout(_QUERY_WAIT.total_seconds()):
+            found: _T = await client.get_workflow_handle(run_id).query(name, argument, result_type=kind)
+            return found
+    except WorkflowQueryFailedError as error:
+        raise UpdateRefused(str(error)) from error
+    except (TimeoutError, WorkflowQueryRejectedError) as error:
+        raise NoAnswer(run_id) from error
+    except RPCError as error:
+        raise _not_open(run_id, error) from error
+
+
+def _not_open(run_id: str, error: RPCError) -> Exception:
+    if error.status is RPCStatusCode.NOT_FOUND:
+        return UpdateRefused(f"there is no open run '{run_id}'")
+    return NoAnswer(run_id, error.message)
+
+
+def _revision(wait: Wait) -> int:
+    return int(wait.id.rpartition(".")[2])

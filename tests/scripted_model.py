@@ -14,10 +14,9 @@ from typing import Any
 
 from standin.server.api_reply import ApiReply, ErrorReply, text_block
 from standin.server.api_request import ApiRequest, Json
-from standin.server.app import BrainServer
+from standin.server.app import BrainServer, serving
 from standin.server.call_log import CallLog, Entry
 from standin.server.faults import FaultScript, ServerConfig
-from standin.server.serving import serving
 
 Reply = Callable[[], Awaitable[ApiReply]]
 

@@ -27,12 +27,6 @@ from supervision.base import errors, queues
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
-
-def names(written: str) -> set[str]:
-    """The names of a list."""
-    return set(written.split())
-
-
 WORKFLOWS = {
     "SupervisorWorkflow": {
         "queries": {"status", "plan", "trace", "result", "waiting"},
@@ -44,23 +38,27 @@ WORKFLOWS = {
     },
     "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": {"instructions"}},
 }
-ACTIVITIES = names("""
-    prepare_run publish_result adopt_finding keep_words expand_plan tabulate pool_backlog end_earlier_child
-    child_consumed notify plan call_model refine review judge synthesize run_tool
-""")
-RUN_ERRORS = names("""
-    InvalidRequest UnknownTeam NoSubtasks InvalidPlan NoCapableWorker PlanRejected AllSubtasksFailed
-    QuorumNotMet DeadlineExceeded BudgetExhausted ProviderAuthentication ProviderRejected
-""")
+ACTIVITIES = {
+    *("prepare_run", "publish_result", "adopt_finding", "keep_words", "expand_plan", "tabulate", "pool_backlog"),
+    *("end_earlier_child", "child_consumed", "notify"),
+    *("plan", "call_model", "refine", "review", "judge", "synthesize"),
+    *("run_tool",),
+}
+RUN_ERRORS = {
+    *("InvalidRequest", "UnknownTeam", "NoSubtasks", "InvalidPlan", "NoCapableWorker", "PlanRejected"),
+    *("AllSubtasksFailed", "QuorumNotMet", "DeadlineExceeded", "BudgetExhausted"),
+    *("ProviderAuthentication", "ProviderRejected"),
+}
 SUBTASK_ERRORS = {
     *("TurnLimit", "Refused", "CannotDo", "Timeout", "ContextOverflow", "ModelUnavailable"),
     *("DependenciesFailed", "Cancelled", "Paused", "NeedsPerson"),
 }
-CALL_ERRORS = names("""
-    RateLimited Overloaded ProviderError ProviderUnreachable StreamBroken IdleTimeout BadResponse
-    ProviderBilling ModelNotServed CircuitOpen ArtifactUnavailable ArtifactMissing ArtifactTooLarge
-    ArtifactChanged PayloadTooLarge TeamUnavailable ServerUnavailable NotGranted Unexpected
-""")
+CALL_ERRORS = {
+    *("RateLimited", "Overloaded", "ProviderError", "ProviderUnreachable", "StreamBroken", "IdleTimeout"),
+    *("BadResponse", "ProviderBilling", "ModelNotServed", "CircuitOpen"),
+    *("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge", "ArtifactChanged", "PayloadTooLarge"),
+    *("TeamUnavailable", "ServerUnavailable", "NotGranted", "Unexpected"),
+}
 SEARCH_ATTRIBUTES = {
     *("SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorUsd", "SupervisorOwner", "SupervisorStatus"),
 }
@@ -69,68 +67,93 @@ TOOL_KINDS = {
     *("provider_web_fetch", "provider_web_search", "web_fetch"),
 }
 QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor-outward", "supervisor.far"}
-SETTINGS = names("""
-    SUPERVISOR_ARTIFACTS_URL SUPERVISOR_KEYS_FILE SUPERVISOR_BUILD_ID SUPERVISOR_TEAMS_DIR
-    SUPERVISOR_SECRETS_DIR SUPERVISOR_MODEL SUPERVISOR_MODEL_RPM SUPERVISOR_MODEL_CALLS
-    SUPERVISOR_MODEL_STRUCTURED SUPERVISOR_MODEL_WITHOUT SUPERVISOR_MODEL_MAX_TOKENS
-    SUPERVISOR_MODEL_IDLE_SECONDS SUPERVISOR_CALL_HEADER SUPERVISOR_MODEL_PLAIN_HTTP SUPERVISOR_MODEL_WINDOW
-    SUPERVISOR_MAX_BUDGET_USD SUPERVISOR_MAX_BUDGET_TOKENS SUPERVISOR_MAX_PARALLEL SUPERVISOR_ALLOWED_MODELS
-    SUPERVISOR_INLINE_TEAMS SUPERVISOR_DAILY_USD SUPERVISOR_LOG_FORMAT
-    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT SUPERVISOR_MCP_TOKEN SUPERVISOR_MCP_SERVERS
-    SUPERVISOR_MCP_MEMORY_MIB SUPERVISOR_NOTIFY SUPERVISOR_SUPERVISOR_MODEL SUPERVISOR_WORKER_MODEL
-    ANTHROPIC_API_KEY ANTHROPIC_API_KEY_FILE ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL
-""")
+SETTINGS = {
+    *(
+        "SUPERVISOR_ARTIFACTS_URL",
+        "SUPERVISOR_KEYS_FILE",
+        "SUPERVISOR_BUILD_ID",
+        "SUPERVISOR_TEAMS_DIR",
+        "SUPERVISOR_SECRETS_DIR",
+        "SUPERVISOR_MODEL",
+    ),
+    "SUPERVISOR_MODEL_RPM",
+    *("SUPERVISOR_MODEL_CALLS", "SUPERVISOR_MODEL_STRUCTURED", "SUPERVISOR_MODEL_WITHOUT"),
+    *(
+        "SUPERVISOR_MODEL_MAX_TOKENS",
+        "SUPERVISOR_MODEL_IDLE_SECONDS",
+        "SUPERVISOR_CALL_HEADER",
+        "SUPERVISOR_MODEL_PLAIN_HTTP",
+        "SUPERVISOR_MODEL_WINDOW",
+    ),
+    *("SUPERVISOR_MAX_BUDGET_USD", "SUPERVISOR_MAX_BUDGET_TOKENS", "SUPERVISOR_MAX_PARALLEL"),
+    *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS", "SUPERVISOR_DAILY_USD"),
+    *("SUPERVISOR_LOG_FORMAT", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),
+    *("SUPERVISOR_MCP_TOKEN", "SUPERVISOR_MCP_SERVERS", "SUPERVISOR_MCP_MEMORY_MIB", "SUPERVISOR_NOTIFY"),
+    *("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"),
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
+}
 GLOBAL_OPTIONS = {"--address", "--namespace", "--env-file", "--debug", "--version"}
 COMMANDS = {
-    "run": """
-        GOAL --goal-file --request --team --strategy --success --max-subtasks --max-parallel --max-turns
-        --max-reviews --max-depth --incremental-synthesis --deadline --budget-tokens --budget-usd --data
-        --answer-schema --supervisor-model --worker-model --attach --id --detach --json --queue-anyway
-        --effort --max-replans --subtask-timeout --plan --approve-plan --approval-timeout
-        --on-approval-timeout
-    """,
-    "follow": "RUN_ID --json",
-    "status": "RUN_ID --json",
-    "plan": "RUN_ID --json",
-    "trace": "RUN_ID --full --json",
-    "report": "RUN_ID --output --prompts",
-    "verify": "RUN_ID --json",
-    "result": "RUN_ID --json --full --wait --output",
-    "artifacts": "RUN_ID --save --json",
-    "artifact": "REF --run --output",
-    "inspect": "PATHS --json",
-    "list": "--limit --state --team --owner --waiting --json",
-    "spend": "--days --by --json",
-    "inbox": "--owner --json",
-    "show": "WORDS --json",
-    "approve": "WORDS --by --plan",
-    "deny": "WORDS --by --why",
-    "reply": "WORDS --by --file",
-    "cancel": "RUN_ID",
-    "extend": "RUN_ID --deadline --budget-tokens --budget-usd --unlimited",
-    "pause": "RUN_ID --by --now --why",
-    "resume": "RUN_ID --by",
-    "steer": "RUN_ID TEXT --by --to",
-    "retry": "RUN_ID SUBTASK --by --instruction",
-    "skip": "RUN_ID SUBTASK --by --why",
-    "repair": "RUN_ID",
-    "teams": "TEAM NAME --data --check --ask --json",
-    "tool": "NAME ARGUMENTS --attach",
-    "put": "PATH",
-    "prune": "--older-than --yes --dry-run",
-    "delete": "RUN_ID --yes",
-    "doctor": "--quiet --json",
-    "mcp": "--http --allow-host",
-    "codec": "--port --ui",
-    "serve": "",  # and those of `python -m runtime.server`
-    "worker": "",  # and those of `worker_main.py`
-    "standin": "",  # and those of `python -m standin`
+    "run": {
+        *("GOAL", "--goal-file", "--request", "--team", "--strategy", "--success", "--max-subtasks", "--max-parallel"),
+        *("--max-turns", "--max-reviews", "--max-depth", "--incremental-synthesis", "--deadline", "--budget-tokens"),
+        *(
+            "--budget-usd",
+            "--data",
+            "--answer-schema",
+            "--supervisor-model",
+            "--worker-model",
+            "--attach",
+            "--id",
+            "--detach",
+        ),
+        *("--json", "--queue-anyway", "--effort", "--max-replans", "--subtask-timeout", "--plan"),
+        *("--approve-plan", "--approval-timeout", "--on-approval-timeout"),
+    },
+    "follow": {"RUN_ID", "--json"},
+    "status": {"RUN_ID", "--json"},
+    "plan": {"RUN_ID", "--json"},
+    "trace": {"RUN_ID", "--full", "--json"},
+    "report": {"RUN_ID", "--output", "--prompts"},
+    "verify": {"RUN_ID", "--json"},
+    "result": {"RUN_ID", "--json", "--full", "--wait", "--output"},
+    "artifacts": {"RUN_ID", "--save", "--json"},
+    "artifact": {"REF", "--run", "--output"},
+    "inspect": {"PATHS", "--json"},
+    "list": {"--limit", "--state", "--team", "--owner", "--waiting", "--json"},
+    "spend": {"--days", "--by", "--json"},
+    "inbox": {"--owner", "--json"},
+    "show": {"WORDS", "--json"},
+    "approve": {"WORDS", "--by", "--json", "--plan"},
+    "deny": {"WORDS", "--by", "--json", "--why"},
+    "reply": {"WORDS", "--by", "--json", "--file"},
+    "cancel": {"RUN_ID"},
+    "extend": {"RUN_ID", "--deadline", "--budget-tokens", "--budget-usd", "--unlimited"},
+    "pause": {"RUN_ID", "--by", "--json", "--now", "--why"},
+    "resume": {"RUN_ID", "--by", "--json"},
+    "steer": {"RUN_ID", "TEXT", "--by", "--json", "--to"},
+    "retry": {"RUN_ID", "SUBTASK", "--by", "--json", "--instruction"},
+    "skip": {"RUN_ID", "SUBTASK", "--by", "--json", "--why"},
+    "repair": {"RUN_ID"},
+    "teams": {"TEAM", "NAME", "--data", "--check", "--ask", "--json"},
+    "tool": {"NAME", "ARGUMENTS", "--attach"},
+    "put": {"PATH"},
+    "prune": {"--older-than", "--yes", "--dry-run"},
+    "delete": {"RUN_ID", "--yes"},
+    "doctor": {"--quiet", "--json"},
+    "mcp": {"--http", "--allow-host"},
+    "codec": {"--port", "--ui"},
+    "serve": set(),  # and those of `python -m runtime.server`
+    "worker": set(),  # and those of `worker_main.py`
+    "standin": set(),  # and those of `python -m standin`
 }
-CONTRACT = names("""
-    RunRequest Budget Models Attachment RunResult SubtaskReport Finding Gap Contradiction Citation ArtifactRef
-    Problem Usage Timing Plan Subtask NewRole Status Flags Counts NestedRun Wait RunLimits TraceEvent TracePage
-    ExtendLimits NewBudget Resume UpdateReply Team Role ToolEntry
-""")
+CONTRACT = {
+    *("RunRequest", "Budget", "Models", "Attachment"),
+    *("RunResult", "SubtaskReport", "Finding", "Gap", "Contradiction", "Citation", "ArtifactRef", "Problem"),
+    *("Usage", "Timing", "Plan", "Subtask", "NewRole"),
+    *("Status", "Flags", "Counts", "NestedRun", "Wait", "RunLimits", "TraceEvent", "TracePage"),
+    *("ExtendLimits", "NewBudget", "Resume", "UpdateReply", "Team", "Role", "ToolEntry"),
+}
 TOOL_MODULE = {"NoOptions", "Arguments", "NewArtifact", "Tool", "ToolContext", "ToolMisuse", "ToolOutput", "ToolSource"}
 
 
@@ -181,8 +204,7 @@ def test_settings() -> None:
 def test_commands_and_their_options() -> None:
     group = typer.main.get_group(starter.app)
     assert options(group) == GLOBAL_OPTIONS
-    written = {name: names(words) for name, words in COMMANDS.items()}
-    assert {name: options(command) for name, command in group.commands.items()} == written
+    assert {name: options(command) for name, command in group.commands.items()} == COMMANDS
 
 
 def options(command: Any) -> set[str]:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import count
 from operator import or_
 from typing import Any, NamedTuple, cast
 
@@ -23,20 +22,30 @@ from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import (
     LAST_OUTPUT,
-    agent_opening,
     correction_request,
     is_correction_request,
     withheld_words,
     worker_request,
+    worker_system,
 )
 from activities.replies import answer_schema
-from activities.replies.agent_story import ToolUse, read_tool_uses
+from activities.replies.agent_story import read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text, read_texts
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox, preview
 from supervision.agent import policy
-from supervision.agent.agent_tools import Conclusion, cells_of, conclude, read_call, read_finish, read_question
+from supervision.agent.agent_tools import (
+    Conclusion,
+    ask_tool,
+    cells_of,
+    conclude,
+    finish_tool,
+    read_call,
+    read_finish,
+    read_output_tool,
+    read_question,
+)
 from supervision.base import limits
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL, STEER
 from supervision.base.text import clean, cut, one_line, size
@@ -79,17 +88,18 @@ class Grounds(NamedTuple):
 async def read_grounds(
     conversations: ConversationStore, head: str, toolbox: Toolbox, keep: Callable[[str], Awaitable[str]]
 ) -> Grounds:
-    """Returns what the conversation at `head` is built on. Errors of tools prove nothing.
-
-    `keep` stores what a reply itself has of the output of a tool that the provider ran.
-    """
+    """Returns what the conversation at `head` is built on; `keep` stores outputs of tools that the provider ran."""
     chain = await conversations.chain(head)
     texts = [Source(_NO_GROUND.sub("", text)) for text in texts_of(chain[0].input)]
     texts += [Source(word) for entry in chain[1:] for text in texts_of(entry.input) for word in _STEERS.findall(text)]
     calls, sources, artifacts = [], dict[str, None](), list[ArtifactRef]()
     for use in await read_tool_uses(conversations, chain):
-        tool = toolbox.get(use.name)
-        if use.output is None or use.is_error or not (tool or use.name == ASK_TOOL or _reads_a_finding(use)):
+        if use.output is None or use.is_error:
+            continue
+        tool, known = toolbox.get(use.name), use.name == ASK_TOOL
+        if use.name == READ_OUTPUT_TOOL:  # what it shows of a tool's output is known from that output
+            known = read_call(json.loads(use.arguments)).place is None
+        if not (tool or known):
             continue
         arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
         ref = use.output_ref or (await keep(use.output) if tool and tool.provided else "")
@@ -103,11 +113,6 @@ async def read_grounds(
     return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources], artifacts)
 
 
-def _reads_a_finding(use: ToolUse) -> bool:
-    """True if a call showed a finding of the brief. What it shows of a tool's output is known from that output."""
-    return use.name == READ_OUTPUT_TOOL and read_call(json.loads(use.arguments)).place is None
-
-
 class AgentTurnActivities:
     """Turns of worker agents, with the model and the teams of this process."""
 
@@ -118,9 +123,10 @@ class AgentTurnActivities:
     @activity.defn
     async def call_model(self, turn: TurnInput) -> TurnReply:
         """Returns the model's reply to the brief, or to the tool results since `head`."""
-        loaded = await self._teams.load(turn.team_ref)
-        labels, withheld = await self._labels(turn, loaded)
-        if turn.last and loaded.team.role(turn.role).output_schema is not None:
+        loaded, conversations = await self._teams.load(turn.team_ref), self._calls.conversations
+        role, place = loaded.team.role(turn.role), subtask_path(activity.info().workflow_id or "", turn.run.run_id)
+        labels, withheld = await self._labels(turn, loaded, role, place)
+        if turn.last and role.output_schema is not None:
             turn = turn.model_copy(update={"note": "\n".join(filter(None, [turn.note, LAST_OUTPUT]))})
         options = CallOptions(
             max_tokens=turn.max_tokens,
@@ -131,20 +137,28 @@ class AgentTurnActivities:
             withheld=withheld,
         )
         name = CallName.of(turn, turn.step)
+        known = [] if turn.head is None else (await conversations.entry(turn.head)).view.withheld
+        note = "\n\n".join(filter(None, [turn.note, withheld_words(tool for tool in withheld if tool not in known)]))
         if turn.head is None:
             assert turn.brief is not None
-            opening, text = await self._opening(turn, turn.brief, loaded)
-            answered = await self._calls.begin(name, opening, text, options, _note(turn, withheld))
+            opening, text = await self._opening(turn, turn.brief, loaded, role)
+            answered = await self._calls.begin(name, opening, text, options, note)
         else:
-            before = (await self._calls.conversations.entry(turn.head)).view.withheld
-            messages = self._new_messages(turn, [tool for tool in withheld if tool not in before])
+            # Tool results and the note are one user message, as the API wants it; there is none if the model paused.
+            results = conversations.tool_result_message(turn.results)
+            if turn.brief is not None and turn.brief.feedback:  # on the finding that this conversation gave
+                results["content"] += user_message(correction_request(turn.brief.feedback))["content"]
+            results["content"] += user_message(note)["content"] if note else []
+            messages = [results] if results["content"] else []
             answered = await self._calls.go_on(name, turn.head, messages, options)
-        own = loaded.toolbox.labels_of(loaded.team.role(turn.role), answered.message.provided_uses(), self._place(turn))
-        return await self._reply(turn, replace(answered, labels=answered.labels | own))
+        own = loaded.toolbox.labels_of(role, answered.message.provided_uses(), place)
+        return await self._reply(turn, loaded, role, replace(answered, labels=answered.labels | own))
 
-    async def _opening(self, turn: TurnInput, brief: SubtaskBrief, loaded: LoadedTeam) -> tuple[Opening, PromptWriter]:
+    async def _opening(
+        self, turn: TurnInput, brief: SubtaskBrief, loaded: LoadedTeam, role: Role
+    ) -> tuple[Opening, PromptWriter]:
+        """Returns the part that all of a role's conversations in a run share, and the writer of their first prompt."""
         store = self._calls.store
-        role = loaded.team.role(turn.role)
         subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
         if brief.description_ref is not None:
             subtask = subtask.model_copy(update={"description": await read_text(store, brief.description_ref)})
@@ -165,58 +179,45 @@ class AgentTurnActivities:
             )
 
         tools = loaded.toolbox.definitions(role.tools)
+        cites = any("input_schema" not in tool for tool in tools)
+        # From the beginning: added with the first clearing, it would change the prefix that the role's agents share.
+        tools += [read_output_tool()] if role.tools else []
+        tools += [ask_tool()] if role.ask else []
         schema = role.output_schema and answer_schema.sendable(role.output_schema)
-        terms = (turn.model, turn.effort, turn.max_turns, turn.run.date)
-        return agent_opening(role, tools, *terms, brief.names_items, schema), within
+        tools.append(finish_tool(brief.names_items, schema))
+        system = worker_system(role, turn.max_turns, turn.run.date, cites)
+        return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
 
-    async def _labels(self, turn: TurnInput, loaded: LoadedTeam) -> tuple[Labels, list[str]]:
-        """Returns what the model has read with this call, by the brief, what is stored of it, and the calls before.
-
-        With it come the tools of the provider that the conversation may not have after that.
-        """
-        labels, given, brief, role = Labels(), Labels(), turn.brief, loaded.team.role(turn.role)
+    async def _labels(self, turn: TurnInput, loaded: LoadedTeam, role: Role, place: str) -> tuple[Labels, list[str]]:
+        """Returns what the model has read with this call, and the provider's tools that it may not have after that."""
+        labels, given, brief, conversations = Labels(), Labels(), turn.brief, self._calls.conversations
         if turn.head is not None:
-            before = await self._calls.conversations.entry(turn.head)
-            given = (await self._calls.conversations.entry([*before.ancestors, turn.head][0])).labels
+            before = await conversations.entry(turn.head)
+            given = (await conversations.entry([*before.ancestors, turn.head][0])).labels
             answered = {result.call_id for result in turn.results if result.ref}
             uses = [block for block in before.reply.tool_uses() if block["id"] in answered]
-            uses += before.reply.provided_uses()
-            labels = before.labels | loaded.toolbox.labels_of(role, uses, self._place(turn))
+            labels = before.labels | loaded.toolbox.labels_of(role, uses + before.reply.provided_uses(), place)
         if brief is not None:
-            store = self._calls.store
             refs = [dependency.record_ref for dependency in brief.dependencies if dependency.record_ref]
-            records = map(FindingRecord.model_validate_json, await read_texts(store, refs))
+            records = map(FindingRecord.model_validate_json, await read_texts(self._calls.store, refs))
             given = reduce(or_, [record.labels for record in records], given | brief.labels)
-        labels |= given
-        return labels, loaded.toolbox.withheld(role, given, labels)
+        return labels | given, loaded.toolbox.withheld(role, given, labels | given)
 
-    @staticmethod
-    def _place(turn: TurnInput) -> str:
-        return subtask_path(activity.info().workflow_id or "", turn.run.run_id)
-
-    def _new_messages(self, turn: TurnInput, withheld: list[str]) -> list[Json]:
-        """Returns tool results and the note in one user message, as the API wants it; none if the model only paused."""
-        results = self._calls.conversations.tool_result_message(turn.results)
-        if turn.brief is not None and turn.brief.feedback:  # a review's, on the finding that this conversation gave
-            results["content"] += user_message(correction_request(turn.brief.feedback))["content"]
-        if note := _note(turn, withheld):
-            results["content"] += user_message(note)["content"]
-        return [results] if results["content"] else []
-
-    async def _reply(self, turn: TurnInput, answered: Answered) -> TurnReply:
-        message = answered.message
+    async def _reply(self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered) -> TurnReply:
+        message, text = answered.message, answered.message.text().strip()
         details = message.stop_details or {}
+        reason = details.get("explanation") or details.get("category")
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
-        text = message.text().strip()
-        finish = _finish_of(calls)
+        # A call of `finish` beside others is refused like a wrong call.
+        finish = calls[0] if len(calls) == 1 and calls[0].get("name") == FINISH_TOOL else None
         concluded = read_finish(finish.get("input"), text) if finish else None
         reply = TurnReply(
             head=answered.head,
             stop_reason=FINISH_TOOL if concluded else message.stop_reason,
-            stop_detail=_detail(details),
+            stop_detail=cut(str(reason), limits.ERROR_BYTES) if reason else None,
             model=message.model,
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
-            calls=[] if concluded else await self._tool_calls(turn, calls, answered.labels),
+            calls=[] if concluded else await self._tool_calls(turn, loaded, role, calls, answered.labels),
             fullest=message.fullest,
             cleared=answered.view.cleared,
             withheld=answered.view.withheld,
@@ -228,103 +229,97 @@ class AgentTurnActivities:
         elif text and (turn.last or not calls):
             concluded = replace(conclude(text, forced=turn.last), **_fields_in(text))
         if concluded:
-            reply.finding, reply.misfit = await self._stored(turn, answered, concluded)
+            reply.finding, reply.misfit = await self._stored(turn, loaded, role, answered, concluded)
             reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
         elif turn.last and (earlier := await self._last_text(answered.head)):
-            reply.earlier, _ = await self._stored(turn, answered, conclude(earlier))
+            reply.earlier, _ = await self._stored(turn, loaded, role, answered, conclude(earlier))
         if stored := reply.finding or reply.earlier:
             reply.preview = stored.summary
         return reply
 
-    async def _tool_calls(self, turn: TurnInput, blocks: list[Json], labels: Labels) -> list[ToolCallRef]:
+    async def _tool_calls(
+        self, turn: TurnInput, loaded: LoadedTeam, role: Role, blocks: list[Json], labels: Labels
+    ) -> list[ToolCallRef]:
         """Returns the calls of a reply, with what a person is asked about those that wait for one."""
-        loaded, room = await self._teams.load(turn.team_ref), limits.PAYLOAD_AIM_BYTES
-        role, calls = loaded.team.role(turn.role), list[ToolCallRef]()
-        for call, block in zip(map(_tool_call, count(), blocks), blocks, strict=False):
+        room, calls = limits.PAYLOAD_AIM_BYTES, list[ToolCallRef]()
+        for index, block in enumerate(blocks):
+            name, arguments = str(block["name"]), block.get("input")
+            call = ToolCallRef(
+                index=index,
+                call_id=str(block["id"]),
+                name=name,
+                arguments_sha256=arguments_sha256(arguments),
+                preview=one_line(preview(arguments), limits.LINE_BYTES),
+            )
             calls.append(call)
-            tool = loaded.toolbox.get(call.name) if call.name in role.tools else None
-            if call.name == ASK_TOOL and role.ask and (question := read_question(block.get("input"))):
+            tool = loaded.toolbox.get(name) if name in role.tools else None
+            if name == ASK_TOOL and role.ask and (question := read_question(arguments)):
                 call.waits_for, asked = "question", clean(question.question)
                 call.choices = [one_line(clean(item), limits.LINE_BYTES) for item in question.choices[:_CHOICES]]
-            elif tool is not None and policy.decide(tool, labels, block.get("input")) == "ask":
-                call.waits_for, asked = "tool", json.dumps(block.get("input"), ensure_ascii=False, indent=1)
+                call.preview = one_line(asked, limits.PARAGRAPH_BYTES)
+            elif tool is not None and policy.decide(tool, labels, arguments) == "ask":
+                call.waits_for, asked = "tool", json.dumps(arguments, ensure_ascii=False, indent=1)
                 call.after = labels.path
             else:
                 continue
-            call.preview = one_line(asked, limits.PARAGRAPH_BYTES) if call.waits_for == "question" else call.preview
             call.asked_ref = await self._calls.store.put_output(turn.run.run_id, asked)
             if size(asked) <= room:
                 call.asked, room = asked, room - size(asked)
         return calls
 
     async def _last_text(self, head: str) -> str:
-        """Returns the last text that the model wrote beside its tool calls; empty if it wrote none.
-
-        What it wrote before a review's feedback is the finding that should be corrected.
-        """
+        """Returns the last text that the model wrote beside its tool calls; empty if it wrote none."""
         for message in reversed((await self._calls.conversations.load(head)).messages):
             texts = [block.get("text") or "" for block in message["content"] if block.get("type") == "text"]
             text = "".join(texts).strip()
             if message["role"] == "assistant" and text:
                 return text
-            if any(map(is_correction_request, texts)):
+            if any(map(is_correction_request, texts)):  # before it stands the finding that should be corrected
                 break
         return ""
 
-    async def _stored(self, turn: TurnInput, answered: Answered, conclusion: Conclusion) -> tuple[Finding, list[str]]:
-        """Stores the text, the output and the record of a conclusion, whose claims are looked up in what it rests on.
+    async def _stored(
+        self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered, conclusion: Conclusion
+    ) -> tuple[Finding, list[str]]:
+        """Stores the text, the output and the record of a conclusion, and looks its claims up in what it is built on.
 
         Returns the finding, and what keeps its output from the form of its role. Of a quarantined role that has read
         untrusted text the output alone is kept: any word beside it may be the attacker's.
         """
-        store, run_id = self._calls.store, turn.run.run_id
-        loaded = await self._teams.load(turn.team_ref)
-        role = loaded.team.role(turn.role)
-        output, misfit = await _output(role, conclusion, run_id)
+        keep = partial(self._calls.store.put_output, turn.run.run_id)
+        output, misfit = await _output(role, conclusion, turn.run.run_id)
         labels = answered.labels
         if labels.untrusted and policy.is_quarantined(role) and isinstance(output, dict) and not misfit:
             conclusion = Conclusion("", conclusion.confidence, [], conclusion.outcome)
             labels = labels.model_copy(update={"untrusted": ""})
         cells = {path or "output": _cell(path, text) for path, text in cells_of(output)}
-        text = "\n\n".join(
-            filter(None, [conclusion.text, "\n".join(f"- {path}: {cell}" for path, cell in cells.items())])
-        )
-        grounding = role.grounding
-        keep = partial(store.put_output, run_id)
+        listed = "\n".join(f"- {path}: {cell}" for path, cell in cells.items())
+        text = "\n\n".join(filter(None, [conclusion.text, listed]))
         grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
-        checks = grounding == "tools" and conclusion.text
+        checks = role.grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
         claims = [claim if claim.source else _named(claim, conclusion.text, cells) for claim in claims]
+        limitations = [*misfit, *conclusion.limitations][: limits.LIMITATIONS]
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" and not misfit else "partial",
-            grounding=grounding,
+            grounding=role.grounding,
             summary=conclusion.summary or cut(conclusion.text or text, limits.SUMMARY_BYTES),
             confidence=conclusion.confidence,
-            limitations=[
-                *(
-                    cut(item, limits.SENTENCE_BYTES)
-                    for item in [*misfit, *conclusion.limitations][: limits.LIMITATIONS]
-                ),
-                *grounds.left_out,
-            ],
+            limitations=[*(cut(item, limits.SENTENCE_BYTES) for item in limitations), *grounds.left_out],
             sources=grounds.sources[:SOURCES],
             unsupported=found_nowhere(claims),
             checked=_shown_claims(claims),
             evidence=grounds.calls,
             labels=labels,
         )
-
-        async def stored(value: JsonValue) -> str:
-            return await store.put_output(run_id, json.dumps(value))
-
         finding = Finding(
             **record.model_dump(exclude={"checked", "evidence"}),
             artifacts=grounds.artifacts[:SOURCES],
-            text_ref=await store.put_output(run_id, text),
-            items_ref="" if conclusion.items is None else await stored([*conclusion.items]),
-            output_ref=await stored(output) if isinstance(output, dict) else "",
+            text_ref=await keep(text),
+            items_ref="" if conclusion.items is None else await keep(json.dumps([*conclusion.items])),
+            output_ref=await keep(json.dumps(output)) if isinstance(output, dict) else "",
             text_bytes=size(text),
-            record_ref=await store.put_output(run_id, record.model_dump_json()),
+            record_ref=await keep(record.model_dump_json()),
         )
         return finding, misfit
 
@@ -373,29 +368,3 @@ def _shown_claims(claims: list[CheckedClaim]) -> list[CheckedClaim]:
     return [
         claim.model_copy(update={"text": cut(claim.text, UNSUPPORTED_BYTES)}) for claim in telling[:_CHECKED_CLAIMS]
     ]
-
-
-def _finish_of(calls: list[Json]) -> Json | None:
-    """Returns the call of `finish` if it is the only one; beside others it is refused like a wrong call."""
-    return calls[0] if len(calls) == 1 and calls[0].get("name") == FINISH_TOOL else None
-
-
-def _detail(details: Json) -> str | None:
-    reason = details.get("explanation") or details.get("category")
-    return cut(str(reason), limits.ERROR_BYTES) if reason else None
-
-
-def _tool_call(index: int, block: Json) -> ToolCallRef:
-    arguments = block.get("input")
-    return ToolCallRef(
-        index=index,
-        call_id=str(block["id"]),
-        name=str(block["name"]),
-        arguments_sha256=arguments_sha256(arguments),
-        preview=one_line(preview(arguments), limits.LINE_BYTES),
-    )
-
-
-def _note(turn: TurnInput, withheld: list[str]) -> str:
-    """Returns the system's own words of a turn; of the tools that it takes away, too."""
-    return "\n\n".join(filter(None, [turn.note, withheld_words(withheld)]))

@@ -31,6 +31,7 @@ from supervision.base.text import cut
 from supervision.contract.finding import ArtifactRef
 
 _TOOL_PREVIEW_BYTES = 512
+_MISUSES = {FINISH_TOOL: FINISH_MISUSE, ASK_TOOL: ASK_MISUSE}  # what asks a person never comes here
 ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings that nobody anticipates
 
 T = TypeVar("T")
@@ -40,11 +41,7 @@ class ToolActivities:
     """Tool calls, with the teams of this process."""
 
     def __init__(
-        self,
-        store: ArtifactStore,
-        conversations: ConversationStore,
-        teams: StoredTeams,
-        endpoint: ModelEndpoint,
+        self, store: ArtifactStore, conversations: ConversationStore, teams: StoredTeams, endpoint: ModelEndpoint
     ) -> None:
         self._store = store
         self._conversations = conversations
@@ -72,19 +69,15 @@ class ToolActivities:
         loaded, entry = await asyncio.gather(
             self._teams.load(request.team_ref), self._conversations.entry(request.head)
         )
-        block = _shown_block(entry.reply.tool_uses(), request.call)
-        if block is None:
-            ran = ToolRun("This call is not the one that was shown. Nothing was run.", is_error=True)
-            return await self._reply(request, ran)
-        if request.call.name == FINISH_TOOL:
-            return await self._reply(request, ToolRun(FINISH_MISUSE, is_error=True))
-        if request.call.name == ASK_TOOL:  # what asks a person never comes here
-            return await self._reply(request, ToolRun(ASK_MISUSE, is_error=True))
-        if request.call.name == READ_OUTPUT_TOOL:
+        block, name = _shown_block(entry.reply.tool_uses(), request.call), request.call.name
+        if block is None or name in _MISUSES:
+            words = _MISUSES[name] if block else "This call is not the one that was shown. Nothing was run."
+            return await self._reply(request, ToolRun(words, is_error=True))
+        if name == READ_OUTPUT_TOOL:
             return await self._reply(request, await self._read_output(request, entry, block))
         steps.show(spans.TOOL_ARGUMENTS, block.get("input"))
         run = partial(self._run, request, loaded, block)
-        tool, role = loaded.toolbox.get(request.call.name), loaded.team.role(request.role)
+        tool, role = loaded.toolbox.get(name), loaded.team.role(request.role)
         if tool is not None and tool.name in role.tools:
             labels = entry.labels | loaded.toolbox.labels_of(role, entry.reply.provided_uses())
             verdict = policy.decide(tool, labels, block.get("input"))
@@ -124,22 +117,21 @@ class ToolActivities:
         return reply
 
     async def _run(self, request: ToolInput, loaded: LoadedTeam, block: Json) -> ToolRun:
-        replies = {reply.asked: await read_text(self._store, reply.text_ref) for reply in request.call.replies}
+        async def brief() -> str | None:
+            """Returns the text that began the conversation; None if untrusted text had a part in it."""
+            entry = await self._conversations.entry(request.head)
+            first = await self._conversations.entry([*entry.ancestors, request.head][0])
+            return None if first.labels.untrusted else "\n".join(texts_of(first.input))
+
         context = ToolContext(
-            replies=replies,
+            replies={reply.asked: await read_text(self._store, reply.text_ref) for reply in request.call.replies},
             attachments={a.name: partial(read_text, self._store, a.ref) for a in request.attachments},
             idempotency_key=f"{request.head}/{request.call.index}",
             run_id=request.run.run_id,
             files=self._teams.files_of(request.run),
-            brief=partial(self._brief, request.head),
+            brief=brief,
         )
         return await loaded.toolbox.run(loaded.team.role(request.role), request.call.name, block.get("input"), context)
-
-    async def _brief(self, head: str) -> str | None:
-        """Returns the text that began the conversation; None if untrusted text had a part in it."""
-        entry = await self._conversations.entry(head)
-        first = await self._conversations.entry([*entry.ancestors, head][0])
-        return None if first.labels.untrusted else "\n".join(texts_of(first.input))
 
     async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
         put = partial(self._store.put_output, request.run.run_id)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,11 +52,7 @@ class Failed(Exception):
 
 
 async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -> R:
-    """Returns `function(*arguments)`, computed in a child process.
-
-    Arguments and result are JSON. `owner` is the run that asks. Raises BoundExceeded and Failed. The function is of
-    the top level of a module that loads fast, as each child process imports it.
-    """
+    """Returns `function(*arguments)`, JSON in and out, of a child process. Raises BoundExceeded and Failed."""
     module = function.__module__
     if module not in _pools:
         _pools[module] = ChildProcesses(module, _BOUNDED_PROCESSES, _BOUNDED_MEMORY)
@@ -85,10 +81,15 @@ class ChildProcesses:
 
         A process whose Worker is gone ends after so many `seconds` on one question. It may write files of `file_bytes`.
         """
-        self._seconds, self._file_bytes = seconds, file_bytes
         self._module = module
-        self._memory = memory
-        self._first = first
+        self._setup = {
+            "module": module,
+            "first": first and json.dumps([first[0], [first[1]]]),
+            "start_seconds": _CHILD_START_TIMEOUT.total_seconds(),
+            "seconds": seconds,
+            "file_bytes": file_bytes,
+            "memory": memory,
+        }
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         self._slow: LRUCache[str, None] = LRUCache(_SLOW_OWNERS)
         self._slow_turn = asyncio.Lock()
@@ -102,14 +103,20 @@ class ChildProcesses:
             line = json.dumps([function, arguments]).encode() + b"\n"
         except RecursionError:
             raise BoundExceeded(TOO_DEEP) from None
-        async with self._turn(owner):
+        async with (
+            self._turns.setdefault(owner, asyncio.Lock()),
+            self._slow_turn if owner in self._slow else contextlib.nullcontext(),
+            self._slots,
+        ):
             child = self._idle.pop() if self._idle else await self._start()
             reply = await child.ask(line, time)
             if "exceeded" in reply:
                 child.end()  # else the memory that it holds counts for the next question
                 self._slow[owner] = None
+            elif self._closed:
+                child.end()
             else:
-                self._keep(child)
+                self._idle.append(child)
         return _result(function, reply)
 
     def close(self) -> None:
@@ -118,59 +125,46 @@ class ChildProcesses:
         while self._idle:
             self._idle.pop().end()
 
-    @contextlib.asynccontextmanager
-    async def _turn(self, owner: str) -> AsyncIterator[None]:
-        async with (
-            self._turns.setdefault(owner, asyncio.Lock()),
-            self._slow_turn if owner in self._slow else contextlib.nullcontext(),
-            self._slots,
-        ):
-            yield
-
     async def _start(self) -> "_ChildProcess":
         """Returns a process that has called its first function. Raises as `call`."""
-        setup = {
-            "module": self._module,
-            "first": self._first and json.dumps([self._first[0], [self._first[1]]]),
-            "start_seconds": _CHILD_START_TIMEOUT.total_seconds(),
-            "seconds": self._seconds,
-            "file_bytes": self._file_bytes,
-            "memory": self._memory,
-        }
-        child = await asyncio.to_thread(_ChildProcess, setup)
+        child = await asyncio.to_thread(_ChildProcess, self._setup)
         reply = await child.ask(b"", _CHILD_START_TIMEOUT)
         if "exceeded" in reply:
             raise Failed(self._module, "OSError", "its process does not start")
         _result(self._module, reply)
         return child
 
-    def _keep(self, child: "_ChildProcess") -> None:
-        if self._closed:
-            child.end()
-        else:
-            self._idle.append(child)
+
+def start_child(
+    program: str, *arguments: str, environment: dict[str, str], folder: Path | None = None
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Returns a process that runs a Python program with the project's folder as its first argument, and its socket.
+
+    It has this environment alone, so that no other key of the Worker reaches it, and a session of its own: Ctrl-C in a
+    terminal is for the Worker.
+    """
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-c", program, str(_ROOT), *arguments],
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
+    return process, ours
 
 
 class _ChildProcess:
-    """A process, and the socket that is its standard input and output.
-
-    It inherits no environment, so that no key of the Worker reaches it, and has a session of its own, because Ctrl-C
-    in a terminal is for the Worker.
-    """
+    """A process that answers one question after the other."""
 
     def __init__(self, setup: Json) -> None:
         self._ended = f"{TOO_LARGE.format(setup['memory'] >> 20)}, or its process ended for another reason"
-        self._socket, theirs = socket.socketpair()
+        environment = {"TMPDIR": tempfile.gettempdir(), "MALLOC_ARENA_MAX": "1"}
+        process, self._socket = start_child(_BOOT, json.dumps(setup), environment=environment)
         self._socket.setblocking(False)
-        with theirs:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _BOOT, str(_ROOT), json.dumps(setup)],
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.DEVNULL,
-                env={"TMPDIR": tempfile.gettempdir(), "MALLOC_ARENA_MAX": "1"},
-                start_new_session=True,
-            )
         self.end = weakref.finalize(self, _end, process, self._socket)  # also with a pool that is used no longer
 
     async def ask(self, line: bytes, time: timedelta) -> Json:

@@ -1,21 +1,24 @@
 """The parts that activities' inputs share, and the first and last activity's: references, never content.
 
-The models of all `*contracts` modules are history: fields may be added with defaults, never renamed or removed while
-recorded runs live. A *reference* is a key of the artifact store; a *head* is that of a conversation's last entry.
+The models of all `*contracts` modules, and inputs and replies of questions, are history: fields may be added with
+defaults, never renamed or removed while recorded runs live. A *reference* is a key of the artifact store; a *head* is
+that of a conversation's last entry.
 """
 
-from typing import Literal, NamedTuple
+import zlib
+from base64 import b64decode, b64encode
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import JsonValue
+from pydantic import BeforeValidator, JsonValue, SerializerFunctionWrapHandler, WrapSerializer
+from pydantic_core import from_json, to_json
 
-from activities.contracts.packed import DependencyRef, FindingRefs, PackedPlan
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef, Labels, Read
 from supervision.contract.model_choice import Effort
-from supervision.contract.plan import Estimate, Shares
+from supervision.contract.plan import Estimate, Plan, Shares
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Gap, Problem, RunResult
@@ -23,6 +26,55 @@ from supervision.contract.status import WaitKind
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
+
+# Long lists are compressed: of a thousand findings the names of the fields alone would fill a payload.
+_SHOWN_BYTES = 16 * 1024  # up to here a value stays as people read it in the Web UI: some forty findings
+_UNPACKED_BYTES = 1024 * 1024  # a thousand findings with the longest names take 0.8 MiB
+
+
+class DependencyRef(Model):
+    """A finding to build on; `complete` is False if its worker agent was stopped before it was done.
+
+    `partial`: its author calls it that. `stale`: it uses a finding that was changed after it. `record_ref` leads
+    to its FindingRecord, in the same folder as its text, `output_ref` to its JSON object.
+    """
+
+    subtask_id: str
+    role: str
+    text_ref: str
+    bytes: int = 0
+    weight: float = 0.5
+    complete: bool = True
+    partial: bool = False
+    stale: bool = False
+    record_ref: str = ""
+    output_ref: str = ""
+
+
+def _pack(value: Any, dump: SerializerFunctionWrapHandler) -> Any:
+    """Returns a long value compressed, a shorter one as people read it in the Web UI."""
+    shown = dump(value)
+    written = to_json(shown)
+    if not _SHOWN_BYTES < len(written) <= _UNPACKED_BYTES:  # what is too long is refused as it stands
+        return shown
+    return {"zlib": b64encode(zlib.compress(written)).decode()}
+
+
+def _unpack(value: Any) -> Any:
+    if not isinstance(value, dict) or "zlib" not in value:
+        return value
+    reader = zlib.decompressobj()
+    try:
+        written = reader.decompress(b64decode(value["zlib"], validate=True), _UNPACKED_BYTES)
+    except (zlib.error, TypeError) as error:  # what is no base64 raises a ValueError by itself
+        raise ValueError("this is not compressed JSON") from error
+    if not reader.eof:
+        raise ValueError(f"unpacked it takes more than {_UNPACKED_BYTES} bytes")
+    return from_json(written)
+
+
+FindingRefs = Annotated[list[DependencyRef], BeforeValidator(_unpack), WrapSerializer(_pack)]
+PackedPlan = Annotated[Plan | None, BeforeValidator(_unpack), WrapSerializer(_pack)]
 
 
 class RunRef(Model):
@@ -71,10 +123,7 @@ class SupervisorCall(Model):
 
 
 class SupervisorReply(Model):
-    """The beginning of every reply: the head of the conversation, and what the call cost.
-
-    `refusal` says why the model refused to answer, `problem` why an answer could not be read.
-    """
+    """The beginning of every reply; `problem` says why an answer could not be read."""
 
     head: str
     refusal: str | None = None
@@ -160,10 +209,7 @@ class RunSetup(Model):
 
 
 class RunFacts(Model):
-    """What a report says of a run beside its result; `error` is why it failed, `notice` what is said of its model.
-
-    `owner` is whose run it is, as its request claims.
-    """
+    """What a report says of a run beside its result; whose it is (`owner`) as its request claims."""
 
     goal_ref: str
     team: str
@@ -197,10 +243,7 @@ class PublishInput(Model):
 
 
 class Published(Model):
-    """Where the whole result, trace and answer are: by their hashes, so that a rewritten store is noticed.
-
-    A page of a result has no trace. The `facts` are in the store alone.
-    """
+    """Where the whole result, trace and answer are, by hashes that show a rewritten store; `facts` are there alone."""
 
     result_ref: str
     trace_ref: str = ""
@@ -345,10 +388,7 @@ class PlanReply(SupervisorReply):
 
 
 class ExpandInput(Model):
-    """A template whose items can be known: at most `room` of them get a subtask.
-
-    `named_ref` are the lists of items that findings named.
-    """
+    """A template of which at most `room` items get a subtask; findings named those in the lists at `named_ref`."""
 
     run: RunRef
     plan_ref: str

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from activities.contracts.packed import FindingRefs
-from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
+from activities.contracts.run_contracts import AttachmentRef, FindingRefs, RunRef, SubtaskBrief
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding, Labels, Read
 from supervision.contract.model_choice import Effort
@@ -114,10 +113,7 @@ class TurnReply(Model):
 
 
 class ToolInput(Model):
-    """One tool call: the arguments are read from the conversation at `head`. `findings` are those it may read.
-
-    `approved_sha256` is the hash of the arguments that a person has approved.
-    """
+    """One tool call of the reply at `head`; it may read `findings`. `approved_sha256` is of what a person approved."""
 
     run: RunRef
     team_ref: str

@@ -91,7 +91,9 @@ def unpack(path: str, name: str, out: str) -> list[list[str]]:
     """Returns the name and the path of each file of a zipped folder, unpacked into `out`, with a problem or none."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [info for info in archive.infolist() if not info.is_dir() and not _is_clutter(info.filename)]
+            files = [info for info in archive.infolist() if not info.is_dir()]
+            clutter = (".", "__MACOSX", "~$")
+            members = [i for i in files if not any(p.startswith(clutter) for p in PurePosixPath(i.filename).parts)]
             if len(members) > _MEMBERS or sum(info.file_size for info in members) > _UNPACKED_BYTES:
                 return [[name, "", f"it unpacks to more than {_MEMBERS} files or {_UNPACKED_BYTES >> 30} GiB"]]
             return [_unpacked(archive, info, name, Path(out) / str(at)) for at, info in enumerate(members)]
@@ -106,13 +108,9 @@ def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, folder
     try:
         with archive.open(info) as source, unpacked.open("wb") as target:
             shutil.copyfileobj(source, target)  # never more than the entry says
-    except (RuntimeError, OSError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:  # of a password, too
+    except (RuntimeError, OSError, zipfile.BadZipFile, zlib.error) as error:  # of a password, too
         return [inner, "", f"it can't be unpacked: {error}"]
     return [inner, str(unpacked), ""]
-
-
-def _is_clutter(name: str) -> bool:
-    return any(part.startswith((".", "__MACOSX", "~$")) for part in PurePosixPath(name).parts)
 
 
 def read_rows(file: str, count: int) -> list[str]:
@@ -120,13 +118,9 @@ def read_rows(file: str, count: int) -> list[str]:
     with duckdb.connect(config={"threads": "1", "memory_limit": "160MB"}) as database:
         found = database.execute("SELECT * FROM read_parquet(?) LIMIT ?", [file, count])
         names = [name for name, *_ in found.description or ()]
-        rows = (zip(names, row, strict=True) for row in found.fetchall())
-        return [
-            json.dumps({name: shown(value) for name, value in row if value is not None}, ensure_ascii=False)[
-                :_ROW_CHARS
-            ]
-            for row in rows
-        ]
+        rows = [zip(names, row, strict=True) for row in found.fetchall()]
+    filled = [{name: shown(value) for name, value in row if value is not None} for row in rows]
+    return [json.dumps(row, ensure_ascii=False)[:_ROW_CHARS] for row in filled]
 
 
 def index_documents(files: list[list[str]], index: str) -> int:

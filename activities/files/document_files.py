@@ -25,6 +25,23 @@ _TEXT_CHARS = 20_000_000
 _CHUNK = 1 << 20
 _HEADING = re.compile(r"#{1,6}[ \t]+(\S.*)")
 _TITLE = re.compile(r"(?:\A|\n)[ \t]*\n?#{1,6}[ \t]+(\S.*)")
+_WORD_PARTS = ("styles", "document", "footnotes", "endnotes")
+_WORD_PART = re.compile(rf"word/({'|'.join(_WORD_PARTS)})\d*\.xml")
+_SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+_TWICE = {"Fallback", "moveFrom"}  # their text stands elsewhere, too
+# Of a web page: each branch takes what it has looked at, to the end of the text where nothing closes it, as browsers
+# do. So the time is linear, which that of the standard library's parser is not.
+_TOKEN = re.compile(
+    r"""(?isx)
+    <(?: !--.*?(?:-->|\Z)
+       | (?P<raw>script|style|template|noscript|title)(?=[\s/>])[^>]*+>.*?(?:</(?P=raw)\s*+>|\Z)
+       | (?P<tag>/?[a-z][^\s/>]*+)(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+>?
+       | [!?/][^>]*+>?)
+    | (?P<blank>\s++)
+    | (?P<word>[^<\s]{1,4096}+|<)"""
+)
+_BLOCKS = {"p", "div", "table", "section", "article", "blockquote", "pre", "dt", "ul", "ol"}
+_LINES = {"br", "tr", "li", "dd"}
 
 
 @dataclass
@@ -73,15 +90,14 @@ def docx_document(path: Path, out: Path) -> Passages:
             raise Unreadable("it is encrypted, or of a Word before 2007")
     try:
         with zipfile.ZipFile(path) as archive:
-            infos = {kind: info for info in archive.infolist() if (kind := _word_part(info.filename))}
+            infos = {part[1]: info for info in archive.infolist() if (part := _WORD_PART.fullmatch(info.filename))}
             if (unpacked := sum(info.file_size for info in infos.values())) > _WORD_BYTES:
                 raise Unreadable(f"its text takes {unpacked >> 20} MiB, at most {_WORD_BYTES >> 20} are read")
             if "document" not in infos:
                 raise Unreadable("it is no Word document that can be read: it has no text")
-            return _written(_word_text(archive, infos), out)
-    except (OSError, RuntimeError, ValueError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise Unreadable(f"it is no Word document that can be read: {error}") from None
-    except expat.ExpatError as error:
+            text, parts = _WordText(), (archive.open(infos[part]) for part in _WORD_PARTS if part in infos)
+            return _written((piece for part in parts for piece in text.read(part)), out)
+    except (OSError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error, expat.ExpatError) as error:
         raise Unreadable(f"it is no Word document that can be read: {error}") from None
 
 
@@ -163,23 +179,6 @@ def _written(pieces: Iterator[str], out: Path) -> Passages:
     return document
 
 
-# --- web pages ----------------------------------------------------------------------------------------
-
-# Each branch takes what it has looked at, to the end of the text where nothing closes it, as browsers do. So the time
-# is linear, which that of the standard library's parser is not.
-_TOKEN = re.compile(
-    r"""(?isx)
-    <(?: !--.*?(?:-->|\Z)
-       | (?P<raw>script|style|template|noscript|title)(?=[\s/>])[^>]*+>.*?(?:</(?P=raw)\s*+>|\Z)
-       | (?P<tag>/?[a-z][^\s/>]*+)(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+>?
-       | [!?/][^>]*+>?)
-    | (?P<blank>\s++)
-    | (?P<word>[^<\s]{1,4096}+|<)"""
-)
-_BLOCKS = {"p", "div", "table", "section", "article", "blockquote", "pre", "dt", "ul", "ol"}
-_LINES = {"br", "tr", "li", "dd"}
-
-
 def _html_text(markup: str) -> Iterator[str]:
     """Yields the text of a page, headings as Markdown and cells of a table divided by bars."""
     gap = mark = ""
@@ -199,27 +198,6 @@ def _html_text(markup: str) -> Iterator[str]:
                 gap = gap if "\n" in gap else "\n"
             elif tag in ("td", "th"):
                 mark += " | " if len(mark) < 100 else ""
-
-
-# --- Word ---------------------------------------------------------------------------------------------
-
-
-_WORD_PARTS = ("styles", "document", "footnotes", "endnotes")
-_SIGNS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
-_TWICE = {"Fallback", "moveFrom"}  # their text stands elsewhere, too
-
-
-def _word_part(name: str) -> str:
-    part = re.fullmatch(r"word/([a-z]+)\d*\.xml", name)
-    return part[1] if part and part[1] in _WORD_PARTS else ""
-
-
-def _word_text(archive: zipfile.ZipFile, infos: dict[str, zipfile.ZipInfo]) -> Iterator[str]:
-    text = _WordText()
-    for part in _WORD_PARTS:
-        if part in infos:
-            with archive.open(infos[part]) as file:
-                yield from text.read(file)
 
 
 class _WordText:

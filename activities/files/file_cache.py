@@ -106,7 +106,11 @@ class FileCache:
         found = await asyncio.gather(*map(read, sources))
         if self._kept > kept:
             await asyncio.to_thread(self._make_room)
-        return with_unique_tables([_clean(FileReport(**report)) for several in found for report in several])
+        reports = [FileReport(**report) for several in found for report in several]
+        for at, report in enumerate(reports):  # a name may hold anything
+            problem = report.problem and one_line(clean(report.problem), limits.SENTENCE_BYTES)
+            reports[at] = replace(report, name=one_line(clean(report.name), _NAME_BYTES), problem=problem)
+        return with_unique_tables(reports)
 
     async def index(self, reports: Sequence[FileReport]) -> Path:
         """Returns the full-text index over the documents of some files, made once for the same ones."""
@@ -211,12 +215,6 @@ def are_there(reports: Sequence[FileReport]) -> bool:
     documents = [report.document for report in reports if report.document]
     made = [*(table for report in reports for table in report.tables), *documents]
     return all(os.path.exists(one["file"]) for one in made)
-
-
-def _clean(report: FileReport) -> FileReport:
-    """Returns the report with the file's name and problem as they can be shown: a name may hold anything."""
-    problem = report.problem and one_line(clean(report.problem), limits.SENTENCE_BYTES)
-    return replace(report, name=one_line(clean(report.name), _NAME_BYTES), problem=problem)
 
 
 def _read(folder: Path) -> list[Json] | None:

@@ -50,10 +50,7 @@ class FilesRefused(Exception):
 
 
 def found_files(paths: Sequence[Path]) -> list[DataFile]:
-    """Returns each file that is given or lies in a given folder, hidden ones left out.
-
-    Raises FilesRefused if there are none, too many or too large ones.
-    """
+    """Returns each file that is given or lies in a given folder, hidden ones left out. Raises FilesRefused."""
     found: dict[str, DataFile] = {}
     for path in paths:
         folder = path if path.is_dir() else None
@@ -106,10 +103,7 @@ def _problem(file: Path, folder: Path | None) -> str | None:
 async def put_files(
     store: ArtifactStore, files: Iterable[DataFile], uploaded: Callable[[str, int], None] = lambda *_: None
 ) -> str:
-    """Stores files by content and returns the reference of their manifest. What is there is not sent again.
-
-    `uploaded` is called with the name of each file and the bytes that were sent for it.
-    """
+    """Stores files by content; what is there is not sent again. Returns their manifest; `uploaded` gets the bytes."""
     entries = []
     for name, path, problem in files:
         if problem:
@@ -143,11 +137,7 @@ async def read_manifest(store: ArtifactStore, ref: str) -> Manifest:
 
 
 async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Manifest]) -> str:
-    """Copies the uploads of some manifests into a run and returns the reference of its own manifest.
-
-    So uploads may be deleted while the run is open. Parts that are the run's already stay. Raises ArtifactMissing
-    if a part is there no longer.
-    """
+    """Copies the uploads of some manifests into a run, which keeps them. Returns its own manifest; ArtifactMissing."""
     files = {file.name: file for manifest in manifests for file in manifest.files}
     entries = []
     for file in files.values():

@@ -9,13 +9,13 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from activities.files.columns import Column, typed
 from activities.files.values import literal, numbered, quoted, shown
 
 Json = dict[str, Any]
@@ -43,9 +43,100 @@ _RESERVED = {row[0] for row in duckdb.execute(
 ).fetchall()}  # fmt: skip
 _NUMBERLIKE = re.compile(r"[+-]?[€$£]?\d[\d.,\s]*[%€$£]?")
 
+Rows = Callable[[], Iterable[list[str]]]
+Scalar = Callable[[str], tuple[int, ...]]
+"""Returns the row of one SELECT list over the table."""
+
+BLANKS = ("", "-", "–", "na", "n/a", "#n/a", "null", "none", "nan", "k.a.", "?")
+_MOSTLY = 0.8  # of a column's values: with fewer numbers or dates among them it is meant as text
+
+_PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_POINT = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
+_COMMA = r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$|^[+-]?\d+(,\d+)?$"
+_GROUPS = r"^[+-]?\d{1,3}(,\d{3})+$"
+_SIGNS = "[€$£¥%\\s\u00a0\u202f'’]"
+_DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y")
+_DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y")
+_MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y")
+_KINDS = {"days": _DAYS, "day first": _DAY_FIRST, "month first": _MONTH_FIRST}
+_ALIKE = r"^(\d{1,4}[./ -]|[A-Za-z]+ \d)"  # as every text of these shapes begins
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+
 
 class Unreadable(Exception):
     """A file that can't be read; the message says why, for its owner."""
+
+
+@dataclass
+class Column:
+    """The SQL expression that reads a column of texts, and what a reader should know of it."""
+
+    sql: str
+    notes: list[str] = field(default_factory=list)
+
+
+def typed(name: str, scalars: Scalar, *, semicolons: bool) -> Column:
+    """Returns how to read a column.
+
+    All values that are not blank must fit, else it stays text. Identifiers with leading zeros and dates that may be
+    read in two ways stay text. `semicolons` separate the file's fields: then a lone comma is a decimal one.
+    """
+    raw = quoted(name)
+    blanks = ", ".join(map(literal, BLANKS))
+    value = f"(CASE WHEN lower(trim({raw})) IN ({blanks}) THEN NULL ELSE trim({raw}) END)"
+    bare = f"regexp_replace({value}, {literal(_SIGNS)}, '', 'g')"
+    filled, zeros, plain, point, comma, groups, signed = scalars(
+        f"count({value}), "
+        f"count(*) FILTER (regexp_matches({value}, '^0\\d+$')), "
+        + ", ".join(
+            f"count(*) FILTER (regexp_matches({bare}, '{shape}'))" for shape in (_PLAIN, _POINT, _COMMA, _GROUPS)
+        )
+        + f", count(*) FILTER ({bare} <> {value})"
+    )
+    if not filled or zeros:
+        return Column(raw)
+    percent = [f"{name}: the numbers are written with signs such as % or €"] if signed else []
+    if plain == filled:
+        (whole,) = scalars(f"count(TRY_CAST({bare} AS BIGINT)) FILTER (regexp_matches({bare}, '^[+-]?\\d{{1,18}}$'))")
+        return Column(f"TRY_CAST({bare} AS {'BIGINT' if whole == filled else 'DOUBLE'})", percent)
+    if comma == filled and (groups < filled or semicolons or point < filled):
+        read = f"TRY_CAST(replace(replace({bare}, '.', ''), ',', '.') AS DOUBLE)"
+        return Column(read, [f"{name}: decimal commas are read as numbers", *percent])
+    if point == filled:
+        return Column(f"TRY_CAST(replace({bare}, ',', '') AS DOUBLE)", [f"{name}: commas group thousands", *percent])
+    return _dated(name, raw, value, scalars, filled, max(plain, point, comma))
+
+
+def _dated(name: str, raw: str, value: str, scalars: Scalar, filled: int, numbers: int) -> Column:
+    """Returns how to read a column that holds no plain numbers: as dates of one shape, else as text."""
+    iso = f"regexp_matches({value}, '^\\d{{4}}-\\d\\d-\\d\\d([ T]\\d\\d:\\d\\d.*)?$')"
+    times, midnights, alike = scalars(
+        f"count(TRY_CAST({value} AS TIMESTAMP)) FILTER ({iso}), "
+        f"count(*) FILTER (TRY_CAST({value} AS TIMESTAMP) = TRY_CAST({value} AS DATE) AND {iso}), "
+        f"count(*) FILTER (regexp_matches({value}, '{_ALIKE}'))"
+    )
+    if times == filled:
+        return Column(f"TRY_CAST({value} AS {'DATE' if midnights == filled else 'TIMESTAMP'})")
+    best = times
+    for time in _TIMES if alike >= _MOSTLY * filled else ():  # a look at each shape is what takes the time
+        shapes = {kind: _formats(value, kinds, time) for kind, kinds in _KINDS.items()}
+        counts = dict(zip(shapes, scalars(", ".join(f"count({shape})" for shape in shapes.values())), strict=True))
+        best = max(best, *counts.values())
+        fitting = [kind for kind, count in counts.items() if count == filled]
+        if len(fitting) > 1:
+            note = f"{name}: the dates may be read day first or month first, so they stay text"
+            return Column(raw, [note])
+        if fitting:
+            notes = [] if fitting == ["days"] else [f"{name}: dates are read {fitting[0]}"]
+            return Column(f"CAST({shapes[fitting[0]]} AS {'TIMESTAMP' if time else 'DATE'})", notes)
+    for count, noun in ((numbers, "numbers"), (best, "dates")):
+        if _MOSTLY * filled <= count < filled:
+            return Column(raw, [f"{name}: {filled - count} of {filled} values are no {noun}, so it stays text"])
+    return Column(raw)
+
+
+def _formats(value: str, days: tuple[str, ...], time: str) -> str:
+    return f"try_strptime({value}, [{', '.join(repr(day + time) for day in days)}])"
 
 
 def csv_tables(path: Path, out: Path) -> list[Json]:
@@ -56,7 +147,7 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
     skip, names = _header(sample, delimiter, width)
     if len(names) > _COLUMNS:
         raise Unreadable(f"it has {len(names):,} columns, at most {_COLUMNS:,} are read")
-    with _Engine(out) as database, _memory_named():
+    with _engine(out) as database:
         fields = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
         options = {
             "delim": literal(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false", "skip": str(skip),
@@ -79,14 +170,8 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
     return [table | {"notes": notes + table["notes"]}]
 
 
-Rows = Callable[[], Iterable[list[str]]]
-
-
 def row_tables(sheets: Iterable[tuple[str, Rows]], path: Path, out: Path) -> list[Json]:
-    """Returns a table for each sheet: its rows of texts, with a title above the header or without one.
-
-    A sheet that can't be read is a note of the first table. Raises Unreadable if none can be read, and for too many.
-    """
+    """Returns a table for each sheet of texts; one that can't be read is a note of the first. Raises Unreadable."""
     sheets, tables, problems = list(sheets), list[Json](), list[str]()
     if len(sheets) > _TABLES:
         raise Unreadable(f"it has {len(sheets):,} tables, at most {_TABLES:,} are read: copy those needed into a file")
@@ -175,7 +260,7 @@ def json_tables(path: Path, out: Path) -> list[Json]:
 
 
 def _engine_table(reader: str, path: Path, out: Path) -> list[Json]:
-    with _Engine(out) as database:
+    with _engine(out) as database:
         try:
             database.execute(f"CREATE TABLE texts AS SELECT * FROM {reader}", [str(path)])
         except duckdb.Error as error:
@@ -237,37 +322,26 @@ def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str, column
 
 
 @contextlib.contextmanager
-def _memory_named() -> Iterator[None]:
+def _engine(out: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An engine that keeps little in memory and the rest in a file that is deleted at the end."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": _MEMORY,
+        "threads": "1",
+        "async_threads": "1",  # each has a stack
+        "preserve_insertion_order": "true",
+        "temp_directory": str(out / "spill"),
+        "autoload_known_extensions": "false",
+        "autoinstall_known_extensions": "false",
+    }
     try:
-        yield
+        with duckdb.connect(str(out / "texts.duckdb"), config=config) as database:
+            # A program without a file counts as interactive: after two seconds a bar would stand in its reply.
+            database.execute("SET enable_progress_bar = false")
+            yield database
     except duckdb.OutOfMemoryException:
         raise Unreadable("a line or a table of it needs too much memory") from None
-
-
-class _Engine:
-    """An engine that keeps little in memory and the rest in a file that is deleted at the end."""
-
-    def __init__(self, out: Path) -> None:
-        self._file = out / "texts.duckdb"
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": _MEMORY,
-            "threads": "1",
-            "async_threads": "1",  # each has a stack
-            "preserve_insertion_order": "true",
-            "temp_directory": str(out / "spill"),
-            "autoload_known_extensions": "false",
-            "autoinstall_known_extensions": "false",
-        }
-        self._connection = duckdb.connect(str(self._file), config=config)
-        # A program without a file counts as interactive: after two seconds a bar would stand in its reply.
-        self._connection.execute("SET enable_progress_bar = false")
-
-    def __enter__(self) -> duckdb.DuckDBPyConnection:
-        return self._connection
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-        for file in self._file.parent.glob("texts.duckdb*"):
+    finally:
+        for file in out.glob("texts.duckdb*"):
             file.unlink()
 
 
@@ -334,17 +408,17 @@ def _shape(sample: list[str]) -> tuple[str, int]:
 
 def _header(sample: list[str], delimiter: str, width: int) -> tuple[int, list[str]]:
     """Returns how many lines are no data, and the names of the columns, from the first line that may be a header."""
-    reader = csv.reader(sample, delimiter=delimiter)
-    before = 0
+    reader, before = csv.reader(sample, delimiter=delimiter), 0
+    unnamed = numbered([f"column_{number + 1}" for number in range(width)])
     for row in reader:
         filled = [cell.strip() for cell in row if cell.strip()]
         if len(row) >= width - (width > 1) and len(filled) >= max(1, (width + 1) // 2):
             if any(_NUMBERLIKE.fullmatch(cell) and not re.fullmatch(r"(19|20)\d\d", cell) for cell in filled):
-                return before, numbered([f"column_{number + 1}" for number in range(width)])
+                return before, unnamed
             cells = [*row, ""][: max(width, len(row))]  # lines may end with a delimiter that the header lacks
             return reader.line_num, numbered([_column_name(cell, number) for number, cell in enumerate(cells)])
         before = reader.line_num
-    return 0, numbered([f"column_{number + 1}" for number in range(width)])
+    return 0, unnamed
 
 
 def _column_name(cell: str, number: int) -> str:

@@ -24,7 +24,7 @@ from activities.model.port import (
     Window,
 )
 from activities.model.request_body import Rung, lean, profile_of, request_body, with_answer_as_text
-from activities.model.stream import StreamBounds, StreamReader, StreamWatch, checked, whole_message
+from activities.model.stream import StreamReader, checked, whole_message
 from supervision.agent.turn_rules import attempt_time
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -38,21 +38,17 @@ _MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for it
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
-_watch: ContextVar[StreamWatch | None] = ContextVar("_watch", default=None)  # of the call that this task makes
+_reader: ContextVar[StreamReader] = ContextVar("_reader")  # of the call that this task makes
 
 
 class AnthropicModel(ModelEndpoint):
-    """A Messages API endpoint, real or compatible.
+    """A Messages API endpoint, real or compatible. Without key, token and `base_url` every call fails.
 
-    `idle_timeout` bounds the wait for the next sign of life (see StreamWatch). `structured` is the way of asking for
-    JSON that the endpoint understands; `without` names the other parts of requests that it does not take, which are
-    booleans of EndpointProfile. `max_output` caps what a reply may have, `windows` are the windows of models by name or
-    pattern, both in tokens. Calls of a `free` endpoint cost nothing. `max_connections` must not be below the number of
-    concurrent calls. `plain_http` lets a credential go to another machine unencrypted. `http_options` go to the HTTP
-    client (proxy, verify, trust_env).
-
-    Without key, token and `base_url` the object can be built, and every call fails as ProviderAuthentication.
-    Raises ValueError for an address that is none or may not be sent the key, or a key that no header can carry.
+    `idle_timeout` bounds the wait for the next sign of life (see StreamReader). `structured` is the way of asking for
+    JSON that the endpoint understands; `without` names the booleans of EndpointProfile that it lacks. `max_output` caps
+    a reply, `windows` are by name or pattern of models, both in tokens. Calls of a `free` endpoint cost nothing.
+    `max_connections` must not be below the number of concurrent calls. Raises ValueError for an address that may not
+    be sent the key, which `plain_http` allows, or a key that no header can carry.
     """
 
     def __init__(
@@ -88,6 +84,9 @@ class AnthropicModel(ModelEndpoint):
                 "https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network between is yours"
             )
         self._credentials = Credentials(secrets)
+        # The reader ends dead streams, the activity's own timeout long ones.
+        longest = attempt_time(limits.MAX_TOKENS_CEILING).total_seconds()
+        timeout = httpx2.Timeout(longest, connect=_MODEL_CONNECT_TIMEOUT.total_seconds())
         self._client: anthropic.AsyncAnthropic | None = None
         if secrets or base_url:
             self._client = anthropic.AsyncAnthropic(
@@ -95,11 +94,11 @@ class AnthropicModel(ModelEndpoint):
                 auth_token=None if key else token or None,
                 base_url=base_url or _DEFAULT_URL,
                 max_retries=0,  # Temporal retries: it shows every attempt and frees the slot meanwhile
-                timeout=self._timeout(),
+                timeout=timeout,
                 http_client=_BoundedClient(
                     self.endpoint,
                     limits=httpx2.Limits(max_connections=max_connections),
-                    timeout=self._timeout(),
+                    timeout=timeout,
                     **(http_options or {}),
                 ),
                 default_headers={"accept-encoding": "identity"},  # packing delays events
@@ -111,13 +110,17 @@ class AnthropicModel(ModelEndpoint):
         if self._client is None:
             words = "no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
             raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, words, retryable=False)
-        return await self._send(self._client, request, progress)
+        try:
+            async with asyncio.timeout(self._idle) as end:
+                reader = StreamReader(progress, end, self._idle, self.endpoint, self._credentials)
+                return await self._read(self._client, request, reader)
+        except Exception as error:
+            failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
+        # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
+        raise failed
 
     def output_schema(self, model: type[Model]) -> Json:
-        """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed.
-
-        It is shared, so do not change it.
-        """
+        """Returns the schema of `model` as the API compiles it. It is shared, so do not change it."""
         return _form_of(model)
 
     def window(self, model: str) -> Window:
@@ -133,23 +136,8 @@ class AnthropicModel(ModelEndpoint):
         if self._client is not None:
             await self._client.close()
 
-    async def _send(
-        self, client: anthropic.AsyncAnthropic, request: ModelRequest, progress: StreamProgress
-    ) -> ModelMessage:
-        try:
-            async with asyncio.timeout(self._idle) as end:
-                return await self._read(client, request, progress, StreamWatch(end, self._idle))
-        except Exception as error:
-            failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
-        # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
-        raise failed
-
     async def _read(
-        self,
-        client: anthropic.AsyncAnthropic,
-        request: ModelRequest,
-        progress: StreamProgress,
-        watch: StreamWatch,
+        self, client: anthropic.AsyncAnthropic, request: ModelRequest, reader: StreamReader
     ) -> ModelMessage:
         profile = profile_of(request.model, self._without, self._max_output)
         lacking = [tool["name"] for tool in request.tools if "input_schema" not in tool and not profile.server_tools]
@@ -160,17 +148,14 @@ class AnthropicModel(ModelEndpoint):
             )
             raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words, retryable=False)
         body = request_body(request, profile, self._rung)
-        reader = StreamReader(progress, self.endpoint, self._credentials)
-        _watch.set(watch)
+        _reader.set(reader)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
             async for event in stream:
-                if reader.see(event):
-                    watch.see(event)
+                reader.see(event)
                 if reader.finished:
                     break
             if not reader.finished:
                 raise self._unfinished(reader, stream.response.headers.get("content-type", ""))
-            watch.finish()
             # Read to the end so that the connection can be used again; nothing can take the answer back now.
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_MODEL_LINGER.total_seconds()):
@@ -190,11 +175,6 @@ class AnthropicModel(ModelEndpoint):
         detail = f"content type {shown} where an event stream was due"
         return failure(ErrorKind.BAD_RESPONSE, endpoint=self.endpoint, detail=detail)
 
-    def _timeout(self) -> httpx2.Timeout:
-        # The watch ends dead streams, the activity's own timeout long ones.
-        longest = attempt_time(limits.MAX_TOKENS_CEILING).total_seconds()
-        return httpx2.Timeout(longest, connect=_MODEL_CONNECT_TIMEOUT.total_seconds())
-
 
 @lru_cache(limits.KNOWN_FORMS)
 def _form_of(model: type[Model]) -> Json:
@@ -203,10 +183,7 @@ def _form_of(model: type[Model]) -> Json:
 
 
 class _BoundedClient(anthropic.DefaultAioHttpClient):
-    """The SDK's HTTP client for an endpoint that may mean harm: nothing is followed, or read without end.
-
-    Over aiohttp a call takes a third less CPU. `send` is what the SDK calls, whatever the environment chooses below.
-    """
+    """The SDK's HTTP client over aiohttp, which takes a third less CPU; nothing is followed, or read without end."""
 
     def __init__(self, endpoint: str, **options: Any) -> None:
         super().__init__(**{**options, "follow_redirects": False})
@@ -250,11 +227,9 @@ class _BoundedBody(httpx2.AsyncByteStream):
         if self._encoding != "identity":
             detail = f"it compresses ({one_line(self._encoding, limits.MODEL_NAME_BYTES)}), though asked not to"
             raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail=detail)
-        bounds, watch = StreamBounds(self._endpoint), _watch.get()
+        reader = _reader.get()
         async for piece in self._raw.aiter_raw():
-            bounds.count(piece)
-            if watch is not None:
-                watch.bytes_came()
+            reader.bytes_came(piece)
             yield piece
 
     async def aclose(self) -> None:

@@ -56,53 +56,28 @@ _BY_STATUS_MEANINGS: dict[int, str] = {
     404: "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL",
 }
 
-# A code names the cause, whatever the status. Spend limits arrive as 429: waiting does not lift them, an operator does.
-# `ramp_limit_exceeded` is absent: it is a rate limit like others.
-_BILLING = """
-enforced_spend_limit_reached contract_spend_limit_reached linked_organization_spend_limit_reached organization_on_hold
-linked_organization_billing_unavailable user_profile_not_billable user_profile_billing_not_authorized
-"""
-# What belongs to the account and not to the request, though it comes as 400.
-_ACCOUNT = """
-cmek_key_disabled cmek_key_network_blocked cmek_feature_unsupported key_profile_mismatch workspace_policy_violation
-claude_code_key_creator_not_member claude_code_version_too_old organization_not_enrolled_in_beta
-organization_type_not_supported parent_organization_required user_profile_not_found user_profile_required
-"""
-_BY_CODE: dict[str, ErrorKind] = {
-    **dict.fromkeys(_BILLING.split(), ErrorKind.PROVIDER_BILLING),
-    **dict.fromkeys(_ACCOUNT.split(), ErrorKind.PROVIDER_AUTHENTICATION),
-    # What is in the request.
-    "image_dimensions_too_large": ErrorKind.PROVIDER_REJECTED,
-    "request_body_too_large_after_decoding": ErrorKind.CONTEXT_OVERFLOW,
+# By an error's code, which names the cause whatever the status, its type, or its status. `ramp_limit_exceeded` is
+# absent: it is a rate limit like others. So is `invalid_request_error`: gateways put it on any status, which decides.
+_WORDS: Mapping[ErrorKind, str] = {
+    # Spend limits arrive as 429: waiting does not lift them, an operator does.
+    ErrorKind.PROVIDER_BILLING: """
+        enforced_spend_limit_reached contract_spend_limit_reached linked_organization_spend_limit_reached
+        organization_on_hold linked_organization_billing_unavailable user_profile_not_billable
+        user_profile_billing_not_authorized billing_error 402""",
+    # Some of these belong to the account and not to the request, though they come as 400.
+    ErrorKind.PROVIDER_AUTHENTICATION: """
+        cmek_key_disabled cmek_key_network_blocked cmek_feature_unsupported key_profile_mismatch
+        workspace_policy_violation claude_code_key_creator_not_member claude_code_version_too_old
+        organization_not_enrolled_in_beta organization_type_not_supported parent_organization_required
+        user_profile_not_found user_profile_required authentication_error permission_error 401 403""",
+    ErrorKind.PROVIDER_REJECTED: "image_dimensions_too_large",
+    ErrorKind.CONTEXT_OVERFLOW: "request_body_too_large_after_decoding request_too_large 413",
+    ErrorKind.RATE_LIMITED: "rate_limit_error 429",
+    ErrorKind.OVERLOADED: "overloaded_error 529",
+    ErrorKind.PROVIDER_ERROR: "api_error timeout_error conflict_error 408 409 499",
+    ErrorKind.MODEL_NOT_SERVED: "not_found_error 404 405",
 }
-
-# `invalid_request_error` is absent: gateways put it on any status, so the status decides there.
-_BY_TYPE: dict[str, ErrorKind] = {
-    "authentication_error": ErrorKind.PROVIDER_AUTHENTICATION,
-    "permission_error": ErrorKind.PROVIDER_AUTHENTICATION,
-    "billing_error": ErrorKind.PROVIDER_BILLING,
-    "rate_limit_error": ErrorKind.RATE_LIMITED,
-    "overloaded_error": ErrorKind.OVERLOADED,
-    "api_error": ErrorKind.PROVIDER_ERROR,
-    "timeout_error": ErrorKind.PROVIDER_ERROR,
-    "conflict_error": ErrorKind.PROVIDER_ERROR,
-    "not_found_error": ErrorKind.MODEL_NOT_SERVED,
-    "request_too_large": ErrorKind.CONTEXT_OVERFLOW,
-}
-
-_BY_STATUS: dict[int, ErrorKind] = {
-    401: ErrorKind.PROVIDER_AUTHENTICATION,
-    402: ErrorKind.PROVIDER_BILLING,
-    403: ErrorKind.PROVIDER_AUTHENTICATION,
-    404: ErrorKind.MODEL_NOT_SERVED,
-    405: ErrorKind.MODEL_NOT_SERVED,
-    408: ErrorKind.PROVIDER_ERROR,
-    409: ErrorKind.PROVIDER_ERROR,
-    413: ErrorKind.CONTEXT_OVERFLOW,
-    429: ErrorKind.RATE_LIMITED,
-    499: ErrorKind.PROVIDER_ERROR,
-    529: ErrorKind.OVERLOADED,
-}
+_BY_WORD = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 
 # A prompt that does not fit has no code of its own: the API's words, and those of compatible servers.
 _OVERFLOW = re.compile(
@@ -125,16 +100,9 @@ _BEFORE_HEADERS = _BY_TRANSPORT | {"ValueError": ErrorKind.MODEL_NOT_SERVED}  # 
 
 
 def classify(
-    error: BaseException,
-    *,
-    model: str = "",
-    endpoint: str = "the provider",
-    credentials: Credentials = NO_CREDENTIALS,
+    error: BaseException, *, model: str = "", endpoint: str = "the provider", credentials: Credentials = NO_CREDENTIALS
 ) -> ModelFailure:
-    """Returns `error` as one of the project's kinds, without credentials. `endpoint` is host:port.
-
-    The message holds the provider's own explanation if it gave one, never a body, a URL or a traceback.
-    """
+    """Returns `error` as one of the project's kinds; its message holds no body, URL, credential or traceback."""
     if isinstance(error, ModelFailure):
         return error
     names = _names(error)
@@ -150,10 +118,7 @@ def failure(kind: ErrorKind, *, endpoint: str = "the provider", detail: str = ""
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Returns the seconds of `retry-after-ms`, else of `retry-after` (seconds or a date), at most RETRY_AFTER_MAX.
-
-    None if there is no such header, or one that is unreadable or already past.
-    """
+    """Returns the seconds of `retry-after-ms`, else `retry-after`, at most RETRY_AFTER_MAX; None if there are none."""
     after = headers.get("retry-after", "")
     for text, read in (
         (headers.get("retry-after-ms", ""), lambda text: float(text) / 1000),
@@ -164,10 +129,6 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
             if not math.isnan(seconds := read(text)):
                 return min(seconds, limits.RETRY_AFTER_MAX.total_seconds()) if seconds > 0 else None
     return None
-
-
-def _milliseconds(text: str) -> float:
-    return float(text) / 1000
 
 
 def _until(text: str) -> float:
@@ -223,12 +184,9 @@ def _lacking(words: str) -> str | None:
 def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:
     if 300 <= status < 400:  # not followed: whatever its body says, it is no answer
         return ErrorKind.BAD_RESPONSE
-    if isinstance(code, str) and code in _BY_CODE:
-        return _BY_CODE[code]
-    if isinstance(error_type, str) and error_type in _BY_TYPE:
-        return _BY_TYPE[error_type]
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
+    for word in (code, error_type, str(status)):
+        if isinstance(word, str) and word in _BY_WORD:
+            return _BY_WORD[word]
     if status < 300 and error_type == "invalid_request_error":  # inside a stream
         return ErrorKind.PROVIDER_REJECTED
     return ErrorKind.PROVIDER_REJECTED if 400 <= status < 500 else ErrorKind.PROVIDER_ERROR
@@ -252,7 +210,7 @@ def _listed(names: list[str], kinds: Mapping[str, ErrorKind], otherwise: ErrorKi
 
 
 def _names(error: BaseException | None) -> list[str]:
-    return [cls.__name__ for cls in type(error).__mro__] if error is not None else []
+    return [cls.__name__ for cls in type(error).__mro__]
 
 
 def _reason(error: BaseException) -> str:

@@ -37,10 +37,7 @@ T = TypeVar("T")
 
 
 class Opening(Model):
-    """The parts that all calls of a conversation share; `output_schema` asks for JSON text.
-
-    The effort is one of them: with another one the API forgets the messages that it has cached.
-    """
+    """What all calls of a conversation share. With another effort the API forgets the messages that it has cached."""
 
     system: str
     model: str
@@ -50,11 +47,7 @@ class Opening(Model):
 
 
 class ConversationView(Model):
-    """How a conversation is shown.
-
-    Its first `cleared` tool outputs are previews, its first `thinking_removed_before` replies are without thinking.
-    The tools `withheld` of its opening are not offered.
-    """
+    """How a conversation is shown: its first `cleared` tool outputs as previews, and without the tools `withheld`."""
 
     cleared: int = 0
     thinking_removed_before: int = 0
@@ -62,13 +55,11 @@ class ConversationView(Model):
 
 
 class Entry(Model):
-    """One model call: the messages that it added to the conversation, and the reply.
+    """One model call: the messages that it added to the conversation, and the reply. Only the first has an opening.
 
-    Only the first entry has an opening. `ancestors` are the keys of all entries before it, oldest first. In
-    `input`, the new user messages, a tool_result block has `content_ref`, a key, in place of `content`, and the
-    `sources` and `artifacts` that the tool named, which the model does not get. `view` says
-    what of the conversation the call showed the model, `labels` what it had read by then. `spent` is what failed
-    attempts at this call had cost, `at` when the answer was stored, as ISO 8601.
+    `ancestors` are the keys of all entries before it, oldest first. In `input` a tool_result block has `content_ref`, a
+    key, in place of `content`, and the `sources` and `artifacts` that the tool named. `labels` is what the call had
+    read, `spent` what failed attempts at it had cost, `at` when the answer was stored, as ISO 8601.
     """
 
     opening: Opening | None = None
@@ -106,24 +97,14 @@ class Conversation:
         return messages
 
 
-_Cache = LRUCache[str, tuple[T, int]]  # with its size
-
-
-def _cache(capacity: int) -> _Cache[T]:
-    return LRUCache(capacity, getsizeof=lambda cached: cached[1])
-
-
 class ConversationStore:
-    """Conversations in an artifact store; entries that were read stay in the process, up to `cache_bytes`.
-
-    Entries are shared with that cache: read them, never change them. All methods raise as the store
-    does, and ArtifactChanged for an object that is no entry.
-    """
+    """Conversations in an artifact store. Entries are shared with its cache: read them, never change them."""
 
     def __init__(self, store: ArtifactStore, cache_bytes: int = _ENTRY_CACHE_BYTES) -> None:
         self._store = store
-        self._entries: _Cache[Entry] = _cache(cache_bytes // 2)
-        self._outputs: _Cache[str] = _cache(cache_bytes // 2)
+        self._cache: LRUCache[tuple[object, str], tuple[Any, int]] = LRUCache(
+            cache_bytes, getsizeof=lambda cached: cached[1]
+        )
         self._reading = asyncio.Semaphore(limits.STORE_READS)
 
     async def load(self, head: str) -> Conversation:
@@ -140,49 +121,57 @@ class ConversationStore:
     async def chain(self, head: str) -> list[Entry]:
         """Returns the entries of the conversation, oldest first. Raises ArtifactMissing if one is gone."""
         last = await self.entry(head)
-        ancestors = await self._read(last.ancestors, self._entries, _parse)
+        ancestors = await self._read(last.ancestors, _parse)
         return [*(ancestors[key] for key in last.ancestors), last]
 
     async def resolve(self, messages: list[Json]) -> list[Json]:
         """Returns a copy of `messages` with tool outputs in place of their references."""
         blocks = (block for message in messages for block in _blocks(message))
-        texts = await self._read([b["content_ref"] for b in blocks if "content_ref" in b], self._outputs, _text)
+        texts = await self._read([b["content_ref"] for b in blocks if "content_ref" in b], _text)
         return [_with_blocks(message, partial(_with_output, texts=texts)) for message in messages]
 
     @staticmethod
     def tool_result_message(results: list[ToolResultRef]) -> Json:
         """Returns the one user message that answers all tool calls of a turn, in the given order."""
-        return {"role": "user", "content": [_result_block(result) for result in results]}
+        blocks: list[Json] = []
+        for result in results:
+            content = {"content_ref": result.ref} if result.text is None else {"content": result.text}
+            more = result.model_dump(include={"is_error", "sources", "artifacts"})
+            named = {name: value for name, value in more.items() if value}
+            blocks.append({"type": "tool_result", "tool_use_id": result.call_id, **content, **named})
+        return {"role": "user", "content": blocks}
 
     async def entry(self, key: str) -> Entry:
         """Returns the entry of that key. Raises ArtifactMissing if there is none."""
-        return (await self._read([key], self._entries, _parse))[key]
+        return (await self._read([key], _parse))[key]
 
     async def find(self, key: str) -> Entry | None:
         """Returns the entry of that key: the journal. None if that call's answer was never stored."""
-        if (cached := self._entries.get(key)) is not None:
-            return cached[0]
+        if (cached := self._cache.get((_parse, key))) is not None:
+            entry: Entry = cached[0]
+            return entry
         data = await self._store.find(key)
-        return None if data is None else self._parsed(key, data, self._entries, _parse)
+        return None if data is None else self._parsed(key, data, _parse)
 
     async def save(self, key: str, entry: Entry) -> Entry:
         """Stores the entry. Returns the stored one, which is another attempt's if that came first."""
         data = _dump(entry)
         if await self._store.create(key, data):
-            return self._parsed(key, data, self._entries, _parse)
+            return self._parsed(key, data, _parse)
         return await self.entry(key)
 
-    async def _read(self, keys: Iterable[str], cache: _Cache[T], parse: Callable[[bytes], T]) -> dict[str, T]:
+    async def _read(self, keys: Iterable[str], parse: Callable[[bytes], T]) -> dict[str, T]:
         async def read(key: str) -> T:
-            if (cached := cache.get(key)) is not None:
-                return cached[0]
+            if (cached := self._cache.get((parse, key))) is not None:
+                value: T = cached[0]
+                return value
             async with self._reading:
-                return self._parsed(key, await self._store.get(key), cache, parse)
+                return self._parsed(key, await self._store.get(key), parse)
 
         wanted = list(dict.fromkeys(keys))
         return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
 
-    def _parsed(self, key: str, data: bytes, cache: _Cache[T], parse: Callable[[bytes], T]) -> T:
+    def _parsed(self, key: str, data: bytes, parse: Callable[[bytes], T]) -> T:
         """Returns the parsed content of an object, which then stays in the cache."""
         try:
             value = parse(data)
@@ -191,7 +180,7 @@ class ConversationStore:
                 f"artifact store {self._store.url} holds a damaged object '{key}': restore it, or start a new run"
             ) from None
         with contextlib.suppress(ValueError):  # larger than the whole cache
-            cache[key] = (value, len(data))
+            self._cache[parse, key] = (value, len(data))
         return value
 
 
@@ -230,24 +219,12 @@ def _with_blocks(message: Json, change: Callable[[Json], Json]) -> Json:
 def _with_output(block: Json, texts: dict[str, str]) -> Json:
     if "content_ref" not in block:
         return dict(block)
-    renamed = {"content_ref": "content"}
-    sent = {name: value for name, value in block.items() if name not in ("sources", "artifacts")}
-    return {renamed.get(k, k): (texts[v] if k == "content_ref" else v) for k, v in sent.items()}
-
-
-def _result_block(result: ToolResultRef) -> Json:
-    content = {"content_ref": result.ref} if result.text is None else {"content": result.text}
-    block: Json = {"type": "tool_result", "tool_use_id": result.call_id, **content}
-    more = result.model_dump(include={"is_error", "sources", "artifacts"})
-    return {**block, **{name: value for name, value in more.items() if value}}
+    sent = {name: value for name, value in block.items() if name not in ("content_ref", "sources", "artifacts")}
+    return {**sent, "content": texts[block["content_ref"]]}
 
 
 def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]], view: ConversationView) -> list[Json]:
-    """Returns the messages of a conversation as its model gets them.
-
-    `inputs` are the messages that its calls added, whole, and `replies` the contents of what came back; the call that
-    comes now has no reply yet.
-    """
+    """Returns the messages that a model gets of `inputs`, which its calls added, whole, and the `replies` so far."""
     messages: list[Json] = []
     cleared = 0
     for number, added in enumerate(inputs):
@@ -256,16 +233,14 @@ def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]]
         left = iter(texts)
         messages += [_with_blocks(message, partial(_shown, texts=left)) for message in added]
         if number < len(replies) and replies[number]:  # the provider refuses an empty message
-            blocks = assistant_blocks(replies[number], thinking=number >= view.thinking_removed_before)
-            messages.append({"role": "assistant", "content": blocks})
+            thinking = number >= view.thinking_removed_before
+            kept = [dict(block) for block in replies[number] if thinking or block.get("type") not in _THINKING]
+            messages.append({"role": "assistant", "content": kept or [dict(_NOTHING_LEFT)]})
     return messages
 
 
 def outputs_shown(added: list[Json], number: int, cleared: int) -> Iterator[str]:
-    """Yields the tool outputs that a call adds as they are shown, the first `cleared` of them as previews.
-
-    `number` is that of the reply which asked for them, from 1.
-    """
+    """Yields the tool outputs that a call adds to reply `number`, from 1, the first `cleared` of them as previews."""
     for at, block in enumerate(block for message in added for block in tool_results(message)):
         limit = _CLEARED_OUTPUT_CHARS if at < cleared else limits.TOOL_OUTPUT_CHARS
         yield beginning(str(block.get("content", "")), output_name(number, at + 1), limit)
@@ -284,12 +259,6 @@ def texts_of(messages: list[Json]) -> Iterator[str]:
 def tool_results(message: Json) -> list[Json]:
     """Returns the tool outputs of a message."""
     return [block for block in _blocks(message) if block.get("type") == "tool_result"]
-
-
-def assistant_blocks(content: list[Json], *, thinking: bool) -> list[Json]:
-    """Returns the blocks of a reply, with or without what was thought."""
-    kept = [dict(block) for block in content if thinking or block.get("type") not in _THINKING]
-    return kept or [dict(_NOTHING_LEFT)]
 
 
 def _shown(block: Json, texts: Iterator[str]) -> Json:

@@ -62,11 +62,9 @@ class ModelGate:
         return await self._send(request, progress, await self._admit(request))
 
     async def _admit(self, request: ModelRequest) -> CallTicket:
-        """Returns the ticket of a call once it may be sent.
-
-        One call of each run stands in the line of its model, so a run with many calls is not served before others.
-        """
-        of_run, of_model = self._line(request.model, request.run), self._line(request.model)
+        """Returns the ticket of a call once it may be sent. One call of each run stands in the line of its model."""
+        lines = [(request.model, request.run), (request.model,)]
+        of_run, of_model = (self._lines.setdefault(line, asyncio.Lock()) for line in lines)
         try:
             async with asyncio.timeout(limits.GATE_PATIENCE.total_seconds()), of_run, of_model:
                 return await self._first_in_line(request.model)
@@ -126,9 +124,6 @@ class ModelGate:
         """Returns the breaker of a model."""
         breaker: ProviderBreaker = self._breakers.setdefault(model, ProviderBreaker(self._most))
         return breaker
-
-    def _line(self, *of: str) -> asyncio.Lock:
-        return self._lines.setdefault(of, asyncio.Lock())
 
     def _wake(self) -> None:
         self._changed.set()

@@ -1,16 +1,14 @@
 """One model call as an activity makes it: journal first, then the provider, then the journal again.
 
 The stored object is journal and conversation entry in one, written right after the answer is read. Its key names the
-workflow, the step and the hash of the question, and every attempt looks for it first, so that an answer that was stored
-is never asked for again. An attempt that fails leaves its counts in the heartbeat's details for the next one. A prompt
-that the provider refuses for its length is shortened and sent once more, within the attempt.
+workflow, the step and the hash of the question, and every attempt looks for it first, so that a stored answer is never
+asked for again. An attempt that fails leaves its counts in the heartbeat's details for the next one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from secrets import SystemRandom
 from typing import Any
 
@@ -51,6 +49,8 @@ from supervision.contract.usage import Usage
 ODD_REPLY_ATTEMPTS = 3  # unreadable answers (HTML, no content): two more tries, then a typed failure
 
 _jitter = SystemRandom()
+CALL_HEADER = "x-supervisor-call"
+_UNASKED: Any = {"run": True, "brief": {"labels"}}
 
 
 class EarlierAttempts(Model):
@@ -70,11 +70,11 @@ class EarlierAttempts(Model):
 
 
 def to_application_error(failure: ModelFailure, failures: int, spent: Json | None = None) -> ApplicationError:
-    """Returns the failure as Temporal sees it: its kind, whether and when to try again, what the attempts have cost.
-
-    `failures` counts those of this kind in this call: the wait grows with them if the provider named none.
-    """
+    """Returns the failure as Temporal sees it; the wait grows with the `failures` of its kind in this call."""
     retryable = failure.retryable and not (failure.kind in ODD and failures >= ODD_REPLY_ATTEMPTS)
+    growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
+    grown = min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
+    wait = timedelta(seconds=failure.retry_after) if failure.retry_after else grown
     details: Json = {"status": failure.status, "request_id": failure.request_id, "spent": spent}
     if failure.kind == ErrorKind.CIRCUIT_OPEN:
         details = {"remaining": failure.retry_after, "spent": spent}
@@ -83,25 +83,9 @@ def to_application_error(failure: ModelFailure, failures: int, spent: Json | Non
         details,
         type=failure.kind,
         non_retryable=not retryable,
-        next_retry_delay=_delay(failure.retry_after, failures) if retryable else None,
+        next_retry_delay=wait * (1 + limits.RETRY_JITTER * _jitter.random()) if retryable else None,
         category=(ApplicationErrorCategory.BENIGN if failure.kind in WAITING else ApplicationErrorCategory.UNSPECIFIED),
     )
-
-
-def _delay(retry_after: float | None, failures: int) -> timedelta:
-    growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
-    wait = (
-        timedelta(seconds=retry_after)
-        if retry_after
-        else min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
-    )
-    return wait * (1 + limits.RETRY_JITTER * _jitter.random())
-
-
-CALL_HEADER = "x-supervisor-call"
-
-
-_UNASKED: Any = {"run": True, "brief": {"labels"}}
 
 
 @dataclass(frozen=True)
@@ -128,10 +112,7 @@ class CallName:
 
 @dataclass(frozen=True)
 class CallOptions:
-    """How a call is made: its room for a reply, what of it is cached, whether it may call tools, what it shows.
-
-    The tools `withheld` are not offered, though the conversation began with them.
-    """
+    """How a call is made: its room for a reply, what is cached, whether it may call tools, and which are `withheld`."""
 
     max_tokens: int
     cache: CacheUse = "none"
@@ -142,10 +123,7 @@ class CallOptions:
 
 @dataclass(frozen=True)
 class Answered:
-    """A call's answer: the new head of its conversation, the message, and the usage of all attempts at it.
-
-    `view` says what of the conversation the call showed the model, `labels` what it had read by then.
-    """
+    """A call's answer, the new head of its conversation, the usage of all attempts, and what the model was shown."""
 
     head: str
     message: ModelMessage
@@ -155,10 +133,7 @@ class Answered:
 
 
 class ModelCalls:
-    """Model calls of the activities of one process; `call_header` sends `x-supervisor-call`.
-
-    `daily_usd` is the operator's ceiling over all Workers of the store.
-    """
+    """Model calls of one process's activities; `daily_usd` is the operator's ceiling over all Workers of the store."""
 
     def __init__(
         self,
@@ -178,52 +153,46 @@ class ModelCalls:
         self._call_header = call_header
 
     async def begin(
-        self,
-        name: CallName,
-        opening: Opening,
-        text: str | PromptWriter,
-        options: CallOptions,
-        note: str | None = None,
+        self, name: CallName, opening: Opening, text: str | PromptWriter, options: CallOptions, note: str | None = None
     ) -> Answered:
         """Makes the first call of a conversation; `note` is a second text after it."""
-
-        async def beginning() -> FirstPrompt:
-            return FirstPrompt(self.model.window(opening.model), opening, text, note, options.withheld)
-
-        return await self._call(name, beginning, options)
+        prompt = FirstPrompt(self.model.window(opening.model), opening, text, note, options.withheld)
+        return await self._found(name) or await self._call(name, prompt, options)
 
     async def go_on(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
-        after = partial(NextPrompt.after, self.model.window, self.conversations, head, messages)
-        return await self._call(name, partial(after, withheld=options.withheld), options)
+        return await self._found(name) or await self._call(name, await self._next(head, messages, options), options)
 
     async def correct(
         self, name: CallName, head: str, words: str, opening: Opening, text: PromptWriter, options: CallOptions
     ) -> Answered:
         """Sends the reply at `head` back with what is wrong with it, or asks again where there is no room for that."""
-        instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
-        asked = (self.model.window, self.conversations, head, [user_message(words)], instead)
-        return await self._call(name, partial(NextPrompt.after, *asked), options)
+        if found := await self._found(name):
+            return found
+        prompt = await self._next(head, [user_message(words)], options)
+        prompt.instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
+        return await self._call(name, prompt, options)
 
-    async def _call(
-        self, name: CallName, prompting: Callable[[], Awaitable[FirstPrompt | NextPrompt]], how: CallOptions
-    ) -> Answered:
+    async def _next(self, head: str, added: list[Json], how: CallOptions) -> NextPrompt:
+        past, whole = await self.conversations.load(head), await self.conversations.resolve(added)
+        return NextPrompt(self.model.window(past.opening.model), past, added, whole, how.withheld)
+
+    async def _found(self, name: CallName) -> Answered | None:
+        """Returns the answer that an attempt before this one stored."""
+        show(EarlierAttempts.of_this_call().model_dump)  # a heartbeat replaces what the attempts before left behind
+        entry = await self.conversations.find(key := name.key(activity.info().workflow_id or ""))
+        if entry is None:
+            return None
+        note(journal=True, response_model=entry.reply.model)
+        return self._answered(key, entry)
+
+    async def _call(self, name: CallName, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
         workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
-        show(earlier.model_dump)  # a heartbeat replaces what the attempts before left behind
-        key = name.key(workflow_id)
-        if entry := await self.conversations.find(key):
-            note(journal=True, response_model=entry.reply.model)
-            return self._answered(key, entry)
-        prompt = await prompting()
         await self._afford(prompt.opening.model, earlier)
         request = ModelRequest(
-            model=prompt.opening.model,
-            system=prompt.opening.system,
+            **dict(prompt.opening),
             messages=[],
             max_tokens=how.max_tokens,
-            effort=prompt.opening.effort,
-            tools=prompt.opening.tools,
-            output_schema=prompt.opening.output_schema,
             cache=how.cache,
             concludes=how.concludes,
             headers={CALL_HEADER: call_header(workflow_id, name.step)} if self._call_header else {},
@@ -245,6 +214,7 @@ class ModelCalls:
             spent=earlier.spent,
             at=datetime.now(UTC).isoformat(),
         )
+        key = name.key(workflow_id)
         return self._answered(key, await self._save(key, entry, earlier))
 
     async def _afford(self, model: str, earlier: EarlierAttempts) -> None:
@@ -301,13 +271,14 @@ class ModelCalls:
 
     async def _complete(self, request: ModelRequest, earlier: EarlierAttempts) -> ModelMessage:
         progress = StreamProgress()
-        show(
-            lambda: {
-                "tokens": progress.output_tokens,
-                "tail": progress.tail,
-                **self._handed_on(earlier, request, progress),
-            }
-        )
+
+        def sent() -> Json:
+            """Returns what the next attempt needs to know if this one ends now, and how far the answer has come."""
+            spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
+            handed_on = earlier.model_copy(update={"spent": spent}).model_dump()
+            return {"tokens": progress.output_tokens, "tail": progress.tail, **handed_on}
+
+        show(sent)
         model, tokens = request.model, None
         try:
             async with waiting():
@@ -321,14 +292,10 @@ class ModelCalls:
         finally:
             usage = usage_of(self.model, model, tokens or progress.usage)
             consumed(model, usage)
-            await self._count(usage.usd)
-
-    async def _count(self, usd: float | None) -> None:
-        """Counts dollars for the ceiling of the day; a store that is away gets them with those of the next call."""
-        try:
-            await self._daily.add(usd)
-        except ArtifactUnavailable as error:
-            activity.logger.warning("the day's spend can't be stored: %s", error)
+            try:  # a store that is away gets it with that of the next call
+                await self._daily.add(usage.usd)
+            except ArtifactUnavailable as error:
+                activity.logger.warning("the day's spend can't be stored: %s", error)
 
     def _error(self, failure: ModelFailure, earlier: EarlierAttempts) -> ApplicationError:
         """Returns the failure as Temporal sees it, and leaves what the next attempt needs to know."""
@@ -337,11 +304,6 @@ class ModelCalls:
         earlier.failures[failure.kind] = failures
         show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
         return to_application_error(failure, failures, earlier.spent.model_dump())
-
-    def _handed_on(self, earlier: EarlierAttempts, request: ModelRequest, progress: StreamProgress) -> Json:
-        """Returns what the next attempt needs to know if this one ends now."""
-        spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
-        return earlier.model_copy(update={"spent": spent}).model_dump()
 
     async def _save(self, key: str, entry: Entry, earlier: EarlierAttempts) -> Entry:
         """Tries until the attempt ends: giving up would pay for the same answer again. The heartbeat says why."""
@@ -365,10 +327,7 @@ def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: 
     """Returns what answers of a model cost."""
     return Usage(
         model_calls=calls,
-        input_tokens=tokens.input_tokens,
-        output_tokens=tokens.output_tokens,
-        cache_read_tokens=tokens.cache_read_tokens,
-        cache_write_tokens=tokens.cache_write_tokens,
+        **tokens.model_dump(exclude={"web_searches"}),
         usd=0.0 if tokens == ModelUsage() else endpoint.price(model, tokens),
     )
 

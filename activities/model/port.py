@@ -43,7 +43,7 @@ class ModelRequest:
     run: str = ""
 
 
-class ModelUsage(Model):
+class ModelUsage(Model, frozen=True):
     """Tokens of one call; `input_tokens` are the uncached ones. `web_searches` are those of the provider's own tool."""
 
     input_tokens: int = 0
@@ -59,10 +59,7 @@ class ModelUsage(Model):
 
 
 class ModelMessage(Model):
-    """A whole answer. `content` holds the blocks as plain JSON, unknown ones included.
-
-    `fullest` says that the model can write no longer one.
-    """
+    """A whole answer in plain JSON, unknown blocks included; `fullest` says that the model can write no longer one."""
 
     content: list[Json]
     stop_reason: str
@@ -93,10 +90,7 @@ def user_message(*texts: str) -> Json:
 
 @dataclass
 class StreamProgress:
-    """The part of a call's answer that has come; the adapter updates it, the heartbeat reads it.
-
-    `usage` is what the call has cost so far, `on_content` is called when the first content comes.
-    """
+    """What has come of an answer, and what it costs so far; `on_content` is called when the first content comes."""
 
     usage: ModelUsage = field(default_factory=ModelUsage)
     tail: str = ""
@@ -110,10 +104,7 @@ class StreamProgress:
 
 @dataclass(eq=False)
 class ModelFailure(Exception):
-    """A call that gave no usable answer, classified once for the whole project.
-
-    `retry_after` is in seconds and already clamped. `message` is safe to show: no prompt, no key.
-    """
+    """A call without a usable answer, classified once. `message` is safe to show, `retry_after` is clamped seconds."""
 
     kind: ErrorKind
     message: str
@@ -154,10 +145,7 @@ class ModelEndpoint(Protocol):
     """An endpoint of models: all that depends on its provider."""
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
-        """Sends one request, without retries. Returns the whole answer or raises ModelFailure.
-
-        Cancelling the caller closes the connection.
-        """
+        """Sends one request, once. Returns the answer or raises ModelFailure; cancelling closes the connection."""
 
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` in the form that the provider accepts."""

@@ -19,17 +19,11 @@ _NAME = re.compile(r"(?:^|[/.])(?P<name>claude-[a-z0-9.-]+?)(?:-v\d+(?::\d+)?|[@
 _LONG_CONTEXT: Mapping[str, int] = {"*claude-haiku-5-5*": 95_000}  # above 100,000 tokens each costs five times
 
 
+@lru_cache(limits.KNOWN_MODELS)  # each call is priced two or three times, at 0.1 ms
 def price(model: str, usage: ModelUsage) -> float | None:
     """Returns the USD of one call, cache reads and writes included; None if the price is unknown."""
     # the price list counts cached tokens as part of the input, the provider's usage does not
-    cached = usage.cache_read_tokens, usage.cache_write_tokens
-    return _price(model, usage.prompt_tokens, *cached, usage.output_tokens, usage.web_searches)
-
-
-@lru_cache(limits.KNOWN_MODELS)  # each call is priced two or three times, at 0.1 ms
-def _price(model: str, prompt: int, cache_read: int, cache_write: int, output: int, searches: int) -> float | None:
-    more = {"cache_read_tokens": cache_read, "cache_write_tokens": cache_write, "web_searches": searches}
-    entry = _listed(model, PricedUsage(input_tokens=prompt, output_tokens=output, **more))
+    entry = _listed(model, PricedUsage(**{**usage.model_dump(), "input_tokens": usage.prompt_tokens}))
     return None if entry is None else float(entry.total_price)
 
 

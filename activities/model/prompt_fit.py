@@ -3,8 +3,7 @@
 A prompt has the tokens that the provider counted at the last call of its conversation, and those of what is new, by
 its bytes. Above a share of the window the oldest tool outputs are shown as previews. After such a clearing the
 provider's cache holds nothing of the conversation, so there are few of them, and each frees much. A prompt that the
-provider refuses for its length is shortened once more: a conversation by all its old outputs, a first prompt to a
-third.
+provider refuses for its length is shortened once more, a first prompt to a third.
 """
 
 import json
@@ -14,7 +13,6 @@ from functools import cached_property
 
 from activities.model.conversation import (
     Conversation,
-    ConversationStore,
     ConversationView,
     Opening,
     outputs_shown,
@@ -47,123 +45,96 @@ class CallDraft:
     tokens: int
 
 
+@dataclass(frozen=True)
 class FirstPrompt:
     """The first call of a conversation: a text, or what writes it, and a note after it; without tools `withheld`."""
 
-    def __init__(
-        self,
-        window: Window,
-        opening: Opening,
-        text: str | PromptWriter,
-        note: str | None = None,
-        withheld: Sequence[str] = (),
-    ) -> None:
-        self.opening = opening
-        self._window = window
-        self._text = text
-        self._note = note
-        self._view = ConversationView(withheld=[*withheld])
+    window: Window
+    opening: Opening
+    text: str | PromptWriter
+    note: str | None = None
+    withheld: Sequence[str] = ()
 
     async def first(self) -> CallDraft:
         """Returns the prompt with as much of the texts that can be cut as the window has room for."""
-        room = self._window.prompt_tokens
+        room = self.window.prompt_tokens
         draft = await self._written(room)
-        excess = draft.tokens - self._window.target
+        excess = draft.tokens - self.window.target
         return draft if excess <= 0 else await self._written(max(0, room - excess))
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
         """Returns the prompt with a third of that at most; None if nothing can be cut."""
-        written = await self._written(min(self._window.prompt_tokens, draft.tokens) // 3)
+        written = await self._written(min(self.window.prompt_tokens, draft.tokens) // 3)
         return written if written.messages != draft.messages else None
 
     async def _written(self, room: int) -> CallDraft:
-        text = self._text if isinstance(self._text, str) else await self._text(room)
-        messages = [user_message(text, *([self._note] if self._note else []))]
-        return CallDraft(None, messages, messages, self._view, opening_tokens(self.opening, messages))
+        text = self.text if isinstance(self.text, str) else await self.text(room)
+        messages = [user_message(text, *([self.note] if self.note else []))]
+        view = ConversationView(withheld=[*self.withheld])
+        return CallDraft(None, messages, messages, view, opening_tokens(self.opening, messages))
 
 
+@dataclass
 class NextPrompt:
-    """A later call: a conversation with messages appended, whose tool outputs are `added` by reference.
+    """A later call: the conversation `past` with messages appended, whose tool outputs are `added` by reference.
 
     `whole` are these messages with their tool outputs. `instead` asks the question in a conversation of its own, where
     this one has no room for it. Once other tools are `withheld`, what was thought before is left out: the API takes it
     only after what it was thought with.
     """
 
-    def __init__(
-        self,
-        window: Window,
-        past: Conversation,
-        added: list[Json],
-        whole: list[Json],
-        instead: FirstPrompt | None,
-        withheld: list[str],
-    ) -> None:
-        self.opening = past.opening
-        self._window = window
-        self._past = past
-        self._added = added
-        self._whole = whole
-        self._instead = instead
-        self._new = sum(len(tool_results(message)) for message in whole)
-        self._view = past.last.view
-        if withheld != self._view.withheld:
-            changed = {"withheld": withheld, "thinking_removed_before": len(past.entries)}
-            self._view = self._view.model_copy(update=changed)
+    window: Window
+    past: Conversation
+    added: list[Json]
+    whole: list[Json]
+    withheld: Sequence[str] = ()
+    instead: FirstPrompt | None = None
 
-    @classmethod
-    async def after(
-        cls,
-        window_of: Callable[[str], Window],
-        conversations: ConversationStore,
-        head: str,
-        added: list[Json],
-        instead: FirstPrompt | None = None,
-        withheld: Sequence[str] = (),
-    ) -> "NextPrompt":
-        """Returns the prompt that continues the conversation at `head`."""
-        past = await conversations.load(head)
-        whole = await conversations.resolve(added)
-        return cls(window_of(past.opening.model), past, added, whole, instead, [*withheld])
+    def __post_init__(self) -> None:
+        self.opening, self._new = self.past.opening, sum(len(tool_results(message)) for message in self.whole)
+        self._view = self.past.last.view
+        if [*self.withheld] != self._view.withheld:
+            changed = {"withheld": [*self.withheld], "thinking_removed_before": len(self.past.entries)}
+            self._view = self._view.model_copy(update=changed)
 
     async def first(self) -> CallDraft:
         """Returns the conversation as it was shown last, or after a clearing where it gets too long."""
-        draft, target = self._shown(self._view), self._window.target
+        draft, target = self._shown(self._view), self.window.target
         if draft.tokens <= target:
             return draft
-        cleared = outputs_to_clear(draft.tokens, self._gains, self._past.last.view.cleared, self._new, target)
-        return draft if cleared == self._past.last.view.cleared else self._cleared(cleared)
+        cleared = outputs_to_clear(draft.tokens, self._gains, self.past.last.view.cleared, self._new, target)
+        return draft if cleared == self.past.last.view.cleared else self._cleared(cleared)
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
         """Returns the conversation with previews of its old outputs, else of all; None if that frees nothing."""
         for cleared in (len(self._gains) - self._new, len(self._gains)):
             if sum(self._gains[draft.view.cleared : cleared]) > 0:
                 return self._cleared(cleared)
-        return await self._instead.shorter(draft) if self._instead else None
+        return await self.instead.shorter(draft) if self.instead else None
 
     @cached_property
     def _gains(self) -> list[int]:
         """The tokens that each tool output, the oldest first, frees as a preview."""
         gains = []
-        for number, added in enumerate([*self._past.inputs, self._whole]):
+        for number, added in enumerate([*self.past.inputs, self.whole]):
             shown, previews = outputs_shown(added, number, 0), outputs_shown(added, number, _ALL)
             gains += [tokens_of(text) - tokens_of(preview) for text, preview in zip(shown, previews, strict=True)]
         return gains
 
     def _cleared(self, count: int) -> CallDraft:
-        changed = {"cleared": count, "thinking_removed_before": len(self._past.entries)}
+        changed = {"cleared": count, "thinking_removed_before": len(self.past.entries)}
         return self._shown(self._view.model_copy(update=changed))
 
     def _shown(self, view: ConversationView) -> CallDraft:
-        replies = [entry.reply.content for entry in self._past.entries]
-        messages = visible_messages([*self._past.inputs, self._whole], replies, view)
-        last = self._past.last.reply.usage
+        replies = [entry.reply.content for entry in self.past.entries]
+        messages = visible_messages([*self.past.inputs, self.whole], replies, view)
+        last = self.past.last.reply.usage
         if not last.prompt_tokens:  # the endpoint does not count
-            return CallDraft(self._past, self._added, messages, view, opening_tokens(self.opening, messages))
-        tokens = last.prompt_tokens + last.output_tokens + _json_tokens(messages[len(messages) - len(self._whole) :])
-        if view.cleared > self._past.last.view.cleared:
-            tokens -= sum(self._gains[self._past.last.view.cleared : min(view.cleared, len(self._gains) - self._new)])
-        return CallDraft(self._past, self._added, messages, view, tokens)
+            return CallDraft(self.past, self.added, messages, view, opening_tokens(self.opening, messages))
+        tokens = last.prompt_tokens + last.output_tokens + _json_tokens(messages[len(messages) - len(self.whole) :])
+        if view.cleared > self.past.last.view.cleared:
+            tokens -= sum(self._gains[self.past.last.view.cleared : min(view.cleared, len(self._gains) - self._new)])
+        return CallDraft(self.past, self.added, messages, view, tokens)
 
 
 def outputs_to_clear(tokens: int, gains: Sequence[int], cleared: int, new: int, target: int) -> int:

@@ -34,14 +34,26 @@ _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JS
 _START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
 _DEFAULT = re.compile(r"(?<!\s)\s*+\{default: [^{}]*+\}\Z")  # as the SDK writes it into a description
 _STARTS = 20  # that begin none: more is no reply, and each may be read to its end
+_TAIL_MARKS = 2
+_MARK: Json = {"cache_control": {"type": "ephemeral"}}
+_THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
+_NAME = re.compile(
+    r"claude-(?:(?P<family>opus|sonnet|haiku|fable|mythos)-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)"
+)
+_ADAPTIVE_SINCE = (4, 6)
+_OUTPUT_SINCE = (
+    ((5, 0), 128_000),
+    ((4, 5), 64_000),
+    ((4, 0), 32_000),
+    ((3, 7), 64_000),
+    ((3, 5), 8_192),
+    ((0, 0), 4_096),
+)
 
 
 def ask(body: Json, schema: Json, rung: Rung) -> Json:
-    """Returns the request `body`, which has no tools, extended so that the answer is JSON of `schema`.
-
-    A schema that the API would not compile is a tool's, which is not compiled.
-    """
-    if rung == "format" and not _too_complex(schema):
+    """Returns `body`, which has no tools, extended so that the answer is JSON. A tool's schema is not compiled."""
+    if rung == "format" and _compiles(schema):
         return {
             **body,
             "output_config": {**body.get("output_config", {}), "format": {"type": "json_schema", "schema": schema}},
@@ -55,40 +67,32 @@ def ask(body: Json, schema: Json, rung: Rung) -> Json:
     return asked
 
 
-def _too_complex(schema: Json) -> bool:
-    """True if the API would refuse to compile the schema: too many parameters are optional, or of several types."""
+def _compiles(schema: Json) -> bool:
+    """True if the API compiles the schema: not too many parameters are optional, or of several types."""
     parts = list(_parts(schema))
     optional = sum(len(set(part.get("properties") or {}) - set(part.get("required") or [])) for part in parts)
     unions = sum("anyOf" in part or isinstance(part.get("type"), list) for part in parts)
-    return optional > _SCHEMA_OPTIONAL or unions > _SCHEMA_UNIONS
+    return optional <= _SCHEMA_OPTIONAL and unions <= _SCHEMA_UNIONS
 
 
 def lean(schema: Json) -> Json:
     """Returns a schema without what tells a model nothing: titles, defaults, and what objects are called in code."""
-    return {name: _lean_part(name, value) for name, value in schema.items() if not _is_noise(schema, name)}
-
-
-def _lean_part(name: str, value: Any) -> Any:
-    if name in ("properties", "$defs"):  # their keys are names, whatever they read like
-        return {key: lean(part) for key, part in value.items()}
-    if name == "description" and isinstance(value, str):
-        return _DEFAULT.sub("", value)
-    if isinstance(value, list):
-        return [lean(part) if isinstance(part, dict) else part for part in value]
-    return lean(value) if isinstance(value, dict) else value
-
-
-def _is_noise(schema: Json, name: str) -> bool:
-    if name == "description":
-        return "properties" in schema or not _DEFAULT.sub("", str(schema[name]))
-    return name == "title"
+    kept: Json = {}
+    for name, value in schema.items():
+        if name in ("properties", "$defs"):  # their keys are names, whatever they read like
+            kept[name] = {key: lean(part) for key, part in value.items()}
+        elif name == "description":
+            if "properties" not in schema and (text := _DEFAULT.sub("", str(value))):
+                kept[name] = text
+        elif isinstance(value, list):
+            kept[name] = [lean(part) if isinstance(part, dict) else part for part in value]
+        elif name != "title":
+            kept[name] = lean(value) if isinstance(value, dict) else value
+    return kept
 
 
 def with_answer_as_text(message: ModelMessage) -> ModelMessage:
-    """Returns a reply that called `submit` with the JSON as its text: conversations have one form of answer.
-
-    One that was cut or refused stays as it is: what looks like JSON in it is none.
-    """
+    """Returns a reply that called `submit` with the JSON as its text; one that was cut or refused holds none."""
     calls = [block for block in message.tool_uses() if block.get("name") == SUBMIT]
     if not calls or message.stop_reason not in ("end_turn", "stop_sequence", "tool_use"):
         return message
@@ -98,11 +102,7 @@ def with_answer_as_text(message: ModelMessage) -> ModelMessage:
 
 
 def first_json(text: str) -> Any:
-    """Returns the first JSON object in `text`, else the first array; prose and code fences around it are skipped.
-
-    Raises ValueError when there is none, when the text ends inside it, as a part of a cut answer is no answer, and
-    after some brackets that look like one: the text is read at most that often.
-    """
+    """Returns the first JSON object in `text`, else the first array. Raises ValueError for none, or a cut one."""
     decoder = json.JSONDecoder()
     array: Any = None
     end = failed = 0
@@ -152,23 +152,6 @@ def _with(body: Json, words: str) -> str:
     return f"{system}\n\n{words}" if system else words
 
 
-_TAIL_MARKS = 2
-_MARK: Json = {"cache_control": {"type": "ephemeral"}}
-_THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
-_NAME = re.compile(
-    r"claude-(?:(?P<family>opus|sonnet|haiku|fable|mythos)-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)"
-)
-_ADAPTIVE_SINCE = (4, 6)
-_OUTPUT_SINCE = (
-    ((5, 0), 128_000),
-    ((4, 5), 64_000),
-    ((4, 0), 32_000),
-    ((3, 7), 64_000),
-    ((3, 5), 8_192),
-    ((0, 0), 4_096),
-)
-
-
 @dataclass(frozen=True)
 class EndpointProfile:
     """The parts of a request that an endpoint takes for a model; a setting names those that it lacks.
@@ -186,10 +169,7 @@ class EndpointProfile:
 
 
 def profile_of(model: str, without: Iterable[str] = (), most_output: int | None = None) -> EndpointProfile:
-    """Returns the profile of a model, named the provider's way or a gateway's (`anthropic/claude-...`).
-
-    The parts of `without` are left out; `most_output` goes before what is known of the model.
-    """
+    """Returns the profile of a model, named the provider's way or a gateway's; settings go before what is known."""
     known = _known(model)
     return replace(known, most_output=most_output or known.most_output, **dict.fromkeys(without, False))
 
@@ -218,11 +198,7 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) ->
     # A model whose limit is unknown may refuse what is above it. A reply that is cut is asked for again with more room.
     unknown = max(1, round(request.max_tokens * limits.UNKNOWN_OUTPUT_SHARE))
     most = min(request.max_tokens, profile.most_output or unknown)
-    body: Json = {
-        "model": request.model,
-        "max_tokens": min(most, request.room or most),
-        "messages": request.messages,
-    }
+    body: Json = {"model": request.model, "max_tokens": min(most, request.room or most), "messages": request.messages}
     if request.system:
         body["system"] = request.system
     if request.tools:
@@ -239,10 +215,7 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) ->
 
 
 def _sent(tool: Json, eager: bool) -> Json:
-    """Returns a tool's definition; with `eager` its arguments come as they are written, not one whole value at a time.
-
-    A tool of the provider's own has no schema, and stays as it is.
-    """
+    """Returns a tool's definition; with `eager` its arguments come as written. One of the provider's has no schema."""
     if "input_schema" not in tool:
         return tool
     sent = {**tool, "input_schema": lean(tool["input_schema"])}

@@ -28,103 +28,76 @@ _MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
 _EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gathers is what counts
 
 
-class StreamBounds:
-    """Counts the bytes of one event stream as they come."""
+class StreamReader:
+    """Reads one stream into `progress`: within bounds, without the credentials in it, until it ends or is dead.
 
-    def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
-        self._total = 0
-        self._event = 0
-        self._lines = 0
-        self._tail = b""
+    A stream is dead when nothing comes at all for `idle` seconds: `end` is moved on while it lives. When only pings
+    come, it is dead unless a block is open whose content the provider may hold back: thinking, or arguments of a tool.
+    How long that may take is the attempt's to say. Raises ModelFailure `BadResponse` for a stream, an event or an
+    answer that grows too large, and for counts that cannot be.
+    """
 
-    def count(self, chunk: bytes) -> None:
-        """Takes one piece in; ModelFailure `BadResponse` when the stream, or one event of it, is too large."""
-        self._total += len(chunk)
-        if self._total > _MODEL_WIRE_BYTES:
+    def __init__(
+        self,
+        progress: StreamProgress,
+        end: asyncio.Timeout,
+        idle: float,
+        endpoint: str,
+        credentials: Credentials = NO_CREDENTIALS,
+    ) -> None:
+        self._progress, self._endpoint, self._credentials = progress, endpoint, credentials
+        self._end, self._idle = end, idle
+        self._wire = self._event = self._lines = self._bytes = self._chars = 0
+        self._last = b""
+        self._arguments: Counter[int] = Counter()
+        self._tail = ""
+        self._silent_block = self._content = False
+        self.started = self.finished = False
+
+    def bytes_came(self, chunk: bytes) -> None:
+        """Takes one piece in, whatever it is: a ping is a sign of life while a block may be silent."""
+        self._wire += len(chunk)
+        if self._wire > _MODEL_WIRE_BYTES:
             raise _too_large(self._endpoint, "the stream", _MODEL_WIRE_BYTES)
         for line in chunk.splitlines(keepends=True):
             self._event += len(line)
             self._lines += 1
-            self._tail = (self._tail + line)[-4:]
-            if self._tail.endswith(_EVENT_ENDS):
-                self._event, self._lines, self._tail = 0, 0, b""
+            self._last = (self._last + line)[-4:]
+            if self._last.endswith(_EVENT_ENDS):
+                self._event, self._lines, self._last = 0, 0, b""
             elif self._event > _MODEL_EVENT_BYTES or self._lines > _MODEL_EVENT_LINES:
                 raise _too_large(self._endpoint, "one event", _MODEL_EVENT_BYTES)
-
-
-class StreamWatch:
-    """Moves the end of a stream on while it lives.
-
-    A stream is dead when nothing comes at all. When only pings come, it is dead unless a block is open whose content
-    the provider may hold back: thinking, or arguments of a tool. How long that may take is the attempt's to say.
-    """
-
-    def __init__(self, end: asyncio.Timeout, idle: float) -> None:
-        self._end = end
-        self._idle = idle
-        self._silent_block = False
-
-    def bytes_came(self) -> None:
-        """Takes note of bytes, whatever they are: a ping is a sign of life while a block may be silent."""
         if self._silent_block:
-            self._go_on()
+            self._lives()
 
     def see(self, event: Any) -> None:
-        """Takes note of an event of the model's own."""
-        if event.type == "content_block_start":
-            self._silent_block = event.content_block.type != "text"
-        elif event.type == "content_block_stop":
-            self._silent_block = False
-        self._go_on()
-
-    def finish(self) -> None:
-        """Takes the end away: the answer is whole."""
-        self._end.reschedule(None)
-
-    def _go_on(self) -> None:
-        self._end.reschedule(asyncio.get_running_loop().time() + self._idle)
-
-
-class StreamReader:
-    """Reads the events of one stream into `progress`, without the credentials that may be in them.
-
-    Raises ModelFailure `BadResponse` for an answer that grows too large, and for counts that cannot be.
-    """
-
-    def __init__(self, progress: StreamProgress, endpoint: str = "", credentials: Credentials = NO_CREDENTIALS) -> None:
-        self._progress = progress
-        self._endpoint = endpoint
-        self._credentials = credentials
-        self._bytes = 0
-        self._arguments: Counter[int] = Counter()
-        self._chars = 0
-        self._tail = ""
-        self.started = False
-        self.finished = False
-        self._content = False
-
-    def see(self, event: Any) -> bool:
-        """Takes one event in. Returns True if it came from the model: a ping does not."""
+        """Takes one event in."""
         kind: str = event.type
         if kind == "message_start":
             self.started = True
             self._progress.usage = _usage(event.message.usage, self._endpoint)
         elif kind == "content_block_start":
+            self._silent_block = event.content_block.type != "text"
             if not self._content:
                 self._content = True
                 self._progress.on_content()
             if event.content_block.type == "server_tool_use" and event.content_block.name == "web_search":
-                searches = self._progress.usage.web_searches + 1
-                self._progress.usage = self._progress.usage.model_copy(update={"web_searches": searches})
+                self._count(web_searches=self._progress.usage.web_searches + 1)
         elif kind == "content_block_delta":
             self._delta(event.index, event.delta)
+        elif kind == "content_block_stop":
+            self._silent_block = False
         elif kind == "message_delta":
-            counted = _tokens(event.usage.output_tokens, self._endpoint)
-            self._count_output(counted or self._progress.output_tokens)
-        elif kind == "message_stop":
+            tokens = _tokens(event.usage.output_tokens, self._endpoint)
+            self._count(output_tokens=tokens or self._progress.output_tokens)
+        if kind == "message_stop":
             self.finished = True
-        return kind.startswith(("message_", "content_block_"))
+            self._end.reschedule(None)
+        elif kind.startswith(("message_", "content_block_")):  # of the model's own: a ping is none
+            self._lives()
+
+    def _lives(self) -> None:
+        self._end.reschedule(asyncio.get_running_loop().time() + self._idle)
 
     def _delta(self, index: int, delta: Any) -> None:
         text, arguments = getattr(delta, "text", None), getattr(delta, "partial_json", None)
@@ -137,21 +110,18 @@ class StreamReader:
         if self._arguments[index] > _MODEL_TOOL_INPUT_BYTES:
             raise _too_large(self._endpoint, "a tool call", _MODEL_TOOL_INPUT_BYTES)
         self._chars += len(shown)
-        self._count_output(round(self._chars / limits.CHARS_PER_TOKEN))
+        self._count(output_tokens=round(self._chars / limits.CHARS_PER_TOKEN))
         if text:
             # Twice what is shown: a credential at the edge must be seen whole.
             self._tail = (self._tail + text)[-2 * limits.HEARTBEAT_TAIL_CHARS :]
             self._progress.tail = _joined(self._credentials.withheld(self._tail)[-limits.HEARTBEAT_TAIL_CHARS :])
 
-    def _count_output(self, tokens: int) -> None:
-        self._progress.usage = self._progress.usage.model_copy(update={"output_tokens": tokens})
+    def _count(self, **tokens: int) -> None:
+        self._progress.usage = self._progress.usage.model_copy(update=tokens)
 
 
 def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelMessage:
-    """Returns the finished message as plain JSON.
-
-    Raises ModelFailure: StreamBroken without a stop reason, BadResponse without content or usage.
-    """
+    """Returns the finished message as plain JSON. Raises ModelFailure if it has no stop reason, content or usage."""
     if not isinstance(message.content, list):
         raise _bad(endpoint, "the message has no content")
     if message.stop_reason is None:
@@ -208,10 +178,7 @@ def _joined(text: str) -> str:
 
 
 def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> ModelMessage:
-    """Returns `message` without credentials. Raises ModelFailure `BadResponse` if it may not be stored.
-
-    A journal that holds what cannot be read would stop its run for good: each attempt would find it.
-    """
+    """Returns `message` without credentials. Raises ModelFailure `BadResponse` if attempts could not read it again."""
     names = (message.model, message.message_id, message.stop_reason, message.request_id or "")
     if any(size(name) > limits.MODEL_NAME_BYTES for name in names):
         raise _bad(endpoint, "its id, model or stop reason is too long")

@@ -7,10 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from activities.model.conversation import Opening
-from activities.model.port import Json
 from activities.store.reading import FindingExcerpt, first_of
-from supervision.agent.agent_tools import ask_tool, finish_tool, read_output_tool
 from supervision.base import limits
 from supervision.base.prompt_marks import (
     ASK_TOOL,
@@ -30,7 +27,6 @@ from supervision.base.prompt_marks import (
 )
 from supervision.base.text import cut, one_line, size
 from supervision.contract.finding import FindingRecord
-from supervision.contract.model_choice import Effort
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap
 from supervision.contract.team import Role
@@ -63,10 +59,7 @@ you call {finish}. Say of each figure on which day it was fetched and, where the
 
 
 def worker_system(role: Role, max_turns: int, date: str, cites: bool = False) -> str:
-    """Returns a role's prompt with the rules that hold for its worker agents; `date` is that of the run's start.
-
-    One that `cites` has tools whose outputs are kept only where it cites them.
-    """
+    """Returns a role's prompt with its rules; an agent that `cites` has tools whose outputs are kept where it cites."""
     rules = _WITH_TOOLS.format(max_turns=max_turns) if role.tools else ""
     if role.grounding == "knowledge":
         rules += _KNOWLEDGE
@@ -82,27 +75,6 @@ How to work{rules}
 goes into its field finding: they see nothing else of your work.
 
 The text in <subtask>, <feedback> and <{STEER}> {_MATERIAL}"""
-
-
-def agent_opening(
-    role: Role,
-    tools: list[Json],
-    model: str,
-    effort: Effort | None,
-    max_turns: int,
-    date: str,
-    names_items: bool = False,
-    output_schema: Json | None = None,
-) -> Opening:
-    """Returns the part that all of a role's conversations in a run share; `tools` are the definitions of its tools.
-
-    `read_output` is there from the beginning wherever tools are: were it added with the first clearing, that would
-    change the prefix that the role's worker agents share. Those of an agent that `names_items` say so.
-    """
-    asks = [ask_tool()] if role.ask else []
-    own = [*([read_output_tool()] if role.tools else []), *asks, finish_tool(names_items, output_schema)]
-    system = worker_system(role, max_turns, date, cites=any("input_schema" not in tool for tool in tools))
-    return Opening(system=system, model=model, effort=effort, tools=[*tools, *own])
 
 
 def worker_request(
@@ -137,7 +109,12 @@ def worker_request(
         parts.append("These findings are missing. Say in your finding what you could not do without them:")
         parts.append("\n".join(gap_blocks(MISSING, missing, room)))
     if attachments:
-        parts.append(block(ATTACHMENTS, _attachments(attachments, room)))
+        blocks, left = [], room  # the texts that fit into it, the others to be read by a tool
+        for name, text in attachments.items():
+            shown = text if text is not None and size(text) <= left else None
+            left -= size(shown or "")
+            blocks.append(attachment_block(name, shown))
+        parts.append(block(ATTACHMENTS, blocks))
     if feedback and feedback.strip():
         if previous:
             parts.append(tag("previous_finding", previous))
@@ -263,8 +240,16 @@ def block(name: str, parts: Iterable[str]) -> str:
 def finding_block(finding: FindingExcerpt, with_evidence: bool = False) -> str:
     """Returns one finding between tags: its subtask and role, what limits it, its sources and, if asked, its checks."""
     record = finding.record
+    limiting = {
+        f'confidence="{record.confidence or 0:.2f}"': record.confidence is not None,
+        'partial="true"': not finding.complete or record.outcome != "done",
+        'rests_on_an_older_finding="true"': finding.stale,
+        'grounding="knowledge"': record.grounding == "knowledge",
+        'shown="summary"': finding.summarised,
+    }
+    marks = "".join(f" {mark}" for mark, holds in limiting.items() if holds)
     lines = [
-        f'<{FINDING} subtask_id="{finding.subtask_id}" role="{finding.role}"{_marks(finding)}>',
+        f'<{FINDING} subtask_id="{finding.subtask_id}" role="{finding.role}"{marks}>',
         plain(finding.text),
         *(f"Limitation: {plain(item)}" for item in record.limitations),
         *(f"Source: {plain(item)}" for item in record.sources),
@@ -289,30 +274,9 @@ def _checks(record: FindingRecord) -> Iterator[str]:
         yield "Calls: " + ", ".join(f"{tool} ({count})" if count > 1 else tool for tool, count in called.items())
 
 
-def _marks(finding: FindingExcerpt) -> str:
-    """Returns what limits a finding as attributes of its tag."""
-    record = finding.record
-    marks = {
-        f'confidence="{record.confidence or 0:.2f}"': record.confidence is not None,
-        'partial="true"': not finding.complete or record.outcome != "done",
-        'rests_on_an_older_finding="true"': finding.stale,
-        'grounding="knowledge"': record.grounding == "knowledge",
-        'shown="summary"': finding.summarised,
-    }
-    return "".join(f" {mark}" for mark, holds in marks.items() if holds)
-
-
 def findings_block(findings: Iterable[FindingExcerpt], with_evidence: bool = False) -> str:
     """Returns the findings of a prompt between tags."""
     return block("findings", [finding_block(finding, with_evidence) for finding in findings])
-
-
-def _attachments(attachments: Mapping[str, str | None], room: int) -> Iterator[str]:
-    """Yields the attachments; the texts that fit into `room` bytes, the others to be read by a tool."""
-    for name, text in attachments.items():
-        fits = text is not None and size(text) <= room
-        room -= size(text) if text is not None and fits else 0
-        yield attachment_block(name, text if fits else None)
 
 
 def attachment_block(name: str, text: str | None) -> str:
@@ -325,28 +289,23 @@ def attachment_block(name: str, text: str | None) -> str:
 def described(subtasks: list[Subtask], room: int) -> str:
     """Returns a line for each subtask, of ids and descriptions that share `room` bytes."""
     share = room // max(1, len(subtasks))
-    return "\n".join(
-        f"- {subtask.id} ({subtask.role}{_each(subtask)}): {one_line(subtask.whole, share)}" for subtask in subtasks
-    )
-
-
-def _each(subtask: Subtask) -> str:
-    return f", for each of {one_line(subtask.for_each, limits.LINE_BYTES)}" if subtask.for_each else ""
+    lines = []
+    for subtask in subtasks:
+        each = f", for each of {one_line(subtask.for_each, limits.LINE_BYTES)}" if subtask.for_each else ""
+        lines.append(f"- {subtask.id} ({subtask.role}{each}): {one_line(subtask.whole, share)}")
+    return "\n".join(lines)
 
 
 def gap_blocks(name: str, gaps: list[Gap], room: int = limits.PROMPT_LIST_BYTES) -> list[str]:
     """Returns a tag for each finding that is missing or falls short; of very many only the first ones."""
-    tags = first_of([_gap_tag(name, gap) for gap in gaps[: limits.GAPS_SHOWN]], room)
+    tags = []
+    for gap in gaps[: limits.GAPS_SHOWN]:
+        description = plain(cut(gap.description, limits.SENTENCE_BYTES))
+        inner = f">\n{description}\n</{name}>" if description else "/>"
+        tags.append(f'<{name} subtask_id="{gap.subtask_id}" reason="{_attribute(gap.reason)}"{inner}')
+    tags = first_of(tags, room)
     more = len(gaps) - len(tags)
     return [*tags, f'<{name} more="{more}"/>'] if more else tags
-
-
-def _gap_tag(name: str, gap: Gap) -> str:
-    attributes = f'subtask_id="{gap.subtask_id}" reason="{_attribute(gap.reason)}"'
-    if not gap.description.strip():
-        return f"<{name} {attributes}/>"
-    description = plain(cut(gap.description, limits.SENTENCE_BYTES))
-    return f"<{name} {attributes}>\n{description}\n</{name}>"
 
 
 def contradiction_block(item: Contradiction) -> str:

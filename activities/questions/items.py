@@ -8,12 +8,11 @@ from typing import Any
 from pydantic import JsonValue
 from temporalio import activity
 
-from activities.contracts.packed import DependencyRef
 from activities.contracts.run_contracts import (
     AttachmentRef,
+    DependencyRef,
     ExpandInput,
     ExpandReply,
-    PlanInput,
     RunRef,
     TableInput,
     TableReply,
@@ -37,7 +36,7 @@ _Table = tuple[list[str], list[ItemRow], list[DependencyRef]]  # columns, and th
 _MISFITS_NAMED = 5  # rows that do not fit the form of the answer
 
 
-class _RunData:
+class RunData:
     """The attachments and files of a run as templates name them."""
 
     def __init__(self, store: ArtifactStore, teams: StoredTeams, run: RunRef, attached: list[AttachmentRef]) -> None:
@@ -49,6 +48,7 @@ class _RunData:
         return await self._files.reports() if self._files else []
 
     async def names(self) -> Data:
+        """Returns the names that templates may use."""
         reports = await self._reports()
         tables = [table["name"] for report in reports for table in report.tables]
         return Data(
@@ -89,11 +89,6 @@ def _passages(file: str) -> list[str]:
         return [json.loads(passage)[1] for passage in passages]
 
 
-async def named_data(store: ArtifactStore, teams: StoredTeams, call: PlanInput) -> Data:
-    """Returns the names of the data that templates of a run may use."""
-    return await _RunData(store, teams, call.run, call.attachments).names()
-
-
 class Expansions:
     """Expanding templates and tabulating their items, with the store and the teams of this process."""
 
@@ -127,7 +122,7 @@ class Expansions:
     async def _items(self, call: ExpandInput, for_each: str) -> tuple[list[str], int]:
         """Returns the items of a template, of many rows the first ones, and their number."""
         kind, _, name = for_each.partition(":")
-        data = _RunData(self._store, self._teams, call.run, call.attachments)
+        data = RunData(self._store, self._teams, call.run, call.attachments)
         if kind == "rows":
             rows, count = await data.rows(name, call.room)
             return [item_text(row) for row in rows], count
@@ -147,11 +142,11 @@ class Expansions:
         for template, group in groupby(call.findings, lambda finding: template_of(finding.subtask_id) or ""):
             findings = list(group)
             columns = list(dict.fromkeys(name for f in findings if f.output_ref for name in columns_of.get(f.role, [])))
-            texts = iter(await read_texts(self._store, [f.output_ref for f in findings if f.output_ref]))
-            outputs = [json.loads(next(texts)) if finding.output_ref else {} for finding in findings]
-            rows = [ItemRow(v, f.subtask_id, sources[f.subtask_id]) for v, f in zip(outputs, findings, strict=True)]
             if not columns:
                 continue
+            texts = iter(await read_texts(self._store, [f.output_ref for f in findings if f.output_ref]))
+            outputs = (json.loads(next(texts)) if finding.output_ref else {} for finding in findings)
+            rows = [ItemRow(v, f.subtask_id, sources[f.subtask_id]) for v, f in zip(outputs, findings, strict=True)]
             data, name = table_csv(columns, rows), f"{template}.csv"
             ref = await self._store.put_output(call.run.run_id, data)
             table = ArtifactRef(name=name, media_type="text/csv", bytes=len(data), ref=ref, subtask_id=template)
@@ -160,9 +155,7 @@ class Expansions:
         if call.answer_schema_ref:
             schema = json.loads(await read_text(self._store, call.answer_schema_ref))
             place = list_of_rows(schema_rules.as_sent(schema) or schema)
-            fitting = [
-                template for template, (columns, *_) in tables.items() if place and set(place[1]) <= set(columns)
-            ]
+            fitting = [name for name, (columns, *_) in tables.items() if place and set(place[1]) <= set(columns)]
             if place and len(fitting) == 1:
                 reply.fills = fitting[0]
                 await self._fill(reply, schema, place, tables[reply.fills], call.run.run_id)
@@ -187,9 +180,5 @@ class Expansions:
             reply.answer_json_ref = await self._store.put_output(run_id, data)
             reply.answer_json = json.loads(data) if len(data) <= limits.ANSWER_JSON_BYTES else None
         text = first_rows(reply.fills, columns, rows)
-        reply.first_rows = DependencyRef(
-            subtask_id=reply.fills,
-            role=DIGEST,
-            text_ref=await self._store.put_output(run_id, text),
-            bytes=size(text),
-        )
+        ref = await self._store.put_output(run_id, text)
+        reply.first_rows = DependencyRef(subtask_id=reply.fills, role=DIGEST, text_ref=ref, bytes=size(text))

@@ -1,18 +1,16 @@
 """The questions of judgement: a better description of a subtask that failed, a review, a choice, a conflict.
 
 Each is its input and reply, its prompt, the form of its answer, and how that is read. No unreadable answer fails a run.
-Inputs and replies are history: see `run_contracts`.
 """
 
-from collections.abc import Callable
+import contextlib
 from functools import partial
 from typing import Literal
 
-from activities.contracts.packed import FindingRefs
-from activities.contracts.run_contracts import CallTerms, SupervisorCall, SupervisorReply
+from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.prompts.agent_prompts import DATA_RULE, block, described, finding_block, findings_block, plain, tag
-from activities.questions.planning_prompts import role_means, tool_texts
-from activities.questions.question import Desk, M, Question, ask
+from activities.questions.planning_prompts import role_means
+from activities.questions.question import Desk, Question, ask
 from activities.replies.agent_story import attempt_story
 from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
@@ -75,22 +73,17 @@ another way to the same fact, what to do when a source has nothing. Ask only for
 
 
 def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, means: str, story: str = "") -> str:
-    """Returns the prompt for a better description: the subtask, the `means` of its role, how its attempt failed.
-
-    `story` is what that had tried.
-    """
-    tried = [tag(ATTEMPT, story)] if story else []
-    return "\n\n".join(
-        [
-            tag(GOAL, goal),
-            tag(SUBTASK, subtask.description),
-            f"The subtask was given to the role {role}. {plain(means)}",
-            "The attempt failed:",
-            tag(ERROR, f"{error.type}: {error.message}"),
-            *tried,
-            "Write the better description.",
-        ]
-    )
+    """Returns the prompt for a better description, from the `means` of the role and what an attempt had tried."""
+    parts = [
+        tag(GOAL, goal),
+        tag(SUBTASK, subtask.description),
+        f"The subtask was given to the role {role}. {plain(means)}",
+        "The attempt failed:",
+        tag(ERROR, f"{error.type}: {error.message}"),
+        tag(ATTEMPT, story) if story else "",
+        "Write the better description.",
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
@@ -98,10 +91,12 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
     subtask = (await read_plan(desk.store, call.plan_ref)).subtask(call.subtask_id)
     if call.description_ref is not None:
         subtask = subtask.model_copy(update={"description": await read_text(desk.store, call.description_ref)})
-    goal, story = await read_text(desk.store, call.goal_ref), await _story(desk, call)
+    goal, story = await read_text(desk.store, call.goal_ref), ""
+    with contextlib.suppress(ArtifactError):  # a description is rewritten from the error alone rather than not at all
+        story = await attempt_story(desk.calls.conversations, call.tried_ref) if call.tried_ref else ""
     loaded, catalogue = await desk.teams.load(call.team_ref), await desk.teams.catalogue(call.team_ref)
     role = next((role for role in loaded.team.roles if role.name == call.role), None)
-    means = role_means(role, tool_texts(loaded.toolbox), catalogue)
+    means = role_means(role, loaded.toolbox, catalogue)
 
     async def within(tokens: int) -> str:
         return refine_request(goal, subtask, call.role, call.error, means, cut(story, list_bytes(tokens)))
@@ -112,16 +107,6 @@ async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
         reply.description_ref = await desk.store.put_output(call.run.run_id, description)
         reply.preview = cut(description, limits.REPLY_PREVIEW_BYTES)
     return reply
-
-
-async def _story(desk: Desk, call: RefineInput) -> str:
-    """Returns what the failed attempt did; empty if it did nothing, or if that cannot be read."""
-    if call.tried_ref is None:
-        return ""
-    try:
-        return await attempt_story(desk.calls.conversations, call.tried_ref)
-    except ArtifactError:
-        return ""  # a description is rewritten from the error alone rather than not at all
 
 
 # --- A review -----------------------------------------------------------------------------------
@@ -149,10 +134,7 @@ class ReviewInput(SupervisorCall):
 
 
 class ReviewReply(SupervisorReply):
-    """The findings that fall short, those that disagree, and what the plan lacks.
-
-    `problem` says why a review could not be read.
-    """
+    """The findings that fall short, those that disagree, and what the plan lacks."""
 
     verdicts: list[Verdict] = []
     conflicts: list[Contradiction] = []
@@ -211,19 +193,14 @@ def review_request(
     goal: str,
     subtasks: list[Subtask],
     findings: list[FindingExcerpt],
-    former: list[Verdict] | None = None,
+    former: list[Verdict],
     room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
-    """Returns the prompt of a review: the goal, the subtasks, their findings, and the verdicts of the round before.
-
-    `room` is for each list.
-    """
+    """Returns the prompt of a review; `former` are the verdicts of the round before, `room` is for each list."""
     listed = described(subtasks, room)
     if any(subtask.for_each for subtask in subtasks):
         listed += "\nOf the subtasks for each item some examples follow; the others were worked on alike."
-    before = [
-        f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.PARAGRAPH_BYTES)}" for verdict in former or []
-    ]
+    before = [f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.PARAGRAPH_BYTES)}" for verdict in former]
     asked = [tag("former_verdicts", "\n".join(["In the round before you asked for:", *before]))] if before else []
     shown = findings_block(findings, with_evidence=True)
     return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, "Review the findings."])
@@ -240,37 +217,28 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
         return await with_findings(desk.store, call.findings, write, tokens)
 
     reply, draft = await ask(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, within)
-    if draft is not None:
-        reply.verdicts, reply.conflicts = _verdicts(draft, reviewed), _conflicts(draft, reviewed)
-        lacks = [one_line(item, limits.PARAGRAPH_BYTES) for item in draft.missing]
-        reply.missing = [item for item in lacks if item][: limits.PLAN_LACKS]
-    return reply
-
-
-def _verdicts(draft: ReviewDraft, reviewed: list[str]) -> list[Verdict]:
-    """Returns the first verdict on each finding; one without feedback gives its worker agent nothing to fix."""
-    first: dict[str, VerdictDraft] = {}
-    for verdict in draft.verdicts:
-        first.setdefault(verdict.subtask_id, verdict)
-    return [
+    if draft is None:
+        return reply
+    # Of each finding the first verdict counts; one without feedback gives its worker agent nothing to fix.
+    first = {verdict.subtask_id: verdict for verdict in reversed(draft.verdicts)}
+    reply.verdicts = [
         Verdict(
             subtask_id=subtask_id,
             feedback=cut(verdict.feedback.strip(), limits.FEEDBACK_BYTES),
             anew=verdict.wrong_approach,
         )
-        for subtask_id, verdict in first.items()
-        if subtask_id in reviewed and not verdict.ok and verdict.feedback.strip()
+        for subtask_id in dict.fromkeys(verdict.subtask_id for verdict in draft.verdicts)
+        if subtask_id in reviewed and not (verdict := first[subtask_id]).ok and verdict.feedback.strip()
     ][: limits.VERDICTS]
-
-
-def _conflicts(draft: ReviewDraft, reviewed: list[str]) -> list[Contradiction]:
-    conflicts = []
-    for conflict in draft.conflicts:
-        ids = [subtask_id for subtask_id in dict.fromkeys(conflict.subtask_ids) if subtask_id in reviewed]
-        description = conflict.description.strip()
-        if len(ids) > 1 and description:
-            conflicts.append(Contradiction(subtask_ids=ids, description=cut(description, limits.PARAGRAPH_BYTES)))
-    return conflicts[: limits.CONFLICTS]
+    reply.conflicts = [
+        Contradiction(subtask_ids=ids, description=cut(description, limits.PARAGRAPH_BYTES))
+        for conflict in draft.conflicts
+        if len(ids := [known for known in dict.fromkeys(conflict.subtask_ids) if known in reviewed]) > 1
+        and (description := conflict.description.strip())
+    ][: limits.CONFLICTS]
+    lacks = [one_line(item, limits.PARAGRAPH_BYTES) for item in draft.missing]
+    reply.missing = [item for item in lacks if item][: limits.PLAN_LACKS]
+    return reply
 
 
 # --- A choice, a conflict -------------------------------------------------------------------------
@@ -331,17 +299,6 @@ finding.
 {DATA_RULE}"""
 
 
-def select_request(goal: str, description: str, findings: list[FindingExcerpt]) -> str:
-    """Returns the prompt of a choice: the candidates of one subtask, numbered from 1."""
-    candidates = [
-        f'<{CANDIDATE} number="{number}">\n{finding_block(finding, with_evidence=True)}\n</{CANDIDATE}>'
-        for number, finding in enumerate(findings, 1)
-    ]
-    return "\n\n".join(
-        [tag(GOAL, goal), tag(SUBTASK, description), block("candidates", candidates), "Choose the best candidate."]
-    )
-
-
 CONFLICT_SYSTEM = f"""You supervise worker agents. Some of their findings disagree. Decide how the answer should treat \
 the difference. Below each finding stands what a program found in the tool outputs behind it.
 
@@ -352,27 +309,32 @@ the difference. Below each finding stands what a program found in the tool outpu
 {DATA_RULE}"""
 
 
-def conflict_request(goal: str, description: str, findings: list[FindingExcerpt]) -> str:
-    """Returns the prompt of a conflict: the point, and the findings that disagree on it."""
+def judge_request(question: str, goal: str, description: str, findings: list[FindingExcerpt]) -> str:
+    """Returns the prompt of a choice, its candidates numbered from 1, or of a conflict with what disagrees on it."""
+    if question == "conflict":
+        shown = findings_block(findings, with_evidence=True)
+        return "\n\n".join([tag(GOAL, goal), tag("conflict", description), shown, "Settle the conflict."])
+    candidates = [
+        f'<{CANDIDATE} number="{number}">\n{finding_block(finding, with_evidence=True)}\n</{CANDIDATE}>'
+        for number, finding in enumerate(findings, 1)
+    ]
     return "\n\n".join(
-        [
-            tag(GOAL, goal),
-            tag("conflict", description),
-            findings_block(findings, with_evidence=True),
-            "Settle the conflict.",
-        ]
+        [tag(GOAL, goal), tag(SUBTASK, description), block("candidates", candidates), "Choose the best candidate."]
     )
 
 
 async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
     """Returns the judge's choice; None if there is none, or none that can be read."""
+    goal = await read_text(desk.store, call.goal_ref)
+    write = partial(judge_request, call.question, goal, call.description)
+    text = partial(with_findings, desk.store, call.findings, write)
     if call.question == "select":
-        reply, chosen = await _ask_judge(desk, call, SELECT_SYSTEM, select_request, ChoiceDraft)
+        reply, chosen = await ask(desk, call, JudgeReply, SELECT_SYSTEM, ChoiceDraft, text)
         if chosen is not None:
             reply.choice = chosen.choice - 1 if 1 <= chosen.choice <= len(call.findings) else None
             reply.resolution = cut(chosen.reason.strip(), limits.PARAGRAPH_BYTES)
         return reply
-    reply, settled = await _ask_judge(desk, call, CONFLICT_SYSTEM, conflict_request, ResolutionDraft)
+    reply, settled = await ask(desk, call, JudgeReply, CONFLICT_SYSTEM, ResolutionDraft, text)
     if settled is not None:
         ids = [finding.subtask_id for finding in call.findings]
         reply.choice = ids.index(settled.prefer) if settled.prefer in ids else None
@@ -380,15 +342,6 @@ async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
     return reply
 
 
-async def _ask_judge(
-    desk: Desk, call: JudgeInput, system: str, write: Callable[[str, str, list[FindingExcerpt]], str], form: type[M]
-) -> tuple[JudgeReply, M | None]:
-    goal = await read_text(desk.store, call.goal_ref)
-    text = partial(with_findings, desk.store, call.findings, partial(write, goal, call.description))
-    return await ask(desk, call, JudgeReply, system, form, text)
-
-
 REFINE = Question("refine", RefineInput, RefineReply, _refine)
 REVIEW = Question("review", ReviewInput, ReviewReply, _review)
 JUDGE = Question("judge", JudgeInput, JudgeReply, _judge)
-JUDGEMENT = (REFINE, REVIEW, JUDGE)

@@ -1,8 +1,8 @@
-"""The planner's prompts, one set of rules for each strategy."""
+"""The planner's prompts: the rules and last words of each mode of planning, and what is known of the team and goal."""
 
 from collections.abc import Iterable, Mapping
 
-from activities.contracts.run_contracts import WorkNote
+from activities.contracts.run_contracts import PlanInput, WorkNote
 from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
 from activities.teams.toolbox import Toolbox
 from supervision.base import limits
@@ -17,8 +17,8 @@ from supervision.base.prompt_marks import (
     ROLES,
 )
 from supervision.base.text import one_line
-from supervision.contract.plan import Plan, Subtask
-from supervision.contract.team import PlanExample, Role, Team
+from supervision.contract.plan import Plan
+from supervision.contract.team import Role, Team
 from supervision.planning.revisions import replacements
 
 _SUBTASK_RULES = f"""\
@@ -86,20 +86,27 @@ _NEW_ROLES = """\
 subtask's new_role. Otherwise leave new_roles empty. Define at most {new_roles} roles, with new names."""
 
 
-PLAN_RULES = (_SUBTASK_RULES, _PLAN_RULES, _NEW_ROLES)
-AUTO_RULES = (_SUBTASK_RULES, _PLAN_RULES, _AUTO_RULES, _NEW_ROLES)
-STEP_RULES = (_STEP_RULES, _SUBTASK_RULES, _NEW_ROLES)
-REVISION_RULES = (_REVISION_RULES, _SUBTASK_RULES, _NEW_ROLES)
-ROUTE_RULES = (_ROUTE_RULES,)
+MODES = {
+    "auto": ((_SUBTASK_RULES, _PLAN_RULES, _AUTO_RULES, _NEW_ROLES), ""),
+    "plan": ((_SUBTASK_RULES, _PLAN_RULES, _NEW_ROLES), "Plan subtasks for this goal. Do not answer it directly."),
+    "step": ((_STEP_RULES, _SUBTASK_RULES, _NEW_ROLES), "Decide the next step."),
+    "revision": ((_REVISION_RULES, _SUBTASK_RULES, _NEW_ROLES), "Return what should be added to the plan."),
+    "route": ((_ROUTE_RULES,), "Choose the role."),
+}
 
 
-def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], catalogue: str, rules: str) -> str:
-    """Returns the planner's instructions: the roles that it may use, their `tools`, the team's data, and how to plan.
-
-    `tools` are descriptions by name; `catalogue` is empty for a team without data of its own.
-    """
-    listed = "\n".join(_role_line(role) for role in roles)
-    described = _tool_lines([tool for role in roles for tool in role.tools] + team.toolbox, tools)
+def planner_system(mode: str, team: Team, roles: list[Role], toolbox: Toolbox, catalogue: str, call: PlanInput) -> str:
+    """Returns the planner's instructions: the roles that it may use, their tools, the team's data, and how to plan."""
+    listed = "\n".join(map(_role_line, roles))
+    described = _tool_lines([tool for role in roles for tool in role.tools] + team.toolbox, toolbox)
+    # New roles would have no tools in a team without a toolbox: they could only recall, not find out.
+    rules = "\n".join(part for part in MODES[mode][0] if part is not _NEW_ROLES or team.toolbox).format(
+        most=call.max_subtasks,
+        max_turns=call.max_turns,
+        tool_output=f"{limits.TOOL_OUTPUT_CHARS:,}",
+        tools=", ".join(team.toolbox),
+        new_roles=limits.NEW_ROLES,
+    )
     parts = [
         "You supervise worker agents. You split a goal into subtasks and give each to one role. You do not do the "
         "subtasks yourself.",
@@ -109,40 +116,26 @@ def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], cata
         f"Data that these tools can read:\n{catalogue}" if catalogue else "",
         f"How to plan\n{rules}",
         f"How this team plans\n{team.planning.instructions.strip()}" if team.planning.instructions.strip() else "",
-        *map(_example, team.planning.examples),
+        *(
+            "\n".join([f"A good plan for: {example.goal}", *(f"- {subtask}" for subtask in example.subtasks)])
+            for example in team.planning.examples
+        ),
         DATA_RULE,
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def tool_texts(toolbox: Toolbox) -> dict[str, str]:
-    """Returns the descriptions of tools by name."""
-    return {name: tool.description for name in toolbox.names() if (tool := toolbox.get(name))}
-
-
-def role_means(role: Role | None, tools: Mapping[str, str], catalogue: str) -> str:
+def role_means(role: Role | None, toolbox: Toolbox, catalogue: str) -> str:
     """Returns the tools and data of a role, as far as they are known."""
-    described = _tool_lines(role.tools, tools) if role else []
+    described = _tool_lines(role.tools, toolbox) if role else []
     parts = ["\n".join(["Its tools:", *described])] if described else ["It has no tools of its own."]
     if described and catalogue:
         parts.append(f"The data of its team:\n{catalogue}")
     return "\n\n".join(parts)
 
 
-def _tool_lines(names: Iterable[str], tools: Mapping[str, str]) -> list[str]:
-    return [f"- {name}: {one_line(tools[name], limits.LINE_BYTES)}" for name in dict.fromkeys(names) if name in tools]
-
-
-def rules_for(team: Team, max_subtasks: int, max_turns: int, parts: Iterable[str]) -> str:
-    """Returns the rules of planning; without those of new roles where they would have no tools, only recall."""
-    named = [part for part in parts if part is not _NEW_ROLES or team.toolbox]
-    return "\n".join(named).format(
-        most=max_subtasks,
-        max_turns=max_turns,
-        tool_output=f"{limits.TOOL_OUTPUT_CHARS:,}",
-        tools=", ".join(team.toolbox),
-        new_roles=limits.NEW_ROLES,
-    )
+def _tool_lines(names: Iterable[str], toolbox: Toolbox) -> list[str]:
+    return [f"- {tool.name}: {one_line(tool.description, limits.LINE_BYTES)}" for tool in toolbox.named(names)]
 
 
 def planner_request(
@@ -153,10 +146,7 @@ def planner_request(
     missing: Iterable[str] = (),
     last_words: str = "",
 ) -> str:
-    """Returns the goal as the planner sees it; `plan_so_far` is the `history` of the plan that it adds to.
-
-    `attachments` are their beginnings by name. `missing` is what a review found to be missing from that plan.
-    """
+    """Returns the goal as the planner sees it, with beginnings of attachments and what a review found `missing`."""
     lines = [tag(GOAL, goal)]
     if attachments:
         lines.append("The beginnings of the attachments:")
@@ -169,23 +159,25 @@ def planner_request(
     if points := [f"- {point}" for point in missing]:
         lines.append("A review found that this is missing for the goal. Add subtasks for what can be found out:")
         lines.append(tag(MISSING_POINTS, "\n".join(points)))
-    return "\n\n".join([*lines, *([last_words] if last_words else [])])
-
-
-PLAN_WORDS = "Plan subtasks for this goal. Do not answer it directly."
-STEP_WORDS = "Decide the next step."
-REVISION_WORDS = "Return what should be added to the plan."
-ROUTE_WORDS = "Choose the role."
+    return "\n\n".join(filter(None, [*lines, last_words]))
 
 
 def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_LIST_BYTES) -> str:
     """Returns the plan so far with the outcome of each subtask; `room` is for all descriptions, and all outcomes."""
     notes, previous = {note.subtask_id: note for note in done}, previous.folded()
     share = min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, room // max(1, len(previous.subtasks))))
-    replaced = replacements(previous.subtasks)
-    listed = [
-        _outcome(subtask, notes.get(subtask.id), replaced.get(subtask.id, []), share) for subtask in previous.subtasks
-    ]
+    replaced, listed = replacements(previous.subtasks), []
+    for subtask in previous.subtasks:
+        after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
+        after += f' replaced_by="{", ".join(replaced[subtask.id])}"' if replaced.get(subtask.id) else ""
+        note = notes.get(subtask.id) or WorkNote(subtask_id=subtask.id, role=subtask.role, state="waiting", note="")
+        text = one_line(note.note, share)
+        lines = [
+            f'<{PLANNED} id="{subtask.id}" role="{note.role}" state="{note.state}"{after}>',
+            plain(one_line(subtask.description, share)),
+            *([tag(OUTCOME, text)] if text else []),
+        ]
+        listed.append("\n".join([*lines, f"</{PLANNED}>"]))
     return block("plan_so_far", listed)
 
 
@@ -208,19 +200,3 @@ def _role_line(role: Role) -> str:
     if role.columns:
         extras.append(f"hands in a row of: {', '.join(role.columns)}")
     return f"- {role.name}: {role.description} ({'; '.join(extras)})"
-
-
-def _example(example: PlanExample) -> str:
-    return "\n".join([f"A good plan for: {example.goal}", *(f"- {subtask}" for subtask in example.subtasks)])
-
-
-def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str], share: int) -> str:
-    after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
-    after += f' replaced_by="{", ".join(replaced_by)}"' if replaced_by else ""
-    state, role = (note.state, note.role) if note else ("waiting", subtask.role)
-    text = one_line(note.note, share) if note else ""
-    outcome = f"\n{tag(OUTCOME, text)}" if text else ""
-    return (
-        f'<{PLANNED} id="{subtask.id}" role="{role}" state="{state}"{after}>\n'
-        f"{plain(one_line(subtask.description, share))}{outcome}\n</{PLANNED}>"
-    )

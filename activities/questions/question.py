@@ -1,16 +1,16 @@
 """A kind of question that a supervisor asks its model: the activity that asks it, and answers of a fixed form."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 from temporalio import activity
 
 from activities.contracts.run_contracts import SupervisorCall, SupervisorReply
 from activities.model.conversation import Opening
-from activities.model.journalled_call import CallName, CallOptions, ModelCalls
-from activities.model.port import ModelMessage
+from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
+from activities.model.port import CacheUse, ModelMessage
 from activities.model.prompt_fit import PromptWriter
 from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import steering
@@ -58,33 +58,36 @@ class Question(Generic[C, R]):
         return activity.defn(name=self.name)(asked)
 
 
-def activities_of(questions: Iterable[Question[Any, Any]], desk: Desk) -> list[Callable[..., Any]]:
-    """Returns the activities of questions."""
-    return [question.activity(desk) for question in questions]
-
-
-def opening_of(desk: Desk, call: SupervisorCall, system: str, form: type[Model] | None) -> Opening:
-    """Returns the opening of a supervisor's conversation; without a `form` the reply is plain text."""
+async def send(
+    desk: Desk,
+    call: SupervisorCall,
+    system: str,
+    form: type[Model] | None,
+    text: PromptWriter,
+    back: tuple[str, str] | None = None,
+    cache: CacheUse = "none",
+) -> Answered:
+    """Asks for a `form`, else for plain text, in a new conversation, or sends the reply at a head `back` with words."""
     dated = f"Today is {call.run.date}.\n\n{system}" if call.run.date else system
-    schema = desk.calls.model.output_schema(form) if form else None
-    return Opening(system=steered(dated, call), model=call.model, effort=call.effort, output_schema=schema)
-
-
-def steered(words: str, call: SupervisorCall) -> str:
-    """Returns the words of a prompt, and after them what people said."""
-    return "\n\n".join(part for part in (words, steering(call.steers)) if part)
+    said = [steering(call.steers)] if call.steers else []
+    opening = Opening(
+        system="\n\n".join([dated, *said]),
+        model=call.model,
+        effort=call.effort,
+        output_schema=desk.calls.model.output_schema(form) if form else None,
+    )
+    name, room = CallName.of(call, call.terms.step), call.terms.max_tokens
+    if back is None:
+        return await desk.calls.begin(name, opening, text, CallOptions(room, cache))
+    head, words = back[0], "\n\n".join([back[1], *said])
+    return await desk.calls.correct(name, head, words, opening, text, CallOptions(room))
 
 
 async def ask(
     desk: Desk, call: SupervisorCall, reply: type[R], system: str, form: type[M], text: PromptWriter
 ) -> tuple[R, M | None]:
-    """Asks for a `form` in a new conversation. Returns the beginning of the reply, and the answer.
-
-    There is no answer if none can be read: the reply's `problem` says why.
-    """
-    opening = opening_of(desk, call, system, form)
-    name, options = CallName.of(call, call.terms.step), CallOptions(call.terms.max_tokens)
-    answered = await desk.calls.begin(name, opening, text, options)
+    """Asks for a `form` in a new conversation. Returns the reply so far, and the answer unless it has a `problem`."""
+    answered = await send(desk, call, system, form, text)
     begun = reply(head=answered.head, refusal=refusal_of(answered.message), usage=answered.usage)
     try:
         return begun, read_reply(form, answered.message)

@@ -1,7 +1,4 @@
-"""The question that writes from findings: the answer, a draft of it, or a digest of some findings.
-
-Input and reply are history: see `run_contracts`.
-"""
+"""The question that writes from findings: the answer, a draft of it, or a digest of some findings."""
 
 import asyncio
 from itertools import islice
@@ -9,10 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue, WithJsonSchema, create_model
 
-from activities.contracts.packed import FindingRefs
-from activities.contracts.run_contracts import CallTerms, SupervisorCall, SupervisorReply
-from activities.model.conversation import Opening
-from activities.model.journalled_call import Answered, CallName, CallOptions
+from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
+from activities.model.journalled_call import Answered
 from activities.model.port import Json
 from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import (
@@ -24,7 +19,7 @@ from activities.prompts.agent_prompts import (
     plain,
     tag,
 )
-from activities.questions.question import Desk, Question, opening_of, refusal_of, steered
+from activities.questions.question import Desk, Question, refusal_of, send
 from activities.replies import answer_schema
 from activities.store.reading import (
     FindingExcerpt,
@@ -163,14 +158,11 @@ def synthesis_request(
     last_words: str,
     room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
-    """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here.
-
-    A digest is written without the `plan`. `room` is for each list.
-    """
+    """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here."""
     parts = [tag(GOAL, goal)]
+    if plan is not None and plan.final_instruction.strip():
+        parts.append(tag("final_instruction", plan.final_instruction))
     if plan is not None:
-        if plan.final_instruction.strip():
-            parts.append(tag("final_instruction", plan.final_instruction))
         parts.append(tag("subtasks", described(plan.subtasks, room)))
     if draft is not None:
         parts.append(tag(DRAFT, draft))
@@ -191,18 +183,17 @@ def synthesis_request(
     return "\n\n".join([*parts, last_words])
 
 
-FINAL_WORDS = "Write the answer."
-DIGEST_WORDS = "Condense these findings."
-DRAFT_WORDS = (
-    "Some subtasks are still running. Write a short draft of the answer from these findings. After each statement put "
-    "the ids of the findings that support it in square brackets, such as [t3]: the findings will not be shown again."
-)
-JSON_WORDS = (
+_LAST_WORDS = {
+    "final": "Write the answer.",
+    "draft": "Some subtasks are still running. Write a short draft of the answer from these findings. After each "
+    "statement put the ids of the findings that support it in square brackets, such as [t3]: the findings will not be "
+    "shown again.",
+    "digest": "Condense these findings.",
+}
+_JSON_WORDS = (
     "answer_json gives the facts of the answer in the form that was asked for. Take every value from the findings: a "
     "program compares each of them. Use null, where the form allows it, for a value that no finding has."
 )
-
-_LAST_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORDS}
 
 
 def answer_repair(problems: list[str]) -> str:
@@ -225,160 +216,114 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     schema: Json | None = None
     if call.answer_schema_ref is not None and call.mode == "final":
         schema = first_json(await read_text(desk.store, call.answer_schema_ref))
-    return await _Synthesis(desk, call, await read_plan(desk.store, call.plan_ref), schema).reply()
-
-
-class _Synthesis:
-    """One call: its plan, and the schema of `answer_json` if that is asked for."""
-
-    def __init__(self, desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | None) -> None:
-        self._desk, self._store = desk, desk.store
-        self._call, self._plan, self._schema = call, plan, schema
-
-    async def reply(self) -> SynthesisReply:
-        """Returns the reply to the call."""
-        answered = await self._ask()
-        message, refusal = answered.message, refusal_of(answered.message)
-        reply = SynthesisReply(
-            head=answered.head, stop_reason=message.stop_reason, refusal=refusal, usage=answered.usage
-        )
-        text = message.text().strip()
-        if refusal is not None or not text:
-            return reply
-        cited = await self._cited()
-        if self._call.mode == "digest":
-            await self._keep(reply, text)
-        else:
-            text = await self._read_answer(reply, text, cited)
-        await self._look_up(reply, text, cited)
+    plan, run_id = await read_plan(desk.store, call.plan_ref), call.run.run_id
+    answered = await _asked(desk, call, plan, schema)
+    message, refusal = answered.message, refusal_of(answered.message)
+    reply = SynthesisReply(head=answered.head, stop_reason=message.stop_reason, refusal=refusal, usage=answered.usage)
+    text = message.text().strip()
+    if refusal is not None or not text:
         return reply
+    citable, cited = _citable(call, plan), await _cited(desk, call)
+    if call.mode != "digest":
+        draft = await _read_answer(reply, text, schema, run_id)
+        text = with_valid_marks(draft.answer, {subtask.id for subtask in plan.subtasks}, citable, cited.texts)
+        reply.contradictions = checked_contradictions(
+            [
+                Contradiction(
+                    subtask_ids=item.subtask_ids,
+                    description=cut(item.description, limits.PARAGRAPH_BYTES),
+                    resolution=cut(item.resolution, limits.PARAGRAPH_BYTES),
+                )
+                for item in draft.contradictions
+            ],
+            citable,
+        )[: limits.CONFLICTS]
+    if text.strip():  # of drafts and digests, which are read by reference only, history gets a preview
+        inline = limits.ANSWER_INLINE_BYTES if call.mode == "final" else limits.REPLY_PREVIEW_BYTES
+        reply.answer, reply.answer_bytes = cut(text, inline), size(text)
+        reply.answer_ref = await desk.store.put_output(run_id, text)
+    given = [await read_text(desk.store, call.goal_ref), *(item.whole for item in plan.subtasks)]
+    await asyncio.to_thread(_look_up, reply, text, call, citable, cited, given)
+    return reply
 
-    async def _ask(self) -> Answered:
-        call, calls, opening = self._call, self._desk.calls, self._opening()
-        name, options = CallName.of(call, call.terms.step), CallOptions(call.max_tokens)
-        if call.head is None:
-            return await calls.begin(name, opening, self._request, options)
-        words = steered(answer_repair(call.problems), call)
-        return await calls.correct(name, call.head, words, opening, self._request, options)
 
-    def _opening(self) -> Opening:
-        call = self._call
-        if call.mode == "digest":
-            return opening_of(self._desk, call, DIGEST_SYSTEM, None)
-        form: type[Model] = AnswerDraft
-        if self._schema is not None:
-            value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(self._schema))]
-            form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
-        return opening_of(self._desk, call, SYNTHESIS_SYSTEM, form)
+async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | None) -> Answered:
+    digest = call.mode == "digest"
 
-    async def _request(self, tokens: int) -> str:
+    async def within(tokens: int) -> str:
         """Writes the prompt; its parts are read here, because a repair seldom needs them."""
-        call, digest = self._call, self._call.mode == "digest"
-        goal = await read_text(self._store, call.goal_ref)
-        whole = await read_text(self._store, call.draft_ref) if call.draft_ref else None
+        goal = await read_text(desk.store, call.goal_ref)
+        whole = await read_text(desk.store, call.draft_ref) if call.draft_ref else None
         draft = None if whole is None else cut(whole, int(tokens * limits.CHARS_PER_TOKEN / 2))
-        last_words = "\n".join([_LAST_WORDS[call.mode], *([JSON_WORDS] if self._schema is not None else [])])
 
         def write(findings: list[FindingExcerpt]) -> str:
             return synthesis_request(
                 goal,
-                None if digest else self._plan,
+                None if digest else plan,
                 findings,
                 [] if digest else call.missing,
                 [] if digest else call.open_points,
                 call.contradictions,
                 draft,
-                last_words,
+                "\n".join([_LAST_WORDS[call.mode], *([_JSON_WORDS] if schema is not None else [])]),
                 room=list_bytes(tokens),
             )
 
-        return await with_findings(self._store, call.findings, write, tokens)
+        return await with_findings(desk.store, call.findings, write, tokens)
 
-    async def _cited(self) -> CitedFindings:
-        call = self._call
-        texts = await read_texts(self._store, [finding.text_ref for finding in call.findings])
-        found = list(zip(call.findings, texts, strict=True))
-        others = [text for finding, text in found if finding.role == DIGEST]
-        others += [await read_text(self._store, call.draft_ref)] if call.draft_ref else []
-        return CitedFindings({ref.subtask_id: text for ref, text in found if ref.role != DIGEST}, others)
-
-    async def _look_up(self, reply: SynthesisReply, text: str, cited: CitedFindings) -> None:
-        """Writes into the reply what it claims and no finding has, or not the one that it cites.
-
-        The goal and the plan may be repeated.
-        """
-        call = self._call
-        given = [await read_text(self._store, call.goal_ref), *(item.whole for item in self._plan.subtasks)]
-        settled = [f"{item.description}\n{item.resolution}" for item in call.contradictions]
-
-        def look_up() -> None:
-            sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
-            reply.unsupported = unsupported_texts(
-                text, sources, [*call.doubtful, *cited.miscited(text, _citable(call, self._plan), given)]
-            )
-            fields = field_claims(reply.answer_json, [*cited.texts, *settled], given)
-            missing = (claim for claim in fields if not claim.found)
-            reply.unsupported_fields = [
-                Unsupported(text=cut(claim.text, UNSUPPORTED_BYTES), where=claim.path)
-                for claim in islice(missing, limits.UNSUPPORTED_SHOWN)
-            ]
-
-        await asyncio.to_thread(look_up)
-
-    async def _read_answer(self, reply: SynthesisReply, text: str, cited: CitedFindings) -> str:
-        """Writes what the model answered into the reply; returns the text of the answer."""
-        call, schema = self._call, self._schema
-        try:
-            fields: Json = first_json(text)
-            draft = AnswerDraft.model_validate(fields)
-        except ValueError as error:
-            if reply.stop_reason == "max_tokens":
-                return ""
-            # A model that answers in prose has answered: the text stands, without a confidence.
-            draft = AnswerDraft(answer=text, confidence=None, contradictions=[])
-            if schema is not None:
-                reply.problems = [f"the reply is not the JSON asked for: {cut(str(error), limits.SENTENCE_BYTES)}"]
-        else:
-            reply.confidence = None if draft.confidence is None else min(1.0, max(0.0, draft.confidence))
-            if schema is not None:
-                await _take_json(reply, fields, schema, call.run.run_id)
-        citable = _citable(call, self._plan)
-        planned = {subtask.id for subtask in self._plan.subtasks}
-        answer = with_valid_marks(draft.answer, planned, citable, cited.texts)
-        if answer.strip():
-            await self._keep(reply, answer)
-        await asyncio.to_thread(_take_references, reply, draft, answer, citable, cited)
-        return answer
-
-    async def _keep(self, reply: SynthesisReply, answer: str) -> None:
-        """Stores the text; of drafts and digests, which are read by reference only, history gets a preview."""
-        inline = limits.ANSWER_INLINE_BYTES if self._call.mode == "final" else limits.REPLY_PREVIEW_BYTES
-        reply.answer, reply.answer_bytes = cut(answer, inline), size(answer)
-        reply.answer_ref = await self._store.put_output(self._call.run.run_id, answer)
+    form: type[Model] | None = None if digest else AnswerDraft
+    if schema is not None:
+        value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(schema))]
+        form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
+    back = None if call.head is None else (call.head, answer_repair(call.problems))
+    return await send(desk, call, DIGEST_SYSTEM if digest else SYNTHESIS_SYSTEM, form, within, back)
 
 
-async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: str) -> None:
-    if "answer_json" not in fields:
+async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> AnswerDraft:
+    """Returns what the model answered; its confidence and JSON go into the reply."""
+    try:
+        fields: Json = first_json(text)
+        draft = AnswerDraft.model_validate(fields)
+    except ValueError as error:
+        if reply.stop_reason == "max_tokens":
+            return AnswerDraft(answer="", confidence=None, contradictions=[])
+        if schema is not None:
+            reply.problems = [f"the reply is not the JSON asked for: {cut(str(error), limits.SENTENCE_BYTES)}"]
+        # A model that answers in prose has answered: the text stands, without a confidence.
+        return AnswerDraft(answer=text, confidence=None, contradictions=[])
+    reply.confidence = None if draft.confidence is None else min(1.0, max(0.0, draft.confidence))
+    if schema is not None and "answer_json" not in fields:
         reply.problems = ["answer_json is missing"]
-        return
-    value = answer_schema.value_of(schema, fields["answer_json"])
-    reply.problems = await answer_schema.problems(schema, value, run_id)
-    reply.answer_json = None if reply.problems else value
+    elif schema is not None:
+        value = answer_schema.value_of(schema, fields["answer_json"])
+        reply.problems = await answer_schema.problems(schema, value, run_id)
+        reply.answer_json = None if reply.problems else value
+    return draft
 
 
-def _take_references(
-    reply: SynthesisReply, draft: AnswerDraft, answer: str, citable: set[str], cited: CitedFindings
+async def _cited(desk: Desk, call: SynthesisInput) -> CitedFindings:
+    texts = await read_texts(desk.store, [finding.text_ref for finding in call.findings])
+    found = list(zip(call.findings, texts, strict=True))
+    others = [text for finding, text in found if finding.role == DIGEST]
+    others += [await read_text(desk.store, call.draft_ref)] if call.draft_ref else []
+    return CitedFindings({ref.subtask_id: text for ref, text in found if ref.role != DIGEST}, others)
+
+
+def _look_up(
+    reply: SynthesisReply, text: str, call: SynthesisInput, citable: set[str], cited: CitedFindings, given: list[str]
 ) -> None:
-    contradictions = [
-        Contradiction(
-            subtask_ids=item.subtask_ids,
-            description=cut(item.description, limits.PARAGRAPH_BYTES),
-            resolution=cut(item.resolution, limits.PARAGRAPH_BYTES),
-        )
-        for item in draft.contradictions
+    """Writes into the reply what it cites, and what it claims that is neither `given` nor in the finding it cites."""
+    if call.mode != "digest":
+        reply.citations = cited.holding(marked_citations(text, citable), citable)[: limits.CITATIONS]
+    settled = [f"{item.description}\n{item.resolution}" for item in call.contradictions]
+    sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
+    miscited = cited.miscited(text, citable, given)
+    reply.unsupported = unsupported_texts(text, sources, [*call.doubtful, *miscited])
+    missing = (claim for claim in field_claims(reply.answer_json, [*cited.texts, *settled], given) if not claim.found)
+    reply.unsupported_fields = [
+        Unsupported(text=cut(claim.text, UNSUPPORTED_BYTES), where=claim.path)
+        for claim in islice(missing, limits.UNSUPPORTED_SHOWN)
     ]
-    reply.citations = cited.holding(marked_citations(answer, citable), citable)[: limits.CITATIONS]
-    reply.contradictions = checked_contradictions(contradictions, citable)[: limits.CONFLICTS]
 
 
 def _citable(call: SynthesisInput, plan: Plan) -> set[str]:

@@ -43,12 +43,36 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
     is answered in the same reply, or in a later one if the model paused.
     """
     resolved = iter(await conversations.resolve([message for entry in chain for message in entry.input]))
-    answers = [_answers(entry.input, [next(resolved) for _ in entry.input]) for entry in chain]
+    answers = list[dict[object, tuple[Json, Json]]]()  # by the ids of calls, each with what is stored of it
+    for entry in chain:
+        stored, shown = (
+            [block for message in messages for block in tool_results(message)]
+            for messages in (entry.input, [next(resolved) for _ in entry.input])
+        )
+        answers.append({block.get("tool_use_id"): (block, raw) for block, raw in zip(shown, stored, strict=True)})
     provided, uses = _Provided(chain), list[ToolUse]()
     for entry, answered in zip(chain, [*answers[1:], {}], strict=True):
         uses += [_tool_use(call, answered.get(call.get("id"))) for call in entry.reply.tool_uses()]
         uses += map(provided.use, entry.reply.provided_uses())
     return uses
+
+
+def _tool_use(call: Json, answer: tuple[Json, Json] | None) -> ToolUse:
+    if answer is None:
+        return ToolUse(*_named(call), None)
+    block, stored = answer
+    return ToolUse(
+        *_named(call),
+        str(block.get("content")),
+        str(stored.get("content_ref", "")),
+        bool(block.get("is_error")),
+        stored.get("sources", ()),
+        [ArtifactRef.model_validate(artifact) for artifact in stored.get("artifacts", ())],
+    )
+
+
+def _named(call: Json) -> tuple[str, str]:
+    return str(call.get("name")), json.dumps(call.get("input"), ensure_ascii=False)
 
 
 class _Provided:
@@ -98,10 +122,7 @@ def _dicts(values: object) -> Iterator[Json]:
 
 
 async def earlier_output(conversations: ConversationStore, head: str, call: ReadOutputCall) -> str:
-    """Returns the whole output that a call of `read_output` in the reply at `head` names.
-
-    Raises ValueError, with words for the model, if that conversation has none of that name.
-    """
+    """Returns the output that a call of `read_output` in the reply at `head` names. Raises ValueError for the model."""
     entry = await conversations.entry(head)
     keys = [*entry.ancestors, head]
     reply, number = call.place or (len(keys), 0)
@@ -114,31 +135,6 @@ async def earlier_output(conversations: ConversationStore, head: str, call: Read
     raise ValueError(
         f"There is no output '{name}'. Take the name from the last line of a shortened output, or the subtask_id of a "
         "finding."
-    )
-
-
-def _answers(stored: list[Json], resolved: list[Json]) -> dict[object, tuple[Json, Json]]:
-    """Returns the answers to calls by the calls' ids, each with what is stored of it."""
-    messages = zip(stored, resolved, strict=True)
-    blocks = (pair for raw, message in messages for pair in zip(tool_results(raw), tool_results(message), strict=True))
-    return {block.get("tool_use_id"): (block, raw) for raw, block in blocks}
-
-
-def _named(call: Json) -> tuple[str, str]:
-    return str(call.get("name")), json.dumps(call.get("input"), ensure_ascii=False)
-
-
-def _tool_use(call: Json, answer: tuple[Json, Json] | None) -> ToolUse:
-    if answer is None:
-        return ToolUse(*_named(call), None)
-    block, stored = answer
-    return ToolUse(
-        *_named(call),
-        str(block.get("content")),
-        str(stored.get("content_ref", "")),
-        bool(block.get("is_error")),
-        stored.get("sources", ()),
-        [ArtifactRef.model_validate(artifact) for artifact in stored.get("artifacts", ())],
     )
 
 
@@ -165,15 +161,17 @@ class AgentStories:
         for first in range(0, len(unread), _STORIES_AT_ONCE):
             below += await asyncio.gather(*map(self._below, unread[first : first + _STORIES_AT_ONCE]))
         before = {id(event): story for event, story in zip(unread, below, strict=True)}
-        story = [item for event in events for item in [*before.get(id(event), []), _without_refs(event, before)]]
+        story = list[TraceEvent]()
+        for event in events:
+            if read := before.get(id(event)):  # the references to it are of no more use
+                data = {name: value for name, value in event.data.items() if name not in ("head", "trace_ref")}
+                event = event.model_copy(update={"data": data})
+            story += [*(read or []), event]
         story.sort(key=lambda item: datetime.fromisoformat(item.at))
         return [event.model_copy(update={"seq": number}) for number, event in enumerate(story, 1)]
 
     async def of_conversation(self, head: str, subtask_id: str | None, until: str) -> list[TraceEvent]:
-        """Returns what happened in the conversation at `head`; nothing in it came after `until`.
-
-        Raises ArtifactError if a part of it can't be read.
-        """
+        """Returns what happened in the conversation at `head`, none of it after `until`. Raises ArtifactError."""
         chain = await self._conversations.chain(head)
         uses = iter(await read_tool_uses(self._conversations, chain))
         events = []
@@ -183,11 +181,10 @@ class AgentStories:
                 continue
             self._seen.add(key)
             at = min(entry.at or until, until, key=datetime.fromisoformat)
-            parts = [
-                *(_notes(entry) if number > 1 else ()),
-                ("turn", _turn(number, entry)),
-                *_tools(own_uses, entry.labels),
-            ]
+            # What its author was shown beside the outputs of tools: feedback, objections, turns left.
+            said = texts_of(entry.input) if number > 1 else ()
+            parts = [("note", {"text": one_line(text, limits.SENTENCE_BYTES)}) for text in said]
+            parts += [("turn", _turn(number, entry)), *_tools(own_uses, entry.labels)]
             events += [TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data) for kind, data in parts]
         return events
 
@@ -210,14 +207,6 @@ def stored_events(data: bytes) -> list[TraceEvent]:
 def below(path: str | None, event: TraceEvent) -> TraceEvent:
     """Returns an event of a nested run as one of the run above, its subtask named by its path."""
     return event.model_copy(update={"subtask_id": "/".join(filter(None, [path, event.subtask_id]))})
-
-
-def _without_refs(event: TraceEvent, read: dict[int, list[TraceEvent]]) -> TraceEvent:
-    """Returns the event without the reference to what was read."""
-    if not read.get(id(event)):
-        return event
-    data = {name: value for name, value in event.data.items() if name not in ("head", "trace_ref")}
-    return event.model_copy(update={"data": data})
 
 
 def _turn(number: int, entry: Entry) -> Json:
@@ -245,37 +234,19 @@ def _tools(uses: list[ToolUse], labels: Labels) -> Iterator[tuple[str, Json]]:
             )
 
 
-def _notes(entry: Entry) -> Iterator[tuple[str, Json]]:
-    """Yields what a worker agent was told beside the outputs of its tools: feedback, objections, turns left."""
-    for text in texts_of(entry.input):
-        yield "note", {"text": one_line(text, limits.SENTENCE_BYTES)}
-
-
 async def attempt_story(conversations: ConversationStore, head: str) -> str:
     """Returns one line for each tool call of the conversation at `head`, with its outcome, and the last words."""
     chain = await conversations.chain(head)
-    uses = [use for use in await read_tool_uses(conversations, chain) if use.name != FINISH_TOOL]
-    lines = [_call_line(use) for use in uses[-_ATTEMPT_CALLS_SHOWN:]]
-    words = _last_words(chain)
-    return "\n".join([*lines, *([f"Its last words: {words}"] if words else [])])
-
-
-def _call_line(use: ToolUse) -> str:
-    call = one_line(f"{use.name}({use.arguments})", limits.SENTENCE_BYTES)
-    if use.output is None:
-        return f"{call}: not run"
-    preview = one_line(use.output, limits.SENTENCE_BYTES)
-    return f"{call}: error: {preview}" if use.is_error else f"{call}: {preview}"
-
-
-def _last_words(chain: list[Entry]) -> str:
-    """Returns the last text that the model wrote, or the summary of its conclusion."""
-    for entry in reversed(chain):
-        for block in reversed(entry.reply.content):
-            text = block.get("text") if block.get("type") == "text" else concluded(block)
-            if isinstance(text, str) and text.strip():
-                return cut(text.strip(), _LAST_WORDS_BYTES)
-    return ""
+    lines = []
+    for use in [use for use in await read_tool_uses(conversations, chain) if use.name != FINISH_TOOL]:
+        outcome = "not run" if use.output is None else one_line(use.output, limits.SENTENCE_BYTES)
+        call = one_line(f"{use.name}({use.arguments})", limits.SENTENCE_BYTES)
+        lines.append(f"{call}: {'error: ' if use.is_error else ''}{outcome}")
+    blocks = (block for entry in reversed(chain) for block in reversed(entry.reply.content))
+    texts = (block.get("text") if block.get("type") == "text" else concluded(block) for block in blocks)
+    words = next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")
+    last = [f"Its last words: {cut(words, _LAST_WORDS_BYTES)}"] if words else []
+    return "\n".join([*lines[-_ATTEMPT_CALLS_SHOWN:], *last])
 
 
 def concluded(block: Json) -> object:

@@ -185,10 +185,7 @@ class ArtifactStore:
         return await self.put_hashed(partial(output_key, run_id), data)
 
     async def put_upload(self, data: bytes) -> str:
-        """Stores content that belongs to no run yet. Returns the key that requests may refer to.
-
-        Content that is there is written again, so that its age is counted from now.
-        """
+        """Stores content that belongs to no run yet, again if it is there: its age counts from now. Returns its key."""
         key = upload_key(hashlib.sha256(data).hexdigest())
         await self.put(key, data)
         return key
@@ -234,10 +231,7 @@ class ArtifactStore:
                 await obstore.delete_async(self._backend, key)
 
     async def delete_run(self, run_prefix: str) -> int:
-        """Deletes all objects of one run. Returns how many there were.
-
-        Raises ValueError if `run_prefix` is not one of `store_keys.run_prefix`.
-        """
+        """Deletes all objects below a `store_keys.run_prefix`. Returns how many; ValueError for another prefix."""
         segment, slash, rest = run_prefix.partition("/")
         if not is_key(segment) or segment in (STORE_ID, *OF_NO_RUN) or slash + rest != "/":
             raise ValueError(f"'{run_prefix}' is not the prefix of one run")
@@ -352,16 +346,10 @@ def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
         raise ValueError(f"the URL of '{shown}' holds more than a bucket and a prefix: credentials go into variables")
     if not parts.netloc:
         raise ValueError(f"'{shown}' names no bucket")
-    client: ClientConfig = {
-        "connect_timeout": _STORE_CONNECT_TIMEOUT,
-        "timeout": limits.STORE_REQUEST_TIMEOUT,
-    }
+    client: ClientConfig = {"connect_timeout": _STORE_CONNECT_TIMEOUT, "timeout": limits.STORE_REQUEST_TIMEOUT}
     if parts.scheme == "s3" and _plain_http_allowed():
         client["allow_http"] = True
-    retries: RetryConfig = {
-        "max_retries": limits.STORE_REQUEST_RETRIES,
-        "retry_timeout": _STORE_RETRY_TIMEOUT,
-    }
+    retries: RetryConfig = {"max_retries": limits.STORE_REQUEST_RETRIES, "retry_timeout": _STORE_RETRY_TIMEOUT}
     try:
         objects = from_url(parts.geturl(), client_options=client, retry_config=retries)
     except (BaseError, ValueError) as error:
@@ -381,10 +369,7 @@ def _plain_http_allowed() -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Returns the backend's message on one line, without its debug output and without anything secret.
-
-    Raise the new error `from None`: the original one may quote signed URLs, and causes travel into history.
-    """
+    """Returns the backend's message in a line, without secrets. Raise the new error `from None`: history has causes."""
     text = str(error)
     message = re.split(r"\n|[<{]", text, maxsplit=1)[0].strip(" :.")
     code = _CODE.search(text)
@@ -393,11 +378,7 @@ def _reason(error: Exception) -> str:
 
 @dataclass
 class StoredRun:
-    """The objects of one run; `modified` is the time of the newest.
-
-    `grant_ref` is a grant, which has the run's whole id. `digests` are the hashes of its content: also of uploads that
-    it copied.
-    """
+    """The objects of one run; `grant_ref` is a grant, which has its whole id, `digests` are hashes of its content."""
 
     run_prefix: str
     modified: datetime

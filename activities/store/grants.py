@@ -13,11 +13,7 @@ _KNOWN_GRANTS = 5000  # kept in a process: more than it has open supervisors
 
 
 class RunGrant(Model):
-    """What one supervisor and its worker agents may do.
-
-    `workflow_id` is the supervisor's, `depth` is 1 for a root. `models` are those that may be called, `nested_teams`
-    those of its roles that are teams.
-    """
+    """What a supervisor, a root with depth 1, and its worker agents may do: models to call, roles that are teams."""
 
     run_id: str
     workflow_id: str

@@ -7,8 +7,7 @@ from itertools import accumulate
 
 from cachetools import LRUCache
 
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import AttachmentRef
+from activities.contracts.run_contracts import AttachmentRef, DependencyRef
 from activities.store.artifacts import ArtifactStore
 from supervision.agent.finding_budget import kept_whole, level
 from supervision.base import limits
@@ -80,11 +79,7 @@ async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
 
 
 async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens: int) -> list[FindingExcerpt]:
-    """Returns the findings with texts of at most so many `tokens` together.
-
-    If they do not fit, those of the least weight are shown as their authors' summaries. Only a text without a summary,
-    or one of very many summaries, is cut, and says how much is missing.
-    """
+    """Returns the findings with texts of so many `tokens` together: those of the least weight as their summaries."""
     whole = _with_lists_of(await _whole(store, refs), list_bytes(tokens))
     return _fitted(whole, refs, tokens * limits.CHARS_PER_TOKEN)
 
@@ -97,11 +92,7 @@ def list_bytes(tokens: int) -> int:
 async def with_findings(
     store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str], tokens: int
 ) -> str:
-    """Returns the prompt that `write` makes of findings, which get what its other parts leave of `tokens`.
-
-    They get half of that at least: a prompt about findings is of no use without any. Their sources and checked claims
-    are a list like others.
-    """
+    """Returns the prompt that `write` makes of findings: they have what others leave of `tokens`, half at least."""
     whole, room = await _whole(store, refs), tokens * limits.CHARS_PER_TOKEN
     whole = _with_lists_of(whole, list_bytes(tokens))
     others = size(write([replace(finding, text="", summarised=True) for finding in whole]))
@@ -127,15 +118,14 @@ async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[Findin
 
 def _with_lists_of(whole: list[FindingExcerpt], room: int) -> list[FindingExcerpt]:
     """Returns the findings with sources and checked claims of at most `room` bytes together, of each the first ones."""
-    share = room // max(1, len(whole))
-    return [replace(finding, record=_shortened(finding.record, share)) for finding in whole]
-
-
-def _shortened(record: FindingRecord, room: int) -> FindingRecord:
-    sources = first_of(record.sources[:_SOURCES_SHOWN], room // 2)
-    lines = [f"{claim.text}{claim.source}{claim.line}{' ' * _LINE_OVERHEAD}" for claim in record.checked]
-    shown = len(first_of(lines, room - sum(map(size, sources))))
-    return record.model_copy(update={"sources": sources, "checked": record.checked[:shown]})
+    share, shortened = room // max(1, len(whole)), list[FindingExcerpt]()
+    for finding in whole:
+        sources = first_of(finding.record.sources[:_SOURCES_SHOWN], share // 2)
+        lines = [f"{claim.text}{claim.source}{claim.line}{' ' * _LINE_OVERHEAD}" for claim in finding.record.checked]
+        shown = len(first_of(lines, share - sum(map(size, sources))))
+        lists = {"sources": sources, "checked": finding.record.checked[:shown]}
+        shortened.append(replace(finding, record=finding.record.model_copy(update=lists)))
+    return shortened
 
 
 def first_of(parts: list[str], room: int) -> list[str]:

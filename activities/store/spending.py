@@ -81,10 +81,7 @@ async def _read(store: ArtifactStore, keys: list[str], kind: type[M]) -> list[M]
 
 
 class DailySpend:
-    """The ceiling of dollars per UTC day over all Workers of a store; without a `ceiling` nothing is counted.
-
-    Each process overwrites one object of its own for each day, and reads those of the others every few seconds.
-    """
+    """The ceiling of dollars per UTC day over all Workers of a store: each has an object a day, and reads others."""
 
     def __init__(self, store: ArtifactStore, ceiling: float | None) -> None:
         self.ceiling = ceiling

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from activities.teams.toolbox import complaints
 from activities.tools.files import open_to_others
-from activities.tools.tool import Tool, ToolContext, ToolMisuse
+from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolSource
 from supervision.base import limits
 from supervision.base.text import NAME_SHOWN_BYTES, one_line
 from supervision.contract.team import ToolRights
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class OwnTools:
+class OwnTools(ToolSource):
     """The source of an author's tools.
 
     A call that blocks the thread delays the team's other calls, never the Worker. If it still blocks it after its
@@ -73,7 +73,8 @@ class _TeamThread:
 
     def __init__(self, file: Path) -> None:
         self.tools: Future[list[Tool[Any]]] = Future()
-        self._loop = asyncio.new_event_loop()
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = self._runner.get_loop()
         self._timed_out = False
         self._thread = threading.Thread(target=self._serve, args=[file], name=f"team-{file.parent.name}", daemon=True)
         self._thread.start()
@@ -104,11 +105,8 @@ class _TeamThread:
 
     def end(self) -> None:
         """Ends the thread after the time of a call: a call may be in flight, or about to begin."""
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop)
-
-    async def _stop(self) -> None:
-        await asyncio.sleep(limits.TOOL_TIMEOUT.total_seconds())
-        self._loop.stop()
+        loop = self._loop
+        loop.call_soon_threadsafe(loop.call_later, limits.TOOL_TIMEOUT.total_seconds(), loop.stop)
 
     def _serve(self, file: Path) -> None:
         asyncio.set_event_loop(self._loop)
@@ -120,26 +118,19 @@ class _TeamThread:
                 log.warning("a task of %s failed", self._thread.name, exc_info=True)
             else:
                 break
-        waiting = asyncio.all_tasks(self._loop)
-        for task in waiting:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*waiting, return_exceptions=True))
-        self._loop.close()
+        self._runner.close()
 
     async def _outcome(self, name: str, arguments: Any, context: ToolContext) -> tuple[Any, BaseException | None]:
         """Returns output and exception: asyncio would end the thread with a SystemExit."""
         try:
             tool = next(tool for tool in self.tools.result() if tool.name == name)
-            return await _called(tool.run, _parsed(tool, arguments), context), None
+            try:
+                parsed = tool.arguments.model_validate(arguments)
+            except ValidationError as error:
+                raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
+            return await _called(tool.run, parsed, context), None
         except BaseException as error:
             return None, error
-
-
-def _parsed(tool: Tool[Any], arguments: Any) -> Any:
-    try:
-        return tool.arguments.model_validate(arguments)
-    except ValidationError as error:
-        raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
 
 
 async def _called(function: Callable[..., Any], arguments: Any, context: ToolContext) -> Any:
@@ -167,7 +158,12 @@ def own_tools(file: Path) -> list[Tool[Any]]:
     if why := open_to_others(file):
         raise ValueError(f"it is code and is not run: {why}")
     try:
-        tools = getattr(_imported(file), "TOOLS", None)
+        name = f"supervisor_team_{file.parent.name.replace('-', '_')}_tools"
+        module = sys.modules[name] = ModuleType(name)  # dataclasses and pydantic look their module up there
+        module.__file__ = str(file)
+        # Not importlib's loader: its bytecode cache takes two writes within a second for one.
+        exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
+        tools = getattr(module, "TOOLS", None)
     except BaseException as error:  # an author's code may raise anything
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
         line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
@@ -178,16 +174,6 @@ def own_tools(file: Path) -> list[Tool[Any]]:
     if problems := [problem for number, tool in enumerate(tools) for problem in _problems(number, tool)]:
         raise ValueError(one_line("; ".join(problems), limits.ERROR_BYTES))
     return tools
-
-
-def _imported(file: Path) -> ModuleType:
-    name = f"supervisor_team_{file.parent.name.replace('-', '_')}_tools"
-    module = ModuleType(name)
-    module.__file__ = str(file)
-    sys.modules[name] = module  # dataclasses and pydantic look their module up there
-    # Not importlib's loader: its bytecode cache takes two writes within a second for one.
-    exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
-    return module
 
 
 def _problems(number: int, tool: object) -> Iterator[str]:

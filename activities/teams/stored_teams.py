@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -30,13 +29,11 @@ CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 token
 _CATALOGUE_LINE_CHARS = 600  # one table with its columns
 _CATALOGUE_TIMEOUT = timedelta(seconds=8)  # loading the tables of a team takes about one
 _CACHED_TEAMS = 256  # parsed teams kept in a process
+log = logging.getLogger(__name__)
 
 
 class StoredTeam(Model):
-    """A team as stored: its definition, the source of its tools, the models of roles that name none, its data.
-
-    `pinned` are the definitions of its MCP servers' tools, by name.
-    """
+    """A team as stored: its definition, models of roles that name none, its data, and definitions of MCP tools."""
 
     source: Literal["file", "inline"]
     team: Team
@@ -74,23 +71,22 @@ class StoredTeams:
         self, run_id: str, team: str | Team, worker_models: list[str] | None = None, files: Files | None = None
     ) -> tuple[str, LoadedTeam]:
         """Stores the named or inline team for a run with these files. Returns its reference and the team; TeamError."""
-        if isinstance(team, str):
-            loaded = await self._files.load(team)
-            stored = StoredTeam(source="file", team=loaded.team, worker_models=worker_models or [])
-        else:
-            loaded = await self._files.load_inline(team)
-            stored = StoredTeam(source="inline", team=team, worker_models=worker_models or [])
+        inline = isinstance(team, Team)
+        loaded = await (self._files.load_inline(team) if isinstance(team, Team) else self._files.load(team))
+        stored = StoredTeam(source="inline" if inline else "file", team=team if inline else loaded.team)
+        stored.worker_models = worker_models or []
         if files is not None:
-            await _read_within(files, limits.FILES_TIMEOUT / 2)
-        stored.pinned = loaded.toolbox.pinned(_named(loaded.team))
+            try:  # a plan needs their columns
+                await asyncio.wait_for(files.reports(), limits.FILES_TIMEOUT.total_seconds() / 2)
+            except TimeoutError:
+                log.warning("the files of run %s take long to read: its plan does without them", run_id)
+        used = loaded.toolbox.named(_named(loaded.team))
+        stored.pinned = {tool.name: tool.pinned for tool in used if tool.pinned}
         stored.catalogue = await catalogue(loaded.team, loaded.toolbox, files)
         return await self._put(run_id, stored), loaded
 
     async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
-        """Stores the team at `ref` with a plan's new roles. Returns its reference; raises TeamUnavailable.
-
-        The roles must be without `new_role_problems`.
-        """
+        """Stores the team at `ref` with a plan's new roles, which have no `new_role_problems`. Returns a reference."""
         stored = await self._stored(ref)
         resolved = (await self.load(ref)).team.toolbox
         own_names = dict(zip(resolved, stored.team.toolbox, strict=True))  # an inline team says `team/tool`
@@ -135,43 +131,24 @@ class StoredTeams:
         return stored
 
 
-log = logging.getLogger(__name__)
-
-
 def _named(team: Team) -> set[str]:
     return {tool for role in team.roles for tool in role.tools} | set(team.toolbox)
 
 
 async def catalogue(team: Team, toolbox: Toolbox, files: Files | None = None) -> str:
-    """Returns a line for each table and document that the team's tools reach, as many as there is room for.
-
-    Data that cannot be read now is left out: a plan can be made without it.
-    """
-    names = dict.fromkeys([tool for role in team.roles for tool in role.tools] + team.toolbox)
+    """Returns a line for each table and document that the team's tools reach and can read now, as many as have room."""
+    tools = toolbox.named([tool for role in team.roles for tool in role.tools] + team.toolbox)
     # Untrusted names of columns would be instructions to the planner, whose plan all agents follow.
-    tools = [tool for tool in map(toolbox.get, names) if tool is not None and tool.returns == "trusted"]
+    tools = [tool for tool in tools if tool.returns == "trusted"]
     items: dict[str, str] = {}
     for read in dict.fromkeys(tool.catalogue for tool in tools if tool.catalogue is not None):
-        items |= await _items(partial(read, files))
+        try:
+            items |= await asyncio.wait_for(read(files), _CATALOGUE_TIMEOUT.total_seconds())
+        except Exception as error:  # of any file; the tool returns it when it is called
+            log.warning("some data of a team is not in the catalogue: %s: %s", type(error).__name__, error)
     # Tables first: a plan names their columns and periods, documents can be searched.
     names_in_order = sorted(items, key=lambda name: not name.startswith("table "))
     return _bounded([one_line(clean(items[name]), _CATALOGUE_LINE_CHARS) for name in names_in_order])
-
-
-async def _read_within(files: Files, time: timedelta) -> None:
-    """Waits for the files of a run: a plan needs their columns. After the time the plan is made without them."""
-    try:
-        await asyncio.wait_for(files.reports(), time.total_seconds())
-    except TimeoutError:
-        log.warning("the files of a run take longer than %s to read: its plan does without them", time)
-
-
-async def _items(read: Callable[[], Awaitable[dict[str, str]]]) -> dict[str, str]:
-    try:
-        return await asyncio.wait_for(read(), _CATALOGUE_TIMEOUT.total_seconds())
-    except Exception as error:  # of any file; the tool returns it when it is called
-        log.warning("some data of a team is not in the catalogue: %s: %s", type(error).__name__, error)
-        return {}
 
 
 def _bounded(lines: list[str]) -> str:

@@ -9,10 +9,10 @@ import asyncio
 import contextlib
 import logging
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -36,10 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class TeamError(SupervisionError):
-    """A team that cannot be used: `UnknownTeam` for names and files, `InvalidRequest` for inline teams.
-
-    `problems` are those of its files, one by one, where the message has them all.
-    """
+    """A team that cannot be used: `UnknownTeam` for files, with their `problems`, `InvalidRequest` for inline teams."""
 
     def __init__(self, kind: ErrorKind, message: str, problems: Sequence[str] = ()) -> None:
         super().__init__(kind, message)
@@ -93,10 +90,6 @@ class TeamFiles:
         folders = {file.parent for folder in self._folders for file in folder.glob("*/team.toml")}
         return sorted(folder for folder in folders if not is_name(folder.name))
 
-    def has_code(self, name: str) -> bool:
-        """True if the team of that name has tools that its author wrote."""
-        return (self.folder(name) / "tools.py").is_file()
-
     def servers(self, name: str) -> dict[str, McpConnection]:
         """Returns a connection to each MCP server of a team, to be closed. Raises TeamError `UnknownTeam`."""
         folder, named = self.folder(name), self.definition(name).mcp_servers
@@ -109,10 +102,7 @@ class TeamFiles:
         return team
 
     async def load(self, name: str) -> LoadedTeam:
-        """Returns the team of that name, read again whenever its team.toml, tools.py or team.lock changed.
-
-        Raises TeamError `UnknownTeam` if there is none, or with the problems of its files.
-        """
+        """Returns the team of that name, read again whenever a file of it changed. Raises TeamError `UnknownTeam`."""
         folder = self.folder(name)
         read = [folder / name for name in ("team.toml", "tools.py", LOCK)]
         current = fingerprint([file for file in read if file.is_file()])
@@ -161,11 +151,10 @@ class TeamFiles:
         return LoadedTeam(team, folder, toolbox)
 
     async def load_inline(self, team: Team) -> LoadedTeam:
-        """Returns a team out of a request, with tools that team files registered.
+        """Returns a team out of a request, with tools that team files registered, by their names or as `team/tool`.
 
-        Its roles name a tool by its name, or as `team/tool` where several teams have one of that name. Raises
-        TeamError `InvalidRequest` for a tool that no team file has or gives to inline teams, and for a section `tools`
-        or `mcp_servers`: commands, paths and addresses never come from a request.
+        Raises TeamError `InvalidRequest`, also for sections `tools` and `mcp_servers`: commands, paths and addresses
+        never come from a request.
         """
         if team.mcp_servers:
             raise _refused(
@@ -229,19 +218,15 @@ class TeamFiles:
         """Returns all tools of all teams as `team/tool`; a broken team file hides only its own."""
         tools: dict[str, Tool[Any]] = {}
         names = self.names()
-        for name, loaded in zip(names, await asyncio.gather(*map(self._attempted, names)), strict=True):
+        teams = await asyncio.gather(*map(self.load, names), return_exceptions=True)
+        for name, loaded in zip(names, teams, strict=True):
             if isinstance(loaded, TeamError):
                 log.warning("team %s left out: %s", name, loaded.message)
-                continue
-            toolbox = loaded.toolbox
-            tools |= {f"{name}/{tool.name}": tool for tool in map(toolbox.get, toolbox.names()) if tool}
+            elif isinstance(loaded, BaseException):
+                raise loaded
+            else:
+                tools |= {f"{name}/{tool.name}": tool for tool in loaded.toolbox.named(loaded.toolbox.names())}
         return tools
-
-    async def _attempted(self, name: str) -> LoadedTeam | TeamError:
-        try:
-            return await self.load(name)
-        except TeamError as error:
-            return error
 
 
 def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
@@ -257,26 +242,16 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
 
 def tool_cards(toolbox: Toolbox, names: list[str]) -> list[ToolCard]:
     """Returns the cards of those of the named tools that there are."""
-    tools = map(toolbox.get, dict.fromkeys(names))
-    return [ToolCard.model_validate(tool, from_attributes=True) for tool in tools if tool]
+    return [ToolCard.model_validate(tool, from_attributes=True) for tool in toolbox.named(names)]
 
 
-_NAMES: dict[str, Callable[[Role], list[str]]] = {
-    "pool": lambda role: [role.pool] if role.pool else [],
-    "pool_model": lambda role: [role.pool] if role.pool and role.pool_model else [],
-    "model": lambda role: role.model or [],
-}
-
-
-def named_in_teams(folders: Sequence[Path], field: Literal["pool", "pool_model", "model"]) -> dict[str, list[str]]:
-    """Returns the pools, those with model calls, or models that team files name, each with its roles as `team/role`."""
-    files, named = TeamFiles(list(folders)), dict[str, list[str]]()
-    for team_name in files.names():
-        with contextlib.suppress(TeamError):  # `starter.py teams` says it
-            for role in files.definition(team_name).roles:
-                for name in _NAMES[field](role):
-                    named.setdefault(name, []).append(f"{team_name}/{role.name}")
-    return named
+def roles_of_teams(folders: Sequence[Path]) -> dict[str, Role]:
+    """Returns the roles in all team files as `team/role`; broken files, which `starter.py teams` names, have none."""
+    files, roles = TeamFiles(list(folders)), dict[str, Role]()
+    for name in files.names():
+        with contextlib.suppress(TeamError):
+            roles |= {f"{name}/{role.name}": role for role in files.definition(name).roles}
+    return roles
 
 
 async def _close(reading: _Reading) -> None:

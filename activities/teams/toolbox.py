@@ -18,20 +18,11 @@ from activities.store.artifacts import ArtifactUnavailable
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.mcp.pins import Pinned
-from activities.tools.plain_tools import calculator, format_document, read_attachment
+from activities.tools.plain_tools import PLAIN
 from activities.tools.provider_tools import ProviderOptions, ProviderTools
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
-from activities.tools.tool import (
-    Arguments,
-    NewArtifact,
-    NoOptions,
-    Tool,
-    ToolContext,
-    ToolMisuse,
-    ToolOutput,
-    ToolSource,
-)
+from activities.tools.tool import Arguments, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_tools import WebOptions, WebTools
 from supervision.agent import policy
 from supervision.base import limits
@@ -77,8 +68,7 @@ class Toolbox:
 
     async def problems(self) -> list[str]:
         """Returns the files of the team that cannot be read, each with the reason."""
-        reading = [source for source in self._sources if isinstance(source, TableTools | DocumentTools)]
-        return [problem for source in reading for problem in await source.problems()]
+        return [problem for source in self._sources for problem in await source.problems()]
 
     async def data(self) -> list[str]:
         """Returns a line for each table and document of the team."""
@@ -96,10 +86,9 @@ class Toolbox:
         """Returns all names, sorted."""
         return sorted(self._tools)
 
-    def pinned(self, names: Iterable[str]) -> dict[str, Pinned]:
-        """Returns the definitions of those of the tools that are an MCP server's."""
-        tools = [self._tools[name] for name in names if name in self._tools]
-        return {tool.name: tool.pinned for tool in tools if tool.pinned}
+    def named(self, names: Iterable[str]) -> list[Tool[Any]]:
+        """Returns those of the named tools that there are, each once."""
+        return [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
 
     def as_pinned(self, pinned: dict[str, Pinned]) -> "Toolbox":
         """Returns the same tools, of which these have those definitions; their sources are closed here."""
@@ -119,15 +108,14 @@ class Toolbox:
 
     def definitions(self, names: list[str]) -> list[dict[str, Any]]:
         """Returns name, description and input_schema of these tools for the model; unknown names are left out."""
-        tools = [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
         return [
             tool.provided or {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
-            for tool in tools
+            for tool in self.named(names)
         ]
 
     def withheld(self, role: Role, brief: Labels, read: Labels) -> list[str]:
         """Returns the role's tools of the provider that a conversation with these labels may not have."""
-        tools = [tool for name in role.tools if (tool := self._tools.get(name)) and tool.provided]
+        tools = [tool for tool in self.named(role.tools) if tool.provided]
         return [tool.name for tool in tools if not policy.is_offered(tool, brief, read, tool.provided)]
 
     def labels_of(self, role: Role, calls: Iterable[dict[str, Any]], place: str = "") -> Labels:
@@ -141,14 +129,11 @@ class Toolbox:
 
     def joined(self, roles: Iterable[Role | NewRole]) -> list[str]:
         """Returns the problems of roles whose tools no role may have together."""
-        words = {role.name: {name: self._tools[name] for name in role.tools if name in self._tools} for role in roles}
+        words = {role.name: {tool.name: tool for tool in self.named(role.tools)} for role in roles}
         return [f"roles.{name}.tools: {why}" for name, tools in words.items() if (why := policy.joined(tools))]
 
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
-        """Runs one call for `role`. Returns every failure of the tool as an error result.
-
-        Raises only if it is cancelled, and ArtifactUnavailable if what it reads can't be reached now.
-        """
+        """Runs one call for `role`; a failure is an error result. Raises ArtifactUnavailable, or if it is cancelled."""
         tool = self._tools.get(name) if name in role.tools else None
         if tool is None:
             shown = one_line(clean(name), NAME_SHOWN_BYTES)
@@ -207,7 +192,11 @@ def _checked(output: object) -> ToolRun:
     for artifact in output.artifacts:
         if len(artifact.data) > limits.ARTIFACT_BYTES:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
-    artifacts = [NewArtifact(_file_name(new.name), new.media_type, new.data) for new in output.artifacts]
+    names = [one_line(clean(new.name), _FILE_NAME_BYTES).replace("\\", "/") for new in output.artifacts]
+    artifacts = [
+        replace(new, name=PurePosixPath(name).name or "artifact")
+        for name, new in zip(names, output.artifacts, strict=True)
+    ]
     shown = cap(text, TOOL_KEPT_CHARS)
     return ToolRun(shown, sources=sources, artifacts=artifacts, asks=output.asks, choices=output.choices)
 
@@ -232,10 +221,6 @@ def _message(error: BaseException) -> str:
         return "no message"
 
 
-def _file_name(name: str) -> str:
-    return PurePosixPath(one_line(clean(name), _FILE_NAME_BYTES).replace("\\", "/")).name or "artifact"
-
-
 class Kind(NamedTuple):
     """What `uses` of a team file may name; `files` is the option that says which files the tools read."""
 
@@ -244,7 +229,7 @@ class Kind(NamedTuple):
     files: str = ""
 
 
-class PlainTools:
+class PlainTools(ToolSource):
     """The source of the tools that read no files. `tools` gives the kind of each tool by its name."""
 
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: NoOptions) -> None:
@@ -252,10 +237,7 @@ class PlainTools:
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools."""
-        return [PLAIN[kind](name) for name, kind in self._tools.items()]
-
-    async def close(self) -> None:
-        """Does nothing: these tools hold nothing."""
+        return [replace(PLAIN[kind], name=name) for name, kind in self._tools.items()]
 
 
 class UnreadTools(PlainTools):
@@ -270,12 +252,6 @@ class UnreadTools(PlainTools):
         raise ToolMisuse("This process does not read the files of teams.")
 
 
-_UNREAD = Kind(UnreadTools)
-PLAIN: dict[str, Callable[[str], Tool[Any]]] = {
-    "attachment": read_attachment,
-    "calculator": calculator,
-    "document_format": format_document,
-}
 KINDS = {
     **dict.fromkeys(PLAIN, Kind(PlainTools)),
     "document_read": Kind(DocumentTools, DocumentOptions, "documents"),
@@ -286,10 +262,6 @@ KINDS = {
     "sql_tables": Kind(TableTools, TableOptions, "tables"),
     "web_fetch": Kind(WebTools, WebOptions),
 }
-
-
-def _as_set_up(tool: Tool[Any], entry: ToolEntry) -> Tool[Any]:
-    return replace(tool, inline=entry.inline, **entry.said)
 
 
 async def open_toolbox(
@@ -326,13 +298,13 @@ async def open_toolbox(
             if isinstance(checked, TableOptions) and checked.database:
                 sources.append((where, TableTools(Database(checked.url, secrets or Secrets()), kinds, checked)))
             else:
-                opens = (kind if data or not kind.files else _UNREAD).source
+                opens: Callable[..., ToolSource] = UnreadTools if kind.files and not data else kind.source
                 sources.append((where, opens(FolderFiles(folder, files, cache), kinds, checked)))
         except ValidationError as error:
             problems.append(f"{where}.options: {complaints(error)}")
         except ValueError as error:
             problems.append(f"{where}: {error}")
-    entry_of = {entry.name: entry for entry in entries}
+    by_name = {each.name: each for each in entries}
     opened, tools = list[ToolSource](), list[Tool[Any]]()
     for where, source in [*others, *sources]:
         try:
@@ -341,7 +313,10 @@ async def open_toolbox(
             problems.append(f"{where}: {error}")
             continue
         opened.append(source)
-        tools += [_as_set_up(tool, entry_of[tool.name]) for tool in found] if (where, source) in sources else found
+        tools += [
+            replace(tool, inline=given.inline, **given.said) if (given := by_name.get(tool.name)) else tool
+            for tool in found
+        ]
     try:
         return Toolbox(tools, opened), problems
     except ValueError as error:

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from activities.files.file_cache import FileCache, FileReport, document_id
 from activities.files.values import TEXT_FILE
 from activities.tools.files import FileData, Files, FolderFiles
-from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.text import clean, one_line
 from supervision.contract.base import StrictModel
@@ -26,11 +26,20 @@ _READ_CHARS = 2_000_000  # of a document at a time: ten times what is kept of an
 _SEARCH_TERMS = 32  # words of a query that count
 
 
-class DocumentOptions(StrictModel):
-    """Options of both kinds: which of the team's files are documents.
+_SEARCH = (
+    "Searches the documents by keywords and returns the best passage of each document that it finds. "
+    "Documents that contain more of the keywords come first, and word endings do not matter. Each passage "
+    "begins with the id of its document in square brackets, by which the whole document can be read. If no "
+    "document contains any of the keywords, the list of all documents is returned."
+)
+_READ = (
+    "Returns the text of one document, given its id, with its pages or headings. A long document can be read "
+    "from a place on. If there is no document with this id, the list of all documents is returned."
+)
 
-    Without them the tools read the files of the run alone, which they read besides in any case.
-    """
+
+class DocumentOptions(StrictModel):
+    """Options of both kinds: which of the team's files are documents; those of the run always are."""
 
     documents: str = ""
 
@@ -70,8 +79,7 @@ class ReadDocument(Arguments):
         ),
     ]
     place: Annotated[
-        str,
-        Field(max_length=300, description='Where to start: a page of a PDF, such as "p. 7", or a heading.'),
+        str, Field(max_length=300, description='Where to start: a page of a PDF, such as "p. 7", or a heading.')
     ] = ""
 
 
@@ -99,13 +107,17 @@ class Document:
         return "\n\n".join(parts) or None
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """The best passage of one document, and the page or heading where it stands."""
 
     document: Document
     place: str
     passage: str
+
+    @property
+    def source(self) -> str:
+        """The id with the page; headings are in the text."""
+        return f"{self.document.id} {self.place}" if re.fullmatch(r"p\. \d+", self.place) else self.document.id
 
 
 class Library:
@@ -114,7 +126,11 @@ class Library:
     def __init__(self, cache: FileCache, reports: list[FileReport]) -> None:
         self._cache = cache
         self._reports = reports
-        self.documents = {document.id: document for document in map(_document, reports) if document}
+        self.documents: dict[str, Document] = {}
+        for report in reports:
+            if found := report.document:
+                title, own_id = one_line(clean(found["title"]), limits.SENTENCE_BYTES), document_id(report.name)
+                self.documents[own_id] = Document(own_id, title or own_id, Path(found["file"]))
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
 
     async def search(self, query: str, limit: int) -> list[Hit]:
@@ -149,15 +165,7 @@ class Library:
         return "\n".join([*listed, *unread])
 
 
-def _document(report: FileReport) -> Document | None:
-    if report.document is None:
-        return None
-    title = one_line(clean(report.document["title"]), limits.SENTENCE_BYTES)
-    own_id = document_id(report.name)
-    return Document(own_id, title or own_id, Path(report.document["file"]))
-
-
-class DocumentTools:
+class DocumentTools(ToolSource):
     """The tools over some documents. `tools` gives the kind of each tool by its name."""
 
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: DocumentOptions) -> None:
@@ -168,11 +176,11 @@ class DocumentTools:
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools. Raises ValueError if the files cannot be used."""
         await self._library.get()
-        made: dict[str, Callable[[str], Tool[Any]]] = {
-            "document_search": self._search_tool,
-            "document_read": self._read_tool,
+        made: dict[str, tuple[str, type[Arguments], Callable[..., Any]]] = {
+            "document_search": (_SEARCH, SearchDocuments, self._search),
+            "document_read": (_READ, ReadDocument, self._read),
         }
-        return [made[kind](name) for name, kind in self._tools.items()]
+        return [Tool(name, *made[kind], catalogue=self.catalogue) for name, kind in self._tools.items()]
 
     async def close(self) -> None:
         """Forgets what was read. The index is a file of the cache, which stays."""
@@ -187,22 +195,6 @@ class DocumentTools:
         documents = (await self._library.get(run)).documents.values()
         return {f"document {document.id}": f"document [{document.id}] {document.title}" for document in documents}
 
-    def _search_tool(self, name: str) -> Tool[SearchDocuments]:
-        description = (
-            "Searches the documents by keywords and returns the best passage of each document that it finds. "
-            "Documents that contain more of the keywords come first, and word endings do not matter. Each passage "
-            "begins with the id of its document in square brackets, by which the whole document can be read. If no "
-            "document contains any of the keywords, the list of all documents is returned."
-        )
-        return Tool(name, description, SearchDocuments, self._search, catalogue=self.catalogue)
-
-    def _read_tool(self, name: str) -> Tool[ReadDocument]:
-        description = (
-            "Returns the text of one document, given its id, with its pages or headings. A long document can be read "
-            "from a place on. If there is no document with this id, the list of all documents is returned."
-        )
-        return Tool(name, description, ReadDocument, self._read, catalogue=self.catalogue)
-
     async def _search(self, arguments: SearchDocuments, context: ToolContext) -> ToolOutput:
         library = await self._library.get(context.files)
         hits = await library.search(arguments.query, arguments.limit)
@@ -211,8 +203,8 @@ class DocumentTools:
                 "No document contains any of these keywords. Try other words for the same thing. "
                 f"These are all documents:\n{library.catalogue()}"
             )
-        text = "\n\n".join(f"[{_source(hit)}] {hit.document.title}: {hit.passage}" for hit in hits)
-        return ToolOutput(clean(text), sources=[_source(hit) for hit in hits])
+        text = "\n\n".join(f"[{hit.source}] {hit.document.title}: {hit.passage}" for hit in hits)
+        return ToolOutput(clean(text), sources=[hit.source for hit in hits])
 
     async def _read(self, arguments: ReadDocument, context: ToolContext) -> ToolOutput:
         library = await self._library.get(context.files)
@@ -223,8 +215,3 @@ class DocumentTools:
         if text is None:
             raise ToolMisuse("This document has no such place. Leave out the place to read it from its beginning.")
         return ToolOutput(text, sources=[document.id])
-
-
-def _source(hit: Hit) -> str:
-    """Returns the id with the page; headings are in the text."""
-    return f"{hit.document.id} {hit.place}" if re.fullmatch(r"p\. \d+", hit.place) else hit.document.id

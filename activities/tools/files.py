@@ -6,14 +6,7 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from activities.files.file_cache import (
-    FileCache,
-    FileReport,
-    SourceFile,
-    are_there,
-    local_file,
-    with_unique_tables,
-)
+from activities.files.file_cache import FileCache, FileReport, SourceFile, are_there, local_file, with_unique_tables
 from supervision.base import limits
 from supervision.base.trust import distrust
 
@@ -96,11 +89,7 @@ def _content(report: FileReport) -> Hashable:
 
 
 def files_inside(folder: Path, pattern: str) -> list[Path]:
-    """Returns the files that `pattern` matches in `folder`, by name.
-
-    A link may lead elsewhere only within the folder. Raises ValueError for a pattern or a file that leaves it,
-    for files that are too large or too many, and if nothing matches.
-    """
+    """Returns the files that `pattern` matches in `folder`. Raises ValueError for none, and for forbidden ones."""
     if not pattern or Path(pattern).is_absolute() or ".." in Path(pattern).parts or "\0" in pattern:
         raise ValueError(f"'{pattern}' must be a pattern inside the team's folder, such as data/*.csv")
     root = folder.resolve()

@@ -5,7 +5,7 @@ import math
 import operator
 from collections.abc import Callable
 from statistics import fmean
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from simpleeval import InvalidExpression, SimpleEval
@@ -17,6 +17,8 @@ from supervision.base.text import clean, one_line, slug
 
 CALCULATOR_CHARS = 500  # longer is a program, not an expression
 CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb
+PAGE = limits.TOOL_OUTPUT_CHARS - 200  # the last line says where the next page starts
+_REPORT_SECTIONS = 50  # of a formatted document
 
 Number = int | float
 
@@ -40,15 +42,6 @@ class Calculate(Arguments):
             description=f"The expression, for example (79.4 / 40.2) ** (1 / 55) - 1. {_GRAMMAR}",
         ),
     ]
-
-
-def calculator(name: str) -> Tool[Calculate]:
-    """Returns a tool of the kind `calculator`."""
-    description = (
-        "Computes one arithmetic expression exactly. Use it for every number that is not copied from a source, also "
-        "for differences, shares and growth rates."
-    )
-    return Tool(name, description, Calculate, _run, reads="public", evidence="computed")
 
 
 async def _run(arguments: Calculate, context: ToolContext) -> ToolOutput:
@@ -127,10 +120,6 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
 }
 
 
-PAGE = limits.TOOL_OUTPUT_CHARS - 200  # the last line says where the next page starts
-_REPORT_SECTIONS = 50  # of a formatted document
-
-
 class ReadAttachment(Arguments):
     """One page of an attachment."""
 
@@ -138,15 +127,6 @@ class ReadAttachment(Arguments):
         str, Field(min_length=1, max_length=200, description="The name of the attachment, as the subtask gives it.")
     ]
     offset: Annotated[int, Field(ge=0, description="The number of characters to skip. The default is 0.")] = 0
-
-
-def read_attachment(name: str) -> Tool[ReadAttachment]:
-    """Returns a tool of the kind `attachment`."""
-    description = (
-        "Returns the text of an attachment of this subtask, given its name. "
-        f"A text of more than {PAGE} characters is returned in pages: the last line gives the offset of the next one."
-    )
-    return Tool(name, description, ReadAttachment, _read, reads_attachments=True)
 
 
 async def _read(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:
@@ -187,15 +167,6 @@ class FormatDocument(Arguments):
     ]
 
 
-def format_document(name: str) -> Tool[FormatDocument]:
-    """Returns a tool of the kind `document_format`."""
-    description = (
-        "Renders a title and sections as one Markdown document and stores it as a file for the user. "
-        "The result is the document as it was stored."
-    )
-    return Tool(name, description, FormatDocument, _format, reads="public", evidence="nothing")
-
-
 async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
     title = _heading(arguments.title)
     if not title:
@@ -209,7 +180,8 @@ async def _format(arguments: FormatDocument, context: ToolContext) -> ToolOutput
     if len(parts) == 1:
         raise ToolMisuse("All sections are empty. Give at least one of them a body.")
     text = "\n\n".join(parts) + "\n"
-    file = NewArtifact(f"{slug(title) if _has_words(title) else 'document'}.md", "text/markdown", text.encode())
+    named = any(character.isascii() and character.isalnum() for character in title)
+    file = NewArtifact(f"{slug(title) if named else 'document'}.md", "text/markdown", text.encode())
     return ToolOutput(text, artifacts=[file])
 
 
@@ -217,5 +189,21 @@ def _heading(text: str) -> str:
     return one_line(clean(text), limits.SENTENCE_BYTES).lstrip("# ")
 
 
-def _has_words(text: str) -> bool:
-    return any(character.isascii() and character.isalnum() for character in text)
+_CALCULATE = (
+    "Computes one arithmetic expression exactly. Use it for every number that is not copied from a source, also for "
+    "differences, shares and growth rates."
+)
+_ATTACHMENT = (
+    f"Returns the text of an attachment of this subtask, given its name. A text of more than {PAGE} characters is "
+    "returned in pages: the last line gives the offset of the next one."
+)
+_DOCUMENT = (
+    "Renders a title and sections as one Markdown document and stores it as a file for the user. The result is the "
+    "document as it was stored."
+)
+PLAIN: dict[str, Tool[Any]] = {
+    "attachment": Tool("read_attachment", _ATTACHMENT, ReadAttachment, _read, reads_attachments=True),
+    "calculator": Tool("calculate", _CALCULATE, Calculate, _run, reads="public", evidence="computed"),
+    "document_format": Tool("format_document", _DOCUMENT, FormatDocument, _format, reads="public", evidence="nothing"),
+}
+"""The tools by their kinds; a team names them itself."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from activities.tools.files import FolderFiles
-from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolSource
 from supervision.contract.base import StrictModel
 
 _USES = 5  # of one reply: each search costs a cent, and its results thousands of tokens
@@ -48,11 +48,8 @@ class ProviderOptions(StrictModel):
         return self
 
 
-class ProviderTools:
-    """The source of such a tool. What it asks for leaves the house, and what comes back anyone may have written.
-
-    With `allowed_domains` its calls are aimed at these alone.
-    """
+class ProviderTools(ToolSource):
+    """The source of such a tool, which asks outside, with `allowed_domains` these alone; its results are untrusted."""
 
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: ProviderOptions) -> None:
         [(self._name, self._kind)] = tools.items()
@@ -78,9 +75,6 @@ class ProviderTools:
                 provided={**definition, "name": name, "max_uses": _USES, **options},
             )
         ]
-
-    async def close(self) -> None:
-        """Does nothing: the provider holds all."""
 
 
 async def _refused(arguments: Arguments, context: ToolContext) -> None:

@@ -141,8 +141,13 @@ class ToolSource(Protocol):
     async def open(self) -> list[Tool[Any]]:
         """Returns its tools. Raises ValueError with what is wrong with its configuration."""
 
+    async def problems(self) -> list[str]:
+        """Returns what of it cannot be read now, each with the reason."""
+        return []
+
     async def close(self) -> None:
         """Gives back what the tools hold; calls in flight may finish."""
+        return
 
 
 @cache

@@ -1,4 +1,4 @@
-"""One command: what it has access to, and its exit code; each error becomes one sentence on standard error."""
+"""One command: what it has access to, the commands that it suggests, its exit code; errors are one sentence."""
 
 import asyncio
 import logging
@@ -19,14 +19,33 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable, open_store
 from console.base.terminal import Report, print_err, safe_line
 from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.paths import cache_dir
-from runtime.process import INTERRUPTED
+from runtime.process import INTERRUPTED, PROGRAM, cache_dir, command
 from runtime.server.embedded_server import ServerFailed, read_record
 from runtime.server.temporal_binary import TemporalNotFound
 from runtime.settings import Settings, load_settings
 from runtime.telemetry import TRACES_LOST, configure
 from supervision.base.errors import SupervisionError
 from supervision.contract.request import describe_errors
+
+EXAMPLE_GOAL = "Which source of electricity grew most in Iowa from 2001 to 2017?"
+_connection: list[str] = []
+
+
+def keep_connection(address: str | None, namespace: str | None, env_file: Path | None) -> None:
+    """Makes all hints repeat these options: without them a command would look elsewhere."""
+    given = {"--address": address, "--namespace": namespace, "--env-file": env_file and str(env_file)}
+    _connection[:] = [word for name, value in given.items() if value for word in (name, value)]
+
+
+def hint(*words: str) -> str:
+    """Returns a command of this program."""
+    return command(PROGRAM, [*_connection, *words])
+
+
+def worker_hint(*words: str) -> str:
+    """Returns the command that starts a Worker."""
+    return hint("worker", *words)
+
 
 DONE = 0
 FAILED = 1
@@ -116,7 +135,8 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
     """Runs a command, shows its report and returns its exit code; a failure is a sentence on standard error."""
     _without_logs(access.debug)
     try:
-        return asyncio.run(_shown(work(), as_json))
+        done = asyncio.run(work())
+        return done.show(as_json=as_json) if isinstance(done, Report) else done
     except (Exception, KeyboardInterrupt) as error:
         failure = explain(error)
         if access.debug:
@@ -126,11 +146,6 @@ def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]
         return failure.code
     finally:
         access.close()
-
-
-async def _shown(work: Coroutine[Any, Any, Report | int], as_json: bool) -> int:
-    done = await work
-    return done.show(as_json=as_json) if isinstance(done, Report) else done
 
 
 def user() -> str:

@@ -89,7 +89,9 @@ def look_alikes(text: str) -> list[str]:
     That is a word with Latin letters, too, or one that looks Latin in a text that is not of that script.
     """
     letters = {c for c in text if c.isalpha()}
-    odd = {c for c in letters if c in _LATIN or (not c.isascii() and _plain(c))}
+    odd = {
+        c for c in letters if c in _LATIN or (not c.isascii() and unicodedata.normalize("NFKC", c).isascii())
+    }  # of another style
     foreign = any(not c.isascii() and c not in odd and "LATIN" not in unicodedata.name(c, "") for c in letters)
     found = dict.fromkeys(
         (char, word)
@@ -99,12 +101,6 @@ def look_alikes(text: str) -> list[str]:
     )
     lines = [f"U+{ord(char):04X} {unicodedata.name(char)} in {word[:40]}" for char, word in found]
     return lines[:_LOOK_ALIKES] + ([f"and {len(lines) - _LOOK_ALIKES} more"] if len(lines) > _LOOK_ALIKES else [])
-
-
-def _plain(char: str) -> bool:
-    """True for a letter of another style, such as full width, of an ASCII one."""
-    normal = unicodedata.normalize("NFKC", char)
-    return normal.isascii() and normal.isalpha()
 
 
 def counted(number: int, noun: str) -> str:

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlsplit
 
+import typer
 from rich.text import Text
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
@@ -22,14 +23,12 @@ from temporalio.service import RPCError
 from activities.run.notices import UNREDIRECTED
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import spent_on
-from console.base.command import DONE, FAILED, Access, endpoint, server_address
-from console.base.hints import hint, worker_hint
+from console.base.command import DONE, FAILED, Access, endpoint, hint, server_address, worker_hint
 from console.base.terminal import Report, console, counted, put, safe_line, wrapped
-from console.commands.mcp_commands import offers, team_files
-from console.commands.team_commands import teams_report
-from console.run.find_run import roots
+from console.commands.team_commands import offers, team_files, teams_report
+from console.run.command_line import AsJson
 from console.run.pollers import ACTIVITIES, WORKFLOWS, builds, gone, limited, pollers, shown, unversioned
-from console.run.run_handle import RPC_TIMEOUT, RunHandle
+from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered, worker_of
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
@@ -65,9 +64,13 @@ class CheckRow:
     fix: str = ""
 
 
-async def examine(access: Access, *, quiet: bool, as_json: bool) -> Report:
-    """Shows each row as it is known, with `quiet` only warnings and problems. Exit code 1 means a problem."""
-    rows = []
+async def examine(
+    access: Access,
+    quiet: Annotated[bool, typer.Option("--quiet", help="only warnings and problems")] = False,
+    as_json: AsJson = False,
+) -> Report:
+    """Check everything that a run needs; exit code 1 if there is a problem."""
+    rows = []  # each is shown as soon as it is known
     screen = console()
     async for row in _rows(access):
         if row.level != "ok" or not quiet:
@@ -196,16 +199,17 @@ async def queue_rows(client: Client, teams: list[Path]) -> AsyncIterator[CheckRo
         yield row
     if why := await limited(client, MODEL_QUEUE):
         yield CheckRow("ok", "rate of model calls", why)
-    from activities.teams.team_files import named_in_teams  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_files import roles_of_teams  # loads the tools' libraries: 0.3 s for some commands only
 
-    of_models = named_in_teams(teams, "pool_model")
-    for pool, users in named_in_teams(teams, "pool").items():
+    roles = roles_of_teams(teams)
+    for pool in dict.fromkeys(role.pool for role in roles.values() if role.pool):
+        users = [place for place, role in roles.items() if role.pool == pool]
         workers = await pollers(client, pool_queue(pool), ACTIVITIES)
         if workers:
             rate = await limited(client, pool_queue(pool))
             yield CheckRow("ok", f"pool {pool}", f"served by {shown(workers)}" + (f"; {rate}" if rate else ""))
         else:
-            tools_alone = () if pool in of_models else ("--roles", "tools")
+            tools_alone = () if any(roles[user].pool_model for user in users) else ("--roles", "tools")
             fix = f"start one with {worker_hint('--pool', pool, *tools_alone)}"
             yield CheckRow("warning", f"pool {pool}", f"no Worker, and {', '.join(users)} needs one", fix)
 
@@ -323,7 +327,7 @@ def _reason(error: Exception) -> str:
 
 def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     """Returns the models that are configured, with who uses each and where that is written."""
-    from activities.teams.team_files import named_in_teams  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_files import roles_of_teams  # loads the tools' libraries: 0.3 s for some commands only
 
     users: dict[str, list[tuple[str, str]]] = {}
     for setting, variable, who in (
@@ -332,8 +336,9 @@ def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     ):
         for model in chain_of(setting):
             users.setdefault(model, []).append((who, variable))
-    for model, roles in named_in_teams(settings.teams_folders, "model").items():
-        users.setdefault(model, []).extend((role, f"`model` of the role {role}") for role in roles)
+    for place, role in roles_of_teams(settings.teams_folders).items():
+        for model in role.model or []:
+            users.setdefault(model, []).append((place, f"`model` of the role {place}"))
     return users
 
 

@@ -4,19 +4,19 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import RenderableType
 from rich.text import Text
 
 from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
-from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
-from console.base.hints import hint
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, print_err, safe, safe_line
 from console.report.evidence import call_time, entries_of, evidence_of, said_in, stored_calls
-from console.run.find_run import find_run
-from console.run.run_handle import NoAnswer, RunHandle
+from console.run.command_line import AnyId, AnyRun
+from console.run.run_handle import NoAnswer, RunHandle, find_run
 from console.run.run_outcome import outcome_so_far, published_end, read_result
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
@@ -29,12 +29,12 @@ _SENTENCE_END = re.compile(r"[.!?]\s+|\n")
 _HASH_BEGINNING = re.compile(r"[0-9a-f]{6,64}")
 
 
-async def verify_run(access: Access, given: str | None) -> Report:
-    """Returns the evidence of an answer; the server is asked only for a run that is not named by its whole id."""
+async def verify_run(access: Access, run_id: AnyId = None) -> Report:
+    """Recompute the evidence of each claim of an answer; exit code 1 if something has no support or was changed."""
     store = await access.store()
-    if given and await store.latest_ended(given) is not None:
-        return await chain_report(given, store)
-    return await chain_report(await find_run(await access.client(), given), store)
+    if run_id and await store.latest_ended(run_id) is not None:  # then no server is needed
+        return await chain_report(run_id, store)
+    return await chain_report(await find_run(await access.client(), run_id), store)
 
 
 async def chain_report(run_id: str, store: ArtifactStore) -> Report:
@@ -91,8 +91,12 @@ def _claim_rows(link: Link) -> Iterator[str]:
         yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
 
 
-async def artifacts_report(run: RunHandle, access: Access, save: Path | None) -> Report:
-    """Returns the artifacts of a run; they are written into the folder `save`. The exit code is 0 also without any."""
+async def artifacts_report(
+    run: AnyRun,
+    access: Access,
+    save: Annotated[Path | None, typer.Option(help="write the files into this folder")] = None,
+) -> Report:
+    """List the files that a run made for you, or save them."""
     store = await access.store()
     try:
         result = (await outcome_so_far(run, store)).result
@@ -118,14 +122,16 @@ def _artifact_rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
         yield Text(f"    {artifact.ref}")  # one piece, to be copied
 
 
-async def print_artifact(access: Access, ref: str, output: Path | None, given: str | None) -> int:
-    """Writes stored content into a file, or shows its text. Raises ArtifactMissing for an unknown reference.
-
-    The beginning of a hash, as `verify` prints it, means an object of the run `given`, the newest one without it.
-    """
+async def print_artifact(
+    access: Access,
+    ref: Annotated[str, typer.Argument(help="as `artifacts` and `put` print it, or a hash's beginning (`verify`)")],
+    run_id: Annotated[str | None, typer.Option("--run", help="of this run, else the newest: for a beginning")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="write it into this file")] = None,
+) -> int:
+    """Print a stored text, or write it into a file."""
     store = await access.store()
     if _HASH_BEGINNING.fullmatch(ref):
-        ref = await _object_of(store, await find_run(await access.client(), given), ref)
+        ref = await _object_of(store, await find_run(await access.client(), run_id), ref)
     data = await store.get(ref)
     if output is not None:
         write_file(output, data)

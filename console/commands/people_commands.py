@@ -1,38 +1,197 @@
-"""The commands with which people decide: `inbox`, `show`, `approve`, `deny` and `reply`."""
+"""The commands with which people decide about a run, or change it while it runs."""
 
+import asyncio
 import json
 import re
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
+from temporalio.client import WorkflowFailureError
 
-from console.base.command import BAD_INPUT, FAILED, Access, CommandFailed
-from console.base.hints import hint
-from console.base.terminal import Report, look_alikes, revealed, safe_line
-from console.commands.update_commands import require_open, told
-from console.run.find_run import find_run, short_id
-from console.run.request_options import parsed_plan, read_text_file
-from console.run.run_handle import NO_WORKER, RunHandle
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
+from console.base.terminal import Report, look_alikes, print_err, print_out, revealed, safe_line
+from console.run.command_line import RunId
+from console.run.request_options import parsed_plan, read_text_file, seconds
+from console.run.run_handle import NO_WORKER, RunHandle, find_run, is_open, short_id, state_word
 from console.run.standstill import ways
 from console.view.event_lines import line
 from console.view.live_view import log_line
 from console.view.plan_view import plan_page
 from supervision.base import limits
+from supervision.base.text import did_you_mean
 from supervision.contract.status import Wait
+from supervision.contract.updates import (
+    ExtendLimits,
+    Pause,
+    Resume,
+    RetrySubtask,
+    SkipSubtask,
+    Steer,
+    Update,
+    UpdateReply,
+)
 from supervision.run.waits import AWAITED
-from temporal_supervisor.people import Item, UpdateRefused, asked, decide, inbox, waiting
+from temporal_supervisor import Item, UpdateRefused, asked, decide, inbox, send, waiting
+
+Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
+By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]
+Why = Annotated[str | None, typer.Option(help="a comment")]
+SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
+_NAMED = 12  # subtasks, for one who named another
+_CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
+
+
+async def cancel(run: RunId) -> int:
+    """Cancel a run; its partial result is kept."""
+    before = await run.require()
+    reading = hint("result", run.id)
+    if not is_open(before):
+        print_err(f"run '{run.id}' has ended already ({state_word(before)}): read it with {reading}")
+        return DONE if state_word(before) == "cancelled" else FAILED
+    await run.handle.cancel()
+    try:
+        async with asyncio.timeout(_CANCEL_WAIT.total_seconds()):
+            await run.handle.result()
+    except TimeoutError:
+        print_err(f"run '{run.id}' will be cancelled as soon as a worker takes it up")
+        return DONE
+    except WorkflowFailureError:
+        pass
+    after = state_word(await run.describe())
+    print_err(f"run '{run.id}' is {after}; its partial result: {reading}")
+    return DONE if after == "cancelled" else FAILED
+
+
+async def extend(
+    run: RunId,
+    deadline: Annotated[str | None, typer.Option(help="such as 2h, counted from the run's start")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
+    budget_usd: Annotated[float | None, typer.Option(help="the new total")] = None,
+    unlimited: Annotated[
+        list[str] | None, typer.Option(help="tokens or usd: no limit but the operator's; may be repeated")
+    ] = None,
+) -> int:
+    """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
+    totals = {"tokens": budget_tokens, "usd": budget_usd}
+    budget: dict[str, object] = {name: new for name, new in totals.items() if new is not None}
+    if both := [name for name in unlimited or () if name in budget]:
+        raise CommandFailed(BAD_INPUT, f"give --budget-{both[0]} or --unlimited {both[0]}, not both")
+    budget |= {"unlimited": unlimited} if unlimited else {}
+    if deadline is None and not budget:
+        options = "--deadline, --budget-tokens, --budget-usd or --unlimited"
+        raise CommandFailed(BAD_INPUT, f"nothing to change: give {options}")
+    fields = {"deadline": deadline and seconds(deadline), "budget": budget or None}
+    reply = await told(run, partial(send, run.client, run.id, ExtendLimits, **fields))
+    ends = datetime.fromisoformat((await run.status()).deadline_at).astimezone(UTC)
+    print_out(f"{reply.message}; deadline {ends:%Y-%m-%d %H:%M:%S} UTC")
+    return DONE
+
+
+async def pause(
+    run: RunId,
+    by: By,
+    now: Annotated[bool, typer.Option("--now", help="in the middle of turns, which may be paid again")] = False,
+    why: Why = None,
+) -> Report:
+    """Pause a run: worker agents stop after their turn, and nothing more begins."""
+    return await tell(run, Pause, now=now, by=by, comment=why)
+
+
+async def steer(
+    run: RunId,
+    text: Annotated[str, typer.Argument(help="what worker agents are to know or do")],
+    by: By,
+    to: Annotated[str, typer.Option(help="one subtask, such as t3 or t3/t2; all without")] = "*",
+) -> Report:
+    """Say a word to worker agents at work; with no --to to the later prompts of the run, too."""
+    return await tell(run, Steer, to, text=text, by=by)
+
+
+async def retry(
+    run: RunId,
+    subtask: SubtaskPath,
+    by: By,
+    instruction: Annotated[str | None, typer.Option(help="what should be different")] = None,
+) -> Report:
+    """Have a subtask that has ended worked on again."""
+    return await tell(run, RetrySubtask, subtask, instruction=instruction, by=by)
+
+
+async def skip(run: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> Report:
+    """End a subtask with what it has; the run goes on without the rest."""
+    return await tell(run, SkipSubtask, subtask, by=by, comment=why)
+
+
+async def resume(run: RunId, by: By) -> Report:
+    """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
+    await require_open(run)
+    status = await run.status()
+    waits = [wait.subject for wait in status.waiting if wait.kind == "resume"]
+    await told(run, partial(send, run.client, run.id, Resume, by=by))
+    if not waits and not status.flags.paused:
+        return _said(run, f"run '{run.id}' did not wait for the provider, and was not paused")
+    return _said(run, f"run '{run.id}' continues" + (f": {', '.join(waits)}" if waits else ""))
+
+
+async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
+    """Sends an update about a run, or about a `subtask` by its path, and returns what the run says to it."""
+    if subtask != "*":
+        run, fields["to" if kind is Steer else "subtask_id"] = await _level(run, subtask)
+    reply = await told(run, partial(send, run.client, run.id, kind, **fields))
+    return _said(run, f"run '{run.id}': {reply.message}")
+
+
+def _said(run: RunHandle, message: str) -> Report:
+    return Report({"run_id": run.id, "message": message}, lambda _: [message])
+
+
+async def _level(run: RunHandle, path: str) -> tuple[RunHandle, str]:
+    """Returns the run, or the one nested in it, that has the subtask at `path`, and the subtask's id there."""
+    first, _, rest = path.partition("/")
+    subtasks = (await run.whole_status()).subtasks
+    report = next((report for report in subtasks if report.id == first), None)
+    known = [report.id for report in subtasks]
+    if report is None:
+        there = f"{did_you_mean(first, known)}: {', '.join(known[:_NAMED])}" if known else ", nor any other yet"
+        raise CommandFailed(BAD_INPUT, f"run '{run.id}' has no subtask '{first}'{there}")
+    if not rest:
+        return run, first
+    if report.nested is None or report.workflow_id is None:
+        raise CommandFailed(BAD_INPUT, f"subtask {first} of run '{run.id}' has no team below it: name it '{first}'")
+    return await _level(RunHandle(run.client, report.workflow_id), rest)
+
+
+async def told(run: RunHandle, update: Callable[[], Awaitable[UpdateReply]]) -> UpdateReply:
+    """Sends an update. Raises CommandFailed if the run has ended or refuses it in its own words, and NoAnswer."""
+    await require_open(run)
+    try:
+        return await update()
+    except UpdateRefused as refused:
+        raise CommandFailed(FAILED, f"run '{run.id}' refuses: {refused}") from refused
+
+
+async def require_open(run: RunHandle) -> None:
+    """Raises CommandFailed if the run has ended."""
+    described = await run.require()
+    if not is_open(described):
+        raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to change")
+
 
 _LINE_END = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")  # as JSON writes it
 _HOW = "show ID · approve ID · deny ID --why TEXT · reply ID TEXT"
 
 
-async def inbox_report(access: Access, owner: str | None) -> Report:
-    """Returns what waits for people in all open runs."""
+async def inbox_report(
+    access: Access, owner: Annotated[str | None, typer.Option(help="only in runs of this owner")] = None
+) -> Report:
+    """List what waits for a person, in all open runs."""
     client = await access.client()
     found = await inbox(client, owner)
     data = [{"run_id": item.run_id, "goal": item.goal, **item.wait.model_dump(mode="json")} for item in found.items]
@@ -61,8 +220,8 @@ def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableTy
     yield Text(_HOW, style="dim")
 
 
-async def show_report(access: Access, words: Sequence[str]) -> Report:
-    """Returns all of what is asked under an id."""
+async def show_report(access: Access, words: Words) -> Report:
+    """Show all of what is asked: a plan, a tool call, a question."""
     return await item_report(access, await _named(access, words))
 
 
@@ -123,8 +282,28 @@ async def decision_report(
     return Report(data, lambda _: [f"run '{run.id}': {answer.message}{what}"])
 
 
-async def reply_report(access: Access, words: Sequence[str], file: Path | None, by: str) -> Report:
-    """Replies with the last of the `words`, or with the text in a file."""
+async def approve(
+    access: Access,
+    words: Words,
+    by: By,
+    plan: Annotated[Path | None, typer.Option(help="with this plan in place of the one that waits")] = None,
+) -> Report:
+    """Approve a plan or a tool call."""
+    return await decision_report(access, words, "approve", None, by, plan=plan)
+
+
+async def deny(access: Access, words: Words, by: By, why: Why = None) -> Report:
+    """Deny a tool call, with a word to the model, or reject a plan."""
+    return await decision_report(access, words, "deny", why, by)
+
+
+async def reply_report(
+    access: Access,
+    words: Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID TEXT", help="an id as `inbox` lists it, a text")],
+    by: By,
+    file: Annotated[Path | None, typer.Option(help="the text, in place of TEXT")] = None,
+) -> Report:
+    """Reply to a question, hand in a person's finding, or say what should be different in a plan."""
     if file is None and len(words) < 2:
         example = hint("reply", "ID", "TEXT")
         raise CommandFailed(BAD_INPUT, f"no reply: give the text in quotes, or --file F, as in {example}")

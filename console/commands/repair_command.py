@@ -17,16 +17,8 @@ from temporalio.workflow import NondeterminismError
 
 from console.base.command import DONE, FAILED, CommandFailed
 from console.base.terminal import counted, print_err, print_out, safe_line
-from console.run.run_handle import (
-    AGENT_TYPE,
-    RPC_TIMEOUT,
-    RUN_TYPE,
-    RunHandle,
-    is_open,
-    quoted,
-    state_word,
-    stuck,
-)
+from console.run.command_line import AnyRun
+from console.run.run_handle import AGENT_TYPE, RPC_TIMEOUT, RUN_TYPE, is_open, quoted, state_word, stuck
 from supervision.base import limits
 
 _REASON = "mended by the command repair: "
@@ -54,8 +46,8 @@ class CodeFails(Exception):
     """Workflow code raises an error in a replay; the message is what it said. A reset does not help."""
 
 
-async def repair(run: RunHandle) -> int:
-    """Resets the open workflows of a run whose histories do not replay. Returns 1 if one is left as it is."""
+async def repair(run: AnyRun) -> int:
+    """Mend a run whose history does not replay: reset it to the last task up to which it does."""
     # these load the workflows with their contracts: 0.3 s for one command only
     from runtime.workers import replayer
     from workflows.supervisor import SupervisorWorkflow

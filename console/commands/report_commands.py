@@ -1,42 +1,58 @@
-"""The commands `status`, `plan`, `trace`, `result`, `report`: one run, with or without a Worker to ask."""
+"""The commands that read runs: `list`, `spend`, `status`, `plan`, `trace`, `result`, `report`."""
 
+import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
+import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
-from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowQueryFailedError
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
-from console.base.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, web_address
-from console.base.hints import hint
-from console.base.terminal import Report, safe_line
-from console.commands.evidence_commands import write_file
+from activities.store.spending import RunSpend, run_spends
+from console.base.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, Access, CommandFailed, hint, web_address
+from console.base.terminal import Report, safe_line, wrapped
+from console.commands.evidence_commands import calls_report, write_file
 from console.commands.people_commands import way_rows
 from console.report.report_data import report_data
 from console.report.report_page import report_page
-from console.run.full_trace import full_trace
-from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
-from console.run.run_outcome import RunOutcome, outcome_so_far, read_result, run_outcome
-from console.run.standstill import grouped, observed, stated
+from console.run.command_line import AnyId, AnyRun
+from console.run.run_handle import (
+    NO_WORKER,
+    SEARCHED_RUNS,
+    STATUS,
+    NoAnswer,
+    RunHandle,
+    facts,
+    is_open,
+    no_runs,
+    roots,
+    short_id,
+    state_word,
+)
+from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read_result, run_outcome
+from console.run.standstill import Standstill, causes_of, grouped, observed, stated
 from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
 from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story_rows
 from console.view.plan_view import plan_page
 from supervision.base import limits
-from supervision.base.text import money
+from supervision.base.text import did_you_mean, money
 from supervision.contract.status import Status
-from supervision.contract.usage import Spend
+from supervision.contract.usage import Spend, Usage
+from temporal_supervisor import OWNER, inbox
 
 _WIDEST = 120
 
 
-async def status_report(run: RunHandle, access: Access) -> Report:
-    """Returns where the run stands, or only the server's facts if no Worker answers."""
+async def status_report(run: AnyRun, access: Access) -> Report:
+    """Show where a run stands."""
     described = await run.require()
     known = {"run_id": run.id, "state": state_word(described)}
     closed = described.close_time
@@ -122,8 +138,8 @@ async def _facts_report(
     return Report({**values, "error": error, "standstills": causes}, lambda _: rows)
 
 
-async def plan_report(run: RunHandle) -> Report:
-    """Returns the plan, out of the run's history if no Worker answers."""
+async def plan_report(run: AnyRun) -> Report:
+    """Show the plan of a run."""
     described = await run.require()
     page = await plan_page(run)
     if page is None:
@@ -133,8 +149,16 @@ async def plan_report(run: RunHandle) -> Report:
     return Report(data, lambda _: page.rows(), notes)
 
 
-async def trace_report(run: RunHandle, access: Access) -> Report:
-    """Returns all that happened in a run; of an open run so far, of a forgotten one out of the store."""
+async def trace_report(
+    run: AnyRun,
+    access: Access,
+    full: Annotated[
+        str | None, typer.Option(metavar="SUBTASK", help="prompts and whole replies of t1, t1/t2, plan, ... or all")
+    ] = None,
+) -> Report:
+    """Show all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
+    if full:
+        return await calls_report(run, access, full)
     store = await access.store_or_none()
     events = await full_trace(run, store)
     notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
@@ -150,12 +174,15 @@ async def trace_report(run: RunHandle, access: Access) -> Report:
 
 
 async def result_report(
-    run: RunHandle, access: Access, *, full: bool = False, wait: bool = False, output: Path | None = None
+    run: AnyRun,
+    access: Access,
+    full: Annotated[bool, typer.Option("--full", help="whole texts, from the artifact store")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="write it: answer.md, table.csv or answer.json")
+    ] = None,
 ) -> Report:
-    """Returns the result, or the result so far; out of the store if Temporal has forgotten the run.
-
-    With `output` the answer is written there: Markdown, or its JSON or rows by the ending `.json` or `.csv`.
-    """
+    """Show the answer of a run, or its result so far."""
     store = await access.store()
     outcome = await outcome_so_far(run, store, wait=wait)
     if full or output:
@@ -173,11 +200,15 @@ async def result_report(
     return answer_report(run.id, outcome, None if outcome.forgotten else web_address(run.client, run.id))
 
 
-async def page_report(access: Access, given: str | None, output: Path, *, prompts: bool) -> Report:
-    """Writes the report of a run as one HTML page; out of the store alone once the run has ended."""
-    data = await report_data(access, given, prompts=prompts)
-    write_file(output, report_page(data).encode())
-    return Report(data, lambda _: ())
+async def page_report(
+    access: Access,
+    run_id: AnyId = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the file to write")] = Path("report.html"),
+    prompts: Annotated[bool, typer.Option("--prompts", help="with prompts and whole replies")] = False,
+) -> int:
+    """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""
+    write_file(output, report_page(await report_data(access, run_id, prompts=prompts)).encode())
+    return DONE
 
 
 async def whole(run: RunHandle, store: ArtifactStore, outcome: RunOutcome) -> RunOutcome:
@@ -192,3 +223,148 @@ async def whole(run: RunHandle, store: ArtifactStore, outcome: RunOutcome) -> Ru
         raise CommandFailed(
             FAILED, f"{error}: the run uses another store, so set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
         ) from error
+
+
+_DESCRIBED_AT_ONCE = 16  # questions to the server at a time, while runs are listed
+SpendBy = Literal["owner", "day", "team", "model"]
+_ID_CHARS = 400  # the most that a run's id may have
+_STATES = {
+    "running": "Running",
+    "completed": "Completed",
+    "failed": "Failed",
+    "cancelled": "Canceled",
+    "terminated": "Terminated",
+    "timed out": "TimedOut",
+}
+
+
+async def list_report(
+    access: Access,
+    limit: Annotated[int, typer.Option(min=1, help="newest first")] = 50,
+    state: Annotated[str | None, typer.Option(help="only running, completed, failed, cancelled, ... ones")] = None,
+    team: Annotated[str | None, typer.Option(help="only those of this team")] = None,
+    owner: Annotated[str | None, typer.Option(help="only those of this owner, of the request's metadata")] = None,
+    waiting: Annotated[bool, typer.Option("--waiting", help="only those that wait for a person")] = False,
+) -> Report:
+    """List the runs that the server knows."""
+    if state is not None and state not in _STATES:
+        guess = did_you_mean(state, list(_STATES))
+        raise CommandFailed(BAD_INPUT, f"there is no state '{state}'{guess}: {', '.join(_STATES)}")
+    client = await access.client()
+    selects = bool(team or owner or waiting)
+    executions = await roots(client, SEARCHED_RUNS if selects else limit, _STATES[state] if state else None)
+    found = await inbox(client) if waiting else None
+    ids = {*found.unanswered, *(item.run_id for item in found.items)} if found else set()
+    executions = [
+        execution
+        for execution in executions
+        if (not team or (await facts(execution))[1] == team)
+        and (not owner or execution.typed_search_attributes.get(OWNER) == owner)
+        and (found is None or execution.id in ids)
+    ][:limit]
+    looks = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
+    rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
+    if rows:
+        return Report(rows, lambda screen: run_table(rows, screen))
+    none = f"there is no such run in namespace '{client.namespace}': {hint('list')} shows all"
+    return Report([], lambda _: (), notes=[none if state or selects else no_runs(client.namespace)])
+
+
+async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> dict[str, Any]:
+    phase, team, usd = await facts(execution)
+    goal, partial = "", ""
+    status = execution.typed_search_attributes.get(STATUS)
+    causes: list[Standstill] = []
+    async with looks:
+        try:
+            run = RunHandle(client, execution.id)
+            described = await run.describe()
+            # the Web UI's form for a start copies the summary of another run
+            goal = await run.recorded_goal() or await described.static_summary() or ""
+            if is_open(described):
+                causes = await causes_of(run, described)
+            elif status == "partial" and state_word(described) == "completed":
+                partial = why_partial(await run.handle.result())
+        except Exception:  # any client may have written the summary, and the run may be deleted meanwhile
+            pass
+    return {
+        "run_id": execution.id,
+        "goal": goal,
+        "state": state_word(execution),
+        "status": status,
+        "partial": partial or None,
+        "phase": phase,
+        "team": team,
+        "started_at": execution.start_time.isoformat(),
+        "usd": usd,
+        "standstills": causes,
+    }
+
+
+def run_table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[RenderableType]:
+    """Yields the table of runs, and below it what open ones wait for."""
+    short = screen.is_terminal
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", expand=short)
+    for name in ("state", "started", "cost", "team"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("run", no_wrap=not short, overflow="fold")
+    table.add_column("goal", no_wrap=True, overflow="ellipsis", ratio=1 if short else None)
+    for row in rows:
+        state = f"{row['state']}, {row['phase']}" if row["state"] == "running" and row["phase"] else row["state"]
+        state = "partial" if row["status"] == "partial" else state
+        cost = "" if row["usd"] is None else money(row["usd"])
+        name = short_id(row["run_id"]) if short else row["run_id"]
+        started = datetime.fromisoformat(row["started_at"]).astimezone()
+        cells = [state, f"{started:%m-%d %H:%M}", cost, row["team"], name, row["goal"]]
+        table.add_row(*[Text(safe_line(cell, _ID_CHARS)) for cell in cells])
+    if not short:
+        screen.width = sum(_ID_CHARS for _ in table.columns)  # nothing is cut for a pipe
+    yield table
+    for row in rows:
+        for cause in row["standstills"]:
+            yield from wrapped(f"⏸ {short_id(row['run_id'])}: {cause.line}", screen.width, "yellow")
+    for row in rows:
+        if row["partial"]:
+            why = Text(f"◐ {short_id(row['run_id'])}: {row['partial']}", style="dim")
+            why.truncate(screen.width, overflow="ellipsis")
+            yield why
+
+
+async def spend_report(
+    access: Access, days: Annotated[int, typer.Option(min=1, max=3650)] = 30, by: SpendBy = "day"
+) -> Report:
+    """Show what ended runs have cost: dollars, tokens, runs."""
+    today = datetime.now(UTC).date()
+    spent = await run_spends(await access.store(), days, today)
+    sums: dict[str, tuple[int, Usage]] = {}
+    for run in spent:
+        for name, usage in _parts(run, by).items():
+            runs, sum_ = sums.get(name, (0, Usage()))
+            sums[name] = runs + 1, sum_ + usage
+    names = sorted(sums, key=lambda name: name if by == "day" else (-(sums[name][1].usd or 0.0), name))
+    rows = [(name, *sums[name]) for name in names]
+    data = [{by: name, "runs": runs, "tokens": usage.tokens, "usd": usage.usd} for name, runs, usage in rows]
+    total = sum((run.usage for run in spent), Usage())
+
+    def screen(_: Console) -> Iterator[Table]:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        table.add_column(by)
+        for name in ("runs", "tokens", "cost"):
+            table.add_column(name, justify="right")
+        for name, runs, usage in [*rows, ("all", len(spent), total)]:
+            cells = [safe_line(name, _ID_CHARS) or "-", str(runs), f"{usage.tokens:,}", money(usage.usd)]
+            table.add_row(*map(Text, cells))
+        yield table
+
+    none = [] if spent else [f"no run of this namespace ended in the last {days} days"]
+    return Report(data, screen if spent else lambda _: (), notes=none)
+
+
+def _parts(run: RunSpend, by: SpendBy) -> dict[str, Usage]:
+    """Returns what a run has cost by the names that it counts for."""
+    if by != "model":
+        return {{"owner": run.owner, "day": f"{run.ended_at:%Y-%m-%d}", "team": run.team}[by]: run.usage}
+    parts: dict[str, Usage] = {}
+    for row in run.spend:
+        parts[row.model] = parts.get(row.model, Usage()) + row.usage
+    return parts

@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 from temporalio.api.common.v1 import WorkflowExecution
@@ -20,16 +21,17 @@ from activities.files.manifest import MANIFEST_TYPE, DataFile, Manifest, put_fil
 from activities.files.values import is_data
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, Contents, StoredRun, StoredUpload, read_contents
 from activities.store.grants import RunGrant
-from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
-from console.base.hints import hint
-from console.base.terminal import Report, counted, print_err, print_out, safe_line
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
+from console.base.terminal import Report, console, counted, print_err, print_out, safe_line
+from console.run.command_line import RunId
 from console.run.request_options import data_files, is_small_text, read_text_file
-from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, RunHandle, is_open, quoted
-from runtime.paths import cache_dir
+from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open, quoted
+from runtime.process import cache_dir
 from supervision.base import limits
 from supervision.base.store_keys import digest_of, run_of, run_prefix, upload_key
 from supervision.contract.base import Duration
 
+Yes = Annotated[bool, typer.Option("--yes", help="delete without asking")]
 _OWNER = "inspect"
 _SHOWN_VALUES = 5
 _SHOWN_COLUMNS = 40  # of a table; more scroll everything else away
@@ -37,8 +39,8 @@ _UPLOAD = re.compile(r"uploads/([0-9a-f]{64})")
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
-async def inspect_files(paths: list[Path]) -> Report:
-    """Returns the tables and documents in the files, and for each that cannot be read the reason."""
+async def inspect_files(paths: Annotated[list[Path], typer.Argument(help="files and folders")]) -> Report:
+    """Show what a run would see of files: tables with their columns, documents, and what can't be read, with why."""
     reports = await reports_on(data_files(paths))
     return Report(reports, lambda screen: _rows(reports, screen))
 
@@ -87,8 +89,10 @@ def _column(column: dict[str, Any]) -> str:
     return f"{name}: {', '.join(values)}{f' and {left:,} more' if left else ''}"
 
 
-async def put_path(access: Access, path: Path) -> int:
-    """Stores a text file, or a folder or a file of data, and prints its reference, alone on standard output."""
+async def put_path(
+    access: Access, path: Annotated[Path, typer.Argument(help="a text file, or a folder or file of data")]
+) -> int:
+    """Store a file or a folder and print the reference that an attachment may name."""
     store = await access.store()
     if path.is_dir() or (is_data(path.name) and not is_small_text(path)):
         print_out(await put_files(store, data_files([path])))
@@ -98,11 +102,13 @@ async def put_path(access: Access, path: Path) -> int:
     return DONE
 
 
-async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool]) -> int:
-    """Lists what is unused and as old as that, and deletes it once `confirmed`.
-
-    That is: runs of this namespace which its server says have ended, and uploads that no other run has or asks for.
-    """
+async def prune(
+    access: Access,
+    older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")],
+    yes: Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list what would be deleted")] = False,
+) -> int:
+    """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
     oldest = _time_before(older_than)
     store = await access.store()
     owner = _Owner(await access.client(), store)
@@ -117,7 +123,9 @@ async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool
     for upload in uploads:
         print_out(_line(upload.modified, upload.bytes, 1, upload.ref))
     total = sum(run.bytes for run in runs) + sum(upload.bytes for upload in uploads)
-    if not confirmed(f"delete {len(runs)} runs and {len(uploads)} uploads, {total:,} bytes, from {store.url}?"):
+    if dry_run or not _confirmed(
+        f"delete {len(runs)} runs and {len(uploads)} uploads, {total:,} bytes, from {store.url}?", yes
+    ):
         print_err("nothing was deleted: pass --yes to delete these")
         return DONE
     deleted = 0
@@ -130,8 +138,8 @@ async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool
     return DONE
 
 
-async def delete_run(run: RunHandle, access: Access, confirmed: Callable[[str], bool]) -> int:
-    """Deletes an ended run once `confirmed`: its objects in the store, then its workflows from the server."""
+async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
+    """Delete an ended run: its objects in the store, and its workflows from the server."""
     store = await access.store()
     owner = _Owner(run.client, store)
     keys = await store.list_keys(run_prefix(run.id))
@@ -140,7 +148,7 @@ async def delete_run(run: RunHandle, access: Access, confirmed: Callable[[str], 
         await run.require()
     if any(map(is_open, workflows)) or not await owner.is_closed(run.id):
         raise CommandFailed(FAILED, f"run '{run.id}' is open: {hint('cancel', run.id)} ends it")
-    if not confirmed(f"delete run '{run.id}', {len(keys)} objects and {len(workflows)} workflows?"):
+    if not _confirmed(f"delete run '{run.id}', {len(keys)} objects and {len(workflows)} workflows?", yes):
         print_err("nothing was deleted: pass --yes to delete it")
         return DONE
     deleted = await store.delete_run(run_prefix(run.id))
@@ -150,6 +158,10 @@ async def delete_run(run: RunHandle, access: Access, confirmed: Callable[[str], 
         await run.client.workflow_service.delete_workflow_execution(request, timeout=RPC_TIMEOUT)
     print_err(f"deleted run '{run.id}': {deleted} objects, {len(workflows)} workflows")
     return DONE
+
+
+def _confirmed(question: str, yes: bool) -> bool:
+    return yes or (console().is_terminal and typer.confirm(question))
 
 
 def _time_before(age: str) -> datetime:

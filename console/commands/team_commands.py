@@ -1,28 +1,160 @@
-"""The commands `teams`, `teams new` and `tool`: what teams there are, reach and take, a new one, a tool tried."""
+"""The commands `teams` and `tool`: teams, what they reach and take, their MCP servers; a new team; a tool tried."""
 
+import asyncio
 import contextlib
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import RenderableType
 
-from console.base.command import BAD_INPUT, DONE, FAILED, CommandFailed
-from console.base.hints import hint
-from console.base.terminal import Report, counted, indented, print_err, print_json, print_out, safe_line
-from console.commands.mcp_commands import Offer, offer_rows, offers, team_files
+from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
+from console.base.terminal import Report, counted, indented, print_err, print_json, print_out, safe, safe_line
 from console.commands.store_commands import reports_on
 from console.run.request_options import data_files, json_object, read_text_file
+from runtime.process import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import did_you_mean
 from supervision.contract.model_choice import chain_of
-from supervision.contract.team import Role, is_name
+from supervision.contract.team import Role, is_name, server_tool
+
+if TYPE_CHECKING:
+    from activities.teams.team_files import TeamFiles
+    from activities.tools.mcp.mcp_servers import McpConnection
+    from activities.tools.mcp.pins import Pinned
+
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_ABOUT_CHARS = 80
+_STYLES = {"+": "green", "-": "red", "@": "dim"}
+
+
+@dataclass
+class Offer:
+    """What a server offers: all of its tools, those of them that the team file lists, and what is wrong."""
+
+    server: str
+    tools: "dict[str, Pinned]" = field(default_factory=dict)
+    listed: "dict[str, Pinned]" = field(default_factory=dict)
+    changes: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def summary(self) -> str:
+        """The server in a line."""
+        if self.problems:
+            return safe_line("; ".join(self.problems), limits.ERROR_BYTES)
+        if not self.listed:
+            return f"{counted(len(self.tools), 'tool')}, of which the team file lists none"
+        pinned = "they differ from team.lock" if self.changes else "as pinned"
+        return f"{counted(len(self.tools), 'tool')}, {len(self.listed)} listed, {pinned}"
+
+
+def team_files(settings: Settings) -> "TeamFiles":
+    """Returns the teams of this environment, with its secrets."""
+    # these load the tools' libraries: 0.3 s for some commands only
+    from activities.files.file_cache import FileCache
+    from activities.teams.team_files import TeamFiles
+    from activities.tools.mcp.mcp_servers import McpPlaces
+    from activities.tools.secrets import Secrets
+
+    places = McpPlaces(settings.mcp_servers, settings.mcp_memory_mib)
+    return TeamFiles(settings.teams_folders, FileCache(cache_dir()), Secrets(settings.secrets_dir), places)
+
+
+async def offers(files: "TeamFiles", team: str) -> list[Offer]:
+    """Returns what each server of a team offers now: this starts them. Raises TeamError."""
+    connections = files.servers(team)
+    try:
+        return await asyncio.gather(*(_offer(files, team, name, found) for name, found in connections.items()))
+    finally:
+        await asyncio.gather(*(connection.close() for connection in connections.values()))
+
+
+async def _offer(files: "TeamFiles", team: str, name: str, connection: "McpConnection") -> Offer:
+    from activities.tools.mcp.mcp_servers import McpFailed
+    from activities.tools.mcp.pins import differences, read_pins
+
+    offer = Offer(name)
+    try:
+        offered = await connection.tools()
+    except McpFailed as failed:
+        offer.problems.append(str(failed))
+        return offer
+    offer.tools = {tool.name: tool for tool in offered}
+    for tool in files.definition(team).mcp_servers[name].tools:
+        found = [each for each in offered if each.name == tool]
+        if not found:
+            offer.problems.append(f"it has no tool '{tool}'; it has: {', '.join(offer.tools) or 'none'}")
+        elif len(found) > 1:
+            offer.problems.append(f"it has two tools '{tool}'")
+        elif found[0].input_schema.get("type") != "object":
+            offer.problems.append(f"the arguments of '{tool}' are no object")
+        else:
+            offer.listed[tool] = found[0]
+    try:
+        pinned = read_pins(files.folder(team)).get(name, {})
+    except ValueError:
+        pinned = {}
+    offer.changes = list(differences(name, pinned, offer.listed))
+    return offer
+
+
+async def pin_team(settings: Settings, team: str) -> Report:
+    """Shows how the definitions of a team's MCP tools differ from the pinned ones, and pins them."""
+    from activities.tools.mcp.pins import LOCK, read_pins, write_pins
+
+    files = team_files(settings)
+    found, folder = await offers(files, team), files.folder(team)
+    wrong = [offer for offer in found if offer.problems]
+    try:
+        kept = read_pins(folder)
+    except ValueError:
+        kept = {}
+    changed = [line for offer in found if not offer.problems for line in offer.changes]
+    if changed:
+        unreached = {offer.server: kept.get(offer.server, {}) for offer in wrong}
+        write_pins(folder, {**unreached, **{offer.server: offer.listed for offer in found if not offer.problems}})
+    rows = [*_diff_rows(changed), f"{folder / LOCK}: {'written' if changed else 'nothing has changed'}"]
+    if not found:
+        rows = [f"team '{team}' has no section [mcp_servers.NAME], so there is nothing to pin"]
+    notes = [f"mcp_servers.{offer.server} is not pinned: {offer.summary}" for offer in wrong]
+    data = {offer.server: {name: tool.sha256 for name, tool in offer.listed.items()} for offer in found}
+    return Report(data, lambda _: rows, notes, code=FAILED if wrong else DONE)
+
+
+def offer_rows(team: str, found: list[Offer]) -> Iterator[RenderableType]:
+    """Yields each server, what changed since it was pinned, and the lines for a team file that list its other tools."""
+    for offer in found:
+        good = not offer.problems
+        yield indented(
+            f"{'✔' if good else '✘'} MCP server {offer.server}: {offer.summary}", 2, "green" if good else "red"
+        )
+        yield from _diff_rows(offer.changes)
+        if offer.changes and good:
+            yield indented(f"pin them: {hint('teams', 'pin', team)}", 4)
+        if others := [tool for name, tool in offer.tools.items() if name not in offer.listed]:
+            yield indented('for team.toml, with "read" for each tool that changes nothing and sends nothing:', 4, "dim")
+            if not offer.listed:
+                yield indented(f"[mcp_servers.{offer.server}.tools]", 4)
+            for tool in others:
+                key = tool.name if _PLAIN_KEY.fullmatch(tool.name) else json.dumps(tool.name)
+                about = safe_line(f"{server_tool(offer.server, tool.name)}: {tool.description}", _ABOUT_CHARS)
+                yield indented(f'{key} = {{ effects = "write", approve = "always" }}  # {about}', 4)
+
+
+def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:
+    for line in lines:
+        yield indented(safe(line[: limits.ERROR_BYTES]), 4, _STYLES.get(line[:1], "bold"))
+
 
 if TYPE_CHECKING:
     from activities.model.port import ModelEndpoint
@@ -49,7 +181,7 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
     misnamed = [] if name else files.misnamed()
     broken = {folder.name: TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {_NO_NAME}") for folder in misnamed}
     names = [name] if name else files.names()
-    unchecked = [] if name or check else [each for each in names if files.has_code(each)]
+    unchecked = [] if name or check else [each for each in names if (files.folder(each) / "tools.py").is_file()]
     for each in names:
         try:
             if each in unchecked:
@@ -220,8 +352,13 @@ _TOOLS = (
 """The tools of a new team: name, kind, and the option that names their files."""
 
 
-async def try_tool(settings: Settings, name: str, arguments: str | None, attach: list[Path]) -> int:
-    """Runs the tool `TEAM/TOOL` in this process and prints its output; without arguments its schema."""
+async def try_tool(
+    access: Access,
+    name: Annotated[str, typer.Argument(metavar="TEAM/TOOL", help="a tool as `teams` lists it")],
+    arguments: Annotated[str | None, typer.Argument(help='a JSON object such as {"title": "emma"}')] = None,
+    attach: Annotated[list[Path] | None, typer.Option(help="a text file that the tool may read")] = None,
+) -> int:
+    """Try a tool without a run: print its schema, or its output for these arguments."""
     # these load the tools' libraries: 0.3 s for one command only
     from activities.tools.tool import ToolContext
 
@@ -229,7 +366,7 @@ async def try_tool(settings: Settings, name: str, arguments: str | None, attach:
     if not tool_name:
         example = hint("tool", "default/calculate")
         raise CommandFailed(BAD_INPUT, f"'{name}' names no tool: write TEAM/TOOL, as in {example}")
-    files = team_files(settings)
+    files = team_files(access.settings)
     toolbox = (await files.load(team_name)).toolbox
     tool = toolbox.get(tool_name)
     if tool is None:
@@ -241,7 +378,7 @@ async def try_tool(settings: Settings, name: str, arguments: str | None, attach:
         return DONE
     given = json_object(arguments, "the JSON of the arguments", '{"title": "emma"}')
     context = ToolContext(
-        attachments={path.name: _reader(path) for path in attach},
+        attachments={path.name: _reader(path) for path in attach or ()},
         idempotency_key=hashlib.sha256(arguments.encode()).hexdigest(),
         run_id="tried-by-hand",
     )

@@ -23,10 +23,10 @@ from console.base.command import BAD_INPUT, DONE, Access, CommandFailed, explain
 from console.base.terminal import print_err
 from console.mcp_server.run_tools import add_to
 from console.run.standstill import silence
-from runtime.paths import cache_dir
+from runtime.process import cache_dir
 from supervision.base.trust import is_loopback, is_readable_by_others
 from supervision.contract.request import describe_errors
-from temporal_supervisor.people import NoAnswer, UpdateRefused
+from temporal_supervisor import NoAnswer, UpdateRefused
 
 _PROGRAM = "temporal-supervisor"
 _INSTRUCTIONS = (

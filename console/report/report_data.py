@@ -14,19 +14,9 @@ from activities.replies.agent_story import read_tool_uses
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_text
 from console.base.command import DONE, Access, CommandFailed
-from console.report.evidence import (
-    StoredCall,
-    call_time,
-    entries_of,
-    evidence_of,
-    grounded,
-    said_in,
-    stored_calls,
-)
-from console.run.find_run import find_run
-from console.run.full_trace import full_trace, stored_trace
-from console.run.run_handle import RunHandle, facts, is_open, state_word
-from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_end
+from console.report.evidence import StoredCall, call_time, entries_of, evidence_of, grounded, said_in, stored_calls
+from console.run.run_handle import RunHandle, facts, find_run, is_open, state_word
+from console.run.run_outcome import RunOutcome, full_trace, read_result, run_outcome, stored_end, stored_trace
 from console.run.standstill import stated
 from console.view.answer_text import answer_file, rows_of, tables_of
 from runtime.connection import ConnectionFailed
@@ -43,10 +33,7 @@ CALL_BYTES = 4 * limits.KIB  # of the arguments, the output or a part of the pro
 FINDING_BYTES = 32 * limits.KIB
 ANSWER_BYTES = 512 * limits.KIB
 _TABLE_ROWS = 100
-_DECISIONS = (
-    *("decided", "paused", "resumed", "steered", "retry_asked"),
-    *("skip_asked", "limits_extended"),
-)
+_DECISIONS = (*("decided", "paused", "resumed", "steered", "retry_asked"), *("skip_asked", "limits_extended"))
 _IN_SUBTASKS = ("turn", "tool", "note", "subtask_started", "subtask_completed")
 
 

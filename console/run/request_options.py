@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 from activities.files.manifest import DataFile, FilesRefused, found_files, is_text
 from activities.files.values import is_data
-from console.base.command import BAD_INPUT, CommandFailed
-from console.base.hints import EXAMPLE_GOAL, hint
+from console.base.command import BAD_INPUT, EXAMPLE_GOAL, CommandFailed, hint
 from supervision.base import limits
 from supervision.base.store_keys import upload_key
 from supervision.contract.plan import Plan

@@ -1,6 +1,7 @@
-"""A run as the command line sees it: queries that never hang, and the server's own view of it."""
+"""A run, found by what a person calls it: queries that never hang, and the server's own view of it."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, timedelta
@@ -24,14 +25,13 @@ from temporalio.client import (
 from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError, RPCStatusCode
 
-from console.base.command import FAILED, CommandFailed
-from console.base.hints import hint
+from console.base.command import BAD_INPUT, EXAMPLE_GOAL, FAILED, CommandFailed, hint
 from console.base.terminal import counted
 from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TracePage
-from temporal_supervisor.people import NoAnswer as NoAnswer
+from temporal_supervisor import NoAnswer as NoAnswer
 
 RUN_TYPE = "SupervisorWorkflow"
 AGENT_TYPE = "WorkerAgentWorkflow"
@@ -54,7 +54,6 @@ class RunHandle:
     def __init__(self, client: Client, run_id: str) -> None:
         self.client = client
         self.id = run_id
-        self._first_scheduled: dict[tuple[str, str], str] = {}
         self.handle: WorkflowHandle[object, RunResult] = client.get_workflow_handle(run_id, result_type=RunResult)
 
     async def status(self, cursor: int = 0, workflow_id: str | None = None) -> Status:
@@ -121,12 +120,10 @@ class RunHandle:
 
     async def first_scheduled(self, workflow_id: str, activity_id: str) -> str | None:
         """Returns when an activity was to begin first, as ISO 8601; None if it is too far back in the history."""
-        key = (workflow_id, activity_id)
-        if key not in self._first_scheduled:
-            for event in await self._latest_events(workflow_id):
-                if event.activity_task_scheduled_event_attributes.activity_id == activity_id:
-                    self._first_scheduled[key] = event.event_time.ToDatetime(tzinfo=UTC).isoformat()
-        return self._first_scheduled.get(key)
+        for event in await self._latest_events(workflow_id):
+            if event.activity_task_scheduled_event_attributes.activity_id == activity_id:
+                return event.event_time.ToDatetime(tzinfo=UTC).isoformat()
+        return None
 
     async def replay_failed(self, workflow_id: str) -> bool:
         """True if a workflow's last task failed because its history does not replay with the code of its Worker."""
@@ -242,3 +239,58 @@ def stuck(described: WorkflowExecutionDescription) -> str | None:
     """Returns a sentence if a workflow's code keeps failing, else None."""
     failed = described.raw_description.pending_workflow_task.attempt - 1
     return f"its workflow code failed {counted(failed, 'time')} in a row" if failed > 0 else None
+
+
+SEARCHED_RUNS = 1000  # one page of the server's list, for the newest run and the beginning of an id
+_GENERATED = "supervise-"
+_KEY_CHARS = 6
+_SHOWN = 5
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def short_id(run_id: str) -> str:
+    """Returns what `find_run` needs of an id: its last word if it was made of a goal, its first if it is a UUID."""
+    if _UUID.fullmatch(run_id):
+        return run_id.partition("-")[0]
+    head, _, key = run_id.rpartition("-")
+    made = head.startswith(_GENERATED) and len(key) == _KEY_CHARS and set(key) <= set("0123456789abcdef")
+    return key if made else run_id
+
+
+def no_runs(namespace: str) -> str:
+    """Returns what to say where there is no run yet."""
+    return f"there is no run in namespace '{namespace}': start one with {hint('run', EXAMPLE_GOAL)}"
+
+
+async def find_run(client: Client, given: str | None) -> str:
+    """Returns the id of the run that `given` means, the newest one's without it. Raises CommandFailed.
+
+    An id that nothing matches is returned as it is: the artifact store may still have it.
+    """
+    if given is None:
+        if newest := await roots(client, 1):
+            return newest[0].id
+        raise CommandFailed(FAILED, no_runs(client.namespace))
+    try:
+        await client.get_workflow_handle(given).describe(rpc_timeout=RPC_TIMEOUT)
+        return given
+    except RPCError as error:
+        if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
+            raise
+    ids = [execution.id for execution in await roots(client, SEARCHED_RUNS)] if given.strip() else []
+    matches = [run_id for run_id in ids if run_id.startswith(given)] or [i for i in ids if short_id(i) == given]
+    if len(matches) > 1:
+        shown = ", ".join(matches[:_SHOWN]) + (f" and {len(matches) - _SHOWN} more" if len(matches) > _SHOWN else "")
+        raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {shown}")
+    return matches[0] if matches else given
+
+
+async def roots(client: Client, limit: int, state: str | None = None) -> list[WorkflowExecution]:
+    """Returns at most `limit` runs, newest first, without nested ones. The server lists by the time of the end."""
+    query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
+    most = max(limit, SEARCHED_RUNS)
+    runs = [run async for run in client.list_workflows(query, limit=most) if run.parent_id is None]
+    newest: dict[str, WorkflowExecution] = {}
+    for run in sorted(runs, key=lambda run: run.start_time, reverse=True):
+        newest.setdefault(run.id, run)  # a reset leaves older executions of the same id
+    return list(newest.values())[:limit]

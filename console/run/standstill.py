@@ -13,12 +13,10 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionDescription
 
-from console.base.command import UNREACHABLE, CommandFailed
-from console.base.hints import hint, worker_hint
+from console.base.command import UNREACHABLE, CommandFailed, hint, worker_hint
 from console.base.terminal import safe_line
-from console.run.find_run import short_id
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
-from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
+from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck, subtask_path
 from runtime.payloads import readable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -193,7 +191,8 @@ def _is_served(described: WorkflowExecutionDescription) -> bool:
 
 
 async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) -> Standstill:
-    since = _moment(described.raw_description.pending_workflow_task.original_scheduled_time)
+    queued = described.raw_description.pending_workflow_task.original_scheduled_time
+    since = _time(queued).isoformat() if queued.seconds else None
     if described.task_queue != WORKFLOW_QUEUE:
         text = f"a Worker of queue '{described.task_queue}', which is not ours"
         helps = f"start the run on queue '{WORKFLOW_QUEUE}' instead"
@@ -328,7 +327,3 @@ def grouped(causes: Iterable[Standstill]) -> list[Standstill]:
 
 def _time(stamp: Timestamp) -> datetime:
     return stamp.ToDatetime(tzinfo=UTC)
-
-
-def _moment(stamp: Timestamp) -> str | None:
-    return _time(stamp).isoformat() if stamp.seconds else None

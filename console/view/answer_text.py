@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from console.base.hints import hint
+from console.base.command import hint
 from console.base.terminal import Report, counted, safe, safe_json, safe_line, wrapped
 from console.run.run_outcome import RunOutcome
 from supervision.base import limits

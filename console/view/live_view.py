@@ -220,9 +220,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
         name.append(f"{glyph} {safe_line(row.path, 60)}", style=f"not dim {style}")
         agent = picture.agent(report)
         turn = max(report.turns, agent.turn if agent else 0)
-        done = f"turn {turn}" if turn else ""
-        if report.counts:
-            done = report.counts.items_line
+        done = report.counts.items_line if report.counts else f"turn {turn}" * bool(turn)
         table.add_row(
             name,
             Text(safe_line(report.role, 40)),
@@ -281,9 +279,7 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
     rows = [*wrapped(" · ".join(words), width, "bold"), *waits]
     if status and height >= _ROOMY and (spent := spend_line(status.spend)):
         rows.append(_faint(f" {safe_line(spent, width - 1)}"))
-    known = [cause.text for cause in picture.standstills] + [
-        NO_WORKER for cause in picture.standstills if cause.waits_for == "worker"
-    ]
+    known = [cause.text + NO_WORKER * (cause.waits_for == "worker") for cause in picture.standstills]
     if picture.notice and not any(picture.notice in text for text in known):
         rows += wrapped(picture.notice, width, "yellow")
     if status and status.model_notice:
@@ -298,10 +294,8 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
 def _waits(picture: Picture, width: int, height: int) -> list[Text]:
     """Returns the rows that say what the run stands still for: at most a third of the screen."""
     causes = [row for cause in picture.standstills for row in wrapped(f"⏸ {cause.line}", width, "yellow")]
-    rows, most = (
-        [part for row in causes for part in row.wrap(Console(width=width), width)],
-        max(_WAIT_ROWS, height // 3),
-    )
+    rows = [part for row in causes for part in row.wrap(Console(width=width), width)]
+    most = max(_WAIT_ROWS, height // 3)
     return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
 
 

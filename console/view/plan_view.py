@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from console.base.terminal import counted, indented, look_alikes, revealed, safe_line
-from console.run.replayed import replayed
 from console.run.run_handle import NoAnswer, RunHandle
+from console.run.run_outcome import replayed
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.base.text import money
@@ -18,7 +18,7 @@ from supervision.contract.request import RunRequest, parse_request
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Asked, Status
 from supervision.results.success_rule import importance, met
-from temporal_supervisor.people import UpdateRefused, asked
+from temporal_supervisor import UpdateRefused, asked
 
 SUPERVISOR = "supervisor"  # the part of an estimate
 _NAMED = 8  # subtasks on one line

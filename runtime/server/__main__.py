@@ -8,8 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
-from runtime.process import INTERRUPTED, exit_now
+from runtime.process import INTERRUPTED, PROGRAM, cache_dir, command, exit_now, keep_files_private
 from runtime.server.embedded_server import HOST, PORT, EmbeddedServer, ServerFailed, ServerInfo, running, stop_running
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 

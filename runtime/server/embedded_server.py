@@ -10,14 +10,13 @@ import tempfile
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 
 from filelock import AsyncFileLock
 from pydantic import BaseModel, JsonValue, ValidationError
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from runtime.paths import cache_dir
+from runtime.process import cache_dir
 from runtime.server.temporal_binary import find_temporal
 from supervision.base import limits
 
@@ -42,14 +41,6 @@ class ServerInfo(BaseModel):
 def record_path(cache: Path) -> Path:
     """Returns the file that records the shared server of a cache folder."""
     return cache / "server.json"
-
-
-def write_record(cache: Path, info: ServerInfo) -> None:
-    """Records the shared server, in one step."""
-    path = record_path(cache)
-    new = path.with_suffix(f".{os.getpid()}")
-    new.write_text(info.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    new.replace(path)
 
 
 def read_record(cache: Path) -> ServerInfo | None:
@@ -177,8 +168,7 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._info: ServerInfo | None = None
 
-    async def start(self) -> ServerInfo:
-        """Starts or joins the server and returns its record once it serves."""
+    async def __aenter__(self) -> ServerInfo:
         if self._shared and (info := await self._join()):
             return info
         program = self._program
@@ -192,8 +182,7 @@ class EmbeddedServer:
             record_path(self._cache).unlink(missing_ok=True)  # of a server that is gone
             return await self._launch(program)
 
-    async def stop(self) -> None:
-        """Ends the server that this object started, unless it is detached; a joined server is left alone."""
+    async def __aexit__(self, *_: object) -> None:
         if not self._detach:
             await self._end()
 
@@ -201,14 +190,6 @@ class EmbeddedServer:
         """Waits until the server that this object started ends by itself. Returns its exit code."""
         assert self._process is not None, "a joined server is no child of this process: nothing announces its end"
         return await asyncio.to_thread(self._process.wait)
-
-    async def __aenter__(self) -> ServerInfo:
-        return await self.start()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
 
     async def _join(self) -> ServerInfo | None:
         info = read_record(self._cache)
@@ -263,7 +244,9 @@ class EmbeddedServer:
             log=str(log),
         )
         if self._shared:
-            write_record(self._cache, self._info)  # before it serves: if we are killed here, the next process joins it
+            new = record_path(self._cache).with_suffix(f".{os.getpid()}")
+            new.write_text(self._info.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            new.replace(record_path(self._cache))  # before it serves: if we are killed here, the next process joins it
         return self._info
 
     async def _serves(self, info: ServerInfo) -> bool:

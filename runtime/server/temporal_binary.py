@@ -14,8 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from runtime.paths import cache_dir, keep_files_private
-from runtime.process import say
+from runtime.process import cache_dir, keep_files_private, say
 
 Note = Callable[[str], None]
 

@@ -3,9 +3,8 @@
 import re
 
 from standin.extract import prompt_parts
-from standin.extract.prompt_parts import FindingText
+from standin.extract.prompt_parts import FindingText, clip, figures_in, key_lines, sentences
 from standin.extract.tables import parse_grids, parse_tables, result_of, statements
-from standin.extract.words import clip, figures_in, key_lines, sentences
 from standin.server.api_request import ApiRequest, Json, PastCall
 from supervision.base import prompt_marks as marks
 

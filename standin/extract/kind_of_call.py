@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from standin.extract import answers, planner, web_pages
+from standin.extract import answers, planner
 from standin.extract.schema_fill import Filler
-from standin.extract.tool_use import composes, next_calls
+from standin.extract.tool_use import composes, looked_up, next_calls
 from standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block
 from standin.server.api_request import ApiRequest, Json
 from supervision.base.prompt_marks import FINISH_TOOL, JSON_AS_TEXT
@@ -16,7 +16,7 @@ _JUDGEMENTS = {"verdicts": answers.review, "choice": answers.select, "prefer": a
 
 def think(request: ApiRequest) -> ApiReply:
     """Returns the reply to a request: tool calls, JSON for its schema, or text."""
-    if found := web_pages.looked_up(request):
+    if found := looked_up(request):
         after = think(replace(request, messages=[*request.messages, {"role": "assistant", "content": found}]))
         return replace(after, content=[*found, *after.content])
     if calls := next_calls(request):

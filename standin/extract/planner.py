@@ -3,9 +3,8 @@
 import re
 
 from standin.extract import prompt_parts
-from standin.extract.prompt_parts import RoleLine
+from standin.extract.prompt_parts import RoleLine, clip, key_stems, sentences, shared
 from standin.extract.schema_fill import Filler
-from standin.extract.words import clip, key_stems, sentences, shared
 from standin.server.api_request import ApiRequest, Json
 from supervision.base import limits
 from supervision.base import prompt_marks as marks
@@ -35,7 +34,7 @@ def plan(request: ApiRequest, filler: Filler) -> Json:
 
 def step(request: ApiRequest, filler: Filler) -> Json:
     """Returns one subtask for a role that has not worked yet; else that nothing is left."""
-    ended = [head for head, _ in prompt_parts.ended_subtasks(request.prompt)]
+    ended = [head for head, _ in prompt_parts.blocks(request.prompt, marks.PLANNED)]
     done = [head.get("id", "") for head in ended if head["state"] == "completed"]
     used = {head.get("role") for head in ended}
     left = [role for role in _roles(request, filler) if role.name not in used][:1]
@@ -45,7 +44,7 @@ def step(request: ApiRequest, filler: Filler) -> Json:
 
 def revision(request: ApiRequest) -> Json:
     """Returns each subtask that failed once more; one that was another try already is left."""
-    ended = prompt_parts.ended_subtasks(request.prompt)
+    ended = prompt_parts.blocks(request.prompt, marks.PLANNED)
     completed = {head.get("id") for head, _ in ended if head["state"] == "completed"}
     made = list[Json]()
     for head, text in ended:
@@ -109,6 +108,7 @@ def _fit(role: RoleLine, goal: str) -> int:
 def _subtask(request: ApiRequest, at: int, role: RoleLine, question: str, after: list[str] | None = None) -> Json:
     """A subtask, number `at` of those to add: what its role is for, by which people know it, and the question."""
     known = [int(number) for number in re.findall(r'\bid="t(\d+)"', request.user_text)]
+    reads = any("attachment" in one.extras for one in prompt_parts.roles(request.prompt) if one.name == role.name)
     purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", _PURPOSE_CHARS)
     return {
         "id": f"t{max(known, default=0) + 1 + at}",
@@ -117,7 +117,7 @@ def _subtask(request: ApiRequest, at: int, role: RoleLine, question: str, after:
         "depends_on": after or [],
         "reasoning": f"The work of {role.name}.",
         "estimated_tokens": _ESTIMATED_TOKENS,
-        "attachments": _attachments(request, role.name),
+        "attachments": prompt_parts.attachments(request.prompt) if reads else [],
     }
 
 
@@ -125,12 +125,6 @@ def _asked(goal: str) -> str:
     """Returns the questions of a goal, without what it asks the author of the answer to do."""
     asked = [sentence for sentence in sentences(goal) if sentence.endswith("?")]
     return _OPENER.sub("", " ".join(asked)).rstrip("? ") or goal
-
-
-def _attachments(request: ApiRequest, role: str) -> list[str]:
-    """All attachments for a role with a tool for them, by its name."""
-    listed = {one.name: one.extras for one in prompt_parts.roles(request.prompt)}
-    return prompt_parts.attachments(request.prompt) if "attachment" in listed.get(role, "") else []
 
 
 def _again(description: str, error: str) -> str:

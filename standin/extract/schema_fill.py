@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from standin.extract.words import clip, key_lines, key_stems, shared
+from standin.extract.prompt_parts import clip, key_lines, key_stems, shared
 from standin.server.api_request import Json
 
 _DEPTH = 12  # a schema may contain itself; one that needs more than this can't be filled

@@ -1,16 +1,82 @@
 """The tools to call next: each once, its arguments from the subtask and from what earlier tools showed."""
 
+import base64
 import re
+import secrets
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from standin.extract import prompt_parts
 from standin.extract.answers import joined, sections
-from standin.extract.example_queries import parse_examples, write_queries
+from standin.extract.prompt_parts import clip, key_lines, key_stems, key_words, sentences, shared, stem
 from standin.extract.schema_fill import Filler
-from standin.extract.tables import expressions, parse_grids, parse_tables
-from standin.extract.words import clip, key_words, sentences, shared, stem
+from standin.extract.tables import expressions, parse_examples, parse_grids, parse_tables, write_queries
 from standin.server.api_request import ApiRequest, Json
 from supervision.base import prompt_marks as marks
+
+_FOLDER = Path(__file__).parents[2] / "teams" / "default" / "documents"
+_SITE = "https://pages.example/"  # a reserved name
+_FOUND = 3
+_CITED = 3  # sentences of a page
+_WORDS = 10  # of a query
+
+
+def looked_up(request: ApiRequest) -> list[Json]:
+    """Returns the blocks of a search, or of a page fetched by its URL, and what they say; nothing the second time."""
+    begun = any(block.get("type") == "server_tool_use" for m in request.messages for block in m["content"])
+    if begun or not request.provided:
+        return []
+    subtask = prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or request.user_text)
+    named = next((url for url in _pages() if url in subtask), None)
+    if "web_fetch" in request.provided and named:
+        return _ran("web_fetch", {"url": named}, _fetched(named), [named], subtask)
+    if "web_search" not in request.provided:
+        return []
+    wanted = key_stems(subtask)
+    best = sorted(_pages(), key=lambda url: -len(shared(wanted, _pages()[url])))[:_FOUND]
+    hits = [{"type": "web_search_result", "url": url, "title": _title(url), "page_age": None} for url in best]
+    content = [
+        hit | {"encrypted_content": base64.b64encode(_pages()[str(hit["url"])].encode()).decode()} for hit in hits
+    ]
+    query = " ".join([word for word in key_words(subtask) if not word.isdigit()][:_WORDS])
+    return _ran("web_search", {"query": query}, content, best, subtask)
+
+
+def _ran(tool: str, arguments: Json, content: Json | list[Json], urls: list[str], question: str) -> list[Json]:
+    number = f"srvtoolu_{secrets.token_hex(12)}"
+    return [
+        {"type": "server_tool_use", "id": number, "name": tool, "input": arguments},
+        {"type": f"{tool}_tool_result", "tool_use_id": number, "content": content},
+        *(_cited(tool, url, line) for url in urls for line in key_lines(_pages()[url], question, _CITED)),
+    ]
+
+
+def _cited(tool: str, url: str, line: str) -> Json:
+    """Returns a sentence of a page as text, with the citation of its tool."""
+    citation: Json = {"type": "web_search_result_location", "url": url, "title": _title(url), "encrypted_index": "0"}
+    if tool == "web_fetch":
+        at = max(0, _pages()[url].find(line))
+        place = {"document_index": 0, "start_char_index": at, "end_char_index": at + len(line)}
+        citation = {"type": "char_location", "document_title": _title(url), **place}
+    return {"type": "text", "text": f"{line}\n", "citations": [citation | {"cited_text": line}]}
+
+
+def _fetched(url: str) -> Json:
+    source = {"type": "text", "media_type": "text/plain", "data": _pages()[url]}
+    document = {"type": "document", "title": _title(url), "source": source, "citations": {"enabled": True}}
+    return {"type": "web_fetch_result", "url": url, "retrieved_at": None, "content": document}
+
+
+def _title(url: str) -> str:
+    return _pages()[url].partition("\n")[0].strip("# ")
+
+
+@cache
+def _pages() -> dict[str, str]:
+    """The texts of the pages by their URLs."""
+    return {_SITE + file.stem: file.read_text(encoding="utf-8") for file in sorted(_FOLDER.glob("*.md"))}
+
 
 _TURNS = 5  # list, query or search, read, calculate, compose
 _MOST_CALLS = 8  # of one turn
@@ -106,11 +172,6 @@ def composes(tool: Json) -> bool:
     return any(_kind_of(name) in ("sections", "body") for name in Filler(tool["input_schema"]).properties())
 
 
-def ids_in(text: str) -> list[str]:
-    """Returns identifiers in a tool's output: in brackets at the start of a line, or as `id: x`."""
-    return list(dict.fromkeys(marked or named for marked, named in _ID.findall(text)))
-
-
 def _kind_of(name: str) -> str:
     return next(kind for kind, pattern in _KINDS if pattern.search(name.lower()))
 
@@ -162,6 +223,7 @@ def _texts(kind: str, subtask: str, goal: str, request: ApiRequest) -> list[str]
 
 
 def _ids(text: str, keys: list[str]) -> list[str]:
-    """The identifiers whose line shares most words with the subtask."""
-    lines = {name: next(line for line in text.splitlines() if name in line) for name in ids_in(text)}
+    """The identifiers whose line shares most words with the subtask: in brackets at its start, or as `id: x`."""
+    found = dict.fromkeys(marked or named for marked, named in _ID.findall(text))
+    lines = {name: next(line for line in text.splitlines() if name in line) for name in found}
     return sorted(lines, key=lambda name: -len(shared(keys, lines[name])))[:_DOCUMENTS]

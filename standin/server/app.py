@@ -1,15 +1,20 @@
-"""The model server: `POST /v1/messages` from the first to the last byte of a request."""
+"""The model server: `POST /v1/messages` from the first to the last byte, as a process or in an event loop."""
 
 import asyncio
 import hashlib
 import inspect
 import json
 import secrets
-from collections.abc import Iterator
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import unquote
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
@@ -17,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from standin.server.api_reply import CUT_JSON, ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
-from standin.server.api_request import ApiRequest, BadRequest, Json, parse
+from standin.server.api_request import BadRequest, Json, parse
 from standin.server.call_log import CallLog
 from standin.server.faults import Fault, FaultScript
 from standin.server.prompt_cache import PromptCache
@@ -37,30 +42,6 @@ _BEGUN: dict[str, Json] = {
 }
 
 _Ending = Literal["answered", "failed"]
-
-
-class BrainServer:
-    """A brain's server. `script` says what its replies meet, `log` keeps what came in."""
-
-    def __init__(self, brain: Brain, log: CallLog, script: FaultScript) -> None:
-        self._script = script
-        self._endpoint = _Endpoint(brain, script, log)
-
-    def app(self) -> Starlette:
-        """Returns the ASGI app."""
-        return Starlette(
-            routes=[
-                Route("/v1/messages", self._endpoint, methods=["POST"]),
-                Route("/v1/models/{model:path}", self._model),
-            ]
-        )
-
-    async def _model(self, http: HttpRequest) -> JSONResponse:
-        name = http.path_params["model"]
-        listed = self._script.config.listed(name)
-        if listed is None:
-            return JSONResponse(_error_body(ErrorReply(404, f"model: {name}")), 404)
-        return JSONResponse(listed)
 
 
 @dataclass
@@ -83,15 +64,29 @@ class _Exchange:
         await self.send({"type": "http.response.body", "body": data, "more_body": more})
 
 
-class _Endpoint:
-    """The endpoint as an ASGI app, because a handler has to notice when its client leaves."""
+class BrainServer:
+    """A brain's server: `script` says what its replies meet, `log` keeps what came in.
 
-    def __init__(self, brain: Brain, script: FaultScript, log: CallLog) -> None:
+    It is itself the endpoint of messages, as an ASGI app: a handler would not notice that its client leaves.
+    """
+
+    def __init__(self, brain: Brain, log: CallLog, script: FaultScript) -> None:
         self._brain = brain
         self._script = script
         self._log = log
         self._count = 0
         self._cache = PromptCache()
+
+    def app(self) -> Starlette:
+        """Returns the ASGI app."""
+        messages = Route("/v1/messages", self, methods=["POST"])
+        return Starlette(routes=[messages, Route("/v1/models/{model:path}", self._model)])
+
+    async def _model(self, http: HttpRequest) -> JSONResponse:
+        name = http.path_params["model"]
+        if (listed := self._script.config.listed(name)) is None:
+            return JSONResponse(_error_body(ErrorReply(404, f"model: {name}")), 404)
+        return JSONResponse(listed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; the call log gets two lines in any case."""
@@ -148,7 +143,8 @@ class _Endpoint:
         room = config.window(request.model) - bill.total
         if room < 0:
             raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {bill.total + room} maximum")
-        reply = fault.scripted() or await self._think(request)
+        made = fault.scripted() or self._brain(request)
+        reply = await made if inspect.isawaitable(made) else made
         if reply.usage is None:
             reply = limited(reply, request.max_tokens)
             if output_tokens(reply) > room:
@@ -166,10 +162,6 @@ class _Endpoint:
         await _stall(exchange, fault, fault.stall_after or 0)
         await exchange.write(json.dumps(message).encode(), more=False)
         return "answered"
-
-    async def _think(self, request: ApiRequest) -> ApiReply:
-        reply = self._brain(request)
-        return await reply if inspect.isawaitable(reply) else reply
 
 
 def _error_body(error: ErrorReply, request_id: str = "") -> Json:
@@ -269,3 +261,65 @@ async def _disconnected(receive: Receive) -> None:
     """Returns when the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+_KEEP_ALIVE_SECONDS = 75  # above a client's pauses between turns: fewer lost idle connections
+_SHUTDOWN_SECONDS = 2  # streams that are still open after SIGTERM are dropped then
+_BACKLOG = 4096  # connections that come at once
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals alone: the process decides which of them stop it."""
+
+    def __init__(self, server: BrainServer, shutdown: int) -> None:
+        super().__init__(
+            uvicorn.Config(
+                server.app(),
+                log_level="critical",  # dropped connections are part of the script
+                timeout_graceful_shutdown=shutdown,
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            )
+        )
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def stop(self) -> None:
+        """Stops after open streams; a second time at once."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def listen(host: str = "127.0.0.1", port: int = 0) -> tuple[socket.socket, str]:
+    """Returns a listening socket and its URL. Raises OSError."""
+    listener = socket.create_server((host, port), backlog=_BACKLOG)
+    return listener, f"http://{host}:{listener.getsockname()[1]}"
+
+
+def run(server: BrainServer, listener: socket.socket, url: str) -> None:
+    """Serves until SIGTERM or Ctrl-C; prints the URL once connections are accepted."""
+
+    async def serve() -> None:
+        serving = _Server(server, _SHUTDOWN_SECONDS)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, serving.stop)
+        sys.stdout.write(f"stand-in model: {url}\n")
+        sys.stdout.flush()
+        await serving.serve(sockets=[listener])
+
+    asyncio.run(serve())
+
+
+@asynccontextmanager
+async def serving(server: BrainServer) -> AsyncIterator[str]:
+    """Serves on a free port for the time of an `async with` block, in this event loop; gives the URL."""
+    listener, url = listen()
+    process = _Server(server, shutdown=0)
+    task = asyncio.create_task(process.serve(sockets=[listener]))
+    try:
+        yield url
+    finally:
+        process.stop()
+        await task

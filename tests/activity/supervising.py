@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import RunRef
+from activities.contracts.run_contracts import DependencyRef, RunRef
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import CallName, ModelCalls
 from activities.questions import question as questions
 from activities.questions.question import C, Question, R
+from activities.run.run_activities import ProcessFacts, RunActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
@@ -95,6 +95,12 @@ class Desk:
             environment.info, workflow_id=workflow_id or self.run_id, activity_id=str(self._count), attempt=1
         )
         return await environment.run(activity, request)
+
+    def run_activities(self, **facts: Any) -> RunActivities:
+        """The activities of runs in a process with these `facts`, else usual ones."""
+        queues = dict.fromkeys(("tools_queue", "outward_queue", "model_queue"), "supervisor")
+        usual = {"endpoint": self._client, "supervisor_model": MODEL, "worker_model": "claude-haiku-5-5", **queues}
+        return RunActivities(self.store, self.calls.conversations, self.teams, ProcessFacts(**{**usual, **facts}))
 
     async def ask(self, question: Question[C, R], call: C) -> R:
         """Runs the activity of a supervisor's question."""

@@ -4,7 +4,8 @@ import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given
@@ -12,47 +13,25 @@ from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
-from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
-from activities.attempts import MISSING_ATTEMPTS, NotGranted, attempted
+from activities.attempts import MISSING_ATTEMPTS, attempted
 from activities.heartbeat import beating, show, waiting
 from activities.store.artifacts import ArtifactMissing, ArtifactUnavailable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import DEADLY
 
-
-class Slow(ActivityInboundInterceptor):
-    """What comes after: a read that ends when heartbeats have come, or an error."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error
-        self.beaten = asyncio.Event()
-        self.details: list[Any] = []
-
-    def beat(self, *details: Any) -> None:
-        self.details.append(details[0])
-        self.beaten.set()
-
-    async def execute_activity(self, call: ExecuteActivityInput) -> Any:
-        if self.error:
-            raise self.error
-        await asyncio.wait_for(self.beaten.wait(), 10)
-        show(lambda: {"tokens": 7})
-        while {"tokens": 7, "deaths": 1} not in self.details:
-            await asyncio.sleep(0.001)
-        return "read"
+T = TypeVar("T")
 
 
-async def _attempt(inner: Slow, *, number: int = 1) -> Any:
+async def _attempt(work: Callable[[], Awaitable[T]], beat: Callable[..., None] = lambda *_: None, number: int = 1) -> T:
     environment = ActivityEnvironment()
     environment.info = dataclasses.replace(environment.info, attempt=number)
-    environment.on_heartbeat = inner.beat
-    call = ExecuteActivityInput(fn=print, args=[], executor=None, headers={})
+    environment.on_heartbeat = beat
 
-    async def around() -> Any:
+    async def around() -> T:
         async with attempted(lambda *_: lambda: None):
-            return await inner.execute_activity(call)
+            return await work()
 
     return await environment.run(around)
 
@@ -61,12 +40,21 @@ async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progre
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "HEARTBEAT_EVERY", timedelta(milliseconds=1))
-    slow = Slow()
-    assert await _attempt(slow) == "read"
-    assert slow.details[0] == {"deaths": 1}
-    count = len(slow.details)
+    details = list[dict[str, int]]()
+
+    async def slow() -> str:
+        while not details:
+            await asyncio.sleep(0.001)
+        show(lambda: {"tokens": 7})
+        while {"tokens": 7, "deaths": 1} not in details:
+            await asyncio.sleep(0.001)
+        return "read"
+
+    assert await _attempt(slow, details.append) == "read"
+    assert details[0] == {"deaths": 1}
+    count = len(details)
     await asyncio.sleep(0.01)
-    assert len(slow.details) == count
+    assert len(details) == count
 
 
 @pytest.mark.parametrize(
@@ -75,7 +63,7 @@ async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progre
         (ArtifactMissing("gone"), MISSING_ATTEMPTS - 1, "ArtifactMissing", False),
         (ArtifactMissing("gone"), MISSING_ATTEMPTS, "ArtifactMissing", True),
         (ArtifactUnavailable("away"), 1000, "ArtifactUnavailable", False),
-        (NotGranted("no"), 1, "NotGranted", True),
+        (SupervisionError(ErrorKind.NOT_GRANTED, "no"), 1, "NotGranted", True),
         (RPCError("no answer", RPCStatusCode.UNAVAILABLE, b""), 100, "ServerUnavailable", False),
     ],
 )
@@ -83,7 +71,7 @@ async def test_what_is_gone_for_good_ends_by_name_and_what_may_come_back_does_no
     error: Exception, attempt: int, kind: str, final: bool
 ) -> None:
     with pytest.raises(ApplicationError) as caught:
-        await _attempt(Slow(error), number=attempt)
+        await _attempt(AsyncMock(side_effect=error), number=attempt)
     assert (caught.value.type, caught.value.non_retryable) == (kind, final)
     assert caught.value.__cause__ is None
 

@@ -11,12 +11,13 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
-from activities.attempts import Attempts, Guard, NotGranted, excess
+from activities.attempts import Attempts, Guard, excess
 from activities.contracts.run_contracts import AdoptInput, PoolQuestion, RunRef, SetupInput, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.store_keys import digest_of, is_grant
 from supervision.contract.request import RunRequest
 from supervision.contract.team import Role, Team
@@ -124,8 +125,10 @@ class Desk:
         info = dataclasses.replace(ActivityEnvironment().info, workflow_id=workflow_id)
         try:
             await self.guard.check(info, argument)
-        except NotGranted as refused:
-            return str(refused)
+        except SupervisionError as refused:
+            if refused.kind is not ErrorKind.NOT_GRANTED:
+                raise
+            return refused.message
         return None
 
 

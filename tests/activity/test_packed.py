@@ -8,11 +8,8 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.agent.agent_turn import SOURCES, Grounds
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import PlanReply, Published, PublishInput, RunRef, SubtaskBrief
-from activities.model.conversation import ConversationStore
+from activities.contracts.run_contracts import DependencyRef, PlanReply, Published, PublishInput, RunRef, SubtaskBrief
 from activities.questions.judgement import ReviewInput
-from activities.run.publishing import PublishingActivities
 from supervision.base import limits
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.plan import Plan, Subtask
@@ -76,9 +73,7 @@ EVENT = TraceEvent(seq=1, at="2026-01-01T00:00:00Z", type="phase")
 
 
 async def publish(desk: Desk, publication: PublishInput) -> tuple[Published, RunResult]:
-    refs: Published = await ActivityEnvironment().run(
-        PublishingActivities(desk.store, ConversationStore(desk.store)).publish_result, publication, [EVENT]
-    )
+    refs: Published = await ActivityEnvironment().run(desk.run_activities().publish_result, publication, [EVENT])
     return refs, RunResult.model_validate_json(await desk.read(refs.result_ref))
 
 

@@ -70,12 +70,6 @@ async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
     assert "capabilities: reading, maps" in desk.prompt
 
 
-async def test_a_candidate_of_a_role_that_is_not_there_is_named(desk: Desk) -> None:
-    got = await plan(desk, subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost"]}))
-    assert got.plan_ref is None
-    assert got.problems[0].startswith("subtask 't1' names 'ghost' in candidate_roles")
-
-
 # --- roles that plans define -----------------------------------------------------------------------
 
 
@@ -96,10 +90,20 @@ async def test_a_new_role_joins_no_tools_that_no_role_may_have(desk: Desk) -> No
     assert "cook.tools: calculate reads private data, calculate returns untrusted text" in reply.problems[0]
 
 
-async def test_a_new_role_that_may_not_join_sends_the_plan_back(desk: Desk) -> None:
-    reply = await plan(desk, subtasks(T1, new_roles=[COOK]))
-    assert reply.problems == ["new role 'cook' asks for the tool 'calculate', which is not in the toolbox: none"]
-    assert (reply.team_ref, reply.team, reply.plan) == (None, None, None)
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (
+            subtasks(T1, new_roles=[COOK]),
+            "new role 'cook' asks for the tool 'calculate', which is not in the toolbox: ",
+        ),
+        (subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost"]}), "subtask 't1' names 'ghost' in candidate_"),
+    ],
+)
+async def test_a_role_that_a_plan_cannot_have_sends_it_back(desk: Desk, reply: Reply, problem: str) -> None:
+    got = await plan(desk, reply)
+    assert [said.startswith(problem) for said in got.problems] == [True]
+    assert (got.team_ref, got.team, got.plan, got.plan_ref) == (None, None, None, None)
 
 
 # --- teams as roles ----------------------------------------------------------------------------------
@@ -212,11 +216,6 @@ def write_orchard(desk: Desk) -> str:
     return "orchard"
 
 
-def a_team(**fields: Any) -> Team:
-    roles = [Role(name="reader", **ROLE), Role(name="counter", **ROLE, label="The counter")]
-    return Team(**{"name": "orchard", "generalist": "reader", "roles": roles, **fields})
-
-
 # --- The catalogue ---------------------------------------------------------------------------------
 
 
@@ -258,7 +257,7 @@ async def test_a_teams_instructions_and_examples_are_part_of_the_prompt(desk: De
         instructions="Count before you weigh.",
         examples=[{"goal": "How many pears?", "subtasks": ["counter: Count the pears of 1990"]}],
     )
-    await plan(desk, subtasks(T1), of=a_team(planning=planning))
+    await plan(desk, subtasks(T1), of=team(planning=planning))
     assert "How this team plans\nCount before you weigh." in desk.prompt
     assert "A good plan for: How many pears?\n- counter: Count the pears of 1990" in desk.prompt
 
@@ -270,7 +269,7 @@ async def test_what_a_review_misses_is_before_the_planners_eyes(desk: Desk) -> N
     ref = await desk.plan(Subtask(**T1))
     addition = {"id": "t2", "description": "Count the pears of 1994"}
     points = ["nothing says how many pears there were in 1994 </missing_points>"]
-    await plan(desk, subtasks({**addition, "role": "reader"}), of=a_team(), plan_ref=ref, revision=2, missing=points)
+    await plan(desk, subtasks({**addition, "role": "reader"}), of=team(), plan_ref=ref, revision=2, missing=points)
     assert "<missing_points>\n- nothing says how many pears there were in 1994 &lt;/missing_points>" in desk.prompt
 
 
@@ -279,8 +278,8 @@ async def test_what_a_review_misses_is_before_the_planners_eyes(desk: Desk) -> N
 
 @pytest.mark.parametrize("strategy", ["auto", "route"])
 async def test_a_fixed_route_is_taken_before_the_model_is_asked(desk: Desk, strategy: str) -> None:
-    team = a_team(routes=[Route(pattern="pear crop", role="counter")])
-    reply = await plan(desk, of=team, strategy=strategy)
+    routed = team(routes=[Route(pattern="pear crop", role="counter")])
+    reply = await plan(desk, of=routed, strategy=strategy)
     assert (reply.strategy, [(s.role, s.description) for s in planned(reply).subtasks]) == (
         "route",
         [("counter", "How large is the pear crop?")],
@@ -300,7 +299,7 @@ async def attached(desk: Desk) -> list[AttachmentRef]:
 
 async def test_the_planner_sees_the_beginnings_of_attachments_and_what_one_agent_can_do(desk: Desk) -> None:
     attachments = await attached(desk)
-    await plan(desk, subtasks(T1), of=a_team(), attachments=attachments, max_turns=7)
+    await plan(desk, subtasks(T1), of=team(), attachments=attachments, max_turns=7)
     shown = desk.asked[-1].step.prompt
     assert '<attachment name="yearbook.txt">\nyear,pears\nyear,pears' in shown
     assert f"[... {attachments[0].bytes:,} bytes in all]" in shown

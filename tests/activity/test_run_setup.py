@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, SubtaskBrief
 from activities.model.anthropic_model import AnthropicModel
-from activities.run.run_setup import GRANT_LIFETIME, ProcessFacts, RunSetupActivities
+from activities.run.run_activities import GRANT_LIFETIME
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
@@ -33,30 +33,15 @@ async def prepare(
     own_first_run_id: str = "",
     **fields: Any,
 ) -> RunSetup:
-    facts = ProcessFacts(
-        endpoint=AnthropicModel(windows=windows, free=notice is not None),
-        tools_queue="supervisor",
-        outward_queue="supervisor",
-        model_queue="supervisor",
-        supervisor_model="claude-opus-5-5",
-        worker_model="claude-haiku-5-5",
-        model_notice=notice,
-        ceilings=ceilings or Ceilings(),
-    )
+    endpoint = AnthropicModel(windows=windows, free=notice is not None)
+    setup = desk.run_activities(endpoint=endpoint, model_notice=notice, ceilings=ceilings or Ceilings())
     request = RunRequest(**{"goal": "How large is the pear crop?", "team": team(), **fields})
-    setup = RunSetupActivities(desk.store, desk.teams, facts)
     asked = SetupInput(run=parent or await desk.run_ref(), request=request, own_first_run_id=own_first_run_id)
     if parent is None:
         return await desk.do(setup.prepare_run, asked)
     plan_ref = await desk.plan(Subtask(id="t1", description="Count the pears of the north."))
     asked.brief = SubtaskBrief(goal_ref="unused", plan_ref=plan_ref, subtask_id="t1")
     return await desk.do(setup.prepare_run, asked, f"{desk.run_id}/t1/1")
-
-
-async def refusal(desk: Desk, **fields: Any) -> tuple[str | None, str]:
-    with pytest.raises(SupervisionError) as caught:
-        await prepare(desk, **fields)
-    return caught.value.kind, caught.value.message
 
 
 async def test_an_answer_schema_is_stored_for_the_synthesis(desk: Desk) -> None:
@@ -66,18 +51,26 @@ async def test_an_answer_schema_is_stored_for_the_synthesis(desk: Desk) -> None:
     assert (await prepare(desk)).answer_schema_ref is None
 
 
-@pytest.mark.parametrize("schema", [{"type": "nonsense"}])
-async def test_an_answer_schema_nobody_can_keep_is_refused(desk: Desk, schema: dict[str, Any]) -> None:
-    kind, message = await refusal(desk, answer_schema=schema)
-    assert kind == "InvalidRequest"
-    assert message.startswith("answer_schema: ")
+LOW = Ceilings(tokens=1000, usd=1.0, models=["claude-*"])
+OWN_MODELS = {"team": team(Role(name="oddity", model="llama-own", **ROLE)), "models": {"supervisor": "gpt-own"}}
 
 
-async def test_a_dollar_budget_that_nobody_can_count_is_refused_naming_the_models(desk: Desk) -> None:
-    odd = team(Role(name="oddity", model="llama-own", **ROLE))
-    kind, message = await refusal(desk, team=odd, models={"supervisor": "gpt-own"}, budget={"usd": 1.0})
-    assert kind == "InvalidRequest"
-    assert message.startswith("budget.usd: the price of gpt-own, llama-own is unknown")
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"answer_schema": {"type": "nonsense"}}, "answer_schema: "),
+        ({**OWN_MODELS, "budget": {"usd": 1.0}}, "budget.usd: the price of gpt-own, llama-own is unknown"),
+        ({"ceilings": LOW, "budget": {"tokens": 2000}}, "SUPERVISOR_MAX_BUDGET_TOKENS"),
+        ({"ceilings": LOW, "models": {"workers": "llama-own"}}, "SUPERVISOR_ALLOWED_MODELS"),
+        ({"ceilings": Ceilings(inline_teams="off")}, "SUPERVISOR_INLINE_TEAMS"),
+    ],
+)
+async def test_what_cannot_be_kept_or_is_above_a_ceiling_is_refused(
+    desk: Desk, fields: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(SupervisionError, match=says) as caught:
+        await prepare(desk, **fields)
+    assert caught.value.kind == "InvalidRequest"
 
 
 async def test_the_default_dollar_budget_gives_way_with_a_warning(desk: Desk) -> None:
@@ -85,19 +78,6 @@ async def test_the_default_dollar_budget_gives_way_with_a_warning(desk: Desk) ->
     assert "the dollar budget is not kept: the price of llama-own is unknown" in setup.warnings
     tokens = await prepare(desk, models={"workers": "llama-own"}, budget={"usd": None})
     assert not any("dollar" in warning for warning in tokens.warnings)
-
-
-async def test_what_is_above_the_operators_ceilings_is_refused(desk: Desk) -> None:
-    low = Ceilings(tokens=1000, usd=1.0, models=["claude-*"])
-    kind, message = await refusal(desk, ceilings=low, budget={"tokens": 2000})
-    assert kind == "InvalidRequest"
-    assert "SUPERVISOR_MAX_BUDGET_TOKENS" in message
-    kind, message = await refusal(desk, ceilings=low, models={"workers": "llama-own"})
-    assert kind == "InvalidRequest"
-    assert "SUPERVISOR_ALLOWED_MODELS" in message
-    kind, message = await refusal(desk, ceilings=Ceilings(inline_teams="off"))
-    assert kind == "InvalidRequest"
-    assert "SUPERVISOR_INLINE_TEAMS" in message
 
 
 async def test_the_room_for_findings_is_that_of_the_supervisors_smallest_window(desk: Desk) -> None:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import pytest
 
-from activities.contracts.packed import DependencyRef
+from activities.contracts.run_contracts import DependencyRef
 from activities.questions.judgement import (
     JUDGE,
     REFINE,

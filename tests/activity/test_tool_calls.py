@@ -1,17 +1,16 @@
 """Tool calls as a Worker makes them: how often a tool begins, what is kept of one with effects, stores that fail."""
 
 import dataclasses
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.agent.tool_calls import ToolActivities
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import RunRef
+from activities.contracts.run_contracts import DependencyRef, RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, arguments_sha256
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore, Entry, Opening
@@ -112,21 +111,6 @@ def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path)
 
 
-async def _killed(shop: Shop, request: ToolInput, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An attempt that begins and whose process then ends: nothing of it comes after the tool began."""
-
-    class Killed(BaseException):
-        pass
-
-    async def dies(*arguments: object) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr("activities.teams.toolbox.Toolbox.run", dies)
-        with pytest.raises(Killed):
-            await shop.attempt(request)
-
-
 async def test_a_call_with_effects_is_made_once_and_its_result_is_kept(shop: Shop) -> None:
     request = await shop.request("send")
     first = await shop.attempt(request)
@@ -153,8 +137,14 @@ async def test_the_stored_conversation_decides_whatever_the_workflow_asks_for(
 async def test_a_call_with_effects_whose_process_died_is_not_made_again(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    class Killed(BaseException):
+        """The end of the process: nothing of the attempt comes after the tool began."""
+
     request = await shop.request("send")
-    await _killed(shop, request, monkeypatch)
+    with monkeypatch.context() as patched:
+        patched.setattr("activities.teams.toolbox.Toolbox.run", AsyncMock(side_effect=Killed))
+        with pytest.raises(Killed):
+            await shop.attempt(request)
     reply = await shop.attempt(request, number=2)
     assert (await shop.text(reply), reply.result.is_error) == (UNKNOWN_OUTCOME, True)
     assert shop.begun() == 0
@@ -177,25 +167,15 @@ async def test_an_output_waits_for_the_store_and_the_tool_is_not_run_again(
     assert (await shop.text(await shop.attempt(request)), shop.begun(), failures) == ("done", 1, [])
 
 
-async def _without_the_tool(shop: Shop, request: ToolInput) -> None:
-    (shop.folder / "teams" / "crew" / "team.toml").write_text(TEAM.replace(', "send"', ""))
-    left = TOOLS.split("TOOLS =")[0] + "TOOLS = [Tool('look', 'Looks.', Log, work)]"
-    (shop.folder / "teams" / "crew" / "tools.py").write_text(left)
-    await shop.attempt(request)
-
-
-async def _without_the_team(shop: Shop, request: ToolInput) -> None:
-    (shop.folder / "teams" / "crew" / "team.toml").unlink()
-    await shop.attempt(request)
-
-
-@pytest.mark.parametrize("surroundings", [_without_the_tool, _without_the_team])
-async def test_what_a_worker_lacks_is_an_error_to_be_tried_again_and_no_result(
-    shop: Shop, surroundings: Callable[[Shop, ToolInput], Awaitable[None]]
-) -> None:
-    request = await shop.request("send")
+@pytest.mark.parametrize("lacking", ["tool", "team"])
+async def test_what_a_worker_lacks_is_an_error_to_be_tried_again_and_no_result(shop: Shop, lacking: str) -> None:
+    request, folder = await shop.request("send"), shop.folder / "teams" / "crew"
+    (folder / "tools.py").write_text(TOOLS.split("TOOLS =")[0] + "TOOLS = [Tool('look', 'Looks.', Log, work)]")
+    (folder / "team.toml").write_text(TEAM.replace(', "send"', ""))
+    if lacking == "team":
+        (folder / "team.toml").unlink()
     with pytest.raises(TeamUnavailable):
-        await surroundings(shop, request)
+        await shop.attempt(request)
     assert shop.begun() == 0
 
 

@@ -23,10 +23,9 @@ from console.demo import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.temporal_binary import find_temporal
 from standin.extract.kind_of_call import think
-from standin.server.app import BrainServer
+from standin.server.app import BrainServer, serving
 from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, ServerConfig
-from standin.server.serving import serving
 from tests.console.forked import ended
 from tests.waiting import until
 

@@ -11,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from console.base.hints import hint, keep_connection, worker_hint
+from console.base.command import hint, keep_connection, worker_hint
 from tests.console.conftest import GOAL, ROOT, Cli, Model
 from tests.console.transcripts import compare
 

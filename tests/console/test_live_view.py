@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from console.base.hints import hint
+from console.base.command import hint
 from console.run.standstill import Standstill
 from console.view.event_lines import Line
 from console.view.live_view import LiveAgent, Picture, draw, fitted, log_line, tree_rows

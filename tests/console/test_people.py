@@ -325,10 +325,10 @@ async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(
         with pytest.raises(ValueError, match="does not fit"):
             await decision_report(access, [run_id, wait_id], word, "x", "ann")
     with pytest.raises(ValueError, match="at most 16384 are allowed"):
-        await reply_report(access, [run_id, "t2/1:1.0", "x" * 1_000_000], None, "ann")
+        await reply_report(access, [run_id, "t2/1:1.0", "x" * 1_000_000], "ann")
     await decision_report(access, [run_id, "t1/1:1.0"], "deny", "not to the board", "ann")
-    await reply_report(access, [run_id, "t2/1:1.0", "2026"], None, "ann")
-    await reply_report(access, [run_id, "t3/1", "The clause is void."], None, "ann")
+    await reply_report(access, [run_id, "t2/1:1.0", "2026"], "ann")
+    await reply_report(access, [run_id, "t3/1", "The clause is void."], "ann")
     result = await handle.result()
     assert [subtask.state for subtask in result.subtasks] == ["completed"] * 3
     prompts = {call.step.call.removeprefix(f"{run_id}/"): call.step.prompt for call in model.of(run_id)}

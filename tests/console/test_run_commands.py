@@ -1,5 +1,6 @@
 """Starting, following, leaving and cancelling runs."""
 
+import contextlib
 import json
 import signal
 from pathlib import Path
@@ -153,13 +154,13 @@ def is_back(picture: str) -> bool:
 
 
 async def test_following_outlives_the_server(base: dict[str, str], tmp_path: Path) -> None:
-    first = EmbeddedServer(shared=False, db=tmp_path / "temporal.db", headless=True)
-    info = await first.start()
+    first = contextlib.AsyncExitStack()
+    info = await first.enter_async_context(EmbeddedServer(shared=False, db=tmp_path / "temporal.db", headless=True))
     cli = Cli({**base, "TEMPORAL_ADDRESS": info.address}, tmp_path)
     assert (await cli("run", GOAL, "--id", "kept-1", "--detach", "--queue-anyway")).code == 0
     async with cli.terminal("follow", "kept-1", columns=120) as terminal:
         await terminal.until("the run waits for a Worker")
-        await first.stop()
+        await first.aclose()
         await terminal.until("the Temporal server does not answer; the run is safe")
         port = int(info.address.rpartition(":")[2])
         async with EmbeddedServer(shared=False, db=tmp_path / "temporal.db", headless=True, port=port):

@@ -8,9 +8,9 @@ from benchmarks.showcase import BUDGET_USD, ROOT, Entry, entries, showcase, team
 from runtime.settings import BUILTIN_TEAMS, Settings
 from standin.extract.kind_of_call import think
 from standin.server.app import BrainServer
+from standin.server.app import serving as serving_model
 from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript
-from standin.server.serving import serving as serving_model
 from tests.scripted_model import ScriptedModel, as_json, text
 from tests.serving import settings_for
 from tests.workflow.scripts import plans

@@ -8,12 +8,12 @@ from functools import partial
 import pytest
 from temporalio.client import Client
 
-from console.base.command import CommandFailed
-from console.base.hints import hint
+from console.base.command import CommandFailed, hint
 from console.base.terminal import Report, console
-from console.commands.update_commands import resume, tell
+from console.commands.people_commands import resume, tell
 from console.run.run_handle import RunHandle
 from console.run.standstill import stated
+from console.view.event_lines import Line
 from console.view.follow import RunPoller
 from supervision.contract.request import RunRequest
 from supervision.contract.updates import Pause, SkipSubtask, Steer
@@ -83,7 +83,9 @@ async def _is_told(client: Client, workflow_id: str, word: bytes) -> bool:
 
 
 @pytest.mark.usefixtures("worker")
-async def test_a_person_reaches_the_subtasks_of_a_team_below(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
     hold = asyncio.Event()
 
     def script(step: Step) -> Reply:
@@ -100,6 +102,8 @@ async def test_a_person_reaches_the_subtasks_of_a_team_below(client: Client, mod
     turns = {f"t1/1/{subtask}/1/turn.1" for subtask in ("t1", "t2")}
     await until(lambda: turns <= set(model.steps(run_id)))
     run = RunHandle(client, run_id)
+    poller, lines = RunPoller(run), list[Line]()
+    lines += await poller.poll()
     assert (
         await said(tell(run, Pause, by="ann"))
         == f"run '{run_id}': paused; 1 subtask at work stops after the turn under way"
@@ -120,6 +124,14 @@ async def test_a_person_reaches_the_subtasks_of_a_team_below(client: Client, mod
     await until(partial(_is_told, client, f"{run_id}/t1/1/t1/1", b"Mind the"))
     hold.set()
     result = await handle.result()
+
+    async def caught_up() -> bool:
+        lines.extend(await poller.poll())
+        return poller.ended and poller.caught_up
+
+    await until(caught_up)
+    followed = {("t1", "storey starts"), ("t1/t1", "walker starts"), ("t1/t1", "turn 1: walked"), ("", "done")}
+    assert followed <= {(line.subject, line.text) for line in lines}
     assert [gap.subtask_id for gap in result.gaps] == ["t1/t2"]
     heard = [call.step.call.removeprefix(f"{run_id}/") for call in model.of(run_id) if "Mind the" in call.step.prompt]
     assert heard == ["t1/1/t1/1/turn.2"]
@@ -131,42 +143,3 @@ async def said(command: Awaitable[Report]) -> str:
     """What a command prints."""
     (line,) = (await command).screen(console())
     return str(line)
-
-
-@pytest.mark.usefixtures("worker")
-async def test_a_followed_run_shows_what_nested_worker_agents_do(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    hold = asyncio.Event()
-
-    def script(step: Step) -> Reply:
-        path = step.call.removeprefix(f"{run_id}/")
-        if step.kind == "plan":
-            role = "walker" if path.startswith("t1/1/") else "storey"
-            return plan({"id": "t1", "role": role})
-        if step.kind == "synthesis":
-            return answer()
-        return when(hold, text("walked\n\nConfidence: 0.8"))
-
-    model.play(run_id, script)
-    request = RunRequest(goal="Look around", team="house", max_reviews=0)
-    handle = await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
-    poller = RunPoller(RunHandle(client, run_id))
-    lines = []
-
-    async def nested_runs() -> bool:
-        lines.extend(await poller.poll())
-        return f"{run_id}/t1/1/t1/1" in poller.picture.agents
-
-    await until(nested_runs)
-    hold.set()
-    await handle.result()
-    for _ in range(5):
-        lines.extend(await poller.poll())
-    shown = {(line.subject, line.text) for line in lines}
-    assert ("t1", "storey starts") in shown
-    assert ("t1/t1", "walker starts") in shown
-    assert ("t1/t1", "turn 1: walked") in shown
-    assert ("t1/t1", "completed after 1 turn") in shown
-    assert ("", "done") in shown
-    assert poller.caught_up

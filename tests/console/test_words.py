@@ -1,6 +1,8 @@
-"""What screens and arguments are made of, without a server: rows, ids, limits, the words of a failure."""
+"""What screens and files are made of, without a server: foreign text, rows, ids, limits, an answer as a file."""
 
+import csv
 import io
+import json
 import os
 import socket
 import subprocess
@@ -10,22 +12,176 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
 from rich.console import Console
 
-from console.base.terminal import put
+from console.base.terminal import look_alikes, put, revealed, safe, safe_json
 from console.commands import doctor
 from console.commands.doctor import CheckRow, row_texts
-from console.commands.list_commands import run_table
+from console.commands.evidence_commands import _sentence
+from console.commands.report_commands import run_table
 from console.commands.team_commands import teams_report
 from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
-from console.view.answer_text import answer_report
+from console.view.answer_text import answer_file, answer_report, rows_of, why_partial
 from runtime.settings import Settings
 from supervision.base import limits
 from supervision.contract.finding import ArtifactRef
-from supervision.contract.result import RunResult
+from supervision.contract.result import Gap, RunResult
 from tests.console.conftest import ROOT
 from tests.serving import own_server
+
+ROW: dict[str, JsonValue] = {"supplier": "Alder, Ltd.", "fee": 22000, "dates": ["2025-01-01"], "cap": None}
+
+
+@pytest.mark.parametrize(
+    ("value", "is_table"),
+    [
+        ([ROW], True),
+        ({"contracts": [ROW, {"fee": 1, "note": "x"}], "year": 2025}, True),
+        ({"contracts": [ROW], "others": [ROW]}, False),
+        ({"years": [2024, 2025]}, False),
+        ([], False),
+        ({"contracts": []}, False),
+        ("text", False),
+    ],
+)
+def test_the_one_list_of_objects_is_a_table(value: JsonValue, is_table: bool) -> None:
+    assert (rows_of(value) is not None) == is_table
+    if not is_table:
+        with pytest.raises(ValueError, match="is no table"):
+            answer_file(RunResult(answer="x", answer_json=value), ".csv")
+
+
+def test_a_table_has_every_column_and_each_cell_whole() -> None:
+    value: JsonValue = {"rows": [ROW, {"fee": -5, "note": "line\nbreak"}]}
+    read = list(csv.DictReader(io.StringIO(answer_file(RunResult(answer_json=value), ".csv").decode(), newline="")))
+    assert read == [
+        {"supplier": "Alder, Ltd.", "fee": "22000", "dates": '["2025-01-01"]', "cap": "", "note": ""},
+        {"supplier": "", "fee": "-5", "dates": "", "cap": "", "note": "line\nbreak"},
+    ]
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@sum(1)", "+1+cmd|' /C calc'!A0", "-2+3+cmd|' /C calc'!A0", "\t=1"])
+def test_no_cell_is_run_as_a_formula(text: str) -> None:
+    lines = answer_file(RunResult(answer_json=[{"a": text}]), ".csv").decode().splitlines()
+    assert lines[1].strip('"').startswith("'")
+
+
+@pytest.mark.parametrize("text", ["-5", "+49 30 1234", "a=b", "2025-01-01", "-1.5"])
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert answer_file(RunResult(answer_json=[{"a": text}]), ".csv").decode().splitlines()[1] == text
+
+
+def test_an_answer_is_a_file_of_its_kind() -> None:
+    result = RunResult(answer="**Yes** \x1b[31m", answer_json={"a": 1})
+    assert answer_file(result, ".md") == b"**Yes** \n"
+    assert json.loads(answer_file(result, ".json")) == {"a": 1}
+    for suffix in (".json", ".csv"):
+        with pytest.raises(ValueError, match="no JSON"):
+            answer_file(RunResult(answer="x"), suffix)
+
+
+def test_a_partial_result_says_what_is_missing_first() -> None:
+    gaps = [Gap(subtask_id="t1/t2", reason="engineer: found nothing"), Gap(subtask_id="t3", reason="failed: TurnLimit")]
+    assert why_partial(RunResult(status="partial", gaps=gaps)) == "t1/t2 (engineer: found nothing); and 1 more gap"
+    assert why_partial(RunResult(status="completed")) == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "sentence"),
+    [
+        ("Sales rose. They were 4,412 kg in 2009. Then not.", "2009", "They were 4,412 kg in 2009"),
+        ("| kg | year |\n| 12 | 2009 |\n", "12", "12 | 2009"),
+        ("- a 120 and 12 here\n- b", "12", "a 120 and 12 here"),
+        ("Nothing.", "12", ""),
+    ],
+)
+def test_a_claim_is_shown_in_its_sentence(answer: str, words: str, sentence: str) -> None:
+    assert _sentence(answer, words) == sentence
+
+
+CORPUS = {
+    "\x1b[31mred\x1b[0m": "red",
+    "a\x1b]8;;https://evil.example\x1b\\link\x1b]8;;\x1b\\b": "alinkb",
+    "\x1b]0;title\x07text": "text",
+    "\x1b]52;c;aGVsbG8=\x07clipboard": "clipboard",
+    "\x1bP+q544e\x1b\\dcs": "dcs",
+    "\x9b2Jcleared": "cleared",
+    "\x9d0;title\x9ctext": "text",
+    "\x1b[2J\x1b[Hhome": "home",
+    "\x1b]0;never ends": "0;never ends",
+    "user\u202etxt.exe": "usertxt.exe",
+    "\u2066isolated\u2069": "isolated",
+    "zero\u200bwidth\ufeff": "zerowidth",
+    "tag\U000e0041\U000e0042": "tag",
+    "bell\a backspace\b": "bell backspace",
+    "one\r\ntwo\rthree\u2028four": "one\ntwo\nthree\nfour",
+    "lone \ud800 surrogate": "lone \ufffd surrogate",
+    "tab\tstays": "tab\tstays",
+    "👩\u200d🔬 日本語 é": "👩\u200d🔬 日本語 é",
+}
+
+
+@pytest.mark.parametrize(("text", "shown"), CORPUS.items())
+def test_sequences_and_hidden_characters_go_and_text_stays(text: str, shown: str) -> None:
+    assert safe(text) == shown
+
+
+@given(st.text())
+def test_nothing_that_steers_a_terminal_survives(text: str) -> None:
+    shown = safe(text)
+    shown.encode("utf-8")
+    assert not any(ord(c) < 32 and c not in "\n\t" or 0x7F <= ord(c) <= 0x9F for c in shown)
+    assert safe(shown) == shown
+
+
+@pytest.mark.parametrize("text", CORPUS)
+def test_json_keeps_every_character_and_shows_none_of_the_dangerous_ones(text: str) -> None:
+    shown = safe_json({"text": text})
+    assert safe(shown) == shown
+    assert json.loads(shown) == {"text": text}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("user\u202etxt.exe", "user<U+202E>txt.exe"),
+        ("a\x1b[2Jb", "a<U+001B>[2Jb"),
+        ("one\ntwo\tthree", "one\ntwo<U+0009>three"),
+        ("pay\u200d\u3164pal\ufe0f", "pay<U+200D><U+3164>pal<U+FE0F>"),
+        ("no\u00a0break", "no<U+00A0>break"),
+        ("日本語 é 👩", "日本語 é 👩"),
+    ],
+)
+def test_what_can_not_be_seen_is_shown_where_a_person_decides(text: str, shown: str) -> None:
+    assert revealed(text) == shown
+
+
+@given(st.text())
+def test_what_is_shown_to_decide_steers_no_terminal_and_loses_nothing(text: str) -> None:
+    shown = revealed(text)
+    assert safe(shown) == shown
+    assert len(shown) >= len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("to=board@p\u0430ypal.com", ["U+0430 CYRILLIC SMALL LETTER A in p\u0430ypal"]),
+        ("to=\u0430\u0440\u0440\u04cf\u0435.com", ["U+0430", "U+0440", "U+04CF", "U+0435"]),
+        ("\uff41dmin", ["U+FF41 FULLWIDTH LATIN SMALL LETTER A in \uff41dmin"]),
+        ("Москва и сор", []),
+        ("Москва и p\u0430ypal", ["U+0430"]),
+        ("café, naïve, Ångström, 日本語", []),
+    ],
+)
+def test_letters_that_look_latin_are_named(text: str, named: list[str]) -> None:
+    found = look_alikes(text)
+    assert [line[: len(name)] for line, name in zip(found, named, strict=True)] == named
+
 
 LONG = "supervise-how-did-life-expectancy-in-rwanda-and-botswana-change-131ca7"
 

@@ -1,12 +1,15 @@
 """Transcripts of screens, kept beside the tests: what a person sees changes only on purpose.
 
-`python -m tests.console.record` writes them anew; times, ids and durations stand as they always have.
+`python -m tests.console.transcripts` writes them anew; times, ids and durations stand as they always have.
 """
 
 import difflib
 import os
 import re
+import sys
 from pathlib import Path
+
+import pytest
 
 FOLDER = Path(__file__).parent / "screens"
 RECORD = "RECORD_SCREENS"
@@ -39,7 +42,7 @@ def compare(name: str, lines: list[str]) -> None:
     difference = "\n".join(
         difflib.unified_diff(file.read_text().splitlines(), shown.splitlines(), "kept", "shown", n=0)
     )
-    assert not difference, f"{file.name} differs; if that is meant: python -m tests.console.record\n{difference}"
+    assert not difference, f"{file.name} differs; if that is meant: python -m tests.console.transcripts\n{difference}"
 
 
 def usual(line: str) -> str:
@@ -47,3 +50,8 @@ def usual(line: str) -> str:
     for pattern, instead in _USUAL:
         line = re.sub(pattern, instead, line)
     return _COUNT.sub(lambda count: re.sub(r"\d", "0", count[0]), line).rstrip()
+
+
+if __name__ == "__main__":
+    os.environ[RECORD] = "yes"
+    sys.exit(pytest.main(["-q", "tests/console/test_hints.py", "tests/console/test_transcripts.py", "-k", "screen"]))

@@ -6,8 +6,8 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
+from re import _compiler, _parser  # type: ignore[attr-defined]
 from re import _constants as op  # type: ignore[attr-defined]
-from re import _parser  # type: ignore[attr-defined]
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -126,9 +126,6 @@ def _value(node: ast.expr, module: ModuleType) -> Any:
         return None
 
 
-# --- Texts that reach each repeat of a pattern, go round in it, and then do not go on -------------
-
-
 def hard_texts(pattern: re.Pattern[str]) -> list[Callable[[int], str]]:
     """Returns functions that make a text of about so many characters, for each repeat without a low bound."""
     makers: dict[tuple[str, str, str], Callable[[int], str]] = {}
@@ -200,32 +197,8 @@ def _char(code: Any, argument: Any, fill: str) -> str:
     return next((char for char in (fill, *own, *_FILLS) if _takes(code, argument, char)), "")
 
 
-_CATEGORIES: dict[Any, Callable[[str], bool]] = {
-    op.CATEGORY_DIGIT: str.isdigit,
-    op.CATEGORY_SPACE: str.isspace,
-    op.CATEGORY_WORD: lambda char: char.isalnum() or char == "_",
-}
-_OTHERS = {
-    op.CATEGORY_NOT_DIGIT: op.CATEGORY_DIGIT,
-    op.CATEGORY_NOT_SPACE: op.CATEGORY_SPACE,
-    op.CATEGORY_NOT_WORD: op.CATEGORY_WORD,
-}
-
-
 def _takes(code: Any, argument: Any, char: str) -> bool:
-    if code is op.ANY:
-        return char != "\n"
-    if code is op.NOT_LITERAL:
-        return bool(ord(char) != argument)
-    inside = any(_in(kind, value, char) for kind, value in argument)
-    return inside != bool(argument[0][0] is op.NEGATE)
-
-
-def _in(kind: Any, value: Any, char: str) -> bool:
-    if kind is op.LITERAL:
-        return bool(ord(char) == value)
-    if kind is op.RANGE:
-        return bool(value[0] <= ord(char) <= value[1])
-    if kind is op.CATEGORY:
-        return not _CATEGORIES[_OTHERS[value]](char) if value in _OTHERS else _CATEGORIES[value](char)
-    return False
+    """True if the node takes the character, as a pattern of its own."""
+    alone = _parser.parse("")
+    alone.data = [(code, argument)]
+    return _compiler.compile(alone).fullmatch(char) is not None

@@ -91,12 +91,7 @@ async def run_ref(client: Client, settings: Settings, run_id: str) -> dict[str, 
     calls = [key for key in keys if key.count("/") == 4]
     grant_ref = next(key for key in keys if is_grant(key, run_id))
     first_run_id = calls[0].split("/")[1]
-    return {
-        "run_id": run_id,
-        "store_id": await store.identity(),
-        "first_run_id": first_run_id,
-        "grant_ref": grant_ref,
-    }
+    return {"run_id": run_id, "store_id": await store.identity(), "first_run_id": first_run_id, "grant_ref": grant_ref}
 
 
 async def test_a_run_with_an_id_used_before_leaves_the_first_one_as_it_was(
@@ -158,9 +153,6 @@ async def test_a_squatter_on_the_ids_of_children_cannot_end_a_run(lab: Lab) -> N
     for squatter in squatters:
         assert (await squatter.describe()).status is WorkflowExecutionStatus.RUNNING
         await squatter.terminate()
-
-
-# --- every role with every tool ----------------------------------------------------------------------
 
 
 TEAMS = Path(__file__).parents[2] / "teams"

@@ -89,22 +89,9 @@ ESCAPES = ["\x1b", "\x1b[", "\x1b]", "\x1b]a", "\x1bP", "\x9d", "\x9b", "\u202e"
 MARKDOWN = ["#", "# ", "# a\n", "\n\n", "\n \n", "> ", "- a\n", "*", "| a ", "`", "[a](", "\n\n\n \t"]
 FIGURES = ["1 ", "1,", "12,345 ", "1.5 kg ", "about 5 million dollars, ", "1 000 ", "9e9 ", "5 m and 5 kg, ", "[t1] "]
 MARKUP = [
-    "<!",
-    "<!--",
-    "<?",
-    "</",
-    "<![CDATA[",
-    "<",
-    "<p>",
-    "<td>a",
-    '<a b="',
-    "<a b='",
-    "<a =",
-    "<script>",
-    "</scrip",
-    "&a;",
-    "&",
-]
+    "<!", "<!--", "<?", "</", "<![CDATA[", "<", "<p>", "<td>a", '<a b="', "<a b='", "<a =", "<script>",
+    "</scrip", "&a;", "&",
+]  # fmt: skip
 QUOTES = ['"', '"a b c d e" ', "“", "> a b c d\n", "www.a.de ", "a@b.c ", "https://", "10.1234/", "a.", "`1", "```\n"]
 
 PARSERS = {
@@ -145,9 +132,7 @@ PARSERS = {
         conclude, [*units("confidence: ", "- ", "; ", "_*", *BLANKS), Family("Limitations:\n", "* - > ")]
     ),
     "calculator": Parser(
-        evaluate,
-        [Family("", unit, "1") for unit in ("(", "-", "1+", "9**", "sqrt(", "1 ")],
-        CALCULATOR_CHARS,
+        evaluate, [Family("", unit, "1") for unit in ("(", "-", "1+", "9**", "sqrt(", "1 ")], CALCULATOR_CHARS
     ),
     "schema": Parser(
         schema,

@@ -9,7 +9,7 @@ from activities.contracts.run_contracts import WorkNote
 from activities.prompts import agent_prompts
 from activities.questions import judgement, planning_prompts
 from activities.questions.judgement import Verdict
-from activities.questions.synthesis import FINAL_WORDS, answer_repair, synthesis_request
+from activities.questions.synthesis import answer_repair, synthesis_request
 from activities.store.reading import FindingExcerpt
 from supervision.base.prompt_marks import TAGS
 from supervision.contract.finding import CheckedClaim, FindingRecord
@@ -47,7 +47,7 @@ def review(text: str) -> str:
 def synthesis(text: str, plan: Plan | None) -> str:
     conflict = Contradiction(subtask_ids=["t1", "t2"], description=text, resolution=text)
     parts = ([finding(text)], [gap(text)], [gap(text)], [conflict])
-    return synthesis_request(text, plan, *parts, text, FINAL_WORDS)
+    return synthesis_request(text, plan, *parts, text, "Write the answer.")
 
 
 def replan(text: str) -> str:
@@ -66,8 +66,8 @@ PROMPTS: dict[str, Callable[[str], str]] = {
     "unsupported claims": lambda text: agent_prompts.objection([text], unclear=True),
     "refinement": refine,
     "review": review,
-    "choice": lambda text: judgement.select_request(text, text, [finding(text), finding(text)]),
-    "conflict": lambda text: judgement.conflict_request(text, text, [finding(text), finding(text)]),
+    "choice": lambda text: judgement.judge_request("select", text, text, [finding(text), finding(text)]),
+    "conflict": lambda text: judgement.judge_request("conflict", text, text, [finding(text), finding(text)]),
     "digest": lambda text: synthesis(text, None),
     "synthesis": lambda text: synthesis(text, Plan(final_instruction=text, subtasks=[subtask(text)])),
     "repaired answer": lambda text: answer_repair([text]),

@@ -29,23 +29,9 @@ from workflows.tool_loop import ToolLoop
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 TIMES = ["2026-07-02T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-07-02T00:00:00"]
 EXTREMES = [
-    "1e300",
-    "9" * 400,
-    "inf",
-    1e300,
-    -1e300,
-    math.inf,
-    -math.inf,
-    math.nan,
-    0,
-    -1,
-    10**15,
-    10**16,
-    2**63,
-    -(2**63),
-    10**400,
-    1e-300,
-]
+    "1e300", "9" * 400, "inf", 1e300, -1e300, math.inf, -math.inf, math.nan, 0, -1, 10**15, 10**16, 2**63,
+    -(2**63), 10**400, 1e-300,
+]  # fmt: skip
 Path = tuple[str | int, ...]
 
 

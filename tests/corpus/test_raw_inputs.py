@@ -111,10 +111,7 @@ FIELDS = {
     "answer_schema with 4,300 digits": field("answer_schema", f'{{"minimum": {"9" * 4300}}}'),
     "a key twice": field("goal", '"Weigh the apples"'),
 }  # fmt: skip
-LATE = {
-    "budget.tokens true": "BudgetExhausted",
-    "plan {}": "NoSubtasks",
-}
+LATE = {"budget.tokens true": "BudgetExhausted", "plan {}": "NoSubtasks"}
 """Requests that are valid, with which the run fails later."""
 
 

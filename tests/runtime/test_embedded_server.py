@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import urllib.request
 from asyncio.subprocess import PIPE, Process
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 import psutil
@@ -53,12 +53,11 @@ async def test_it_gets_no_secret_and_nothing_that_would_redirect_it(
 async def test_a_run_outlives_a_killed_server_with_a_database_in_wal_mode(cache: Path, tmp_path: Path) -> None:
     db = tmp_path / "runs.db"
     server = private(cache, db=db)
-    info = await server.start()
-    client = await Client.connect(info.address)
-    await client.start_workflow("Anything", id="durable", task_queue="nobody")
-    os.kill(info.pid, signal.SIGKILL)
-    assert await server.ended() == -signal.SIGKILL
-    await server.stop()
+    async with server as info:
+        client = await Client.connect(info.address)
+        await client.start_workflow("Anything", id="durable", task_queue="nobody")
+        os.kill(info.pid, signal.SIGKILL)
+        assert await server.ended() == -signal.SIGKILL
 
     with closing(sqlite3.connect(db)) as reader:
         assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -70,13 +69,10 @@ async def test_a_run_outlives_a_killed_server_with_a_database_in_wal_mode(cache:
 
 async def test_starters_at_the_same_moment_share_one_server(cache: Path) -> None:
     servers = [EmbeddedServer(headless=True) for _ in range(4)]
-    infos = await asyncio.gather(*(server.start() for server in servers))
-    try:
+    async with AsyncExitStack() as stack:
+        infos = await asyncio.gather(*map(stack.enter_async_context, servers))
         assert len({info.pid for info in infos}) == 1
         assert sorted(server.joined for server in servers) == [False, True, True, True]
-    finally:
-        for server in servers:
-            await server.stop()
 
 
 async def test_a_port_taken_in_between_is_tried_again_with_another(
@@ -98,7 +94,7 @@ async def test_a_wanted_port_that_is_taken_is_an_error_saying_so(cache: Path) ->
         port = taken.getsockname()[1]
         server = EmbeddedServer(cache=cache, shared=False, headless=True, port=port)
         with pytest.raises(ServerFailed, match=f"port {port} of 127.0.0.1 is taken"):
-            await server.start()
+            await AsyncExitStack().enter_async_context(server)
 
 
 async def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(cache: Path, tmp_path: Path) -> None:
@@ -106,7 +102,7 @@ async def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(cache:
     program.write_text("#!/bin/sh\necho the disk is full; exit 3\n")
     program.chmod(0o755)
     with pytest.raises(ServerFailed, match="the disk is full"):
-        await EmbeddedServer(cache=cache, headless=True, program=program).start()
+        await AsyncExitStack().enter_async_context(EmbeddedServer(cache=cache, headless=True, program=program))
     assert not record_path(cache).exists()
 
 

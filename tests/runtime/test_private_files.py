@@ -13,7 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from runtime import connection
 from runtime.connection import ConnectionFailed, foreign_listener, namespace_id, target
-from runtime.paths import cache_dir
+from runtime.process import cache_dir
 from runtime.settings import load_settings
 from supervision.contract.ceilings import Ceilings
 

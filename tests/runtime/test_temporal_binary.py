@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.paths import cache_dir
+from runtime.process import cache_dir
 from runtime.server import temporal_binary
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal, runs
 

@@ -9,10 +9,9 @@ import httpx2
 import pytest
 
 from standin.extract.kind_of_call import think
-from standin.server.app import BrainServer
+from standin.server.app import BrainServer, serving
 from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, ServerConfig
-from standin.server.serving import serving
 
 FOOTER = "_An extract by the stand-in model"
 

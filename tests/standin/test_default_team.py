@@ -12,9 +12,8 @@ import pytest
 from activities.prompts.agent_prompts import worker_request, worker_system
 from activities.teams.team_files import LoadedTeam, TeamFiles
 from activities.tools.tool import ToolContext
-from standin.extract.example_queries import parse_examples, write_queries
 from standin.extract.kind_of_call import think
-from standin.extract.tables import parse_tables
+from standin.extract.tables import parse_examples, parse_tables, write_queries
 from standin.server.api_request import parse
 from supervision.contract.plan import Subtask
 

@@ -78,10 +78,7 @@ async def test_a_prompt_longer_than_the_window_is_refused_and_a_reply_ends_where
 
 @pytest.mark.parametrize(
     ("tools", "says"),
-    [
-        (["web_search"], "web_search_tool_result"),
-        (["web_search", "web_fetch"], "web_fetch_tool_result"),
-    ],
+    [(["web_search"], "web_search_tool_result"), (["web_search", "web_fetch"], "web_fetch_tool_result")],
 )
 async def test_its_web_is_bundled_and_every_sentence_is_cited(served: Served, tools: list[str], says: str) -> None:
     """The real client reads the blocks from the stream as those of the provider."""

@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import PlanInput, PlanReply, WorkNote
+from activities.contracts.run_contracts import DependencyRef, PlanInput, PlanReply, WorkNote
 from activities.questions.judgement import JUDGE, JudgeInput, JudgeReply
 from activities.questions.planning import PLAN
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -15,24 +14,18 @@ from tests.standin.conftest import FOOTER
 Tool = Callable[..., str]
 
 
-@dataclass
-class Domain:
-    """Tables and the tool output that describes them."""
-
-    connection: duckdb.DuckDBPyConnection
-    listing: str
-
-    def markdown(self, sql: str) -> str:
-        """The result of a query as a tool prints it."""
-        cursor = self.connection.execute(sql)
-        header = [column[0] for column in cursor.description or []]
-        rows = cursor.fetchall()
-        lines = [header, ["---"] * len(header), *([str(cell) for cell in row] for row in rows)]
-        return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), f"{len(rows)} rows"])
+LISTING = """
+table harvests (farm VARCHAR, valley VARCHAR, fruit VARCHAR, year BIGINT, crop_tonnes DOUBLE): Crop of each orchard
+  farm: Hill Farm, Mill Farm, Old Mill Farm
+  valley: Lower Valley, Upper Valley
+  fruit: Apples, Pears
+  year: 1980 to 2020
+  crop_tonnes: 20.0 to 156.0
+"""
 
 
-def orchards() -> Domain:
-    """Yearly harvests of fruit every five years, by farm and valley."""
+def orchards() -> Tool:
+    """Returns what queries yearly harvests of fruit every five years, by farm and valley, and prints the result."""
     connection = duckdb.connect()
     connection.execute("create table harvests (farm text, valley text, fruit text, year bigint, crop_tonnes double)")
     farms = {"Hill Farm": "Upper Valley", "Mill Farm": "Upper Valley", "Old Mill Farm": "Lower Valley"}
@@ -41,24 +34,14 @@ def orchards() -> Domain:
             for year in range(1980, 2021, 5):
                 crop = round(at * weight * (10 + (year - 1980) * (4 - at) / 10), 1)
                 connection.execute("insert into harvests values (?, ?, ?, ?, ?)", [farm, valley, fruit, year, crop])
-    return Domain(connection, _listing(connection, {"harvests": "Crop of each orchard (in tonnes)"}))
 
+    def markdown(sql: str) -> str:
+        cursor = connection.execute(sql)
+        header = [column[0] for column in cursor.description or []]
+        lines = [header, ["---"] * len(header), *([str(cell) for cell in row] for row in cursor.fetchall())]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
-def _listing(connection: duckdb.DuckDBPyConnection, descriptions: dict[str, str]) -> str:
-    lines = []
-    for table, description in descriptions.items():
-        columns = connection.execute(f"describe {table}").fetchall()
-        count = connection.execute(f"select count(*) from {table}").fetchall()[0][0]
-        named = ", ".join(f"{name} {kind}" for name, kind, *_ in columns)
-        lines.append(f"table {table} ({named}): {description}. Rows: {count}. Source: invented")
-        for name, kind, *_ in columns:
-            if kind == "VARCHAR":
-                values = connection.execute(f"select distinct {name} from {table} order by 1").fetchall()
-                lines.append(f"  {name}: {', '.join(value for (value,) in values)}")
-            else:
-                low, high = connection.execute(f"select min({name}), max({name}) from {table}").fetchall()[0]
-                lines.append(f"  {name}: {low} to {high}")
-    return "\n".join(lines)
+    return markdown
 
 
 def tool(tool_name: str, description: str, /, **properties: Any) -> dict[str, Any]:
@@ -124,17 +107,13 @@ def reckon(expression: str) -> str:
     return f"{expression} = {eval(expression, {'__builtins__': {}})}"
 
 
-def analyst(domain: Domain, question: str) -> Agent:
-    functions: dict[str, Tool] = {
-        "show_shelves": lambda: domain.listing,
-        "look": lambda sql: domain.markdown(sql),
-        "reckon": reckon,
-    }
+def analyst(question: str, listing: str = LISTING) -> Agent:
+    functions: dict[str, Tool] = {"show_shelves": lambda: listing, "look": orchards(), "reckon": reckon}
     return Agent(f"<goal>{question}</goal>\n<subtask>Question: {question}</subtask>", TABLES, functions)
 
 
 def test_figures_are_looked_up_and_computed_by_the_tools() -> None:
-    agent = analyst(orchards(), "How did the pear crop of Hill Farm change from 1980 to 2020?")
+    agent = analyst("How did the pear crop of Hill Farm change from 1980 to 2020?")
     answer = agent.run()
     assert agent.named() == ["show_shelves", "look", "reckon", "reckon"]
     assert "went from 20.0 (1980) to 44.0 (2020), a change of 24 (120 %)" in answer
@@ -142,14 +121,13 @@ def test_figures_are_looked_up_and_computed_by_the_tools() -> None:
 
 
 def test_an_example_that_a_tool_shows_is_followed() -> None:
-    domain = orchards()
-    domain.listing += (
+    examples = (
         "\nExample queries:\n"
         '<example question="How did the apple crop of Mill Farm develop, from 1990 to 2000?">\n'
         "SELECT farm, year, max(crop_tonnes) AS best_crop FROM harvests\n"
         "WHERE farm = 'Mill Farm' AND fruit = 'Apples' AND year IN (1990, 2000) GROUP BY ALL ORDER BY ALL\n</example>"
     )
-    agent = analyst(domain, "How did Hill Farm's pear crop develop since 2000?")
+    agent = analyst("How did Hill Farm's pear crop develop since 2000?", LISTING + examples)
     answer = agent.run()
     assert "WHERE farm IN ('Hill Farm') AND fruit IN ('Pears') AND year IN (2000, 2020)" in agent.calls[1][1]["sql"]
     assert "Hill Farm: best crop went from 32.0 (2000) to 44.0 (2020), a change of 12" in answer
@@ -214,7 +192,7 @@ def test_a_document_is_composed_of_the_findings() -> None:
 
 
 def test_the_last_turn_calls_nothing() -> None:
-    agent = analyst(orchards(), "How large was the pear crop of Hill Farm in 1990?")
+    agent = analyst("How large was the pear crop of Hill Farm in 1990?")
     agent.messages[0]["content"] += "\nThis is your last turn: no more tool calls are possible."
     assert agent.reply().stop_reason == "end_turn"
 
@@ -222,7 +200,7 @@ def test_the_last_turn_calls_nothing() -> None:
 def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:
     outcome = {"enum": ["partial", "done"]}
     finish = tool("finish", "Takes it.", outcome=outcome, finding=TEXT, confidence={"type": "number"})
-    agent = analyst(orchards(), "How did the pear crop of Hill Farm change from 1980 to 2020?")
+    agent = analyst("How did the pear crop of Hill Farm change from 1980 to 2020?")
     agent.tools = [*TABLES, finish]
     agent.functions["finish"] = lambda **_: "taken"
     for _ in range(4):

@@ -8,8 +8,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from pydantic import JsonValue
 
-    from activities.contracts.packed import DependencyRef
-    from activities.contracts.run_contracts import AdoptInput, TableInput, TableReply
+    from activities.contracts.run_contracts import AdoptInput, DependencyRef, TableInput, TableReply
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply, unsupported_problems
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room

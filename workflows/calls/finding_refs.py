@@ -3,8 +3,7 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.packed import DependencyRef
-    from activities.contracts.run_contracts import RunSetup, WorkNote
+    from activities.contracts.run_contracts import DependencyRef, RunSetup, WorkNote
     from supervision.base import limits
     from supervision.base.text import cut, one_line
     from supervision.budget.amount import call_estimate

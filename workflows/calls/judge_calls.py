@@ -5,7 +5,7 @@ from typing import Literal
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.packed import DependencyRef
+    from activities.contracts.run_contracts import DependencyRef
     from activities.questions.judgement import JUDGE, REFINE, JudgeInput, JudgeReply, RefineInput, RefineReply
     from supervision.base import limits
     from supervision.budget.amount import call_estimate

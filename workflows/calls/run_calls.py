@@ -27,10 +27,8 @@ with workflow.unsafe.imports_passed_through():
         WordsInput,
     )
     from activities.questions.items import Expansions
-    from activities.run.lookups import Lookups
     from activities.run.notices import NoticeActivities
-    from activities.run.publishing import PublishingActivities
-    from activities.run.run_setup import RunSetupActivities
+    from activities.run.run_activities import RunActivities
     from supervision.base import limits
     from supervision.base.queues import pool_queue
     from supervision.base.text import label
@@ -52,7 +50,7 @@ _STORE_RETRY = RetryPolicy(
 async def prepare_run(payload: SetupInput) -> RunSetup:
     """Fixes team, references and process facts for the run."""
     timeout = limits.FILES_TIMEOUT if payload.request.attachments else limits.SETUP_TIMEOUT
-    return await _with_store(RunSetupActivities.prepare_run, timeout, "prepare the run", payload)
+    return await _with_store(RunActivities.prepare_run, timeout, "prepare the run", payload)
 
 
 async def expand_plan(payload: ExpandInput) -> ExpandReply:
@@ -69,18 +67,18 @@ async def tabulate(payload: TableInput) -> TableReply:
 
 async def adopt_finding(payload: AdoptInput) -> AdoptReply:
     """Returns a finding as the answer, word for word."""
-    activity = PublishingActivities.adopt_finding
+    activity = RunActivities.adopt_finding
     return await _with_store(activity, limits.PUBLISH_TIMEOUT, "take the finding as the answer", payload)
 
 
 async def keep_words(payload: WordsInput) -> Finding:
     """Returns what a person wrote, stored, as a finding."""
-    return await _with_store(PublishingActivities.keep_words, limits.PUBLISH_TIMEOUT, "store a reply", payload)
+    return await _with_store(RunActivities.keep_words, limits.PUBLISH_TIMEOUT, "store a reply", payload)
 
 
 async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:
     """Stores the whole result and trace."""
-    activity = PublishingActivities.publish_result
+    activity = RunActivities.publish_result
     return await _with_store(activity, limits.PUBLISH_TIMEOUT, "store result and trace", payload, trace)
 
 
@@ -104,8 +102,8 @@ async def pool_backlog(run: RunRef, pool: str) -> float:
     """Returns the seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
     try:
         return await reply_of(
-            workflow.execute_activity_method(
-                Lookups.pool_backlog,
+            workflow.execute_activity(
+                RunActivities.pool_backlog,
                 PoolQuestion(run=run, queue=pool_queue(pool)),
                 schedule_to_close_timeout=limits.CONNECT_TIMEOUT,
                 retry_policy=RetryPolicy(maximum_attempts=1),
@@ -118,12 +116,12 @@ async def pool_backlog(run: RunRef, pool: str) -> float:
 
 async def end_earlier_child(child: ChildRef) -> bool:
     """Ends the child that an execution before a reset left under an id. Returns False if it is a stranger's."""
-    return await _looked_up(Lookups.end_earlier_child, child, f"end the earlier {child.workflow_id}")
+    return await _looked_up(RunActivities.end_earlier_child, child, f"end the earlier {child.workflow_id}")
 
 
 async def child_consumed(child: ChildRef) -> Consumed:
     """Returns what a child has consumed, for one that ended without saying so."""
-    return await _looked_up(Lookups.child_consumed, child, f"cost of {child.workflow_id}")
+    return await _looked_up(RunActivities.child_consumed, child, f"cost of {child.workflow_id}")
 
 
 async def notify(notice: Notice) -> None:

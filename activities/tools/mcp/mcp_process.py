@@ -30,8 +30,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
 from activities.bounded.served import data_bytes
-from activities.tools.mcp.mcp_forms import Elicitation, complaint_about
-from activities.tools.mcp.mcp_results import Shown
+from activities.tools.mcp.mcp_forms import Elicitation, Shown, complaint_about
 from activities.tools.mcp.pins import Pinned
 from supervision.base.text import clean, one_line, quoted
 from supervision.base.trust import Credentials
@@ -111,7 +110,11 @@ class _Process:
 
     async def _answer(self, number: int, asked: Json) -> None:
         try:
-            answer = await self._call(number, asked) if "tool" in asked else await self._tools()
+            if "tool" in asked:
+                answer = await self._call(number, asked)
+            else:
+                await self._list()
+                answer = {"tools": [tool.model_dump() for tools in self._live.values() for tool in tools]}
         except _Problem as problem:
             answer = {"problem": str(problem), "sent": problem.sent}
         except MemoryError:
@@ -121,10 +124,6 @@ class _Process:
         finally:
             self._calls.pop(number, None)
         self.say({"id": number, **answer})
-
-    async def _tools(self) -> Json:
-        await self._list()
-        return {"tools": [tool.model_dump() for tools in self._live.values() for tool in tools]}
 
     async def _checked(self, asked: Json) -> str:
         """Returns the name of the tool that a call is of. Raises _Problem if it is not to be sent."""
@@ -193,10 +192,13 @@ class _Process:
         for _ in range(_ROUNDS):
             if not isinstance(result, types.InputRequiredResult):
                 break
-            given = self._given(number, result)
+            asked = {
+                key: one for key, one in (result.input_requests or {}).items() if isinstance(one, types.ElicitRequest)
+            }
+            given = {key: self._answer_to(number, one.params) for key, one in asked.items()}
             if number in self._asked:
                 break
-            result = await call(input_responses=given, request_state=result.request_state)
+            result = await call(input_responses=given or None, request_state=result.request_state)
         return result
 
     async def _list(self) -> None:
@@ -220,12 +222,6 @@ class _Process:
         except Exception as error:
             self.over(f"it does not list its tools: {said(error)}")
         self._live, self._listed = live, time.monotonic()
-
-    def _given(self, number: int, required: types.InputRequiredResult) -> types.InputResponses | None:
-        """Returns the answers to what a server asks before it does a call; None if it only wants the call again."""
-        asked = required.input_requests or {}
-        questions = {key: each for key, each in asked.items() if isinstance(each, types.ElicitRequest)}
-        return {key: self._answer_to(number, each.params) for key, each in questions.items()} or None
 
     async def elicited(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         """Returns the answer to what a server asks in the middle of some call: it does not say of which."""

@@ -6,21 +6,20 @@ import contextlib
 import json
 import os
 import signal
-import socket
-import subprocess
-import sys
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict
 
+from activities.bounded.child_processes import start_child
 from activities.heartbeat import show
 from activities.tools.files import open_to_others
 from activities.tools.mcp.pins import Pinned, pin_command, read_pins
 from activities.tools.secrets import Secrets
-from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.text import cut, one_line
 from supervision.contract.team import McpServer, McpTool, server_tool
@@ -31,7 +30,6 @@ _END = timedelta(seconds=5)  # for a process to end by itself with its server
 _IDLE = timedelta(minutes=10)  # a server that keeps something in memory may be needed again soon
 _AT_ONCE = 8  # calls of one server: a run of 200 agents does not flood it
 _LINE_BYTES = 16 * 1024 * 1024  # of one answer: two messages of a server
-_ROOT = Path(__file__).parents[3]
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from activities.tools.mcp import mcp_process; mcp_process.main()"
 _QUESTIONS = 5  # of a server about one call
 _CHECK_FIRST = "Its outcome is unknown. Check whether it took effect before you try it again."
@@ -83,7 +81,7 @@ class McpPlaces:
         self._changed.set()
 
 
-class McpTools:
+class McpTools(ToolSource):
     """The source of the tools of one server that a team file lists, as they are pinned."""
 
     def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets, places: McpPlaces) -> None:
@@ -106,14 +104,11 @@ class McpTools:
         await self._connection.close()
 
     def _tool(self, pinned: Pinned, said: McpTool) -> Tool[Any]:
-        async def run(arguments: AnyArguments, context: ToolContext) -> ToolOutput:
-            return await self._run(arguments, context, said.effects != "read")
-
         tool = Tool(
             server_tool(self._name, pinned.name),
             "",
             AnyArguments,
-            run,
+            partial(self._run, said.effects != "read"),
             outside=True,
             inline=said.inline,
             **said.said,
@@ -121,7 +116,7 @@ class McpTools:
         )
         return tool.as_pinned(pinned)
 
-    async def _run(self, arguments: AnyArguments, context: ToolContext, effects: bool) -> ToolOutput:
+    async def _run(self, effects: bool, arguments: AnyArguments, context: ToolContext) -> ToolOutput:
         assert context.pinned is not None
         question = {
             "tool": context.pinned.model_dump(),
@@ -247,17 +242,7 @@ class _ServerProcess:
     """A child process. It has a session of its own, in which its server is, too, so that one signal ends both."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self._socket, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _BOOT, str(_ROOT)],
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.DEVNULL,
-                cwd=folder,
-                env=environment,
-                start_new_session=True,
-            )
+        self._process, self._socket = start_child(_BOOT, environment=environment, folder=folder)
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._progress: dict[int, str] = {}
         self._numbers = count(1)

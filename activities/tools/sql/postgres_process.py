@@ -98,10 +98,7 @@ def reply(url: str, times: Json, sql: str, tables: list[str], bounds: Json) -> J
 
 
 async def _connected(url: str, times: Json, work: Work) -> Json:
-    """Returns what `work` does in a transaction that cannot write; `error` if it fails.
-
-    `down` is True besides if there is no connection.
-    """
+    """Returns what `work` does in a transaction that cannot write; `error` if it fails, `down` without a connection."""
     try:
         connection = await asyncpg.connect(url, timeout=times["connect"], statement_cache_size=0)
     except Exception as error:  # texts of the driver's errors repeat parts of the connection string

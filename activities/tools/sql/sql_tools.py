@@ -13,7 +13,7 @@ from activities.files.file_cache import FileReport
 from activities.tools.files import FileData, Files
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_check import Refused, check
-from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.prompt_marks import EXAMPLE
 from supervision.base.text import clean, cut, one_line, quoted
@@ -27,6 +27,30 @@ _DESCRIBED_SECONDS = 300  # tables are rarely made or changed
 
 Json = dict[str, Any]
 DATABASE_CHILD = "activities.tools.sql.postgres_process"
+SQL_CHARS = 5000  # more is a program, not a question
+SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
+SQL_CELL_CHARS = 300
+_CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
+_LAST_LINE_CHARS = 100  # room for the number of rows
+_REST_CHARS = 4000  # room for example queries and the files that can't be read
+_LEAST_TABLE_CHARS = 250  # of a table in a list that is too long: its name and some columns
+_SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
+_SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
+CHILD = "activities.tools.sql.sql_process"
+_SQL = (
+    "One SELECT statement over the listed tables, in {}'s SQL. Write names in double quotes where the list of tables "
+    "shows them so."
+)
+_LIST_WORDS = (
+    "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
+    "and example queries. Call it before the first query, and write names and values as it shows them."
+)
+_QUERY_WORDS = (
+    f"Runs one SELECT statement and returns the first {limits.SQL_ROWS} rows as a Markdown table, with the "
+    "number of rows at the end. A query that matches nothing returns 0 rows. Filter and aggregate in the query "
+    "instead of fetching many rows. The tables cannot be changed. A query that fails returns the reason and "
+    "the names of all tables and columns."
+)
 
 
 class Database:
@@ -78,19 +102,6 @@ class Database:
         return reply
 
 
-SQL_CHARS = 5000  # more is a program, not a question
-SQL_CHILD_BYTES = 768 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
-SQL_CELL_CHARS = 300
-_CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
-_LAST_LINE_CHARS = 100  # room for the number of rows
-_REST_CHARS = 4000  # room for example queries and the files that can't be read
-_LEAST_TABLE_CHARS = 250  # of a table in a list that is too long: its name and some columns
-_SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
-_SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
-
-CHILD = "activities.tools.sql.sql_process"
-
-
 class QueryExample(StrictModel):
     """A question and the query that answers it, to show how the tables are meant."""
 
@@ -126,15 +137,8 @@ class ListTables(Arguments):
     """One table, or all."""
 
     table: Annotated[
-        str,
-        Field(max_length=300, description="A table whose columns and values are to be listed whole. Default: all."),
+        str, Field(max_length=300, description="A table whose columns and values are to be listed whole. Default: all.")
     ] = ""
-
-
-_SQL = (
-    "One SELECT statement over the listed tables, in {}'s SQL. Write names in double quotes where the list of tables "
-    "shows them so."
-)
 
 
 class QueryData(Arguments):
@@ -165,10 +169,7 @@ class TableStore:
         self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_CHILD_BYTES, ("start", setup))
 
     async def query(self, sql: str, run_id: str = "") -> Json:
-        """Returns `columns`, `rows` of texts, `more` and the tables `read`, as `sql_process.reply` does.
-
-        Raises ToolMisuse if the query is refused or takes too much.
-        """
+        """Returns `columns`, `rows` of texts, `more` and the tables `read`. Raises ToolMisuse."""
         try:
             reply: Json = await self._children.call(run_id, limits.SQL_TIMEOUT, "reply", sql)
         except BoundExceeded as exceeded:
@@ -185,27 +186,30 @@ class TableStore:
         self._children.close()
 
 
-class TableTools:
+class TableTools(ToolSource):
     """The tools over some tables. `tools` gives the kind of each tool by its name."""
 
     def __init__(self, data: Files | Database, tools: dict[str, str], options: TableOptions) -> None:
         self._store = data if isinstance(data, Database) else FileData(data, TableStore, TableStore.close)
         self._tools = tools
         self._options = options
-        self._outside = isinstance(data, Database)
 
     async def open(self) -> list[Tool[Any]]:
-        """Returns the tools. Raises ValueError if files or options cannot be used.
-
-        A database is not asked: while it cannot be reached, the team works without it.
-        """
+        """Returns the tools; a database is not asked, it may be down. Raises ValueError for files or options."""
         if not isinstance(self._store, Database):
             store = await self._store.get()
             if self._options.tables and not store.names:
                 raise ValueError("; ".join(store.unread) or "the files hold no table")
             self._check_options(store.names, "duckdb")
-        made: dict[str, Callable[[str], Tool[Any]]] = {"sql_tables": self._list_tool, "sql_query": self._query_tool}
-        return [made[kind](name) for name, kind in self._tools.items()]
+        query = QueryDatabase if self._options.database else QueryData
+        made: dict[str, tuple[str, type[Arguments], Callable[..., Any]]] = {
+            "sql_tables": (_LIST_WORDS, ListTables, self._list),
+            "sql_query": (_QUERY_WORDS, query, self._query),
+        }
+        outside = isinstance(self._store, Database)
+        return [
+            Tool(name, *made[kind], catalogue=self.catalogue, outside=outside) for name, kind in self._tools.items()
+        ]
 
     async def close(self) -> None:
         """Ends the processes."""
@@ -244,23 +248,6 @@ class TableTools:
             columns = ", ".join(map(_summary, table["columns"]))
             lines[f"table {table['name']}"] = f"table {table['name']} ({columns}){': ' if about else ''}{about}"
         return lines
-
-    def _list_tool(self, name: str) -> Tool[ListTables]:
-        description = (
-            "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
-            "and example queries. Call it before the first query, and write names and values as it shows them."
-        )
-        return Tool(name, description, ListTables, self._list, catalogue=self.catalogue, outside=self._outside)
-
-    def _query_tool(self, name: str) -> Tool[QueryData]:
-        description = (
-            f"Runs one SELECT statement and returns the first {limits.SQL_ROWS} rows as a Markdown table, with the "
-            "number of rows at the end. A query that matches nothing returns 0 rows. Filter and aggregate in the query "
-            "instead of fetching many rows. The tables cannot be changed. A query that fails returns the reason and "
-            "the names of all tables and columns."
-        )
-        arguments = QueryDatabase if self._options.database else QueryData
-        return Tool(name, description, arguments, self._query, catalogue=self.catalogue, outside=self._outside)
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)

@@ -38,10 +38,7 @@ _READERS = {
 
 
 def fetch(url: str, sites: Iterable[Iterable[Any]], private: bool, folder: str) -> Json:
-    """Returns the `text` of the page and the `url` where it was in the end. Raises NotFetched and Unreadable.
-
-    The page may lead to others of its own host and of these sites, which alone may be `private`.
-    """
+    """Returns the `text` of a page, and the `url` where its host, or `sites`, which alone may be `private`, led."""
     listed, own = {Site(*site) for site in sites}, site_of(url)
     for _ in range(_REDIRECTS + 1):
         here = site_of(url)

@@ -73,10 +73,7 @@ def sites_of(entry: str) -> list[Site]:
 
 
 def refusal(address: str, private: bool) -> str | None:
-    """Returns the kind of an address that is not connected to, None for another one.
-
-    With `private`, loopback and private addresses are connected to as well.
-    """
+    """Returns the kind of an address that is not connected to; with `private` a loopback or private one is allowed."""
     ip = ipaddress.ip_address(address)
     for kind, network in _NETWORKS:
         if ip in network:

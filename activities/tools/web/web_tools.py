@@ -10,7 +10,7 @@ from pydantic import Field
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.tools.files import FolderFiles
-from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from activities.tools.web.web_rules import NotFetched, Site, site_of, sites_of
 from supervision.base import limits
 from supervision.base.text import clean, one_line
@@ -40,7 +40,7 @@ class WebFetch(Arguments):
     url: Annotated[str, Field(min_length=1, max_length=_URL_CHARS, description="The whole URL, with https://.")]
 
 
-class WebTools:
+class WebTools(ToolSource):
     """The tools that fetch pages. Their pages are public and untrusted; that fetching one has no effects needs a rule.
 
     A URL that a model makes up could carry data away in its query. So only two kinds of URLs are asked for: those that

@@ -40,9 +40,6 @@ def processes() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
-# --- what a function may do ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
@@ -103,9 +100,6 @@ async def test_processes_end_with_their_pool() -> None:
     children = None
     gc.collect()
     assert not processes() - before
-
-
-# --- turns --------------------------------------------------------------------------------------------
 
 
 class Hall:

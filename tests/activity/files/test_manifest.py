@@ -170,9 +170,6 @@ async def test_what_is_no_file_is_named_and_leaves_the_others(odd: Path, store: 
     assert files.unread().endswith(") and 4 more")
 
 
-# --- converted files ---------------------------------------------------------------------------------
-
-
 SQL = {"query_data": "sql_query"}
 SEARCH = {"search_documents": "document_search", "read_document": "document_read"}
 

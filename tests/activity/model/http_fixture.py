@@ -121,9 +121,6 @@ def unused_port() -> int:
     return port
 
 
-# --- replies --------------------------------------------------------------------------------------
-
-
 def plain(status: int, body: str | Json, content_type: str = "application/json", **headers: str) -> Reply:
     """A whole answer at once."""
     text = body if isinstance(body, str) else json.dumps(body)
@@ -188,8 +185,6 @@ async def pings(exchange: Exchange) -> None:
         await exchange.chunk(sse({"type": "ping"}))
         await asyncio.sleep(0.05)
 
-
-# --- messages -------------------------------------------------------------------------------------
 
 USAGE: Json = {
     "input_tokens": 10,

@@ -15,7 +15,6 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import Json, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from activities.model.request_body import first_json
 from supervision.base import limits
 from supervision.contract.base import Model
 from tests.activity.model import http_fixture as http
@@ -80,8 +79,6 @@ async def fail(reply: Reply, **options: Any) -> ModelFailure:
     return caught.value
 
 
-# --- error answers --------------------------------------------------------------------------------
-
 REQUEST, TOO_LONG = "invalid_request_error", "prompt is too long: 1200000 tokens > 1000000 maximum"
 ERROR_ANSWERS: list[tuple[str, Reply, str, bool, str]] = [
 ("400", http.error(400, REQUEST, "max_tokens is too large"), "ProviderRejected", False, "too large"),
@@ -118,8 +115,6 @@ async def test_an_error_status_becomes_one_typed_failure_after_one_request(
     assert names in failure.message
     assert failure.status is not None
 
-
-# --- broken connections and broken answers --------------------------------------------------------
 
 HELLO = [http.start(), *http.block(0, http.text("Hello"))]
 
@@ -189,9 +184,6 @@ async def test_cancelling_the_caller_closes_the_connection(reply: Reply) -> None
     assert len(server.requests) == 1
 
 
-# --- credentials ----------------------------------------------------------------------------------
-
-
 async def test_without_key_or_endpoint_every_call_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)  # only arguments count
     async with adapter(api_key=" ", base_url="") as model:
@@ -225,9 +217,6 @@ def test_settings_that_can_never_work_are_refused_at_once(options: dict[str, str
     assert options.get("api_key", "?") not in str(caught.value)
 
 
-# --- the request ----------------------------------------------------------------------------------
-
-
 async def test_a_request_holds_what_was_asked_and_no_sampling_parameters() -> None:
     tool = {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}
     body = (await answer(http.message(http.text("Hi")), ask(tools=[tool]))).body
@@ -249,9 +238,6 @@ async def test_no_trace_id_is_sent_to_the_provider() -> None:
     assert "traceparent" not in outcome.server.requests[0].headers
 
 
-# --- the answer -----------------------------------------------------------------------------------
-
-
 async def test_halves_of_a_character_do_not_break_progress_or_storage() -> None:
     message = http.stream(
         http.start(),
@@ -263,9 +249,6 @@ async def test_halves_of_a_character_do_not_break_progress_or_storage() -> None:
     assert outcome.message.text() == "a\U0001f600b\ufffd"
     outcome.message.model_dump_json()
     outcome.progress.tail.encode()
-
-
-# --- structured output ----------------------------------------------------------------------------
 
 
 class Verdict(Model):
@@ -290,13 +273,6 @@ async def test_a_submit_tool_carries_the_answer(rung: str) -> None:
     assert outcome.body.get("tool_choice") == (forced if rung == "forced_tool" else None)
     assert ("thinking" in outcome.body) == (rung == "tool"), "the API refuses thinking with a forced tool"
     assert "output_config" not in outcome.body
-
-
-@pytest.mark.parametrize("rung", ["tool", "text"])
-async def test_json_in_prose_is_found(rung: str) -> None:
-    reply = http.message(http.text(f"Sure!\n```json\n{json.dumps(GOOD)}\n```"))
-    outcome = await answer(reply, ask(output_schema=SCHEMA), structured=rung)
-    assert first_json(outcome.message.text()) == GOOD
 
 
 async def test_the_text_rung_sends_the_schema_in_words() -> None:

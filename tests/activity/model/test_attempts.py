@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.contracts.packed import DependencyRef
-from activities.contracts.run_contracts import RunRef, SubtaskBrief
+from activities.contracts.run_contracts import DependencyRef, RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.heartbeat import beating
 from activities.model.conversation import ConversationStore, Opening
@@ -119,8 +118,6 @@ async def test_what_failed_attempts_cost_is_part_of_the_answers_usage(attempts: 
     assert (answered.usage.usd or 0) > 2 * (alone.usd or 0)
     assert (await second.make(4)).usage == answered.usage
 
-
-# --- what a call is known by --------------------------------------------------------------------------
 
 RUN = RunRef(run_id="run", store_id="s", first_run_id="first", grant_ref="run/grant.1")
 BRIEF = SubtaskBrief(goal_ref="run/goal", plan_ref="run/plan", subtask_id="t1")

@@ -38,18 +38,12 @@ async def refused(reply: Reply) -> ModelFailure:
     return caught.value
 
 
-# --- redirects ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("status", [301, 307])
 async def test_a_redirect_is_a_bad_response_and_is_not_followed(status: int) -> None:
     async with http.model_server(http.error(400, "invalid_request_error", "INTERNAL-SECRET")) as internal:
         failure = await refused(http.plain(status, "", location=f"{internal.url}/secret-internal"))
     assert internal.requests == []
     assert "INTERNAL-SECRET" not in failure.message
-
-
-# --- sizes ----------------------------------------------------------------------------------------
 
 
 async def test_a_compressed_answer_is_a_bad_response_and_of_an_error_the_status_counts() -> None:
@@ -123,9 +117,6 @@ async def test_an_endless_stream_of_nothing_is_cut_off(reply: Reply, monkeypatch
     await refused(reply)
 
 
-# --- what cannot be stored and read again -----------------------------------------------------------
-
-
 def nested(depth: int) -> str:
     return "[" * depth + "1" + "]" * depth
 
@@ -153,8 +144,6 @@ def test_an_answer_that_is_no_json_is_never_stored(value: Any) -> None:
         checked(message, "host:443", Credentials())
 
 
-# --- usage ----------------------------------------------------------------------------------------
-
 IMPOSSIBLE: list[Any] = [-1, 10**400, []]  # the SDK makes numbers of "10" and true
 
 
@@ -165,8 +154,6 @@ async def test_usage_that_cannot_be_is_refused(field: str, value: Any) -> None:
     end, last = http.finish()
     await refused(http.stream(*begun, {**end, "usage": {}} if field == "output_tokens" else end, last))
 
-
-# --- the key --------------------------------------------------------------------------------------
 
 ECHOES = {"plain": KEY, "base64 of more": base64.b64encode(f"xy{KEY}z".encode()).decode()}
 
@@ -201,9 +188,6 @@ async def test_the_shown_text_of_a_running_call_is_without_the_key() -> None:
     progress = StreamProgress()
     message = await call(http.message(http.text(f"the key is {KEY}, I say")), progress)
     assert progress.tail == message.text() == "the key is [secret], I say"
-
-
-# --- plain http -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("credential", ["api_key", "auth_token"])

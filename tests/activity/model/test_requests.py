@@ -17,8 +17,6 @@ ADD: Json = {"name": "add", "description": "Adds.", "input_schema": {"type": "ob
 OPUS, OLD, UNKNOWN = "claude-opus-5-5", "claude-haiku-4-5-20251001", "qwen3-coder"
 
 
-# --- dead streams and silent ones -----------------------------------------------------------------
-
 SILENCE = IDLE.total_seconds() * 2.7  # as 4 minutes to the 90 seconds of the real limit
 
 
@@ -71,9 +69,6 @@ async def test_what_a_cut_stream_has_cost_is_known() -> None:
     assert (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens) == (10, 100, 100)
 
 
-# --- what a model takes ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("model", "thinks", "most_output"),
     [
@@ -106,9 +101,6 @@ async def test_a_reply_may_be_as_long_as_the_model_can_write(
     request = ask(model=model, max_tokens=wanted)
     outcome = await answer(http.message(http.text("Hi")), request, max_output=setting)
     assert (outcome.body["max_tokens"], outcome.message.fullest) == (sent, fullest)
-
-
-# --- endpoints that take less ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -168,9 +160,6 @@ async def test_a_schema_too_complex_for_the_api_takes_the_next_rung_at_once(sche
         assert json.loads(outcome.message.text()) == GOOD
 
 
-# --- the cache's breakpoints ----------------------------------------------------------------------
-
-
 def turn(number: int, calls: int = 3) -> list[Json]:
     """A turn with parallel tool calls, and their results."""
     uses = [http.tool_use(f"t{number}.{n}", "add", {}) for n in range(calls)]
@@ -205,9 +194,6 @@ def test_breakpoints_stand_on_the_system_and_on_the_last_two_messages(
     use: CacheUse, turns: int, places: list[str]
 ) -> None:
     assert marks(body_of(use, turns)) == places
-
-
-# --- effort ----------------------------------------------------------------------------------------
 
 
 JSON_REPLY = http.message(http.text(json.dumps(GOOD)))

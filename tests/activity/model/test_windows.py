@@ -214,8 +214,6 @@ def test_settings_go_before_the_list() -> None:
     assert mine.reply_tokens(40_000) == limits.LEAST_OUTPUT_TOKENS
 
 
-# --- which outputs give way -------------------------------------------------------------------------
-
 TARGET = 80_000
 gains = st.lists(st.integers(0, 30_000), max_size=30)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from activities.contracts.packed import DependencyRef
+from activities.contracts.run_contracts import DependencyRef
 from activities.prompts.agent_prompts import findings_block
 from activities.store.artifacts import (
     ArtifactMissing,
@@ -162,8 +162,6 @@ async def test_more_objects_than_one_page_holds_are_listed_and_deleted(
     assert await store.list_keys() == []
 
 
-# --- a local directory ----------------------------------------------------------------------------
-
 WRITER = """
 import asyncio, sys
 from activities.store.artifacts import open_store
@@ -239,9 +237,6 @@ async def test_a_write_that_fails_halfway_leaves_nothing_and_says_why(tmp_path: 
     assert "space left" in str(caught.value)
     assert await store.find("run/big") is None
     assert await store.create("run/big", b"later")
-
-
-# --- URLs and remote failures ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -362,9 +357,6 @@ async def test_sources_and_checked_claims_of_many_findings_take_a_share_of_the_r
     whole = await with_findings(store, refs, write, 100_000)
     assert whole.count("<- look pears") > prompt.count("<- look pears")
     assert whole.count("Source: ") == 100
-
-
-# --- samples of finished runs ------------------------------------------------------------------------
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -76,6 +76,7 @@ class Odd(Exception):
         (ValueError("bad\nvalue\x1b[31m"), "ValueError: bad value"),
         (ExceptionGroup("many", [ValueError("a")]), "ExceptionGroup: many"),
         (SystemExit(3), "SystemExit: 3"),
+        (Odd(), "Odd: no message"),
         (asyncio.CancelledError(), "The tool ended the call without a result."),
     ],
 )
@@ -184,9 +185,6 @@ def test_names_that_are_taken_or_impossible_are_refused(names: list[str]) -> Non
         Toolbox(Tool(name, "x", Anything, never) for name in names)
 
 
-# --- tools of an author's own ------------------------------------------------------------------------
-
-
 HEAD = """
 import asyncio, contextvars, sqlite3, threading, time
 from typing import Any
@@ -235,18 +233,6 @@ TOOLS = [Tool(run.__name__, "d", City, run) for run in (quick, block, plain, wai
 """
 
 
-def own_team(folder: Path, code: str, *tools: str) -> TeamFiles:
-    """A team with these tools of its author's own, all of them called `weather` unless named."""
-    listed = ", ".join(tools) or 'Tool("weather", "Tells.", City, weather)'
-    write(folder, tool="weather", tools=f"{HEAD}\n{code}\nTOOLS = [{listed}]\n")
-    return TeamFiles([folder])
-
-
-async def weather(files: TeamFiles, arguments: dict[str, Any]) -> ToolRun:
-    loaded = await files.load("crew")
-    return await loaded.toolbox.run(loaded.team.roles[0], "weather", arguments, ToolContext())
-
-
 class Crew:
     """The tools above, opened."""
 
@@ -285,8 +271,10 @@ LATE = "The tool did not answer within 0.2 s."
     ],
 )
 async def test_a_mistake_is_found_when_the_team_is_loaded(tmp_path: Path, code: str, problem: str) -> None:
+    listed = 'TOOLS = [Tool("weather", "Tells.", City, weather)]\n'
+    write(tmp_path, tool="weather", tools=f"{HEAD}\n{code}\n{listed}")
     with pytest.raises(TeamError, match=re.escape(problem)) as error:
-        await own_team(tmp_path, code).load("crew")
+        await TeamFiles([tmp_path]).load("crew")
     assert "tools.py" in error.value.message
 
 

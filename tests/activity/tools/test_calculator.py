@@ -7,58 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.tools.plain_tools import CALCULATOR_MAGNITUDE, PAGE, evaluate, format_document, read_attachment
+from activities.tools.plain_tools import CALCULATOR_MAGNITUDE, PAGE, PLAIN, evaluate
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 
 BOMBS = [
-    "9**9**9",
-    "(9**99)**(9**99)",
-    "((((10**299)**2)**2)**2)",
-    "-9**9**9",
-    "pow(9, pow(9, 9))",
-    "exp(exp(exp(10)))",
-    "*".join(["9**99"] * 60),
-    "round(5, -10**9)",
-    "1<<10**9",
-    "factorial(10**7)",
-    "'a'*10**9",
-    "[0]*10**9",
-    "f'{1:>999999999}'",
-    "'%999999999d' % 1",
-    "[x for x in range(10**9)]",
-    "range(10**18)",
-    "(" * 240 + "1" + ")" * 240,
-    "-" * 490 + "1",
-    "1" + "+1" * 240,
-    "9" * 499,
-    "1e309",
-    "().__class__.__mro__[1].__subclasses__()",
-    "sqrt.__globals__",
-    "abs.__self__.open('/etc/passwd')",
-    "__import__('os').system('true')",
-    "open('/etc/passwd')",
-    "globals()",
-    "lambda: 1",
-    "x := 1",
-    "import os",
-    "1; 2",
-    "1 if 1 else 2",
-    "1 < 2",
-    "True",
-    "1j",
-    "(-8)**(1/3)",
-    "log(0)",
-    "1/0",
-    "...",
-    "\x00",
-    "\ud800",
-    "1 +",
-    "min()",
-    "round(1, 2, 3)",
-    "sqrt(x=4)",
-    "max(*[1, 2])",
-]
+    "9**9**9", "(9**99)**(9**99)", "((((10**299)**2)**2)**2)", "-9**9**9", "pow(9, pow(9, 9))",
+    "exp(exp(exp(10)))", "*".join(["9**99"] * 60), "round(5, -10**9)", "1<<10**9", "factorial(10**7)",
+    "'a'*10**9", "[0]*10**9", "f'{1:>999999999}'", "'%999999999d' % 1", "[x for x in range(10**9)]",
+    "range(10**18)", "(" * 240 + "1" + ")" * 240, "-" * 490 + "1", "1" + "+1" * 240, "9" * 499, "1e309",
+    "().__class__.__mro__[1].__subclasses__()", "sqrt.__globals__", "abs.__self__.open('/etc/passwd')",
+    "__import__('os').system('true')", "open('/etc/passwd')", "globals()", "lambda: 1", "x := 1", "import os",
+    "1; 2", "1 if 1 else 2", "1 < 2", "True", "1j", "(-8)**(1/3)", "log(0)", "1/0", "...", "\x00", "\ud800",
+    "1 +", "min()", "round(1, 2, 3)", "sqrt(x=4)", "max(*[1, 2])",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -124,7 +86,7 @@ def test_any_expression_gives_a_bounded_number_or_a_misuse(expression: str) -> N
 
 
 async def render(title: str, *sections: tuple[str, str]) -> ToolOutput:
-    tool = format_document("format_document")
+    tool = PLAIN["document_format"]
     parts = [{"heading": heading, "body": body} for heading, body in sections]
     return await tool.run(tool.arguments.model_validate({"title": title, "sections": parts}), ToolContext())
 
@@ -143,7 +105,7 @@ async def test_an_empty_document_is_a_misuse() -> None:
 
 
 async def read(context: ToolContext, **arguments: Any) -> ToolOutput:
-    tool = read_attachment("read_attachment")
+    tool = PLAIN["attachment"]
     return await tool.run(tool.arguments.model_validate(arguments), context)
 
 

@@ -15,8 +15,7 @@ from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.sql_tools import SQL_CHILD_BYTES, TableOptions, TableTools
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
-from standin.extract.example_queries import write_queries
-from standin.extract.tables import parse_tables
+from standin.extract.tables import parse_tables, write_queries
 from supervision.base import limits
 from tests.activity.files.made_tables import CACHE, tables_of
 

@@ -96,9 +96,6 @@ def refused(url: str, sites: list[Any], folder: Path, *, private: bool = False) 
     return str(caught.value)
 
 
-# --- addresses and hosts --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("kind", "host"), [(kind, host) for kind, hosts in REFUSED.items() for host in hosts.split()])
 def test_no_address_but_a_public_one_is_connected_to(kind: str, host: str, tmp_path: Path) -> None:
     assert f"{kind} IP" in refused(f"https://{host}/", [], tmp_path)
@@ -166,9 +163,6 @@ def test_private_hosts_are_those_of_the_list_alone(tmp_path: Path) -> None:
     assert "of no host that the team lists" in refused("http://127.0.0.1/", sites, tmp_path, private=True)
 
 
-# --- TLS ------------------------------------------------------------------------------------------------
-
-
 def test_the_certificate_and_its_name_are_those_of_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = self_signed(tmp_path, x509.DNSName("docs.example.com"))
     with WebServer().serving(certificate=certificate) as web:
@@ -184,8 +178,6 @@ def test_the_certificate_and_its_name_are_those_of_the_host(tmp_path: Path, monk
         with pytest.raises(NotFetched, match="Hostname mismatch"):
             web_process.fetch("https://other.example.com/page", sites_of("other.example.com"), True, str(tmp_path))
 
-
-# --- which URLs -----------------------------------------------------------------------------------------
 
 NOTE = "See https://docs.example.com/fees?year=2026. (And <https://docs.example.com/more#part>, https://a.example/x)"
 
@@ -235,9 +227,6 @@ async def test_a_list_holds_nothing_but_hosts(host: str, tmp_path: Path) -> None
     entry = ToolEntry(name="web_fetch", uses="web_fetch", options={"hosts": [host]})
     _, problems = await open_toolbox([entry], tmp_path, [], FileCache(tmp_path / "cache"))
     assert [problem.startswith(f"tools.web_fetch: options.hosts: '{host}': ") for problem in problems] == [True]
-
-
-# --- pages ----------------------------------------------------------------------------------------------
 
 
 async def test_pages_are_read_with_their_source_and_day(web: WebServer, tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply, text_block
 from standin.server.app import BrainServer
+from standin.server.app import serving as served
 from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, parse_config
-from standin.server.serving import serving as served
 from supervision.base import limits
 from tests.scripted_model import (
     Reply,

@@ -12,7 +12,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailed
 
 from activities.files.manifest import MANIFEST_TYPE, Manifest, found_files, put_files
 from examples.office_files import pdf_bytes
-from runtime.paths import cache_dir
+from runtime.process import cache_dir
 from runtime.server.temporal_binary import find_temporal
 from runtime.settings import Settings
 from supervision.base.queues import MODEL_QUEUE

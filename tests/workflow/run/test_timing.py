@@ -18,7 +18,7 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
 from activities.replies.agent_story import AgentStories
-from activities.run.run_setup import RunSetupActivities
+from activities.run.run_activities import RunActivities
 from supervision.base import limits
 from supervision.contract.request import RunRequest
 from supervision.run.run_state import RunState
@@ -68,13 +68,13 @@ async def test_updates_and_queries_with_the_start_do_not_block_it(lab: Lab) -> N
 async def test_a_run_that_is_looked_at_while_it_is_prepared_has_one_deadline(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked_at, goal = asyncio.Event(), RunSetupActivities._goal
+    looked_at, goal = asyncio.Event(), RunActivities._goal
 
-    async def slowly(activities: RunSetupActivities, setup: Any) -> str:
+    async def slowly(activities: RunActivities, setup: Any) -> str:
         await looked_at.wait()
         return await goal(activities, setup)
 
-    monkeypatch.setattr(RunSetupActivities, "_goal", slowly)
+    monkeypatch.setattr(RunActivities, "_goal", slowly)
     lab.play(script(plan(answer="none")))
     settings = settings_for(lab.model.url, tmp_path)
     async with own_server() as client, serving(client, settings, ["model"]):

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 from temporalio.client import Client
+from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import PoolQuestion, RunRef
-from activities.model.anthropic_model import AnthropicModel
-from activities.model.conversation import ConversationStore
-from activities.run.lookups import Lookups
+from activities.run.run_activities import RunActivities
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.base.queues import pool_queue
 from tests.scripted_model import Reply, Step, text, tools, when
-from tests.serving import WorkerProcesses, store_of, worker_processes
+from tests.serving import WorkerProcesses, worker_processes
 from tests.waiting import until
 from tests.workflow.runs import Lab, failure, queues, roles, states
 from tests.workflow.scripts import item, plans, subtasks
@@ -105,12 +104,11 @@ async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_po
     lab: Lab, settings: Settings
 ) -> None:
     ready = asyncio.Event()
-    store = await store_of(lab.client, settings.artifacts_url)
-    lookups = Lookups(lab.client, store, ConversationStore(store), AnthropicModel())
+    environment = ActivityEnvironment(lab.client)
     question = PoolQuestion(run=RunRef(run_id=lab.run_id, store_id=""), queue=pool_queue("far"))
 
     async def waits_too_long() -> bool:
-        return await lookups.pool_backlog(question) > 0.5
+        return await environment.run(RunActivities.pool_backlog, question) > 0.5
 
     planned = subtasks(item("t1", "far"), item("t2"), item("t3", "far", depends_on=["t2"]))
     turns: dict[str, Callable[[Step], Reply]] = {"t1": fetches, "t2": lambda step: when(ready, text("ready"))}

@@ -1,7 +1,4 @@
-"""An MCP server made with the SDK: it keeps a ledger of notes, and gives back what the tests look for.
-
-`python benign.py LEDGER` speaks over its standard streams, `python benign.py LEDGER PORT` over HTTP.
-"""
+"""An MCP server made with the SDK: `python benign.py LEDGER` keeps notes, and gives back what the tests look for."""
 
 import base64
 import json
@@ -95,7 +92,4 @@ async def ask(where: Annotated[ElicitationResult[Where], Resolve(which_shelf)]) 
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        server.run("streamable-http", port=int(sys.argv[2]))
-    else:
-        server.run()
+    server.run()

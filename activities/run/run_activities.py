@@ -1,0 +1,379 @@
+"""The activities of a supervisor beside its questions: the beginning of a run, its end, and look-ups between."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from temporalio import activity
+from temporalio.api.enums.v1 import DescribeTaskQueueMode, TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities import steps
+from activities.contracts.run_contracts import (
+    AdoptInput,
+    AdoptReply,
+    AttachmentRef,
+    ChildRef,
+    Consumed,
+    PoolQuestion,
+    Published,
+    PublishInput,
+    RunRef,
+    RunSetup,
+    SetupInput,
+    WordsInput,
+)
+from activities.files.manifest import MANIFEST_TYPE, FileEntry, Manifest, adopt_files, is_text, read_manifest
+from activities.files.values import is_data
+from activities.model.conversation import ConversationStore
+from activities.model.journalled_call import usage_of
+from activities.model.port import ModelEndpoint, ModelUsage
+from activities.model.prompt_fit import brief_tokens
+from activities.prompts.agent_prompts import finding_block, tag
+from activities.replies import answer_schema
+from activities.replies.agent_story import AgentStories
+from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
+from activities.store.grants import Grants, RunGrant
+from activities.store.reading import read_findings, read_plan, read_text
+from activities.store.spending import RunSpend, keep_run_spend, keep_sample
+from activities.teams.stored_teams import StoredTeams
+from activities.teams.team_files import team_card
+from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
+from supervision.base.prompt_marks import ITEM
+from supervision.base.store_keys import calls_of, calls_prefix, ended_key
+from supervision.base.text import cut, size
+from supervision.contract.ceilings import Ceilings
+from supervision.contract.finding import Finding, FindingRecord
+from supervision.contract.model_choice import chain_of
+from supervision.contract.plan import Plan
+from supervision.contract.request import Budget, RunRequest
+from supervision.contract.result import RunResult
+from supervision.contract.status import TraceEvent
+from supervision.contract.team import Team
+from supervision.contract.usage import Usage
+from supervision.grounding.citations import marks_from_below
+from supervision.planning.estimate import sample_of
+from supervision.results.answer import with_gaps
+
+GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it again
+_STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
+
+
+@dataclass(frozen=True)
+class ProcessFacts:
+    """Facts about the process and its settings that a run records at its start and keeps."""
+
+    endpoint: ModelEndpoint
+    tools_queue: str
+    outward_queue: str
+    model_queue: str
+    supervisor_model: str
+    worker_model: str
+    search_attributes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    model_notice: str | None = None
+    notices: bool = False
+    ceilings: Ceilings = field(default_factory=Ceilings)
+
+
+class RunActivities:
+    """Activities of runs, with the store, the teams and the facts of this process."""
+
+    def __init__(
+        self, store: ArtifactStore, conversations: ConversationStore, teams: StoredTeams, facts: ProcessFacts
+    ) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._teams = teams
+        self._facts = facts
+        self._grants = Grants(store)
+
+    @activity.defn
+    async def prepare_run(self, setup: SetupInput) -> RunSetup:
+        """Fixes everything outside the request that the run depends on. Returns references to it.
+
+        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a dollar budget with a
+        model of unknown price, and for what is above the operator's ceilings.
+        """
+        request, facts, run = setup.request, self._facts, setup.run
+        workers = request.models.workers or chain_of(facts.worker_model)
+        supervisor = request.models.supervisor or chain_of(facts.supervisor_model)
+        if request.answer_schema is not None:
+            await answer_schema.check_schema(request.answer_schema, run.run_id)
+        # A nested supervisor's numbers are its root's: lowered there, and granted.
+        lowered = [] if setup.brief else facts.ceilings.check(request)
+        attachments, files_ref = await self._attached(run, request)
+        run = run.model_copy(update={"files_ref": run.files_ref or files_ref})
+        team_ref, loaded = await self._teams.save(run.run_id, request.team, workers, self._teams.files_of(run))
+        for role in loaded.team.roles:
+            if role.output_schema is not None:
+                name = f"team.roles.{role.name}.output_schema"
+                await answer_schema.check_schema(role.output_schema, run.run_id, name)
+        card = team_card(loaded, workers)
+        if isinstance(request.team, Team):
+            facts.ceilings.check_inline_team(loaded.sources)
+        # A role that is a team calls no model itself.
+        of_roles = [model for role in card.roles if role.team is None for model in role.models]
+        models = list(dict.fromkeys([*supervisor, *of_roles]))
+        facts.ceilings.check_models(models)
+        parent = await self._grants.find(run.run_id, run.grant_ref) if setup.brief else None
+        if setup.brief is not None and parent is None:
+            raise SupervisionError(ErrorKind.NOT_GRANTED, "a nested run needs its parent's grant")
+        grant = RunGrant(
+            run_id=run.run_id,
+            workflow_id=activity.info().workflow_id or "",
+            depth=parent.depth + 1 if parent else 1,
+            models=sorted({*models, *workers}),
+            nested_teams=sorted({role.team for role in card.roles if role.team}),
+            expires_at=parent.expires_at if parent else datetime.now(UTC) + GRANT_LIFETIME,
+        )
+        unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
+        warnings = _budget_warnings(request, unpriced)
+        files = self._teams.files_of(run) if files_ref else None  # those of the run above are its own warning
+        unread = files.unread() if files else ""
+        put = partial(self._store.put_output, run.run_id)
+        return RunSetup(
+            store_id=await self._store.identity(),
+            grant_ref=await self._grants.write(grant),
+            goal_ref=await put(await self._goal(setup)),
+            team_ref=team_ref,
+            team=card,
+            supervisor_model=supervisor[0],
+            supervisor_fallbacks=supervisor[1:],
+            prompt_tokens=min(facts.endpoint.window(model).prompt_tokens for model in supervisor),
+            answer_schema_ref=await put(json.dumps(request.answer_schema))
+            if request.answer_schema is not None
+            else None,
+            attachments=[*(setup.brief.attachments if setup.brief else []), *attachments],
+            files_ref=run.files_ref,
+            own_plan_ref=await put(request.plan.model_dump_json()) if request.plan is not None else None,
+            tools_queue=facts.tools_queue,
+            outward_queue=facts.outward_queue,
+            model_queue=facts.model_queue,
+            search_attributes=facts.search_attributes,
+            notices=facts.notices,
+            warnings=[*facts.warnings, *warnings, *lowered, *([unread] if unread else [])],
+            model_notice=facts.model_notice,
+            ceilings=facts.ceilings,
+            data_labels=loaded.toolbox.labels_of_data(),
+            was_reset=bool(setup.own_first_run_id) and setup.own_first_run_id != activity.info().workflow_run_id,
+        )
+
+    async def _goal(self, setup: SetupInput) -> str:
+        """Returns the goal; a nested supervisor's is its subtask with the findings that it builds on."""
+        brief = setup.brief
+        if brief is None:
+            return setup.request.goal
+        subtask = (await read_plan(self._store, brief.plan_ref)).subtask(brief.subtask_id)
+        description = subtask.description
+        if brief.description_ref:
+            description = await read_text(self._store, brief.description_ref)
+        model = (setup.request.models.supervisor or [self._facts.supervisor_model])[0]
+        room = self._facts.endpoint.window(model).prompt_tokens
+        findings = await read_findings(self._store, brief.dependencies, brief_tokens(room))
+        parts = [description, *([tag(ITEM, subtask.item)] if subtask.item else [])]
+        if findings:
+            parts += ["Build on these findings:", *map(finding_block, findings)]
+        if brief.feedback:
+            parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
+        return "\n\n".join(parts)
+
+    async def _attached(self, run: RunRef, request: RunRequest) -> tuple[list[AttachmentRef], str]:
+        """Returns the attached texts, and the manifest of what is data; a table that is a text is both.
+
+        Everything is copied into the run, so that uploads may be pruned.
+        """
+        texts, manifests = list[AttachmentRef](), list[Manifest]()
+        for attachment in request.attachments:
+            name = attachment.name
+            try:
+                if attachment.media_type == MANIFEST_TYPE:
+                    manifests.append(await read_manifest(self._store, attachment.ref or ""))
+                    continue
+                ref = (
+                    await self._store.put_output(run.run_id, attachment.text)
+                    if attachment.text is not None
+                    else await self._store.adopt(run.run_id, attachment.ref or "")
+                )
+                data = await self._store.get(ref)
+            except (ArtifactMissing, ValueError):
+                raise _invalid(
+                    f"attachment '{name}': nothing is stored at '{attachment.ref}', use one that `put` prints"
+                ) from None
+            if is_data(name):
+                file = FileEntry(name=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), parts=[ref])
+                manifests.append(Manifest(files=[file]))
+            if is_text(data):
+                texts.append(AttachmentRef(name=name, ref=ref, bytes=len(data)))
+            elif not is_data(name):
+                raise _invalid(
+                    f"attachment '{name}' is no text, and files of this kind are not read: attach it as text or PDF"
+                )
+        try:
+            return texts, await adopt_files(self._store, run.run_id, manifests) if manifests else ""
+        except ArtifactMissing as missing:
+            raise _invalid(f"a file of the attachments is no longer stored: {missing}") from None
+
+    @activity.defn
+    async def end_earlier_child(self, child: ChildRef) -> bool:
+        """Terminates the child that an execution before a reset left under an id. Returns False if it is a stranger.
+
+        What it had asked the model stands in the journal, so the child that follows pays for nothing again.
+        """
+        client = activity.client()
+        try:
+            found = await client.get_workflow_handle(child.workflow_id).describe(rpc_timeout=limits.CONNECT_TIMEOUT)
+            if found.parent_id != activity.info().workflow_id:
+                return False
+            await client.get_workflow_handle(child.workflow_id, run_id=found.run_id).terminate(
+                "its supervisor was reset and starts it again", rpc_timeout=limits.CONNECT_TIMEOUT
+            )
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:  # it has ended meanwhile
+                raise
+        return True
+
+    @activity.defn
+    async def child_consumed(self, child: ChildRef) -> Consumed:
+        """Returns what a child has consumed, with its own children, in all of its executions."""
+        run = child.run
+        own = calls_of(run.run_id, run.first_run_id, child.workflow_id)
+        consumed = Consumed()
+        for key in await self._store.list_keys(calls_prefix(run.run_id, run.first_run_id)):
+            if key.startswith(own):
+                entry = await self._conversations.entry(key)
+                reply = entry.reply
+                consumed.usage += usage_of(self._facts.endpoint, reply.model, reply.usage) + entry.spent
+                consumed.usage += Usage(tool_calls=min(len(reply.tool_uses()), limits.TOOL_CALLS_PER_TURN))
+                consumed.turns += 1
+        return consumed
+
+    @staticmethod
+    @activity.defn
+    async def pool_backlog(question: PoolQuestion) -> float:
+        """Returns the seconds that the oldest activity in a queue has waited; 0 if none waits or the server fails.
+
+        The server caches its answer for a while (`matching.TaskQueueInfoByBuildIdTTL`, 5 s): it may be that old.
+        """
+        request = DescribeTaskQueueRequest(
+            namespace=activity.client().namespace,
+            task_queue=TaskQueue(name=question.queue),
+            api_mode=DescribeTaskQueueMode.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
+            task_queue_types=[TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY],
+            report_stats=True,
+        )
+        try:
+            described = await activity.client().workflow_service.describe_task_queue(request)
+        except RPCError:
+            return 0.0
+        ages = [
+            info.stats.approximate_backlog_age.ToTimedelta().total_seconds()
+            for version in described.versions_info.values()
+            for info in version.types_info.values()
+        ]
+        return max(ages, default=0.0)
+
+    @activity.defn
+    async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:
+        """Stores the result with its whole texts, and the trace, or a page of it. Returns where they are."""
+        run, result, info = publication.run, publication.result, activity.info()
+        put = partial(self._store.put_output, run.run_id)
+        if publication.is_page:
+            return Published(result_ref=await put(result.model_dump_json()))
+        answer_ref = publication.answer_ref
+        plan = await read_plan(self._store, publication.plan_ref) if publication.plan_ref else Plan()
+        if answer_ref:
+            answer = await read_text(self._store, answer_ref)
+            result = result.model_copy(update={"answer": with_gaps(answer, result.gaps)})
+        elif result.answer:  # findings as they came: no model call has stored them
+            answer_ref = await put(result.answer)
+            result = result.model_copy(update={"answer_ref": answer_ref})
+        if publication.answer_json_ref:
+            value = json.loads(await self._store.get(publication.answer_json_ref))
+            result = result.model_copy(update={"answer_json": value})
+        result = await self._whole(result, publication.pages, plan)
+        trace = await AgentStories(self._store, self._conversations).whole(trace, _STORIES)
+        refs = Published(
+            result_ref=await put(result.model_dump_json(indent=1)),
+            trace_ref=await put("[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"),
+            answer_ref=answer_ref,
+        )
+        # What the supervisor above reads as a finding.
+        if str(info.workflow_id).startswith(f"{run.run_id}/") and answer_ref:
+            *_, subtask_id, _attempt = str(info.workflow_id).split("/")
+            whole = await read_text(self._store, answer_ref)
+            refs.answer_ref = await put(marks_from_below(whole, {subtask.id for subtask in plan.subtasks}, subtask_id))
+        ended_at, facts = datetime.now(UTC), publication.facts
+        if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
+            ended = refs.model_copy(update={"facts": facts}).model_dump_json().encode("utf-8", "replace")
+            await self._store.create(ended_key(run.run_id, info.workflow_run_id or ""), ended)
+            if facts:
+                spent = RunSpend(
+                    run_id=run.run_id,
+                    owner=facts.owner,
+                    team=facts.team,
+                    ended_at=ended_at,
+                    usage=result.usage,
+                    spend=result.spend,
+                )
+                await keep_run_spend(self._store, spent)
+        if publication.team is not None:
+            sample = sample_of(result, plan, publication.planned, publication.estimate)
+            try:
+                await keep_sample(self._store, publication.team, run.run_id, info.scheduled_time, sample)
+            except ArtifactError as error:  # it is for estimates of later plans: a run is complete without it
+                activity.logger.warning("what the run took is not kept for estimates: %s", error)
+        steps.run_ended(run, facts, result, info.workflow_id or "", ended_at)
+        return refs
+
+    @activity.defn
+    async def adopt_finding(self, adoption: AdoptInput) -> AdoptReply:
+        """Returns a finding as the run's answer, word for word."""
+        text, ref = await read_text(self._store, adoption.text_ref), adoption.text_ref
+        if adoption.label:
+            text = f"**{adoption.label}**\n\n{text}"
+            ref = await self._store.put_output(adoption.run.run_id, text)
+        return AdoptReply(answer=cut(text, limits.ANSWER_INLINE_BYTES), answer_ref=ref)
+
+    @activity.defn
+    async def keep_words(self, words: WordsInput) -> Finding:
+        """Stores what a person wrote, and returns it as a finding."""
+        put = partial(self._store.put_output, words.run.run_id)
+        record = FindingRecord(summary=cut(words.text, limits.SUMMARY_BYTES), sources=[words.source])
+        return Finding(
+            **record.model_dump(exclude={"checked", "evidence"}),
+            text_ref=await put(words.text),
+            text_bytes=size(words.text),
+            record_ref=await put(record.model_dump_json()),
+        )
+
+    async def _whole(self, result: RunResult, pages: list[str], plan: Plan) -> RunResult:
+        """Returns the result with all subtasks, their descriptions as planned, and the artifacts of their findings."""
+        stored = [RunResult.model_validate_json(await self._store.get(page)) for page in pages]
+        reports = [report for part in (*stored, result) for report in part.subtasks]
+        planned = {subtask.id: subtask.whole for subtask in plan.subtasks}
+        reports = [r.model_copy(update={"description": planned.get(r.id, r.description)}) for r in reports]
+        artifacts = [artifact for report in reports if report.finding for artifact in report.finding.artifacts]
+        return result.model_copy(update={"subtasks": reports, "artifacts": [*result.artifacts, *artifacts]})
+
+
+def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:
+    """Returns the warning about a default dollar budget that cannot be counted; refuses an explicit one."""
+    if request.budget.usd is None or not unpriced:
+        return []
+    names = ", ".join(unpriced)
+    if request.budget.usd != Budget().usd:
+        raise _invalid(
+            f"budget.usd: the price of {names} is unknown, so dollars can't be counted: "
+            "use models with a known price, or set budget.tokens and leave usd out"
+        )
+    return [f"the dollar budget is not kept: the price of {names} is unknown"]
+
+
+def _invalid(problem: str) -> SupervisionError:
+    return SupervisionError(ErrorKind.INVALID_REQUEST, problem)
