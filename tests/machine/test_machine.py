@@ -27,8 +27,6 @@ async def own_client() -> AsyncIterator[Client]:
         yield client
 
 
-# The SDK warns of a local activity that ended while it was cancelled; as an error the warning ends the Worker.
-@pytest.mark.filterwarnings("ignore:Cannot find activity to cancel")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", PLAYED)
 async def test_whatever_goes_wrong_a_run_ends_well(
