@@ -1,12 +1,13 @@
 """Mutation tests of `supervision/`: `make mutants`, for some rooms and modules `MODULES="run text.py"`.
 
-One small change at a time is made in memory, and the unit tests must fail. Kept here because
+One small change at a time is made in memory, and the unit tests of the module's room must fail. Kept here because
 mutmut leaves decorated functions out, and half of the rules are properties and validators, while cosmic-ray writes
 into the source tree and starts a pytest for each change.
 """
 
 import ast
 import gc
+import itertools
 import os
 import pickle
 import resource
@@ -306,11 +307,13 @@ def _silence() -> None:
 # --- the verdict ----------------------------------------------------------------------------------------
 
 
-def tried(paths: list[Path]) -> dict[Path, tuple[int, list[str]]]:
-    """Returns how many changes each module has, and those that no unit test sees."""
+def tried(room: Path, paths: list[Path]) -> dict[Path, tuple[int, list[str]]]:
+    """Returns how many changes each module of a room has, and those that the room's unit tests do not see."""
+    folder = UNIT / room.relative_to(RULES)
+    files = sorted(str(file) for file in folder.glob("test_*.py"))
     trials = Trials(paths)
     quiet = ["-q", "--no-header", "--no-summary", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=0"]
-    pytest.main([*quiet, f"--confcutdir={UNIT}", "--hypothesis-profile=mutants", str(UNIT)], plugins=[trials])
+    pytest.main([*quiet, f"--confcutdir={UNIT}", "--hypothesis-profile=mutants", *files], plugins=[trials])
     return trials.outcomes
 
 
@@ -340,12 +343,13 @@ def main(names: list[str]) -> None:
     paths = [path for path in sorted(RULES.rglob("*.py")) if path.name not in DECLARATIONS]
     if names:
         paths = [path for path in paths if _short(path) in names or _short(path.parent) in names]
-    outcomes = tried(paths)
-    good = len(outcomes) == len(paths)
-    for path, (changes, alive) in outcomes.items():
-        good &= verdict(path, changes, alive, explained.get(_short(path), {}))
-    seen = 1 - sum(len(alive) for _, alive in outcomes.values()) / max(1, sum(count for count, _ in outcomes.values()))
-    print(f"of all changes {seen:.1%} killed")
+    good = True
+    for room, grouped in itertools.groupby(paths, lambda path: path.parent):
+        modules = list(grouped)
+        outcomes = tried(room, modules)
+        good &= len(outcomes) == len(modules)
+        for path, (changes, alive) in outcomes.items():
+            good &= verdict(path, changes, alive, explained.get(_short(path), {}))
     sys.exit(0 if good else 1)
 
 

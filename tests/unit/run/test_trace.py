@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from supervision.base import limits
-from supervision.run.events import ROWS, TABLE, EventRow, plan_accepted, reviewed
+from supervision.contract.status import TraceEvent, Wait
+from supervision.contract.updates import Update
+from supervision.run.decisions import Decision
+from supervision.run.events import ROWS, TABLE, EventRow, decided, plan_accepted, reviewed, said, sentence
 from supervision.run.trace import TRACE_PAGE_BYTES, Trace
 from tests.unit.shapes import Clock, plan, subtask
 
@@ -134,3 +137,61 @@ def test_braces_in_foreign_text_are_only_text() -> None:
 def test_what_a_program_makes_of_a_plan_and_a_review_are_the_fields_of_their_rows() -> None:
     assert set(plan_accepted(plan(subtask("a")), "plan")) == fields(ROWS["plan_accepted"])
     assert set(reviewed(1, {"t1": "say when"}, ["the price"])) == fields(ROWS["reviewed"])
+
+
+SENTENCES: list[tuple[str, dict[str, JsonValue], str]] = [
+    ("plan_requested", {"attempt": 1, "revision": 1}, "asking for a plan"),
+    ("plan_requested", {"attempt": 2, "revision": 2}, "asking what to add to the plan (try 2)"),
+    ("plan_accepted", {"subtasks": 1, "revision": 1}, "plan with 1 subtask"),
+    ("plan_accepted", {"subtasks": 2, "revision": 3, "expected": 9}, "plan with 2 subtasks (revision 3), expected: 9"),
+    ("plan_rejected", {"problems": ["a", "b"]}, "the plan can't run: a; b"),
+    ("subtask_started", {"attempt": 1, "role": "reader"}, "reader starts"),
+    ("subtask_started", {"attempt": 2}, "a nested supervisor starts (attempt 2)"),
+    ("subtask_completed", {"turns": 1}, "completed after 1 turn"),
+    ("subtask_retried", {"error": "Timeout", "role": "reader"}, "failed: Timeout, trying again with reader"),
+    ("subtask_retried", {"role": "r", "description": "d"}, "failed: None, trying again with r, better described"),
+    ("subtask_reopened", {"warm": True}, "done again, where it ended"),
+    ("subtask_reopened", {}, "done again, from the beginning"),
+    ("reviewed", {"round": 1, "flagged": ["t1", "t2"]}, "review, round 1: t1; t2 again"),
+    ("reviewed", {"round": 2, "flagged": []}, "review, round 2: all findings hold"),
+    ("conflict", {"subtasks": ["t1", "t2"], "resolved": True}, "conflict between t1; t2, settled"),
+    ("conflict", {"subtasks": ["t1", "t2"]}, "conflict between t1; t2, not settled"),
+    ("synthesis_started", {"findings": 2, "mode": "digest"}, "condensing from 2 findings"),
+    ("synthesis_started", {"findings": 1}, "writing the answer from 1 finding"),
+    ("decided", {"id": "plan.1", "decision": "approve"}, "plan.1: approve"),
+    ("decided", {"id": "q", "decision": "reply", "by": "Ann", "text": "6", "after": "x"}, "q: reply by Ann: 6 (x)"),
+    ("paused", {}, "the run is paused"),
+    ("steered", {"word": "be brief", "by": "Ann", "why": "time"}, "a person says: be brief, by Ann: time"),
+    ("turn", {"turn": 3, "stop_reason": "tool_use"}, "turn 3: tool_use"),
+    ("turn", {"turn": 3, "preview": "so", "withheld": ["a", "b"]}, "turn 3, without a, b: so"),
+    ("model_replaced", {"by": "b"}, "model b takes over from ?: ?"),
+    ("of a later version", {}, "of a later version "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "data", "line"), SENTENCES)
+def test_an_event_is_a_sentence(kind: str, data: dict[str, JsonValue], line: str) -> None:
+    assert sentence(TraceEvent(seq=1, at="", type=kind, data=data))[0] == line
+
+
+def test_the_last_line_is_of_the_last_event() -> None:
+    trace = Trace(Clock())
+    lines = [trace.last_line]
+    trace.note("finding_adopted")
+    trace.note("subtask_completed", "t1", turns=2)
+    assert [*lines, trace.last_line] == ["", "t1 completed after 2 turns"]
+
+
+def test_a_tools_error_is_bad_news() -> None:
+    moods = [ROWS["tool"].line({"is_error": failed})[1] for failed in (True, False)]
+    assert moods == ["bad", "plain"]
+
+
+def test_what_a_person_did_has_only_what_there_is() -> None:
+    assert said(Update(by="Ann"), now=False, word="go") == {"word": "go", "by": "Ann"}
+    wait = Wait(id="q", kind="question", workflow_id="w", since="", after="page")
+    assert decided(wait, None) == {"id": "q", "kind": "question", "after": "page", "decision": "expired"}
+    reply = Decision(id="q", choice="reply", by="Ann")
+    assert decided(wait.model_copy(update={"after": ""}), reply) == {
+        "id": "q", "kind": "question", "decision": "reply", "by": "Ann"
+    }  # fmt: skip

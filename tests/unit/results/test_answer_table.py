@@ -1,0 +1,53 @@
+"""Tables of templates: as CSV that no spreadsheet runs, and as the author of the text beside it sees them."""
+
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from supervision.results.answer_table import ItemRow, csv_of, first_rows, list_of_rows, table_csv
+
+ROWS = {"type": "array", "items": {"type": "object", "properties": {"name": {}, "sum": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "found"),
+    [
+        (ROWS, ("", ["name", "sum"])),
+        ({"type": "object", "properties": {"orders": ROWS}}, ("orders", ["name", "sum"])),
+        ({"type": "object", "properties": {"orders": ROWS, "total": {}}}, None),
+        ({"type": "object", "properties": {"orders": {"type": "string"}}}, None),
+        ({**ROWS, "type": "object"}, None),
+        ({"type": "array"}, None),
+        ({"type": "array", "items": {"type": "string"}}, None),
+    ],
+)
+def test_an_answer_that_is_one_list_of_objects_is_a_table(schema: dict[str, Any], found: object) -> None:
+    assert list_of_rows(schema) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("=1+1", "'=1+1"), (" @sum", "' @sum"), ("+x", "'+x"), ("-2.5", "-2.5"), ("+ 3", "+ 3"), ("a=b", "a=b"),
+        (1.5, "1.5"), (None, '""'), (True, "true"), ([1, "ü"], '"[1, ""ü""]"'),
+    ],
+)  # fmt: skip
+def test_no_cell_is_a_formula(value: JsonValue, cell: str) -> None:
+    assert csv_of(["a"], [{"a": value, "b": 1}]).decode() == f"a\r\n{cell}\r\n"
+
+
+def test_each_row_leads_to_its_item() -> None:
+    table = table_csv(["name", "item"], [ItemRow({"name": "x", "item": 7}, "t2.1", "a.pdf")])
+    assert table.decode() == "name,item,item_,source\r\nx,7,t2.1,a.pdf\r\n"
+
+
+def test_the_author_sees_the_first_rows() -> None:
+    rows = [ItemRow({"name": f"a|{number}", "sum": {"eur": 1}}, f"t2.{number}", "") for number in range(30)]
+    lines = first_rows("t2", ["name", "sum", "note"], rows).splitlines()
+    assert lines[0].startswith("A table of 30 rows, one for each item of t2,")
+    assert lines[0].endswith("These are its first 20 rows:")
+    assert lines[1:5] == ["", "| id | name | sum | note |", "|---|---|---|---|", '| [t2.0] | a/0 | {"eur": 1} |  |']
+    assert len(lines) == 24
+    wide = first_rows("t2", ["name", "name"], [ItemRow({"name": "x" * 500}, "t2.1", "")] * 40)
+    assert 7500 < len(wide) < 8400
