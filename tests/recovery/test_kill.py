@@ -46,15 +46,12 @@ def _turns(path: Path | None = None) -> dict[str, Callable[[Step], Reply]]:
     return {subtask_id: turns for subtask_id in ("t1", "t2")}
 
 
-SHAPE = plan({"id": "t1", "role": "counter"}, {"id": "t2", "role": "finder"})
-
-
 async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills_and_no_other_is_repeated(
     lone: Lab, workers: WorkerProcesses
 ) -> None:
     kills = {"plan.1.1": 1, "t1/1/turn.2": limits.CALL_DEATHS + 1, "synthesis.1": 1}
     released = {moment: asyncio.Event() for moment in kills}
-    usual = script(SHAPE, _turns(), answer(cites=["t1"]))
+    usual = script(plan({"id": "t1", "role": "counter"}), _turns(), answer(cites=["t1"]))
 
     def reply(step: Step) -> Reply:
         moment = step.call.removeprefix(f"{lone.run_id}/")
