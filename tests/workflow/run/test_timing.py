@@ -246,7 +246,7 @@ async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked
     assert below.warnings == ["the dollar budget is not kept: the price of no-price-known is unknown"]
 
 
-async def _has(client: Client, workflow_id: str, kind: EventType.ValueType) -> bool:
-    """True if a workflow's history has an event of that kind."""
+async def _has(client: Client, workflow_id: str, kind: EventType.ValueType, count: int = 1) -> bool:
+    """True if a workflow's history has so many events of that kind."""
     events = (await client.get_workflow_handle(workflow_id).fetch_history()).events
-    return any(event.event_type == kind for event in events)
+    return sum(event.event_type == kind for event in events) >= count
