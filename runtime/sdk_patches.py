@@ -222,8 +222,8 @@ class WholeTasks(_Around):
 
         def activate(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
             nonlocal events, task, held
-            self._note_use(act)
             kinds = {job.WhichOneof("variant") for job in act.jobs}
+            self._note_use(act.run_id, leaves="remove_from_cache" in kinds)
             completion = WorkflowActivationCompletion(run_id=act.run_id)
             if kinds <= _QUIET:
                 completion = go_on(act)
@@ -246,12 +246,11 @@ class WholeTasks(_Around):
         instance.activate = activate  # type: ignore[method-assign]
         return instance
 
-    def _note_use(self, act: "WorkflowActivation") -> None:
-        if any(job.HasField("remove_from_cache") for job in act.jobs):
-            self._used.pop(act.run_id, None)
+    def _note_use(self, run_id: str, *, leaves: bool) -> None:
+        self._used.pop(run_id, None)
+        if leaves:
             return
-        self._used[act.run_id] = None
-        self._used.move_to_end(act.run_id)
+        self._used[run_id] = None
         if len(self._used) > self._cached:
             self._evict(self._used.popitem(last=False)[0])  # a workflow at work leaves at the end of its task
 

@@ -114,8 +114,8 @@ async def wait(client: Client, run_id: str) -> RunResult:
     except WorkflowFailureError as error:
         cause = error.cause
         if isinstance(cause, ApplicationError):
-            partial = RunResult.model_validate(cause.details[0]) if cause.details else None
-            raise RunFailed(cause.type or "Failed", cause.message, partial) from error
+            done = RunResult.model_validate(cause.details[0]) if cause.details else None
+            raise RunFailed(cause.type or "Failed", cause.message, done) from error
         kind = "Cancelled" if isinstance(cause, CancelledError) else type(cause).__name__
         raise RunFailed(kind, str(cause), await _partial(client, run_id)) from error
     return result
