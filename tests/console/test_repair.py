@@ -60,6 +60,14 @@ class Workshop:
         """Returns once the third turns of its worker agents are under way."""
         await until(lambda: {f"{agent}/1/turn.3" for agent in AGENTS} <= set(self.model.steps(run_id)))
 
+    async def is_taken_up(self, handle: runs.Handle) -> bool:
+        """True once the third turns are asked for anew by the worker agents that a repaired run started."""
+        event = EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED
+        started = [e.event_time async for e in handle.fetch_history_events() if e.event_type == event]
+        since = min((time.ToMicroseconds() / 1e6 for time in started), default=0)
+        asked = Counter(call.step.call for call in self.model.of(handle.id) if call.at >= since)
+        return len(started) == len(AGENTS) and all(asked[f"{handle.id}/{agent}/1/turn.3"] for agent in AGENTS)
+
     async def broken(self, run_id: str, *where: str) -> runs.Handle:
         """Returns a run that Workers with other code began; they are gone."""
         with other_code(*where):
@@ -158,7 +166,7 @@ async def test_a_run_and_its_worker_agents_are_repaired_at_once_and_it_ends_whol
         assert mended == {"broken-2", *(f"broken-2/{agent}/1" for agent in AGENTS)}
         assert all("[TMPRL1100] Nondeterminism error: " in line for line in done.out.splitlines())
         handle = workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, "broken-2")
-        await until(lambda: all(workshop.model.steps("broken-2").count(f"{agent}/1/turn.3") > 1 for agent in AGENTS))
+        await until(lambda: workshop.is_taken_up(handle))
         healthy = await workshop.cli("repair", "broken-2")
         assert (healthy.code, "nothing to repair" in healthy.out) == (0, True), healthy
         workshop.released.set()
