@@ -24,10 +24,9 @@ with workflow.unsafe.imports_passed_through():
     from supervision.results.payload_fit import fit, pages
     from supervision.results.success_rule import explain, importance, met
     from supervision.run.run_state import RunState
-    from workflows.answer.drafts import Drafts
     from workflows.answer.review_rounds import review
-    from workflows.answer.write_answer import answer_word_for_word, sole_finding, tabulate, write_answer
-    from workflows.calls import run_calls
+    from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
+    from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed
     from workflows.calls.notifying import Notices
     from workflows.children.child_contracts import NestedInput
@@ -35,7 +34,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.nested_result import nested_result
     from workflows.children.parent_link import ParentLink
     from workflows.handlers import Handlers
-    from workflows.plan.make_plan import Replanning, make_plan, own_plan
+    from workflows.plan.make_plan import Replanning, make_plan
     from workflows.run_context import RunContext, log_event
     from workflows.subtasks.dispatch import Dispatch
 
@@ -129,8 +128,7 @@ class SupervisorWorkflow(Handlers):
         """Prepares the run and leads it through its phases."""
         context = await self._prepare(state)
         self._enter(state, "planning")
-        own = state.request.plan is not None
-        reply = await (own_plan(context) if own else make_plan(context, state.request.strategy))
+        reply = await make_plan(context, state.request.strategy)
         drafts = Drafts(context, state.request.incremental_synthesis)
         if state.plan.direct_answer:
             state.answer = Answer(state.plan.direct_answer, reply.answer_ref, unsupported=[*reply.unsupported])
@@ -141,9 +139,7 @@ class SupervisorWorkflow(Handlers):
         else:
             await self._work(context, drafts, reply.strategy)
         self._enter(state, "synthesizing")
-        tables = await tabulate(context)
-        if not await answer_word_for_word(context, reply.strategy):
-            await write_answer(context, drafts, tables)
+        await write_answer(context, drafts, reply.strategy)
         return await self._closed(state, "done")
 
     async def _prepare(self, state: RunState) -> RunContext:
@@ -152,7 +148,7 @@ class SupervisorWorkflow(Handlers):
         date = info.workflow_start_time.date().isoformat()
         own = RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id, date=date)
         run = self._nested.run if self._nested else own
-        setup = await run_calls.prepare_run(
+        setup = await activity_calls.prepare_run(
             SetupInput(
                 run=run,
                 request=state.request,
@@ -344,7 +340,7 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
     refs: list[str] = []
     for page in earlier:
         kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
-        refs.append((await run_calls.publish_result(kept, [])).result_ref)
+        refs.append((await activity_calls.publish_result(kept, [])).result_ref)
     publication = PublishInput(
         run=context.run,
         result=head.model_copy(update={"subtasks": last}),
@@ -365,7 +361,7 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
             began_at=workflow.info().workflow_start_time.isoformat(),
         ),
     )
-    return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
+    return await activity_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
 
 
 def owner_of(state: RunState) -> str:

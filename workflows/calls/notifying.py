@@ -12,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.text import one_line
     from supervision.run.run_state import RunState
-    from workflows.calls import run_calls
+    from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed
 
 
@@ -71,6 +71,6 @@ class Notices:
             at=workflow.now().isoformat(),
         )
         try:
-            await run_calls.notify(notice)
+            await activity_calls.notify(notice)
         except CallFailed as failed:
             state.warn(f"a notice was not sent: {failed.problem.message}")

@@ -1,20 +1,27 @@
-"""The assignment of a subtask to a role: choosing the role, and taking and releasing its breaker's permission."""
+"""The assignment of a subtask to a role: its breaker's permission and slot, what people are asked, how it ends."""
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.turn_contracts import ToolResultRef
-    from activities.prompts.agent_prompts import FINISH_TAKEN
+    from activities.contracts.run_contracts import WordsInput
+    from activities.contracts.turn_contracts import PersonReply, ToolCallRef, ToolResultRef
+    from activities.prompts.agent_prompts import FINISH_TAKEN, denied, unanswered
+    from supervision.base import limits
+    from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
+    from supervision.base.text import cut, one_line
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem, SubtaskReport
-    from supervision.contract.team import RoleCard
+    from supervision.contract.status import Wait
+    from supervision.contract.team import Person, RoleCard
     from supervision.planning.capabilities import role_for
+    from supervision.run.decisions import Decision
     from supervision.run.role_breaker import RoleTicket
     from supervision.run.slots import Slot
-    from workflows.calls import run_calls
+    from workflows.calls import activity_calls
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
     from workflows.run_context import RunContext
 
@@ -121,7 +128,7 @@ class Assignment:
         role, context, backup = self.role, self.context, self.context.team.find(self.role.backup)
         if role.pool is None or backup is None:
             return
-        waited = await run_calls.pool_backlog(context.run, role.pool)
+        waited = await activity_calls.pool_backlog(context.run, role.pool)
         if waited <= role.backlog_seconds or self.slot is None:
             return
         # Asked only now: other subtasks may have taken the backup's slots or its probe during the look-up.
@@ -134,15 +141,111 @@ class Assignment:
                 "subtask_diverted", self.subtask_id, role=backup.name, pool=role.pool, waited_seconds=round(waited, 1)
             )
 
+    def reopened(self, feedback: str, *, warm: bool) -> "Assignment":
+        """Returns the assignment of the ended subtask to the same role again, with feedback on its finding.
 
-def resume_point(result: WorkerAgentResult | None, finding: Finding | None) -> LoopProgress | None:
-    """Returns where the conversation of a finding stands; None if it cannot be continued."""
-    if result is None or finding is None or result.head is None or result.finding is None:
-        return None
-    if result.finding.text_ref != finding.text_ref:
-        return None
-    taken = [ToolResultRef(call_id=result.finish_call_id, text=FINISH_TAKEN)] if result.finish_call_id else []
-    return LoopProgress(head=result.head, results=taken, feedback_due=True, heard=result.heard)
+        `warm`: in the conversation that gave the finding, if that can be continued.
+        """
+        finding = self.report.finding if self.report.state == "completed" else None
+        single = self.context.state.board.subtask(self.subtask_id).candidates == 1
+        return Assignment(
+            self.context,
+            self.subtask_id,
+            self.role,
+            feedback=feedback,
+            previous=finding,
+            resume_from=_resume_point(self.last, finding) if warm and single else None,
+            last=self.last,
+            results=[] if finding else self.results,
+        )
+
+    async def ask_for_finding(self, attempt: int, person: Person) -> WorkerAgentResult:
+        """Returns what a person hands in as the finding of a subtask."""
+        context, report = self.context, self.report
+        parts = [context.state.board.subtask(self.subtask_id).whole]
+        if self.feedback:
+            parts.append(f"A review of the finding so far says: {self.feedback}")
+        for dependency in context.state.board.completed_for(self.subtask_id):
+            if dependency.finding is not None:
+                parts.append(f"{dependency.id} ({dependency.role}) found: {dependency.finding.summary}")
+        wait = _finding_wait(self.subtask_id, attempt, f"{report.role} ({person.who}): {parts[0]}")
+        decision = await context.decision(wait, person.expires, _joined(parts))
+        if decision is not None:
+            return WorkerAgentResult(finding=await kept(context, decision))
+        why = f"{person.who} gave no finding in time"
+        return WorkerAgentResult(problem=Problem(type=ErrorKind.TIMEOUT, message=why))
+
+    async def ask_for_help(self, problem: Problem) -> Decision | None:
+        """Returns what a person says about a subtask that failed for good; None if the time is over first.
+
+        A `reply` is its finding; with `retry` it is tried again, by what the text says.
+        """
+        report = self.report
+        failed = f"failed for good after {report.attempts} attempts ({problem.type}): {problem.message}"
+        description = self.context.state.board.subtask(self.subtask_id).whole
+        content = _joined([description, f"It {failed}", *([] if not self.so_far else [self.so_far.summary])])
+        wait = _finding_wait(self.subtask_id, report.attempts, f"{failed}: {description}")
+        wait.choices = ["reply", "retry", "skip"]
+        return await self.context.decision(wait, self.context.state.request.approval_timeout, content)
+
+    def complete(self, result: WorkerAgentResult) -> None:
+        """Ends a subtask with a finding that counts for its role."""
+        assert result.finding is not None
+        state, subtask_id = self.context.state, self.subtask_id
+        self.count_outcome(True)
+        before = state.board.text_ref(subtask_id)
+        state.board.complete(subtask_id, result.finding)
+        if result.finding.text_ref != before:
+            state.board.mark_stale([subtask_id])
+        state.close_point(subtask_id)
+        state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **story(result))
+
+    def fail(self, problem: Problem) -> None:
+        """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open.
+
+        Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
+        """
+        state, subtask_id = self.context.state, self.subtask_id
+        if self.previous is not None:
+            state.board.keep(subtask_id)
+            state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {self.feedback}")
+            return
+        state.board.fail(subtask_id, problem, self.so_far)
+        state.trace.note(
+            "subtask_failed",
+            subtask_id,
+            error=problem.type,
+            message=cut(problem.message, limits.SENTENCE_BYTES),
+            attempts=state.board[subtask_id].attempts,
+            **story(self.last),
+        )
+        if problem.type in FATAL and not state.has_finding:
+            raise SupervisionError(run_kind(problem.type), problem.message)
+
+    def stop(self, problem: Problem | None = None) -> None:
+        """Ends a subtask that was stopped, by the run if there is no `problem`; what it had is a partial finding."""
+        self.count_outcome(None)
+        state, subtask_id = self.context.state, self.subtask_id
+        if self.has_ended:  # the run did not wait for it any longer
+            return
+        if self.skipped is not None:
+            state.board.skip(subtask_id, self.skipped, self.so_far)
+            return
+        if self.previous is not None:
+            state.board.keep(subtask_id)
+            return
+        state.board.cancel(subtask_id, problem, self.so_far)
+        last = self.last
+        state.trace.note("subtask_cancelled", subtask_id, turns=last.turns if last else 0, **story(last))
+
+    def give_up(self) -> None:
+        """Ends a subtask, unless it has ended, that the run does not wait for any longer, with what it has of it."""
+        if self.has_ended:
+            return
+        if self.best is not None:
+            self.complete(self.best)
+        else:
+            self.stop()
 
 
 def assign(context: RunContext, subtask_id: str) -> Assignment:
@@ -154,3 +257,92 @@ def assign(context: RunContext, subtask_id: str) -> Assignment:
 
     role = roles.role(role_for(board.subtask(subtask_id), roles, board.in_flight(), is_free))
     return Assignment(context, subtask_id, role)
+
+
+def story(result: WorkerAgentResult | None) -> dict[str, str]:
+    """Returns where an attempt can be read: its conversation, or the trace of a nested run."""
+    nested = result.nested.trace_ref if result and result.nested else None
+    refs = {"head": result.head if result else None, "trace_ref": nested}
+    return {name: ref for name, ref in refs.items() if ref}
+
+
+def _resume_point(result: WorkerAgentResult | None, finding: Finding | None) -> LoopProgress | None:
+    """Returns where the conversation of a finding stands; None if it cannot be continued."""
+    if result is None or finding is None or result.head is None or result.finding is None:
+        return None
+    if result.finding.text_ref != finding.text_ref:
+        return None
+    taken = [ToolResultRef(call_id=result.finish_call_id, text=FINISH_TAKEN)] if result.finish_call_id else []
+    return LoopProgress(head=result.head, results=taken, feedback_due=True, heard=result.heard)
+
+
+async def ask_about_calls(context: RunContext, subtask_id: str, attempt: str, progress: LoopProgress) -> LoopProgress:
+    """Returns the progress of a worker agent once people have decided about all calls of its last turn.
+
+    What they replied and denied are results; what they approved is to be run. Raises SupervisionError
+    `DeadlineExceeded` if the run's time is over first.
+    """
+    timeout = context.state.request.approval_timeout
+    waits = [_wait(subtask_id, f"{attempt}:{progress.turn}.{call.index}", call) for call in progress.pending]
+    asking = [context.decision(wait, timeout, call.asked) for wait, call in zip(waits, progress.pending, strict=True)]
+    decisions = await asyncio.gather(*asking, return_exceptions=True)
+    results, approved = [*progress.results], [*progress.approved]
+    for call, decision in zip(progress.pending, decisions, strict=True):
+        if isinstance(decision, BaseException):
+            raise decision
+        if decision is not None and decision.choice == "approve":
+            approved.append(call)
+        elif decision is not None and call.waits_for == "reply":
+            reply = PersonReply(asked=call.asks, text_ref=(await kept(context, decision)).text_ref)
+            approved.append(call.model_copy(update={"replies": [*call.replies, reply]}))
+        else:
+            results.append(await _result(context, call, decision))
+    return progress.model_copy(update={"pending": [], "results": results, "approved": approved})
+
+
+def _wait(subtask_id: str, place: str, call: ToolCallRef) -> Wait:
+    is_tool = call.waits_for == "tool"
+    again = f".{len(call.replies)}" if call.waits_for == "reply" else ""
+    return Wait(
+        id=f"{subtask_id}/{place}{again}",
+        kind="tool" if is_tool else "question",
+        workflow_id=workflow.info().workflow_id,
+        subtask_id=subtask_id,
+        prompt_preview=f"{call.name} {call.preview}" if is_tool else (call.asks and call.asked) or call.preview,
+        arguments_sha256=call.arguments_sha256 if is_tool else None,
+        choices=["approve", "deny"] if is_tool else call.choices,
+        content_ref=call.asked_ref,
+        after=call.after,
+        since=workflow.now().isoformat(),
+    )
+
+
+async def _result(context: RunContext, call: ToolCallRef, decision: Decision | None) -> ToolResultRef:
+    """Returns the output of a call that is not run: a person's reply, or why there is none."""
+    if decision is None:
+        return ToolResultRef(call_id=call.call_id, text=unanswered(call.waits_for != "tool"), is_error=True)
+    if decision.choice == "deny":
+        return ToolResultRef(call_id=call.call_id, text=denied(decision.text), is_error=True)
+    words = await kept(context, decision)
+    return ToolResultRef(call_id=call.call_id, ref=words.text_ref, sources=words.sources)
+
+
+def _finding_wait(subtask_id: str, attempt: int, preview: str) -> Wait:
+    return Wait(
+        id=f"{subtask_id}/{attempt}",
+        kind="finding",
+        workflow_id=workflow.info().workflow_id,
+        subtask_id=subtask_id,
+        prompt_preview=one_line(preview, limits.PARAGRAPH_BYTES),
+        since=workflow.now().isoformat(),
+    )
+
+
+def _joined(parts: list[str]) -> str:
+    return cut("\n\n".join(parts), limits.PAYLOAD_AIM_BYTES)
+
+
+async def kept(context: RunContext, decision: Decision) -> Finding:
+    """Returns a person's words, stored, as a finding. Raises CallFailed."""
+    source = f"person {decision.by}" if decision.by else "a person"
+    return await activity_calls.keep_words(WordsInput(run=context.run, text=decision.text, source=source))

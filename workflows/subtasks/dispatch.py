@@ -12,8 +12,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
-    from workflows.subtasks.assignment import Assignment, assign, resume_point
-    from workflows.subtasks.retries import give_up, run_with_retries
+    from workflows.subtasks.assignment import Assignment, assign
+    from workflows.subtasks.retries import run_with_retries
 
 
 _HISTORY_FULL = "the run's history is nearly as long as the server allows, so no more work begins"
@@ -79,23 +79,11 @@ class Dispatch:
 
         `warm`: in the conversation that gave the finding, if that can be continued.
         """
-        board = self._state.board
         before = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
-        finding = board[subtask_id].finding if board[subtask_id].state == "completed" else None
-        single = board.subtask(subtask_id).candidates == 1
-        resume_from = resume_point(before.last, finding) if warm and single else None
-        self._assignments[subtask_id] = Assignment(
-            self._context,
-            subtask_id,
-            before.role,
-            feedback=feedback,
-            previous=finding,
-            resume_from=resume_from,
-            last=before.last,
-            results=[] if finding else before.results,
-        )
+        assignment = self._assignments[subtask_id] = before.reopened(feedback, warm=warm)
         self._drafts.forget(subtask_id)
-        self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=resume_from is not None)
+        is_warm = assignment.resume_from is not None
+        self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=is_warm)
         self._state.board.reopen(subtask_id)
 
     async def execute(self) -> None:
@@ -303,7 +291,7 @@ class Dispatch:
                 cancelled = True
                 await self._hand_in(running, patience, summary)
         for assignment in self._assignments.values():
-            give_up(assignment)
+            assignment.give_up()
         self._running.clear()
         self._state.board.close(why)
         self._context.show()
