@@ -15,14 +15,14 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import Published, PublishInput, RunFacts, RunRef, SetupInput
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError, run_kind
-    from supervision.base.text import cut, one_line
+    from supervision.base.text import cut
     from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import Answer, failure_text, findings_as_answer
+    from supervision.results.answer import Answer, failure_text
     from supervision.results.payload_fit import fit, pages
-    from supervision.results.success_rule import explain, importance, met
+    from supervision.results.success_rule import explain, met
     from supervision.run.run_state import RunState
     from workflows.answer.review_rounds import review
     from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
@@ -34,7 +34,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.nested_result import nested_result
     from workflows.children.parent_link import ParentLink
     from workflows.handlers import Handlers
-    from workflows.plan.make_plan import Replanning, make_plan
+    from workflows.plan.make_plan import Replanning, make_plan, next_step
     from workflows.run_context import RunContext, log_event
     from workflows.subtasks.dispatch import Dispatch
 
@@ -44,7 +44,6 @@ WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
 USD = SearchAttributeKey.for_float("SupervisorUsd")
 OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
 STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
-_OWNER_BYTES = 200  # databases that lists are kept in take 255
 _PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
 
 
@@ -65,7 +64,7 @@ class SupervisorWorkflow(Handlers):
         self._children: ChildLinks | None = None
         try:
             self._state = state = self._new_state(parse_request(request, surplus))
-            state.trace.seen = log_event
+            state.trace.seen, state.models.outage_ended = log_event, self._changed.set
             self._children = ChildLinks(state, self._parent)
             workflow.register_random_seed_callback(self._note_reset)
         except SupervisionError as error:
@@ -138,7 +137,6 @@ class SupervisorWorkflow(Handlers):
             drafts.doubtful = [*reply.unsupported]
         else:
             await self._work(context, drafts, reply.strategy)
-        self._enter(state, "synthesizing")
         await write_answer(context, drafts, reply.strategy)
         return await self._closed(state, "done")
 
@@ -159,9 +157,7 @@ class SupervisorWorkflow(Handlers):
         run = run.model_copy(
             update={"store_id": setup.store_id, "grant_ref": setup.grant_ref, "files_ref": setup.files_ref}
         )
-        state.prepared()
-        if setup.ceilings and not self._nested:
-            state.keep_within(setup.ceilings)
+        state.prepared(None if self._nested else setup.ceilings)
         if setup.was_reset:
             state.restart()
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
@@ -185,34 +181,17 @@ class SupervisorWorkflow(Handlers):
     async def _work(self, context: RunContext, drafts: Drafts, strategy: StrategyName) -> None:
         """Has the plan carried out, replanned where that helps, and reviewed if an answer is to be written of it."""
         state, way = context.state, STRATEGIES[strategy]
+        self._enter(state, "executing")
         replanning = Replanning(context, state.request.max_replans if way.replans else 0)
         dispatch = Dispatch(context, replanning, drafts)
-        self._enter(state, "executing")
         await dispatch.execute()
-        while state.steering.retries or (way.plans_steps and await self._next_step(context)):
+        while state.steering.retries or (way.plans_steps and await next_step(context)):
             await dispatch.execute()
         self._check_success(state)
         if state.request.max_reviews and sole_finding(context, strategy) is None:
-            self._enter(state, "validating")
             await review(context, dispatch, replanning)
         while state.steering.retries:
             await dispatch.execute()
-
-    async def _next_step(self, context: RunContext) -> bool:
-        """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""
-        state = context.state
-        room = len(state.plan.named) < state.request.max_subtasks
-        if not room or not state.time_and_budget.time_left:
-            return False
-        if not await context.more_budget(limits.LEAST_GRANT_TOKENS):
-            return False
-        try:
-            return not (await make_plan(context, "step")).finished
-        except SupervisionError as error:
-            if not state.board.usable():
-                raise
-            state.warn(f"no next step: {error.message}")
-            return False
 
     def _check_success(self, state: RunState) -> None:
         """Raises SupervisionError if what succeeded is not enough for the rule, or is nothing at all."""
@@ -227,7 +206,7 @@ class SupervisorWorkflow(Handlers):
                 raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, why)
             reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in state.gaps[:5])
             raise SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, f"no subtask succeeded ({reasons})")
-        rule, reports, by_id = state.request.success, state.board.current(), importance(state.plan)
+        rule, reports, by_id = state.request.success, state.board.current(), state.plan.importance
         if rule != "any" and not met(rule, reports, by_id):
             raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
 
@@ -236,9 +215,7 @@ class SupervisorWorkflow(Handlers):
         if self._parent is None or not state.board.usable():
             return False
         state.board.close(why)
-        if not state.answer.text:
-            state.answer = Answer(findings_as_answer(state.board.usable(), why.message), is_findings=True)
-            state.warn(f"no answer could be written: {why.message}")
+        state.answer_by_findings(why.message)
         return True
 
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
@@ -316,21 +293,21 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
     """
     if context is not None and not state.tables:
         await tabulate(context)
-    result = state.result()
+    result, room = state.result(), limits.PAYLOAD_AIM_BYTES
     if context is not None:
         try:
             stored = await _stored(state, context, result)
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
-            result = state.result()
-            return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result, parent.subtask_id)
+            room = _PUBLISH_BYTES
+        else:
+            result.result_ref = state.result_ref = stored.result_ref
+            result.trace_ref = state.trace_ref = stored.trace_ref
+            result.answer_ref = stored.answer_ref or result.answer_ref
+            state.answer = replace(state.answer, ref=result.answer_ref)
         # A call that was cancelled may have been answered while this waited: what it cost is booked.
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
-        result.result_ref = state.result_ref = stored.result_ref
-        result.trace_ref = state.trace_ref = stored.trace_ref
-        result.answer_ref = stored.answer_ref or result.answer_ref
-        state.answer = replace(state.answer, ref=result.answer_ref)
-    return fit(result) if parent is None else nested_result(state, result, parent.subtask_id)
+    return fit(result, room) if parent is None else nested_result(state, result, parent.subtask_id)
 
 
 async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:
@@ -357,16 +334,11 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
             phase=state.phase,
             error=state.error,
             notice=state.model_notice,
-            owner=owner_of(state),
+            owner=state.owner,
             began_at=workflow.info().workflow_start_time.isoformat(),
         ),
     )
     return await activity_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
-
-
-def owner_of(state: RunState) -> str:
-    """Returns whose run it is, as the request claims; empty if it does not."""
-    return one_line(state.request.metadata.get("owner", ""), _OWNER_BYTES)
 
 
 class Visibility:
@@ -383,7 +355,7 @@ class Visibility:
         if not self._shown_team:
             self._shown_team = True
             updates.append(TEAM.value_set(state.request.team_name))
-            if owner := owner_of(state):
+            if owner := state.owner:
                 updates.append(OWNER.value_set(owner))
         cost = state.usage.usd
         if cost:

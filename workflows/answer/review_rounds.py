@@ -6,7 +6,6 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply, Verdict
-    from supervision.contract.plan import template_of
     from supervision.contract.result import Contradiction, SubtaskReport
     from supervision.run.events import reviewed
     from workflows.calls.asking import as_refs, ask_or_warn, judge
@@ -28,6 +27,7 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
 
     What the plan lacks in the reviewer's eyes is planned for, as far as `max_replans` allows.
     """
+    context.enter("validating")
     state = context.state
     known_conflicts: set[frozenset[str]] = set()
     former: list[Verdict] = []
@@ -107,7 +107,7 @@ def _reviewable(usable: list[SubtaskReport]) -> list[SubtaskReport]:
     """Returns the completed subtasks; of a template's items the first ones, for very many fit into no prompt."""
     of_template, chosen = Counter[str](), []
     for report in usable:
-        template = template_of(report.id)
+        template = report.template
         if report.state == "completed" and (template is None or of_template[template] < _ITEMS_REVIEWED):
             chosen.append(report)
             of_template[template or ""] += 1

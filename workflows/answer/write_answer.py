@@ -12,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import JsonValue
 
     from activities.contracts.run_contracts import AdoptInput, DependencyRef, TableInput, TableReply
-    from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply, unsupported_problems
+    from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room
     from supervision.base import limits
@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.plan import template_of
     from supervision.contract.result import Citation, SubtaskReport, Unsupported
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer
+    from supervision.results.answer import ANSWER, ANSWER_JSON, Answer
     from workflows.calls import activity_calls
     from workflows.calls.asking import as_refs, ask, judge, shown
     from workflows.calls.failures import CallFailed
@@ -106,6 +106,7 @@ def sole_finding(context: RunContext, strategy: StrategyName) -> SubtaskReport |
 
 async def write_answer(context: RunContext, drafts: Drafts, strategy: StrategyName) -> None:
     """Puts the answer into the run's state: a finding as it stands, where strategy or plan say so, or a written one."""
+    context.enter("synthesizing")
     tables = await tabulate(context)
     report = sole_finding(context, strategy) or await _best_finding(context)
     if report is None or not await _take(context, report):
@@ -146,9 +147,7 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
 
 async def tabulate(context: RunContext) -> TableReply:
     """Puts the tables of templates whose items gave outputs into the run's state; one of them may be the answer."""
-    items = [
-        report for report in context.state.board.reports() if template_of(report.id) and report.state == "completed"
-    ]
+    items = [report for report in context.state.board.reports() if report.template and report.state == "completed"]
     if not any(report.finding and report.finding.output_ref for report in items):
         return TableReply()
     payload = TableInput(
@@ -211,11 +210,8 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
 
 def _take_what_is_there(context: RunContext, why: str) -> None:
     """Leaves a direct answer as it is; else the findings stand in for an answer in words."""
-    state = context.state
-    if not state.answer.text:
-        state.answer = Answer(findings_as_answer(state.board.usable(), why), is_findings=True)
-        state.open_point(ANSWER, f"no answer could be written: {why}")
-        state.warn(f"no answer could be written: {why}")
+    if context.state.answer_by_findings(why):
+        context.state.open_point(ANSWER, f"no answer could be written: {why}")
 
 
 def _take_json(
@@ -296,11 +292,9 @@ async def _final(
         max_tokens=limits.SYNTHESIS_MAX_TOKENS,
     )
     first = await _call(context, call)
-    claims = first.claims_to_fix
-    problems = [*first.problems, *(unsupported_problems(claims) if claims else [])]
-    if not problems:
+    if not (problems := first.to_fix):
         return first
-    state.trace.note("answer_returned", unsupported=[*claims], problems=len(first.problems))
+    state.trace.note("answer_returned", unsupported=[*first.unsupported_claims], problems=len(first.problems))
     try:
         return await _call(context, call.model_copy(update={"head": first.head, "problems": problems}))
     except SupervisionError:

@@ -1,6 +1,5 @@
 """A supervisor's questions to its model: within budget and time, through outages, to the next model of its chain."""
 
-from datetime import timedelta
 from functools import partial
 from typing import Literal
 
@@ -50,8 +49,8 @@ async def ask(
     try:
         return await _patiently(context, question, call, last, work)
     finally:  # when it is cancelled, too: the reservation would never end
+        context.state.models.leave(work)
         budget.ledger.settle_call(tokens, Usage())
-        leave(context, work)
 
 
 async def ask_or_warn(context: RunContext, question: Question[C, R], call: C, lost: str) -> R | None:
@@ -101,7 +100,7 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
                 context.setup.model_queue,
                 partial(_book, context, model),
             )
-            model_answered(context, model, work)
+            state.models.answered(model, work)
             context.written_by[reply.head] = model
             context.heard[reply.head] = heard
             following = state.models.following(context.models, model)
@@ -114,12 +113,12 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
             following = state.models.failed(model, context.models, problem.type, failed.retry_after)
             if following != model:
                 state.trace.note("model_replaced", work=name, model=model, by=following, why=problem.type)
-                leave(context, work)
+                state.models.leave(work)
                 model = following
             elif problem.type is ErrorKind.CIRCUIT_OPEN:
-                model_away(context, model, work, problem.message, failed.retry_after)
+                state.model_away(model, work, problem.message, failed.retry_after, workflow.random().random())
             elif problem.type in ACCOUNT and state.has_finding:
-                model_away(context, model, work, problem.message)
+                state.model_away(model, work, problem.message)
             # The end may come long before the deadline, if the provider asked for a longer wait than that.
             elif problem.type is not ErrorKind.TIMEOUT or context.expires_at(last) <= expires_at:
                 raise SupervisionError(run_kind(problem.type), problem.message) from failed
@@ -140,31 +139,6 @@ def _addressed(context: RunContext, call: C, model: str) -> C:
     elif head is not None:
         changes["steers"] = words[context.heard.get(head, 0) :]
     return call.model_copy(update=changes)
-
-
-def model_away(context: RunContext, model: str, work: object, why: str, seconds: float | None = None) -> None:
-    """Notes that a model is away for so many seconds, longer after each failed try; None: until a `resume`."""
-    outage = context.state.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
-    if seconds is None:
-        outage.until = None
-        context.state.trace.note("waiting_provider", why=why)
-        return
-    own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR ** min(outage.rounds, 20)  # no date holds more
-    least = max(timedelta(seconds=seconds), min(own, limits.PROVIDER_PAUSE_MAX))
-    until = workflow.now() + least * (1 + limits.RETRY_JITTER * workflow.random().random())
-    outage.until = max(outage.until or until, until)
-
-
-def model_answered(context: RunContext, model: str, work: object) -> None:
-    """Notes that a call was answered: if it went first, the others follow."""
-    if context.state.models.answered(model, work):
-        context.changed.set()
-
-
-def leave(context: RunContext, work: object) -> None:
-    """Ends the part of a piece of work in the waits for models."""
-    if context.state.models.leave(work):
-        context.changed.set()
 
 
 async def wait_for_model(

@@ -9,8 +9,6 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import Notice, NoticeKind, RunRef
-    from supervision.base import limits
-    from supervision.base.text import one_line
     from supervision.run.run_state import RunState
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed
@@ -67,7 +65,7 @@ class Notices:
             status=state.ending or "running",
             error=state.error.type if state.error else None,
             confidence=state.result().confidence if has_ended else None,
-            owner=one_line(state.request.metadata.get("owner", ""), limits.LINE_BYTES),
+            owner=state.owner,
             at=workflow.now().isoformat(),
         )
         try:

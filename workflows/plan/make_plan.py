@@ -17,12 +17,12 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.text import cut, one_line, quoted
     from supervision.budget.ledger import plan_estimate
     from supervision.contract.finding import Labels
-    from supervision.contract.plan import Estimate, Plan, template_of
+    from supervision.contract.plan import Estimate, Plan
     from supervision.contract.result import Problem, SubtaskReport
     from supervision.contract.status import Wait
     from supervision.contract.strategy import StrategyName
     from supervision.planning.expansion import Room, room_for
-    from supervision.results.success_rule import importance, reachable
+    from supervision.results.success_rule import reachable
     from supervision.run.board import Board, is_blocked
     from supervision.run.decisions import Decision
     from supervision.run.events import plan_accepted
@@ -64,7 +64,7 @@ class Replanning(BackgroundTask):
     def _lost(self) -> list[str]:
         """Returns the subtasks that failed for good, if the answer or the success rule cannot do without them."""
         state = self._context.state
-        rule, levels = state.request.success, importance(state.plan)
+        rule, levels = state.request.success, state.plan.importance
         in_reach = reachable(rule, state.board.current(), levels)
         return [
             report.id
@@ -101,55 +101,8 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
 
     `missing` is what the plan so far lacks. Raises SupervisionError if there is none.
     """
-    plan = context.state.plan
-    if context.setup.own_plan_ref and not plan.subtasks:
-        payload = _plan_input(context, strategy, 1, 1, None, [])
-        payload.own_plan_ref = context.setup.own_plan_ref
-        reply = await ask(context, PLAN, payload, 0)
-        if not reply.plan:
-            why = _listed("the plan cannot run", reply.problems)
-            raise SupervisionError(_kind(reply.problems, reply.incapable), why)
-    else:
-        reply = await _planned(context, strategy, missing, plan.revision + 1 if plan.subtasks else 1)
-    return _adopt(context, await _approved(context, strategy, missing, reply))
-
-
-async def _planned(
-    context: RunContext,
-    strategy: StrategyName,
-    missing: Sequence[str],
-    revision: int,
-    head: str | None = None,
-    comment: str = "",
-) -> PlanReply:
-    """Returns a plan that can run; with a `comment` on the one in the conversation at `head`, another one."""
-    state = context.state
-    tokens = plan_estimate(state.goal_bytes)
-    problems, incapable = [""], False
-    for attempt in range(1, limits.PLAN_TRIES + 1):
-        state.trace.note("plan_requested", attempt=attempt, revision=revision)
-        payload = _plan_input(context, strategy, revision, attempt, head, problems if head and not comment else [])
-        payload.missing, payload.comment = list(missing), comment
-        with context.own_work():
-            reply = await ask(context, PLAN, payload, tokens)
-        if reply.refusal:
-            raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
-        if reply.finished or (reply.plan and reply.plan_ref):
-            return reply
-        head, problems, comment = reply.head, [cut(item, 400) for item in reply.problems[:20]], ""
-        incapable = reply.incapable
-        state.trace.note("plan_rejected", attempt=attempt, problems=list(problems))
-    raise SupervisionError(
-        _kind(problems, incapable), _listed(f"no plan that can run after {limits.PLAN_TRIES} tries", problems)
-    )
-
-
-def _plan_input(
-    context: RunContext, strategy: StrategyName, revision: int, attempt: int, head: str | None, problems: list[str]
-) -> PlanInput:
-    """Returns the input of one try, with the work as it stands now: a revision is made while subtasks run."""
-    state, setup = context.state, context.setup
-    return PlanInput(
+    state, plan, setup = context.state, context.state.plan, context.setup
+    call = PlanInput(
         **context.call_fields,
         team_ref=context.team_ref,
         attachments=setup.attachments,
@@ -158,18 +111,58 @@ def _plan_input(
         estimates=state.request.approve_plan and context.nested is None,
         strategy=strategy,
         nesting_left=max(0, state.request.max_depth - context.depth),
-        in_flight=state.board.in_flight(),
-        done=_notes(state.board) if revision > 1 else [],
-        revision=revision,
-        attempt=attempt,
-        head=head,
-        problems=problems,
+        missing=list(missing),
+        own_plan_ref=None if plan.subtasks else setup.own_plan_ref,
+        revision=plan.revision + 1 if plan.subtasks else 1,
     )
+    reply = await _planned(context, call)
+    if call.is_given and not reply.plan:
+        raise _no_plan("the plan cannot run", reply.problems, reply.incapable)
+    return _adopt(context, await _approved(context, call, reply))
+
+
+async def next_step(context: RunContext) -> bool:
+    """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""
+    state = context.state
+    room = len(state.plan.named) < state.request.max_subtasks
+    if not room or not state.time_and_budget.time_left:
+        return False
+    if not await context.more_budget(limits.LEAST_GRANT_TOKENS):
+        return False
+    try:
+        return not (await make_plan(context, "step")).finished
+    except SupervisionError as error:
+        if not state.board.usable():
+            raise
+        state.warn(f"no next step: {error.message}")
+        return False
+
+
+async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
+    """Returns a plan that can run, or the reply to one that is given. Raises SupervisionError after three tries."""
+    state, tokens = context.state, plan_estimate(context.state.goal_bytes)
+    for attempt in range(1, limits.PLAN_TRIES + 1):
+        # The work as it stands now: a revision is made while subtasks run.
+        done = _notes(state.board) if call.revision > 1 else []
+        call = call.model_copy(update={"attempt": attempt, "in_flight": state.board.in_flight(), "done": done})
+        if call.is_given:
+            return await ask(context, PLAN, call, 0)
+        state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
+        with context.own_work():
+            reply = await ask(context, PLAN, call, tokens)
+        if reply.refusal:
+            raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
+        if reply.finished or (reply.plan and reply.plan_ref):
+            return reply
+        problems = [cut(item, 400) for item in reply.problems[:20]]
+        state.trace.note("plan_rejected", attempt=attempt, problems=[*problems])
+        call = call.model_copy(update={"head": reply.head, "problems": problems, "comment": ""})
+    raise _no_plan(f"no plan that can run after {limits.PLAN_TRIES} tries", call.problems, reply.incapable)
 
 
 def _notes(board: Board) -> list[WorkNote]:
     """Returns one note a subtask for the planner, within one payload however many there are."""
-    reports = [report for report in board.reports() if template_of(report.id) is None]
+    reports = [report for report in board.reports() if report.template is None]
     room = max(limits.NOTE_LEAST_BYTES, limits.NOTES_BYTES // max(1, len(reports)))
     return [
         WorkNote(
@@ -188,8 +181,8 @@ def _note_text(report: SubtaskReport) -> str:
     return report.finding.summary if report.finding else report.description
 
 
-async def _approved(context: RunContext, strategy: StrategyName, missing: Sequence[str], reply: PlanReply) -> PlanReply:
-    """Returns the plan that may run: that in `reply`, or what a person made of it. Raises SupervisionError."""
+async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> PlanReply:
+    """Returns the plan that may run: that in the `reply` to a call, or what a person made of it."""
     state, changes, problem = context.state, 0, ""
     number = reply.plan.revision if reply.plan else 0
     while _needs_approval(context, reply):
@@ -200,12 +193,10 @@ async def _approved(context: RunContext, strategy: StrategyName, missing: Sequen
         if decision.choice == "reject":
             raise SupervisionError(ErrorKind.PLAN_REJECTED, _because("the plan was rejected", decision.text))
         number, changes = number + 1, changes + (decision.choice == "change")
+        changed: dict[str, object] = {"revision": number, "own_plan_ref": None, "own_plan": decision.plan}
         if decision.plan is None:
-            made = await _planned(context, strategy, missing, number, reply.head, decision.text)
-        else:
-            payload = _plan_input(context, strategy, number, 1, None, [])
-            payload.own_plan = decision.plan
-            made = await ask(context, PLAN, payload, 0)
+            changed |= {"head": reply.head, "comment": decision.text}
+        made = await _planned(context, call.model_copy(update=changed))
         if made.plan is None:  # an edit that cannot run: the plan before it is shown again
             problem = _because("the edited plan cannot run", "; ".join(made.problems))
             continue
@@ -282,14 +273,10 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
     return reply
 
 
-def _listed(text: str, problems: list[str]) -> str:
-    return f"{text}: " + "; ".join(cut(item, limits.PARAGRAPH_BYTES) for item in problems[:20])
-
-
-def _kind(problems: list[str], incapable: bool) -> ErrorKind:
-    if incapable:
-        return ErrorKind.NO_CAPABLE_WORKER
-    return ErrorKind.NO_SUBTASKS if any("no subtasks" in item for item in problems) else ErrorKind.INVALID_PLAN
+def _no_plan(text: str, problems: list[str], incapable: bool) -> SupervisionError:
+    kind = ErrorKind.NO_SUBTASKS if any("no subtasks" in item for item in problems) else ErrorKind.INVALID_PLAN
+    listed = "; ".join(cut(item, limits.PARAGRAPH_BYTES) for item in problems[:20])
+    return SupervisionError(ErrorKind.NO_CAPABLE_WORKER if incapable else kind, f"{text}: {listed}")
 
 
 async def _expand(context: RunContext, template_id: str) -> None:
@@ -301,7 +288,7 @@ async def _expand(context: RunContext, template_id: str) -> None:
     findings = [
         report.finding
         for report in board.completed_for(template_id)
-        if template.names_items_of in (report.id, template_of(report.id))
+        if template.names_items_of in (report.id, report.template)
     ]
     call = ExpandInput(
         run=context.run,

@@ -49,7 +49,7 @@ class Assignment:
     feedback: str | None = None
     previous: Finding | None = None
     resume_from: LoopProgress | None = None
-    last: WorkerAgentResult | None = None
+    last: WorkerAgentResult = field(default_factory=WorkerAgentResult)
     results: list[WorkerAgentResult] = field(default_factory=list)
     refused_by: set[str] = field(default_factory=set)
     skipped: Problem | None = None
@@ -175,18 +175,30 @@ class Assignment:
         why = f"{person.who} gave no finding in time"
         return WorkerAgentResult(problem=Problem(type=ErrorKind.TIMEOUT, message=why))
 
-    async def ask_for_help(self, problem: Problem) -> Decision | None:
-        """Returns what a person says about a subtask that failed for good; None if the time is over first.
-
-        A `reply` is its finding; with `retry` it is tried again, by what the text says.
-        """
-        report = self.report
+    async def helped(self, problem: Problem) -> bool:
+        """True if a person has a subtask that failed for good tried again; else it has ended."""
+        context, report = self.context, self.report
+        is_required = context.state.plan.importance.get(self.subtask_id) == "required"
+        if context.state.request.on_subtask_failure != "ask" or not is_required or self.previous is not None:
+            self.fail(problem)
+            return False
+        if self.slot is not None:
+            context.free(self.slot)
         failed = f"failed for good after {report.attempts} attempts ({problem.type}): {problem.message}"
-        description = self.context.state.board.subtask(self.subtask_id).whole
-        content = _joined([description, f"It {failed}", *([] if not self.so_far else [self.so_far.summary])])
+        description = context.state.board.subtask(self.subtask_id).whole
         wait = _finding_wait(self.subtask_id, report.attempts, f"{failed}: {description}")
         wait.choices = ["reply", "retry", "skip"]
-        return await self.context.decision(wait, self.context.state.request.approval_timeout, content)
+        parts = [description, f"It {failed}", *([self.so_far.summary] if self.so_far else [])]
+        decision = await context.decision(wait, context.state.request.approval_timeout, _joined(parts))
+        if decision is None:
+            self.fail(problem)
+        elif decision.choice != "retry":
+            self.complete(WorkerAgentResult(finding=await kept(context, decision)))
+        else:
+            self.failures = self.declined = 0
+            self.fell_back, self.feedback = False, decision.text or None
+            return True
+        return False
 
     def complete(self, result: WorkerAgentResult) -> None:
         """Ends a subtask with a finding that counts for its role."""
@@ -198,7 +210,7 @@ class Assignment:
         if result.finding.text_ref != before:
             state.board.mark_stale([subtask_id])
         state.close_point(subtask_id)
-        state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **story(result))
+        state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **result.refs)
 
     def fail(self, problem: Problem) -> None:
         """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open.
@@ -217,7 +229,7 @@ class Assignment:
             error=problem.type,
             message=cut(problem.message, limits.SENTENCE_BYTES),
             attempts=state.board[subtask_id].attempts,
-            **story(self.last),
+            **self.last.refs,
         )
         if problem.type in FATAL and not state.has_finding:
             raise SupervisionError(run_kind(problem.type), problem.message)
@@ -235,8 +247,7 @@ class Assignment:
             state.board.keep(subtask_id)
             return
         state.board.cancel(subtask_id, problem, self.so_far)
-        last = self.last
-        state.trace.note("subtask_cancelled", subtask_id, turns=last.turns if last else 0, **story(last))
+        state.trace.note("subtask_cancelled", subtask_id, turns=self.last.turns, **self.last.refs)
 
     def give_up(self) -> None:
         """Ends a subtask, unless it has ended, that the run does not wait for any longer, with what it has of it."""
@@ -259,16 +270,9 @@ def assign(context: RunContext, subtask_id: str) -> Assignment:
     return Assignment(context, subtask_id, role)
 
 
-def story(result: WorkerAgentResult | None) -> dict[str, str]:
-    """Returns where an attempt can be read: its conversation, or the trace of a nested run."""
-    nested = result.nested.trace_ref if result and result.nested else None
-    refs = {"head": result.head if result else None, "trace_ref": nested}
-    return {name: ref for name, ref in refs.items() if ref}
-
-
-def _resume_point(result: WorkerAgentResult | None, finding: Finding | None) -> LoopProgress | None:
+def _resume_point(result: WorkerAgentResult, finding: Finding | None) -> LoopProgress | None:
     """Returns where the conversation of a finding stands; None if it cannot be continued."""
-    if result is None or finding is None or result.head is None or result.finding is None:
+    if finding is None or result.head is None or result.finding is None:
         return None
     if result.finding.text_ref != finding.text_ref:
         return None

@@ -15,12 +15,11 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.text import one_line
     from supervision.budget.amount import Amount
     from supervision.contract.finding import Labels
-    from supervision.contract.plan import template_of
     from supervision.contract.result import Problem, SubtaskReport
     from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
-    from workflows.calls.asking import as_refs, judge, leave, model_answered, model_away, shown, wait_for_model
+    from workflows.calls.asking import as_refs, judge, shown, wait_for_model
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext, stop_all
@@ -125,11 +124,11 @@ class _Attempt:
             return await self._run_candidate(candidate, slot)
         finally:
             self.context.free(slot)
-            leave(self.context, slot)
+            self.context.state.models.leave(slot)
 
     async def _run_candidate(self, candidate: int, slot: Slot) -> WorkerAgentResult:
         """Runs one worker agent to its end; after each wait and each refill it resumes from where it stood."""
-        context, state = self.context, self.context.state
+        state = self.context.state
         account, models = f"{self.subtask_id}.{candidate}", self.assignment.models
         progress = (None if candidate else self.assignment.resume_from) or LoopProgress()
         booked = result = WorkerAgentResult()
@@ -151,7 +150,7 @@ class _Attempt:
             self._book(account, result)
             if (other := self._following(result)) is not None:
                 # Thinking is bound to the model that thought it: the other one begins a conversation of its own.
-                leave(context, slot)
+                state.models.leave(slot)
                 if result.progress is not None:
                     stood[model] = result.progress.booked()
                 model, progress = other, stood.get(other) or LoopProgress()
@@ -159,7 +158,7 @@ class _Attempt:
             step = self._next_step(result, funding)
             if step is AfterAgent.END:
                 if not result.stopped:
-                    model_answered(context, provider, slot)
+                    state.models.answered(provider, slot)
                 if not _went_first(result):
                     return result
             following = await self._until_continued(step, provider, candidate, slot, result)
@@ -174,7 +173,7 @@ class _Attempt:
         progress = result.progress.booked() if result.progress else LoopProgress()
         try:
             if step is AfterAgent.WAIT_PERSON:
-                model_answered(self.context, provider, slot)
+                self.context.state.models.answered(provider, slot)
                 self.context.free(slot)
                 attempt = f"{self.number}.{candidate}" if candidate else str(self.number)
                 return await ask_about_calls(self.context, self.subtask_id, attempt, progress)
@@ -198,12 +197,12 @@ class _Attempt:
         if problem is None or step in (AfterAgent.RETRY_FUNDED, AfterAgent.WAIT_RESUMED):
             return
         if step is AfterAgent.WAIT_PROVIDER:
-            model_away(context, provider, slot, problem.message, result.retry_after)
+            context.state.model_away(provider, slot, problem.message, result.retry_after, workflow.random().random())
             return
         context.free(slot)  # for others, while this one waits
         if step is AfterAgent.FAIL_RUN and not await context.wait_for_first_finding(self.subtask_id):
             raise SupervisionError(run_kind(problem.type), problem.message)
-        model_away(context, provider, slot, problem.message)
+        context.state.model_away(provider, slot, problem.message)
 
     def _next_step(self, result: WorkerAgentResult, funding: _Funding) -> AfterAgent:
         problem = result.problem
@@ -310,7 +309,7 @@ class _Attempt:
         labels = Labels.of(report.finding for report in completed) | context.plan_labels[self.subtask_id]
         if missing or assignment.feedback or assignment.description_ref:  # words of others on the work so far
             labels |= context.state.labels
-        if subtask.attachments or template_of(subtask.id):
+        if subtask.attachments or subtask.template:
             labels |= context.setup.data_labels
         return SubtaskBrief(
             goal_ref=context.setup.goal_ref,

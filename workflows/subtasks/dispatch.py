@@ -79,12 +79,14 @@ class Dispatch:
 
         `warm`: in the conversation that gave the finding, if that can be continued.
         """
-        before = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
-        assignment = self._assignments[subtask_id] = before.reopened(feedback, warm=warm)
+        assignment = self._assignments[subtask_id] = self._assignment(subtask_id).reopened(feedback, warm=warm)
         self._drafts.forget(subtask_id)
         is_warm = assignment.resume_from is not None
         self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=is_warm)
         self._state.board.reopen(subtask_id)
+
+    def _assignment(self, subtask_id: str) -> Assignment:
+        return self._assignments.get(subtask_id) or assign(self._context, subtask_id)
 
     async def execute(self) -> None:
         """Returns when every subtask has ended; raises SupervisionError if the provider refuses all work."""
@@ -190,7 +192,7 @@ class Dispatch:
         """Fails the subtasks that wait for roles whose breakers are open: the run has stood still long enough."""
         board = self._state.board
         for subtask_id in list(board.ready()):
-            assignment = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
+            assignment = self._assignment(subtask_id)
             role = assignment.role.name
             problem = Problem(
                 type=ErrorKind.NO_CAPABLE_WORKER,
@@ -224,7 +226,7 @@ class Dispatch:
                 continue
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
-            assignment = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
+            assignment = self._assignment(subtask_id)
             if self._running and self._state.models.is_away(assignment.models):
                 continue  # those that run wait for it already, and one of them tries it first
             if assignment.take_role():

@@ -11,11 +11,10 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import FATAL, ErrorKind, SupervisionError
     from supervision.base.text import cut
     from supervision.contract.result import Problem
-    from supervision.results.success_rule import importance
     from supervision.run.attempt_rules import DECLINED, NextTry, back_off, counts_against_role, is_retried, next_try
     from workflows.calls.asking import ask_or_warn
     from workflows.children.child_contracts import WorkerAgentResult
-    from workflows.subtasks.assignment import Assignment, kept, story
+    from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.attempt import run_attempt
 
 
@@ -51,7 +50,7 @@ async def _run_with_retries(assignment: Assignment) -> None:
         assignment.count_outcome(False if counts_against_role(problem.type) and not is_persons else None)
         assignment.failures += 1
         assignment.declined += problem.type in DECLINED
-        if not await _prepare_retry(assignment, problem, result.model) and not await _helped(assignment, problem):
+        if not await _prepare_retry(assignment, problem, result.model) and not await assignment.helped(problem):
             return
         if not assignment.take_role():
             context.state.board.put_back(subtask_id)
@@ -82,25 +81,6 @@ async def _retryable_problem(assignment: Assignment, result: WorkerAgentResult) 
     return problem
 
 
-async def _helped(assignment: Assignment, problem: Problem) -> bool:
-    """True if a person has a subtask that failed for good tried again; else it has ended."""
-    context, subtask_id = assignment.context, assignment.subtask_id
-    is_required = importance(context.state.plan).get(subtask_id) == "required"
-    if context.state.request.on_subtask_failure == "ask" and is_required and assignment.previous is None:
-        if assignment.slot is not None:
-            context.free(assignment.slot)
-        decision = await assignment.ask_for_help(problem)
-        if decision is not None and decision.choice == "retry":
-            assignment.failures = assignment.declined = 0
-            assignment.fell_back, assignment.feedback = False, decision.text or None
-            return True
-        if decision is not None:
-            assignment.complete(WorkerAgentResult(finding=await kept(context, decision)))
-            return False
-    assignment.fail(problem)
-    return False
-
-
 async def _prepare_retry(assignment: Assignment, problem: Problem, model: str) -> bool:
     """Readies the next attempt: same role better described, or the fallback role. Returns False to give up.
 
@@ -129,7 +109,7 @@ async def _prepare_retry(assignment: Assignment, problem: Problem, model: str) -
             role=assignment.role.name,
             attempt=assignment.report.attempts + 1,
             error=problem,
-            tried_ref=assignment.last.head if assignment.last else None,
+            tried_ref=assignment.last.head,
         )
         better = await ask_or_warn(context, REFINE, call, f"{subtask_id} could not be described better")
         if better and better.description_ref:
@@ -145,7 +125,7 @@ async def _prepare_retry(assignment: Assignment, problem: Problem, model: str) -
         message=cut(problem.message, limits.SENTENCE_BYTES),
         role=assignment.role.name,
         description=rewritten,
-        **story(assignment.last),
+        **assignment.last.refs,
     )
     pause = back_off(assignment.failures) - (workflow.now() - failed_at)  # describing it better took a part of it
     if pause > timedelta():
