@@ -9,7 +9,6 @@ from dataclasses import replace
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from pydantic import JsonValue
 
     from activities.contracts.run_contracts import AdoptInput, DependencyRef, TableInput, TableReply
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
@@ -17,8 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.agent.turn_rules import more_room
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
-    from supervision.contract.plan import template_of
-    from supervision.contract.result import Citation, SubtaskReport, Unsupported
+    from supervision.contract.result import Citation, SubtaskReport
     from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.results.answer import ANSWER, ANSWER_JSON, Answer
     from workflows.calls import activity_calls
@@ -172,29 +170,33 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
     If it cannot be written, the findings stand in for it; if its JSON does not fit, that is a gap. Raises
     SupervisionError only if there is neither a finding nor a direct answer.
     """
-    state, schema_ref = context.state, None if tables.fills else context.setup.answer_schema_ref
+    state, reply, why = context.state, None, _EMPTY
     try:
         with context.own_work():
             # Stopped first: a draft that ended later would count findings as folded in that the answer left out.
             await drafts.stop()
-            findings = as_refs(state.board.usable(), state.board)
-            if drafts.draft_ref:
-                findings = [finding for finding in findings if finding.subtask_id not in drafts.folded]
+            reports = [report for report in state.board.usable() if report.id not in drafts.folded]
             if tables.first_rows:
-                others = [finding for finding in findings if template_of(finding.subtask_id) != tables.fills]
-                findings = [*others, tables.first_rows]
-            doubtful = [*drafts.doubtful]
-            findings = await _reduced(context, findings, doubtful)
-            reply = await _final(context, findings, drafts.draft_ref, doubtful, schema_ref)
+                reports = [report for report in reports if report.template != tables.fills]
+            findings, doubtful = as_refs(reports, state.board), [*drafts.doubtful]
+            findings += [tables.first_rows] if tables.first_rows else []
+            call = SynthesisInput(
+                **context.call_fields,
+                findings=await _reduced(context, findings, doubtful),
+                missing=shown(state.board.gaps()),
+                open_points=shown(state.open_points),
+                contradictions=state.contradictions,
+                draft_ref=drafts.draft_ref,
+                answer_schema_ref=None if tables.fills else context.setup.answer_schema_ref,
+                doubtful=doubtful[: limits.UNSUPPORTED_LISTED],
+                max_tokens=limits.SYNTHESIS_MAX_TOKENS,
+            )
+            reply = await _checked(context, call)
     except SupervisionError as error:
         if not state.board.has_finding and not state.answer.text:
             raise
-        _take_what_is_there(context, error.message)
-        _take_json(context, tables, None, error.message, [])
-        return
-    if not reply.answer:
-        _take_what_is_there(context, _EMPTY)
-    else:
+        why = error.message
+    if reply is not None and reply.answer:
         state.answer = Answer(
             reply.answer,
             reply.answer_ref,
@@ -203,32 +205,29 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
             unsupported=list(reply.unsupported),
             model=context.written_by.get(reply.head),
         )
-    _take_json(context, tables, reply.answer_json, "; ".join(reply.problems), list(reply.unsupported_fields))
-    for contradiction in reply.contradictions:
-        state.add_contradiction(contradiction)
-
-
-def _take_what_is_there(context: RunContext, why: str) -> None:
-    """Leaves a direct answer as it is; else the findings stand in for an answer in words."""
-    if context.state.answer_by_findings(why):
-        context.state.open_point(ANSWER, f"no answer could be written: {why}")
-
-
-def _take_json(
-    context: RunContext, tables: TableReply, value: JsonValue, why: str, unsupported: list[Unsupported]
-) -> None:
-    """Adds the answer's JSON; a gap, with `why`, if the request asks for one and there is none, or not all of it."""
-    state = context.state
+    elif state.answer_by_findings(why):
+        state.open_point(ANSWER, f"no answer could be written: {why}")
     if tables.fills:
         ref = tables.answer_json_ref if tables.answer_json is None else ""
         state.answer = replace(state.answer, as_json=tables.answer_json, json_ref=ref or None)
         if tables.problem:
             state.open_point(ANSWER_JSON, tables.problem)
-        return
-    state.answer = replace(state.answer, as_json=value, unsupported_fields=unsupported)
+    elif reply is None:
+        _lacks_json(context, why)
+    else:
+        state.answer = replace(
+            state.answer, as_json=reply.answer_json, unsupported_fields=list(reply.unsupported_fields)
+        )
+        _lacks_json(context, "; ".join(reply.problems))
+    for contradiction in reply.contradictions if reply else []:
+        state.add_contradiction(contradiction)
+
+
+def _lacks_json(context: RunContext, why: str) -> None:
+    """Notes a gap if the request asks for JSON and there is none, or not all of it."""
     if context.setup.answer_schema_ref and why:
-        state.open_point(ANSWER_JSON, why)
-        state.warn(f"there is no answer_json: {why}")
+        context.state.open_point(ANSWER_JSON, why)
+        context.state.warn(f"there is no answer_json: {why}")
 
 
 async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful: list[str]) -> list[DependencyRef]:
@@ -271,30 +270,12 @@ async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful:
     return findings
 
 
-async def _final(
-    context: RunContext,
-    findings: list[DependencyRef],
-    draft_ref: str | None,
-    doubtful: list[str],
-    schema_ref: str | None,
-) -> SynthesisReply:
+async def _checked(context: RunContext, call: SynthesisInput) -> SynthesisReply:
     """Returns the answer; sent back once if its JSON does not fit the schema, or if it claims what no finding has."""
-    state = context.state
-    call = SynthesisInput(
-        **context.call_fields,
-        findings=findings,
-        missing=shown(state.board.gaps()),
-        open_points=shown(state.open_points),
-        contradictions=state.contradictions,
-        draft_ref=draft_ref,
-        answer_schema_ref=schema_ref,
-        doubtful=doubtful[: limits.UNSUPPORTED_LISTED],
-        max_tokens=limits.SYNTHESIS_MAX_TOKENS,
-    )
     first = await _call(context, call)
     if not (problems := first.to_fix):
         return first
-    state.trace.note("answer_returned", unsupported=[*first.unsupported_claims], problems=len(first.problems))
+    context.state.trace.note("answer_returned", unsupported=[*first.unsupported_claims], problems=len(first.problems))
     try:
         return await _call(context, call.model_copy(update={"head": first.head, "problems": problems}))
     except SupervisionError:

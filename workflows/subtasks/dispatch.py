@@ -230,19 +230,14 @@ class Dispatch:
             if self._running and self._state.models.is_away(assignment.models):
                 continue  # those that run wait for it already, and one of them tries it first
             if assignment.take_role():
-                self._start(assignment)
+                self._assignments[subtask_id] = assignment
+                # On the board at once, not when its task first runs: the next role is chosen by what is in flight.
+                board.begin(subtask_id, assignment.role.name)
+                task = self._running[subtask_id] = asyncio.create_task(run_with_retries(assignment))
+                task.add_done_callback(partial(self._note_end, subtask_id))
             elif probe_at := assignment.next_probe_at():
                 probes.append(probe_at)
         return min(probes, default=None)
-
-    def _start(self, assignment: Assignment) -> None:
-        subtask_id = assignment.subtask_id
-        self._assignments[subtask_id] = assignment
-        # On the board at once, not when the task first runs: the next subtask's role is chosen by what is in flight.
-        self._state.board.begin(subtask_id, assignment.role.name)
-        task = asyncio.create_task(run_with_retries(assignment))
-        self._running[subtask_id] = task
-        task.add_done_callback(partial(self._note_end, subtask_id))
 
     def _note_end(self, subtask_id: str, task: asyncio.Task[None]) -> None:
         """Wakes the dispatch. Awaiting the tasks directly would cost O(n) on every wake-up."""
