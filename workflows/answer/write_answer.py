@@ -9,7 +9,6 @@ from dataclasses import replace
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-
     from activities.contracts.run_contracts import AdoptInput, DependencyRef, TableInput, TableReply
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
     from supervision.agent.finding_budget import groups

@@ -88,11 +88,15 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
     while True:
         await wait_for_model(context, name, model, work, last=last)
         await context.until_resumed()
-        expires_at, heard = context.expires_at(last), len(state.steering.words_to_all)
+        expires_at, words = context.expires_at(last), state.steering.words_to_all
+        changes: dict[str, object] = {"model": model, "steers": words}
+        if (head := getattr(call, "head", None)) is not None:
+            is_own = context.written_by.get(head, model) == model  # it continues no other model's conversation
+            changes |= {"steers": words[context.heard.get(head, 0) :]} if is_own else {"head": None}
         try:
             reply = await model_call(
                 question.name,
-                _addressed(context, call, model),
+                call.model_copy(update=changes),
                 question.reply,
                 call.terms.summary,
                 call.terms.max_tokens,
@@ -102,7 +106,7 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
             )
             state.models.answered(model, work)
             context.written_by[reply.head] = model
-            context.heard[reply.head] = heard
+            context.heard[reply.head] = len(words)
             following = state.models.following(context.models, model)
             if reply.refusal is None or following is None:
                 return reply
@@ -127,18 +131,6 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
 def _book(context: RunContext, model: str, usage: Usage) -> None:
     context.state.time_and_budget.ledger.settle_call(0, usage)
     context.state.note_spending(SUPERVISOR, model, usage)
-
-
-def _addressed(context: RunContext, call: C, model: str) -> C:
-    """Returns the call as that model gets it, with what people said; it continues no other model's conversation."""
-    words = context.state.steering.words_to_all
-    changes: dict[str, str | list[str] | None] = {"model": model, "steers": words}
-    head = getattr(call, "head", None)
-    if head is not None and context.written_by.get(head, model) != model:
-        changes["head"] = None
-    elif head is not None:
-        changes["steers"] = words[context.heard.get(head, 0) :]
-    return call.model_copy(update=changes)
 
 
 async def wait_for_model(

@@ -118,7 +118,8 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
     reply = await _planned(context, call)
     if call.is_given and not reply.plan:
         raise _no_plan("the plan cannot run", reply.problems, reply.incapable)
-    return _adopt(context, await _approved(context, call, reply))
+    reply = await _approved(context, call, reply)
+    return _adopt(context, reply)
 
 
 async def next_step(context: RunContext) -> bool:
@@ -191,14 +192,17 @@ async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> P
         if decision.choice == "approve":
             break
         if decision.choice == "reject":
-            raise SupervisionError(ErrorKind.PLAN_REJECTED, _because("the plan was rejected", decision.text))
+            raise SupervisionError(
+                ErrorKind.PLAN_REJECTED,
+                cut(f"the plan was rejected: {decision.text}".removesuffix(": "), limits.PARAGRAPH_BYTES),
+            )
         number, changes = number + 1, changes + (decision.choice == "change")
         changed: dict[str, object] = {"revision": number, "own_plan_ref": None, "own_plan": decision.plan}
         if decision.plan is None:
             changed |= {"head": reply.head, "comment": decision.text}
         made = await _planned(context, call.model_copy(update=changed))
         if made.plan is None:  # an edit that cannot run: the plan before it is shown again
-            problem = _because("the edited plan cannot run", "; ".join(made.problems))
+            problem = cut(f"the edited plan cannot run: {'; '.join(made.problems)}", limits.PARAGRAPH_BYTES)
             continue
         reply, problem, state.estimate = made, "", made.estimate
         if decision.choice == "edit":
@@ -251,10 +255,6 @@ def _preview(plan: Plan, estimate: Estimate | None) -> str:
     facts += [estimate.total.line] if estimate else []
     described = "; ".join(subtask.description for subtask in plan.subtasks)
     return cut(f"{', '.join(facts)}: {described}", limits.PARAGRAPH_BYTES)
-
-
-def _because(what: str, why: str) -> str:
-    return cut(f"{what}: {why}" if why else what, limits.PARAGRAPH_BYTES)
 
 
 def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:

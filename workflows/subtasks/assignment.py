@@ -1,8 +1,8 @@
-"""The assignment of a subtask to a role: its breaker's permission and slot, what people are asked, how it ends."""
+"""The assignment of a subtask to a role: its breaker's permission and slot, its next attempt, how it ends."""
 
 import asyncio
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from temporalio import workflow
 
@@ -10,6 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import WordsInput
     from activities.contracts.turn_contracts import PersonReply, ToolCallRef, ToolResultRef
     from activities.prompts.agent_prompts import FINISH_TAKEN, denied, unanswered
+    from activities.questions.judgement import REFINE, RefineInput
     from supervision.base import limits
     from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
     from supervision.base.text import cut, one_line
@@ -18,10 +19,12 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.status import Wait
     from supervision.contract.team import Person, RoleCard
     from supervision.planning.capabilities import role_for
+    from supervision.run.attempt_rules import DECLINED, NextTry, back_off, next_try
     from supervision.run.decisions import Decision
     from supervision.run.role_breaker import RoleTicket
     from supervision.run.slots import Slot
     from workflows.calls import activity_calls
+    from workflows.calls.asking import ask_or_warn
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
     from workflows.run_context import RunContext
 
@@ -158,6 +161,57 @@ class Assignment:
             last=self.last,
             results=[] if finding else self.results,
         )
+
+    async def prepare_retry(self, problem: Problem, model: str) -> bool:
+        """Readies the next attempt: same role better described, or the fallback role. Returns False to give up.
+
+        A subtask that `model` refused goes to another one, if the role has one.
+        """
+        context, subtask_id, fallback = self.context, self.subtask_id, self.unused_fallback
+        step = next_try(problem.type, self.failures, self.declined, has_fallback=fallback is not None)
+        if self.role.person is not None and step is NextTry.SAME_ROLE:  # who has not answered is not asked again
+            step = NextTry.FALLBACK_ROLE if fallback is not None else NextTry.GIVE_UP
+        if problem.type is ErrorKind.REFUSED:
+            self.refused_by.add(model)
+        other_model = problem.type is ErrorKind.REFUSED and not self.refused_by.issuperset(self.role.models)
+        if other_model and self.failures < limits.SUBTASK_ATTEMPTS:
+            step = NextTry.SAME_ROLE
+        if step is NextTry.GIVE_UP:
+            return False
+        failed_at, rewritten = workflow.now(), ""
+        refined_only = problem.type in DECLINED and self.description_ref is None and not other_model
+        if step is NextTry.SAME_ROLE or refined_only:
+            # While this waits the breaker may open or close: its permission is asked for after it.
+            call = RefineInput(
+                **{**context.call_fields, "plan_ref": context.described_in[subtask_id]},
+                team_ref=context.team_ref,
+                subtask_id=subtask_id,
+                description_ref=self.description_ref,
+                role=self.role.name,
+                attempt=self.report.attempts + 1,
+                error=problem,
+                tried_ref=self.last.head,
+            )
+            better = await ask_or_warn(context, REFINE, call, f"{subtask_id} could not be described better")
+            if better and better.description_ref:
+                self.description_ref, rewritten = better.description_ref, better.preview
+            elif refined_only:
+                return False
+        if step is NextTry.FALLBACK_ROLE and fallback is not None:
+            self.fall_back(fallback)
+        context.state.trace.note(
+            "subtask_retried",
+            subtask_id,
+            error=problem.type,
+            message=cut(problem.message, limits.SENTENCE_BYTES),
+            role=self.role.name,
+            description=rewritten,
+            **self.last.refs,
+        )
+        pause = back_off(self.failures) - (workflow.now() - failed_at)  # describing it better took a part of it
+        if pause > timedelta():
+            await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
+        return True
 
     async def ask_for_finding(self, attempt: int, person: Person) -> WorkerAgentResult:
         """Returns what a person hands in as the finding of a subtask."""

@@ -1,4 +1,7 @@
-"""Dispatching the subtasks of a plan: each starts the moment its dependencies have ended and a slot is free."""
+"""Dispatching the subtasks of a plan: each starts the moment its dependencies have ended and a slot is free.
+
+A failed one is tried again, better described after each failure, by the fallback role in the end.
+"""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -9,11 +12,13 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
-    from supervision.base.errors import ErrorKind, SupervisionError
+    from supervision.base.errors import FATAL, ErrorKind, SupervisionError
     from supervision.contract.result import Problem
+    from supervision.run.attempt_rules import DECLINED, counts_against_role, is_retried
+    from workflows.children.child_contracts import WorkerAgentResult
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
     from workflows.subtasks.assignment import Assignment, assign
-    from workflows.subtasks.retries import run_with_retries
+    from workflows.subtasks.attempt import run_attempt
 
 
 _HISTORY_FULL = "the run's history is nearly as long as the server allows, so no more work begins"
@@ -194,16 +199,9 @@ class Dispatch:
         for subtask_id in list(board.ready()):
             assignment = self._assignment(subtask_id)
             role = assignment.role.name
-            problem = Problem(
-                type=ErrorKind.NO_CAPABLE_WORKER,
-                message=f"the role '{role}' failed too often in a row, and nothing else was left to do",
-            )
-            if assignment.previous is not None:
-                board.keep(subtask_id)
-                continue
+            why = f"the role '{role}' failed too often in a row, and nothing else was left to do"
             board.begin(subtask_id, role)
-            board.fail(subtask_id, problem, assignment.so_far)
-            self._state.trace.note("subtask_failed", subtask_id, error=problem.type, message=problem.message)
+            assignment.fail(Problem(type=ErrorKind.NO_CAPABLE_WORKER, message=why))
 
     def _is_complete(self) -> bool:
         """True if no subtask is left to be worked on."""
@@ -233,7 +231,7 @@ class Dispatch:
                 self._assignments[subtask_id] = assignment
                 # On the board at once, not when its task first runs: the next role is chosen by what is in flight.
                 board.begin(subtask_id, assignment.role.name)
-                task = self._running[subtask_id] = asyncio.create_task(run_with_retries(assignment))
+                task = self._running[subtask_id] = asyncio.create_task(_run_subtask(assignment))
                 task.add_done_callback(partial(self._note_end, subtask_id))
             elif probe_at := assignment.next_probe_at():
                 probes.append(probe_at)
@@ -306,3 +304,66 @@ class Dispatch:
             except TimeoutError:
                 await let_ready_tasks_finish()
                 await let_ready_tasks_finish()  # a subtask that is stopping waits for that, too, and then ends
+
+
+async def _run_subtask(assignment: Assignment) -> None:
+    """Runs a subtask to its end, or until no breaker admits its next attempt: then it waits on the board.
+
+    Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask and is not raised.
+    """
+    try:
+        await _try(assignment)
+    except asyncio.CancelledError:
+        # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
+        assignment.stop()
+    except SupervisionError:
+        assignment.stop()
+        raise
+    finally:
+        if assignment.slot is not None:  # no attempt took it up
+            assignment.context.free(assignment.slot)
+
+
+async def _try(assignment: Assignment) -> None:
+    context, subtask_id = assignment.context, assignment.subtask_id
+    await assignment.divert()
+    while True:
+        context.state.board.begin(subtask_id, assignment.role.name)
+        result = await run_attempt(assignment)
+        assignment.last, assignment.resume_from = result, None
+        problem = await _retryable_problem(assignment, result)
+        if problem is None:
+            return
+        is_persons = assignment.role.person is not None
+        assignment.count_outcome(False if counts_against_role(problem.type) and not is_persons else None)
+        assignment.failures += 1
+        assignment.declined += problem.type in DECLINED
+        if not await assignment.prepare_retry(problem, result.model) and not await assignment.helped(problem):
+            return
+        if not assignment.take_role():
+            context.state.board.put_back(subtask_id)
+            context.state.trace.note("subtask_held", subtask_id, role=assignment.role.name)
+            return
+
+
+async def _retryable_problem(assignment: Assignment, result: WorkerAgentResult) -> Problem | None:
+    """Returns the problem that another attempt may mend; None once the subtask has ended."""
+    problem = result.problem
+    if assignment.has_ended:  # the run did not wait for it any longer
+        return None
+    if problem is None:
+        if result.succeeded:
+            assignment.complete(result)
+        else:
+            assignment.stop()
+        return None
+    if problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
+        assignment.stop(problem)
+        return None
+    if not is_retried(problem.type):
+        assignment.count_outcome(None)
+        if problem.type in FATAL and assignment.previous is None:
+            await assignment.context.wait_for_first_finding(assignment.subtask_id)
+        assignment.fail(problem)
+        return None
+    return problem
