@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, TypedDict
 
 from temporalio import workflow
@@ -21,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.progress import Phase
     from supervision.contract.status import TraceEvent, Wait
     from supervision.contract.team import TeamCard
-    from supervision.run.decisions import Decision, Decisions
+    from supervision.run.decisions import Decision
     from supervision.run.events import decided
     from supervision.run.run_state import RunState
     from supervision.run.slots import Slot
@@ -228,8 +227,7 @@ class RunContext:
         """
         decisions, until = self.state.decisions, workflow.now() + timeout
         if (known := decisions.on(wait)) is None:
-            over = partial(_is_decided, decisions, wait)
-            await self.wait_for(wait, over, until=lambda: until, content=content)
+            await self.wait_for(wait, lambda: decisions.on(wait) is not None, until=lambda: until, content=content)
             known = decisions.on(wait)
         self.state.trace.note("decided", wait.subtask_id, **decided(wait, known))
         return known
@@ -252,10 +250,6 @@ def log_line(what: str, subject: str | None, **fields: object) -> None:
         run = info.root.workflow_id if info.root else info.workflow_id
         place = "/".join(filter(None, [info.workflow_id.removeprefix(run).strip("/"), subject]))
         _log.info(what, extra={"fields": {"run": run, **({"subtask": place} if place else {}), **fields}})
-
-
-def _is_decided(decisions: Decisions, wait: Wait) -> bool:
-    return decisions.on(wait) is not None
 
 
 async def let_ready_tasks_finish() -> None:

@@ -1,9 +1,11 @@
 """One goal, from the request to the answer: plan, delegate on readiness, review, write one honest answer."""
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
@@ -12,7 +14,15 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
-    from activities.contracts.run_contracts import Published, PublishInput, RunFacts, RunRef, SetupInput
+    from activities.contracts.run_contracts import (
+        Notice,
+        NoticeKind,
+        Published,
+        PublishInput,
+        RunFacts,
+        RunRef,
+        SetupInput,
+    )
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError, run_kind
     from supervision.base.text import cut
@@ -22,13 +32,11 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.results.answer import Answer, failure_text
     from supervision.results.payload_fit import fit, pages
-    from supervision.results.success_rule import explain, met
     from supervision.run.run_state import RunState
     from workflows.answer.review_rounds import review
     from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed
-    from workflows.calls.notifying import Notices
     from workflows.children.child_contracts import NestedInput
     from workflows.children.child_links import ChildLinks
     from workflows.children.nested_result import nested_result
@@ -66,14 +74,11 @@ class SupervisorWorkflow(Handlers):
             self._state = state = self._new_state(parse_request(request, surplus))
             state.trace.seen, state.models.outage_ended = log_event, self._changed.set
             self._children = ChildLinks(state, self._parent)
-            workflow.register_random_seed_callback(self._note_reset)
+            workflow.register_random_seed_callback(lambda seed: self._reset.set())
         except SupervisionError as error:
             self._state = error
         if isinstance(request, dict):  # the SDK holds the arguments for as long as the run is open
             request.clear()
-
-    def _note_reset(self, seed: int) -> None:
-        self._reset.set()
 
     def _new_state(self, request: RunRequest) -> RunState:
         nested = self._nested
@@ -187,28 +192,11 @@ class SupervisorWorkflow(Handlers):
         await dispatch.execute()
         while state.steering.retries or (way.plans_steps and await next_step(context)):
             await dispatch.execute()
-        self._check_success(state)
+        state.check_success()
         if state.request.max_reviews and sole_finding(context, strategy) is None:
             await review(context, dispatch, replanning)
         while state.steering.retries:
             await dispatch.execute()
-
-    def _check_success(self, state: RunState) -> None:
-        """Raises SupervisionError if what succeeded is not enough for the rule, or is nothing at all."""
-        budget = state.time_and_budget
-        if not state.board.usable():
-            if budget.out_of_budget:
-                raise SupervisionError(
-                    ErrorKind.BUDGET_EXHAUSTED, f"no finding within the budget: {budget.spent_line()}"
-                )
-            if not budget.time_left:
-                why = budget.stopped_because or "the deadline came before there was any finding"
-                raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, why)
-            reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in state.gaps[:5])
-            raise SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, f"no subtask succeeded ({reasons})")
-        rule, reports, by_id = state.request.success, state.board.current(), state.plan.importance
-        if rule != "any" and not met(rule, reports, by_id):
-            raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
 
     def _keep_findings(self, state: RunState, why: Problem) -> bool:
         """True if the findings of a nested supervisor stand in for its answer, so that they are not lost upward."""
@@ -258,8 +246,7 @@ class SupervisorWorkflow(Handlers):
 
     def _show(self) -> None:
         """Makes a change visible: in the lists, in the parent's status. Queries render what is asked."""
-        state = self._run_state()
-        self._visibility.waiting(state)
+        self._visibility.waiting(self._run_state())
         if self._notices is not None:
             self._notices.look()
         if self._parent is not None:
@@ -382,3 +369,63 @@ class Visibility:
         findings = [f"{report.id}: {report.finding.summary}" for report in result.subtasks if report.finding]
         preview = cut(result.answer or "; ".join(findings) or "no findings yet", limits.REPLY_PREVIEW_BYTES)
         workflow.upsert_memo({"partial": {"ref": result.result_ref, "preview": preview}})
+
+
+class _Cause(NamedTuple):
+    """What a notice is about: the `id` of a decision that is asked for, `of` which model or ending it is."""
+
+    kind: NoticeKind
+    id: str = ""
+    of: str = ""
+
+
+class Notices:
+    """Notices to the operator: what a root run begins to wait for, and how it has ended."""
+
+    def __init__(self, run: RunRef, state: RunState) -> None:
+        self._run = run
+        self._state = state
+        self._known: dict[_Cause, None] = {}
+        self._sending: list[asyncio.Task[None]] = []
+
+    def look(self) -> None:
+        """Begins to send what has become true since the last look."""
+        before, self._known = self._known, dict.fromkeys(self._causes())
+        self._sending += [asyncio.create_task(self._send(cause)) for cause in self._known if cause not in before]
+
+    async def all_sent(self) -> None:
+        """Returns when nothing is on its way: the server drops the activities of a run that has ended."""
+        while pending := [task for task in self._sending if not task.done()]:
+            with contextlib.suppress(asyncio.CancelledError):  # it comes once, and the result is stored
+                await workflow.wait(pending)
+
+    def _causes(self) -> Iterator[_Cause]:
+        state = self._state
+        if state.ending is not None:
+            yield _Cause("ended", of=state.ending)
+            return
+        if state.steering.paused:
+            yield _Cause("paused")
+        # The wait for a model ends with each try, the outage when one has succeeded.
+        yield from (cause for cause in self._known if state.models.outage(cause.of))
+        for wait in state.waits.current:
+            yield _Cause(wait.kind, wait.id) if wait.for_decision else _Cause(wait.kind, of=wait.model)
+
+    async def _send(self, cause: _Cause) -> None:
+        state = self._state
+        has_ended = cause.kind == "ended"
+        notice = Notice(
+            run=self._run,
+            event="failed" if state.ending == "failed" else "ended" if has_ended else "waiting",
+            kind=cause.kind,
+            id=cause.id or None,
+            status=state.ending or "running",
+            error=state.error.type if state.error else None,
+            confidence=state.result().confidence if has_ended else None,
+            owner=state.owner,
+            at=workflow.now().isoformat(),
+        )
+        try:
+            await activity_calls.notify(notice)
+        except CallFailed as failed:
+            state.warn(f"a notice was not sent: {failed.problem.message}")

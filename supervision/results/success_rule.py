@@ -59,8 +59,8 @@ def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int | None
 
     Raises ValueError if `rule` is not a valid rule.
     """
-    share = success_fraction(rule)
-    return None if share is None else math.ceil(share * len(_counted(rule, importance_by_id)))
+    counted, share = len(_counted(rule, importance_by_id)), success_fraction(rule)
+    return None if share is None else math.ceil(share * counted)
 
 
 def nothing_missing(reports: list[SubtaskReport]) -> bool:

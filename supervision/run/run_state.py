@@ -7,6 +7,7 @@ from graphlib import TopologicalSorter
 from typing import Literal
 
 from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import cut, one_line, size
 from supervision.budget.amount import Amount
 from supervision.budget.ledger import Spending
@@ -23,7 +24,7 @@ from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer, with_gaps
 from supervision.results.confidence import basis_of, ceiling, unsupported_in
 from supervision.results.payload_fit import cut_to
-from supervision.results.success_rule import nothing_missing
+from supervision.results.success_rule import explain, met, nothing_missing
 from supervision.run.board import Board
 from supervision.run.decisions import Decisions, Steering
 from supervision.run.nested_runs import NestedRuns
@@ -242,6 +243,23 @@ class RunState:
         """Returns the number of the next call of that kind, from 1: it is part of the call's step."""
         self._numbers[series] += 1
         return self._numbers[series]
+
+    def check_success(self) -> None:
+        """Raises SupervisionError if what succeeded is not enough for the rule, or is nothing at all."""
+        budget = self.time_and_budget
+        if not self.board.usable():
+            if budget.out_of_budget:
+                raise SupervisionError(
+                    ErrorKind.BUDGET_EXHAUSTED, f"no finding within the budget: {budget.spent_line()}"
+                )
+            if not budget.time_left:
+                why = budget.stopped_because or "the deadline came before there was any finding"
+                raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, why)
+            reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in self.gaps[:5])
+            raise SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, f"no subtask succeeded ({reasons})")
+        rule, reports, by_id = self.request.success, self.board.current(), self.plan.importance
+        if rule != "any" and not met(rule, reports, by_id):
+            raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
 
     def answer_by_findings(self, why: str) -> bool:
         """Makes the findings stand in for an answer that could not be written, unless there is one already."""

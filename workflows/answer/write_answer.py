@@ -177,19 +177,19 @@ async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> Non
             reports = [report for report in state.board.usable() if report.id not in drafts.folded]
             if tables.first_rows:
                 reports = [report for report in reports if report.template != tables.fills]
-            findings, doubtful = as_refs(reports, state.board), [*drafts.doubtful]
-            findings += [tables.first_rows] if tables.first_rows else []
+            findings = as_refs(reports, state.board)
             call = SynthesisInput(
                 **context.call_fields,
-                findings=await _reduced(context, findings, doubtful),
+                findings=[*findings, tables.first_rows] if tables.first_rows else findings,
                 missing=shown(state.board.gaps()),
                 open_points=shown(state.open_points),
                 contradictions=state.contradictions,
                 draft_ref=drafts.draft_ref,
                 answer_schema_ref=None if tables.fills else context.setup.answer_schema_ref,
-                doubtful=doubtful[: limits.UNSUPPORTED_LISTED],
+                doubtful=drafts.doubtful[: limits.UNSUPPORTED_LISTED],
                 max_tokens=limits.SYNTHESIS_MAX_TOKENS,
             )
+            await _reduce(context, call)
             reply = await _checked(context, call)
     except SupervisionError as error:
         if not state.board.has_finding and not state.answer.text:
@@ -229,32 +229,32 @@ def _lacks_json(context: RunContext, why: str) -> None:
         context.state.warn(f"there is no answer_json: {why}")
 
 
-async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful: list[str]) -> list[DependencyRef]:
-    """Returns the findings, condensed by groups, in rounds, until all fit into one prompt.
+async def _reduce(context: RunContext, call: SynthesisInput) -> None:
+    """Condenses the findings of a call by groups, in rounds, until all fit into one prompt.
 
-    What a digest claims and no finding has is added to `doubtful`.
+    What a digest claims and no finding has is doubtful.
     """
     room = context.setup.prompt_bytes
     if context.state.plan.aggregation == "reduce":
         room = min(room, _REDUCE_BYTES)
-    while sum(finding.bytes for finding in findings) > room and len(findings) > 1:
+    while sum(finding.bytes for finding in call.findings) > room and len(call.findings) > 1:
         condensed = []
-        for group in groups([finding.bytes for finding in findings], room):
-            members = [findings[index] for index in group]
+        for group in groups([finding.bytes for finding in call.findings], room):
+            members = [call.findings[index] for index in group]
             if len(members) == 1:
                 condensed += members
                 continue
             digest = SynthesisInput(
                 **context.call_fields,
                 findings=members,
-                contradictions=context.state.contradictions,
+                contradictions=call.contradictions,
                 mode="digest",
                 max_tokens=limits.SYNTHESIS_MAX_TOKENS,
             )
             reply = await _call(context, digest)
             if reply.answer_ref is None:
-                return findings  # the prompt cuts what does not fit
-            doubtful += reply.unsupported
+                return  # the prompt cuts what does not fit
+            call.doubtful = [*call.doubtful, *reply.unsupported][: limits.UNSUPPORTED_LISTED]
             condensed.append(
                 DependencyRef(
                     subtask_id=members[0].subtask_id,
@@ -263,10 +263,9 @@ async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful:
                     bytes=reply.answer_bytes,
                 )
             )
-        if len(condensed) >= len(findings):
-            return findings
-        findings = condensed
-    return findings
+        if len(condensed) >= len(call.findings):
+            return
+        call.findings = condensed
 
 
 async def _checked(context: RunContext, call: SynthesisInput) -> SynthesisReply:

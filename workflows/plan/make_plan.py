@@ -141,16 +141,17 @@ async def next_step(context: RunContext) -> bool:
 
 async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
     """Returns a plan that can run, or the reply to one that is given. Raises SupervisionError after three tries."""
-    state, tokens = context.state, plan_estimate(context.state.goal_bytes)
+    state, tokens = context.state, 0 if call.is_given else plan_estimate(context.state.goal_bytes)
     for attempt in range(1, limits.PLAN_TRIES + 1):
         # The work as it stands now: a revision is made while subtasks run.
         done = _notes(state.board) if call.revision > 1 else []
         call = call.model_copy(update={"attempt": attempt, "in_flight": state.board.in_flight(), "done": done})
-        if call.is_given:
-            return await ask(context, PLAN, call, 0)
-        state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
+        if not call.is_given:
+            state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
         with context.own_work():
             reply = await ask(context, PLAN, call, tokens)
+        if call.is_given:
+            return reply
         if reply.refusal:
             raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
         if reply.finished or (reply.plan and reply.plan_ref):

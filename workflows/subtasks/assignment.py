@@ -18,7 +18,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem, SubtaskReport
     from supervision.contract.status import Wait
     from supervision.contract.team import Person, RoleCard
-    from supervision.planning.capabilities import role_for
     from supervision.run.attempt_rules import DECLINED, NextTry, back_off, next_try
     from supervision.run.decisions import Decision
     from supervision.run.role_breaker import RoleTicket
@@ -311,17 +310,6 @@ class Assignment:
             self.complete(self.best)
         else:
             self.stop()
-
-
-def assign(context: RunContext, subtask_id: str) -> Assignment:
-    """Returns a new assignment: to the role that the plan names, or to the best one that is able to do it."""
-    board, roles = context.state.board, context.assignable_roles
-
-    def is_free(role: RoleCard) -> bool:
-        return context.state.slots.has_room(role) and context.state.breaker(role.name).admits()
-
-    role = roles.role(role_for(board.subtask(subtask_id), roles, board.in_flight(), is_free))
-    return Assignment(context, subtask_id, role)
 
 
 def _resume_point(result: WorkerAgentResult, finding: Finding | None) -> LoopProgress | None:

@@ -14,10 +14,12 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import FATAL, ErrorKind, SupervisionError
     from supervision.contract.result import Problem
+    from supervision.contract.team import RoleCard
+    from supervision.planning.capabilities import role_for
     from supervision.run.attempt_rules import DECLINED, counts_against_role, is_retried
     from workflows.children.child_contracts import WorkerAgentResult
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
-    from workflows.subtasks.assignment import Assignment, assign
+    from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.attempt import run_attempt
 
 
@@ -91,7 +93,16 @@ class Dispatch:
         self._state.board.reopen(subtask_id)
 
     def _assignment(self, subtask_id: str) -> Assignment:
-        return self._assignments.get(subtask_id) or assign(self._context, subtask_id)
+        """Returns the subtask's assignment, a new one to the role that the plan names, or to the best one able."""
+        if subtask_id in self._assignments:
+            return self._assignments[subtask_id]
+        state, roles = self._state, self._context.assignable_roles
+
+        def is_free(role: RoleCard) -> bool:
+            return state.slots.has_room(role) and state.breaker(role.name).admits()
+
+        name = role_for(state.board.subtask(subtask_id), roles, state.board.in_flight(), is_free)
+        return Assignment(self._context, subtask_id, roles.role(name))
 
     async def execute(self) -> None:
         """Returns when every subtask has ended; raises SupervisionError if the provider refuses all work."""
