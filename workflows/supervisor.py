@@ -23,12 +23,14 @@ with workflow.unsafe.imports_passed_through():
         RunRef,
         SetupInput,
     )
+    from activities.run.run_activities import RunActivities
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError, run_kind
     from supervision.base.text import cut
     from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
+    from supervision.contract.status import TraceEvent
     from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.results.answer import Answer, failure_text
     from supervision.results.payload_fit import fit, pages
@@ -151,13 +153,16 @@ class SupervisorWorkflow(Handlers):
         date = info.workflow_start_time.date().isoformat()
         own = RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id, date=date)
         run = self._nested.run if self._nested else own
-        setup = await activity_calls.prepare_run(
+        setup = await activity_calls.with_store(
+            RunActivities.prepare_run,
+            limits.FILES_TIMEOUT if state.request.attachments else limits.SETUP_TIMEOUT,
+            "prepare the run",
             SetupInput(
                 run=run,
                 request=state.request,
                 brief=self._nested.brief if self._nested else None,
                 own_first_run_id=info.first_execution_run_id,
-            )
+            ),
         )
         run = run.model_copy(
             update={"store_id": setup.store_id, "grant_ref": setup.grant_ref, "files_ref": setup.files_ref}
@@ -304,7 +309,7 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
     refs: list[str] = []
     for page in earlier:
         kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
-        refs.append((await activity_calls.publish_result(kept, [])).result_ref)
+        refs.append((await _publish(kept, [])).result_ref)
     publication = PublishInput(
         run=context.run,
         result=head.model_copy(update={"subtasks": last}),
@@ -325,7 +330,12 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
             began_at=workflow.info().workflow_start_time.isoformat(),
         ),
     )
-    return await activity_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
+    return await _publish(publication, state.trace.recent(_PUBLISH_BYTES))
+
+
+async def _publish(result: PublishInput, trace: list[TraceEvent]) -> Published:
+    activity, summary = RunActivities.publish_result, "store result and trace"
+    return await activity_calls.with_store(activity, limits.PUBLISH_TIMEOUT, summary, result, trace)
 
 
 class Visibility:

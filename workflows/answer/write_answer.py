@@ -10,7 +10,9 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import AdoptInput, DependencyRef, TableInput, TableReply
+    from activities.questions.items import Expansions
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
+    from activities.run.run_activities import RunActivities
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room
     from supervision.base import limits
@@ -132,7 +134,11 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
         return False
     label = role.label if role else None
     try:
-        reply = await activity_calls.adopt_finding(AdoptInput(run=context.run, text_ref=finding.text_ref, label=label))
+        summary, taken = (
+            "take the finding as the answer",
+            AdoptInput(run=context.run, text_ref=finding.text_ref, label=label),
+        )
+        reply = await activity_calls.with_store(RunActivities.adopt_finding, limits.PUBLISH_TIMEOUT, summary, taken)
     except CallFailed as failed:
         context.state.warn(f"the finding of {report.id} could not be taken as the answer: {failed}")
         return False
@@ -155,7 +161,8 @@ async def tabulate(context: RunContext) -> TableReply:
         answer_schema_ref=context.setup.answer_schema_ref,
     )
     try:
-        reply = await activity_calls.tabulate(payload)
+        summary = f"tables of {len(payload.findings)} items"
+        reply = await activity_calls.with_store(Expansions.tabulate, limits.FILES_TIMEOUT, summary, payload)
     except CallFailed as failed:
         context.state.warn(f"the outputs of items could not be made a table: {failed}")
         return TableReply()

@@ -18,26 +18,8 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
-    from activities.contracts.run_contracts import (
-        AdoptInput,
-        AdoptReply,
-        ChildRef,
-        Consumed,
-        ExpandInput,
-        ExpandReply,
-        Notice,
-        PoolQuestion,
-        Published,
-        PublishInput,
-        RunRef,
-        RunSetup,
-        SetupInput,
-        TableInput,
-        TableReply,
-        WordsInput,
-    )
-    from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
-    from activities.questions.items import Expansions
+    from activities.contracts.run_contracts import ChildRef, Notice, PoolQuestion, RunRef
+    from activities.contracts.turn_contracts import ToolInput, ToolReply
     from activities.run.notices import NoticeActivities
     from activities.run.run_activities import RunActivities
     from supervision.agent.turn_rules import attempt_time
@@ -46,9 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.queues import fairness_key, pool_queue
     from supervision.base.text import label
     from supervision.contract.base import Model
-    from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
-    from supervision.contract.status import TraceEvent
     from supervision.contract.usage import Usage
     from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
     from workflows.run_context import let_ready_tasks_finish
@@ -82,14 +62,6 @@ _STORE_RETRY = RetryPolicy(
     non_retryable_error_types=_LASTING,
 )
 _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
-
-
-async def call_model(
-    payload: TurnInput, turn: int, expires_at: datetime, queue: str, book: Book, stopped: Callable[[], bool]
-) -> TurnReply:
-    """Returns the reply to one model call of a worker agent; CallFailed `Paused` if it is `stopped` before that."""
-    summary, tokens = f"{payload.role}, turn {turn}", payload.max_tokens
-    return await model_call("call_model", payload, TurnReply, summary, tokens, expires_at, queue, book, stopped)
 
 
 async def run_tool(payload: ToolInput, queue: str, time: timedelta) -> ToolReply:
@@ -133,6 +105,8 @@ async def model_call(
     stopped: Callable[[], bool] | None = None,
 ) -> P:
     """Returns the reply to a model call; its problem is of a kind that the work which needs the call can end with.
+
+    It is `Paused` if the call is `stopped` before its reply.
 
     `book` gets what it consumed, whatever becomes of it: a cancelled call ends at once, and a reply that comes all
     the same is paid.
@@ -214,42 +188,7 @@ def _spent(details: dict[str, JsonValue]) -> Usage:
         return Usage()
 
 
-async def prepare_run(payload: SetupInput) -> RunSetup:
-    """Fixes team, references and process facts for the run."""
-    timeout = limits.FILES_TIMEOUT if payload.request.attachments else limits.SETUP_TIMEOUT
-    return await _with_store(RunActivities.prepare_run, timeout, "prepare the run", payload)
-
-
-async def expand_plan(payload: ExpandInput) -> ExpandReply:
-    """Reads the items of a template and makes the next revision of the plan."""
-    summary = f"the items of {payload.template}"
-    return await _with_store(Expansions.expand_plan, limits.FILES_TIMEOUT, summary, payload)
-
-
-async def tabulate(payload: TableInput) -> TableReply:
-    """Makes the tables of templates."""
-    summary = f"tables of {len(payload.findings)} items"
-    return await _with_store(Expansions.tabulate, limits.FILES_TIMEOUT, summary, payload)
-
-
-async def adopt_finding(payload: AdoptInput) -> AdoptReply:
-    """Returns a finding as the answer, word for word."""
-    activity = RunActivities.adopt_finding
-    return await _with_store(activity, limits.PUBLISH_TIMEOUT, "take the finding as the answer", payload)
-
-
-async def keep_words(payload: WordsInput) -> Finding:
-    """Returns what a person wrote, stored, as a finding."""
-    return await _with_store(RunActivities.keep_words, limits.PUBLISH_TIMEOUT, "store a reply", payload)
-
-
-async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:
-    """Stores the whole result and trace."""
-    activity = RunActivities.publish_result
-    return await _with_store(activity, limits.PUBLISH_TIMEOUT, "store result and trace", payload, trace)
-
-
-async def _with_store(
+async def with_store(
     activity: Callable[..., Coroutine[Any, Any, T]], timeout: timedelta, summary: str, *arguments: object
 ) -> T:
     """Returns the reply to a call that needs the store for a moment; one that is away is waited for."""
@@ -281,16 +220,6 @@ async def pool_backlog(run: RunRef, pool: str) -> float:
         return 0.0
 
 
-async def end_earlier_child(child: ChildRef) -> bool:
-    """Ends the child that an execution before a reset left under an id. Returns False if it is a stranger's."""
-    return await _looked_up(RunActivities.end_earlier_child, child, f"end the earlier {child.workflow_id}")
-
-
-async def child_consumed(child: ChildRef) -> Consumed:
-    """Returns what a child has consumed, for one that ended without saying so."""
-    return await _looked_up(RunActivities.child_consumed, child, f"cost of {child.workflow_id}")
-
-
 async def notify(notice: Notice) -> None:
     """Sends a notice. Raises CallFailed when the last try has failed."""
     await reply_of(
@@ -305,7 +234,8 @@ async def notify(notice: Notice) -> None:
     )
 
 
-async def _looked_up(activity: Callable[[Any, ChildRef], Coroutine[Any, Any, T]], child: ChildRef, summary: str) -> T:
+async def looked_up(activity: Callable[[Any, ChildRef], Coroutine[Any, Any, T]], child: ChildRef, summary: str) -> T:
+    """Returns what is known of a child."""
     return await reply_of(
         workflow.execute_activity_method(
             activity,

@@ -11,6 +11,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import ExpandInput, ExpandReply, PlanInput, PlanReply, WorkNote
+    from activities.questions.items import Expansions
     from activities.questions.planning import PLAN
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
@@ -300,7 +301,8 @@ async def _expand(context: RunContext, template_id: str) -> None:
         room=room.items,
     )
     try:
-        reply = await activity_calls.expand_plan(call)
+        summary = f"the items of {template_id}"
+        reply = await activity_calls.with_store(Expansions.expand_plan, limits.FILES_TIMEOUT, summary, call)
     except CallFailed as failed:
         _fail_template(context, template_id, failed.problem)
         return

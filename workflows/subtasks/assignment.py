@@ -11,6 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import PersonReply, ToolCallRef, ToolResultRef
     from activities.prompts.agent_prompts import FINISH_TAKEN, denied, unanswered
     from activities.questions.judgement import REFINE, RefineInput
+    from activities.run.run_activities import RunActivities
     from supervision.base import limits
     from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
     from supervision.base.text import cut, one_line
@@ -391,4 +392,5 @@ def _joined(parts: list[str]) -> str:
 async def kept(context: RunContext, decision: Decision) -> Finding:
     """Returns a person's words, stored, as a finding. Raises CallFailed."""
     source = f"person {decision.by}" if decision.by else "a person"
-    return await activity_calls.keep_words(WordsInput(run=context.run, text=decision.text, source=source))
+    words = WordsInput(run=context.run, text=decision.text, source=source)
+    return await activity_calls.with_store(RunActivities.keep_words, limits.PUBLISH_TIMEOUT, "store a reply", words)
