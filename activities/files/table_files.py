@@ -59,7 +59,8 @@ _DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y"
 _DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y")
 _MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y")
 _KINDS = {"days": _DAYS, "day first": _DAY_FIRST, "month first": _MONTH_FIRST}
-_ALIKE = r"^(\d{1,4}[./ -]|[A-Za-z]+ \d)"  # as every text of these shapes begins
+# every text of these shapes
+_ALIKE = r"^(\d{1,4}[./ -] *(\d{1,2}|[A-Za-z]{3,9})[./ -] *\d{1,4}|[A-Za-z]{3,9} +\d{1,2}, *\d{4})( +\d.*)?$"
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 
 

@@ -63,6 +63,8 @@ def test_an_export_of_another_country_is_a_table_of_numbers_and_dates(tmp_path: 
         (["2025-01-31", "2024-12-01"], "DATE", None),
         (["01/31/2025", "01/02/2025"], "DATE", "x: dates are read month first"),
         (["31 Jan 2025", "1 Feb 2025"], "DATE", None),
+        (["Jan 5, 2025", "March  12, 2025"], "DATE", None),
+        (["5.1.2025 7:05", "31.12.24  17:30"], "TIMESTAMP", None),
         (["yes", "no"], "VARCHAR", None),
     ],
 )
