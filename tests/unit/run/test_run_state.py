@@ -20,6 +20,7 @@ from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import Answer
 from supervision.run.nested_runs import WaitChanges
 from supervision.run.run_state import RunState, timing
+from supervision.run.serving_models import Outage
 from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, report, subtask
 
 
@@ -200,7 +201,8 @@ def test_a_model_is_away_longer_after_each_failed_try_and_without_a_time_until_a
     run.model_away("m", object(), "busy", 700, 1.0)
     assert outage.until == START + timedelta(seconds=700) * (1 + limits.RETRY_JITTER)
     run.model_away("m", object(), "the account is empty")
-    assert (outage.until, run.trace.last_line) == (None, "waits for `resume`: the account is empty")
+    assert run.models.outage("m") == Outage("the account is empty", rounds=2)
+    assert run.trace.last_line == "waits for `resume`: the account is empty"
 
 
 @pytest.mark.parametrize(
