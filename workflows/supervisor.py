@@ -135,14 +135,12 @@ class SupervisorWorkflow(Handlers):
         context = await self._prepare(state)
         self._enter(state, "planning")
         reply = await make_plan(context, state.request.strategy)
-        drafts = Drafts(context, state.request.incremental_synthesis)
         if state.plan.direct_answer:
             state.answer = Answer(state.plan.direct_answer, reply.answer_ref, unsupported=[*reply.unsupported])
             if context.setup.answer_schema_ref is None:
                 return await self._closed(state, "done")
-            drafts.draft_ref = reply.answer_ref  # what is left is to bring it into the schema
-            drafts.doubtful = [*reply.unsupported]
-        else:
+        drafts = Drafts(context, reply)
+        if not state.plan.direct_answer:  # else what is left is to bring it into the schema
             await self._work(context, drafts, reply.strategy)
         await write_answer(context, drafts, reply.strategy)
         return await self._closed(state, "done")
@@ -173,6 +171,7 @@ class SupervisorWorkflow(Handlers):
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
         self._visibility.usable = [] if self._nested else setup.search_attributes
         self._notices = Notices(run, state) if setup.notices and not self._nested else None
+        assert self._children is not None, "made with the state"
         self._context = RunContext(
             state=state,
             setup=setup,
@@ -180,7 +179,7 @@ class SupervisorWorkflow(Handlers):
             show=self._show,
             enter=partial(self._enter, state),
             changed=self._changed,
-            children=self._children or ChildLinks(state, self._parent),
+            children=self._children,
             team=setup.team,
             team_ref=setup.team_ref,
             nested=self._nested,

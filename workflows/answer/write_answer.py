@@ -9,7 +9,7 @@ from dataclasses import replace
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import AdoptInput, DependencyRef, TableInput, TableReply
+    from activities.contracts.run_contracts import AdoptInput, DependencyRef, PlanReply, TableInput, TableReply
     from activities.questions.items import Expansions
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
     from activities.run.run_activities import RunActivities
@@ -33,19 +33,19 @@ _WORD_FOR_WORD = "The answer is this finding, word for word."
 
 
 class Drafts(BackgroundTask):
-    """From `after` findings on (0 is never), a draft folds in what has arrived; the final answer takes it up.
+    """From some findings on (0 is never), a draft folds in what has arrived; the final answer takes it up.
 
-    `folded` are the subtasks whose findings the draft at `draft_ref` holds, `_folding` those of the draft that is
+    The first one is the plan's direct answer, if it has one. `folded` are the subtasks whose findings the draft at `draft_ref` holds, `_folding` those of the draft that is
     being written.
     """
 
-    def __init__(self, context: RunContext, after: int) -> None:
+    def __init__(self, context: RunContext, planned: PlanReply) -> None:
         super().__init__()
         self._context = context
-        self._after = after
+        self._after = context.state.request.incremental_synthesis
         self.folded: set[str] = set()
-        self.draft_ref: str | None = None
-        self.doubtful: list[str] = []
+        self.draft_ref = planned.answer_ref
+        self.doubtful = [*planned.unsupported]
         self._folding: set[str] = set()
 
     def forget(self, subtask_id: str) -> None:
