@@ -35,8 +35,8 @@ _WORD_FOR_WORD = "The answer is this finding, word for word."
 class Drafts(BackgroundTask):
     """From some findings on (0 is never), a draft folds in what has arrived; the final answer takes it up.
 
-    The first one is the plan's direct answer, if it has one. `folded` are the subtasks whose findings the draft at `draft_ref` holds, `_folding` those of the draft that is
-    being written.
+    The first one is the plan's direct answer, if it has one. `folded` are the subtasks whose findings the draft at
+    `draft_ref` holds, `_folding` those of the draft that is being written.
     """
 
     def __init__(self, context: RunContext, planned: PlanReply) -> None:
