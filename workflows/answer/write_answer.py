@@ -133,12 +133,11 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
     if finding is None:
         return False
     label = role.label if role else None
+    taken = AdoptInput(run=context.run, text_ref=finding.text_ref, label=label)
     try:
-        summary, taken = (
-            "take the finding as the answer",
-            AdoptInput(run=context.run, text_ref=finding.text_ref, label=label),
+        reply = await activity_calls.with_store(
+            RunActivities.adopt_finding, limits.PUBLISH_TIMEOUT, "take the finding as the answer", taken
         )
-        reply = await activity_calls.with_store(RunActivities.adopt_finding, limits.PUBLISH_TIMEOUT, summary, taken)
     except CallFailed as failed:
         context.state.warn(f"the finding of {report.id} could not be taken as the answer: {failed}")
         return False
