@@ -232,7 +232,8 @@ def main() -> None:
 
     Exit codes: 0 stopped, 1 failed, 2 can't serve as configured, 70 ended by its watchdog.
     """
-    parser = argparse.ArgumentParser(description="Serve supervisor runs: workflows, model calls and tools.")
+    about = "Serve supervisor runs: workflows, model calls and tools."
+    parser = argparse.ArgumentParser(prog=f"{PROGRAM} worker", description=about)
     parser.add_argument("--roles", type=parse_roles, help=f"default: {','.join(ALL_ROLES)}; of a pool: model,tools")
     parser.add_argument("--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, no others")
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
