@@ -164,7 +164,8 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
         ).fetchone() or (0, "")
         notes = [f"{count} rows cannot be read, the first is {str(first)[:_LINE_CHARS]!r}"] if count else []
         if skip > 1 and names:
-            notes.append(f"the first {skip - 1} lines, above the header, are left out")
+            above = "line, above the header, is" if skip == 2 else f"{skip - 1} lines, above the header, are"
+            notes.append(f"the first {above} left out")
         table = _typed_table(database, path.stem, out, semicolons=delimiter == ";")
     if plain != path:
         plain.unlink()
