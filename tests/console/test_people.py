@@ -157,7 +157,7 @@ class Monday:
         await workflow.execute_child_workflow("SupervisorWorkflow", request, id=run_id, task_queue="supervisor")
 
 
-async def test_a_run_that_another_workflow_starts_is_a_run_as_any(cli: Cli) -> None:
+async def test_a_run_that_another_workflow_starts_is_a_run_as_any(cli: Cli, place: Path) -> None:
     client = await Client.connect(cli.environ["TEMPORAL_ADDRESS"])
     async with Worker(client, task_queue="monday", workflows=[Monday]):
         monday = await client.start_workflow(Monday.run, "monday-run", id="monday", task_queue="monday")
@@ -169,6 +169,7 @@ async def test_a_run_that_another_workflow_starts_is_a_run_as_any(cli: Cli) -> N
         assert "monday-run" in [row["run_id"] for row in await cli.json("list", "--waiting")]
         assert (await cli("approve", "monday-run", "plan.1")).code == 0
         await monday.result()
+    assert "waits run=monday-run subtask=plan.1 kind=plan" in (place / "worker.log").read_text()
     refused = await cli("delete", "monday", "--yes")
     assert (refused.code, refused.sentence.partition(":")[2]) == (
         1,
