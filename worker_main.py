@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 
 try:
-    from pydantic import ValidationError
     from temporalio.client import Client
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor-worker") from None
@@ -52,7 +51,6 @@ from runtime.watchdog import BEAT, LastWords, Watchdog, last_words, stopping_by_
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
-from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
@@ -250,7 +248,7 @@ def main() -> None:
         report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
         send_rest = telemetry.configure("temporal-supervisor-worker", measured=True)
     except (ValueError, OSError) as error:
-        say(f"settings: {describe_errors(error)}" if isinstance(error, ValidationError) else str(error))
+        say(str(error))
         exit_now(2)
     if "model" in roles and not settings.has_model:
         say(_NO_MODEL.format(command(PROGRAM, ["standin", "--port", "8234"])))
