@@ -247,7 +247,8 @@ def log_line(what: str, subject: str | None, **fields: object) -> None:
     """Writes a line about this workflow into the Worker's log, once: a replay writes none."""
     if not workflow.unsafe.is_replaying() and _log.isEnabledFor(logging.INFO):
         info = workflow.info()
-        run = info.root.workflow_id if info.root else info.workflow_id
+        root = info.root.workflow_id if info.root else info.workflow_id
+        run = root if f"{info.workflow_id}/".startswith(f"{root}/") else info.workflow_id  # another workflow's child
         place = "/".join(filter(None, [info.workflow_id.removeprefix(run).strip("/"), subject]))
         _log.info(what, extra={"fields": {"run": run, **({"subtask": place} if place else {}), **fields}})
 
