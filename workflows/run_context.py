@@ -194,7 +194,7 @@ class RunContext:
             """Returns the end of the run's time; None while its clock is held."""
             return None if self.state.time_and_budget.held else self.expires_at(last)
 
-        log_line("waits", wait.subject, kind=wait.kind)
+        log_line(self.run.run_id, "waits", wait.subject, kind=wait.kind)
         try:
             while not ended():
                 end = deadline()
@@ -215,7 +215,7 @@ class RunContext:
                     await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
         finally:
             waits.end(wait)
-        log_line("waits no longer", wait.subject, kind=wait.kind)
+        log_line(self.run.run_id, "waits no longer", wait.subject, kind=wait.kind)
         if wait.for_decision:
             self.changed.set()  # the dispatch lets the clock run again, before the work that follows has ended
         self.show()
@@ -238,19 +238,16 @@ class RunContext:
             self.children.limits_changed()
 
 
-def log_event(event: TraceEvent) -> None:
+def log_event(run_id: str, event: TraceEvent) -> None:
     """Writes an event into the Worker's log, without the texts in it."""
-    log_line(event.type, event.subtask_id, **{name: event.data[name] for name in _LOGGED if name in event.data})
+    log_line(run_id, event.type, event.subtask_id, **{name: event.data[name] for name in _LOGGED if name in event.data})
 
 
-def log_line(what: str, subject: str | None, **fields: object) -> None:
-    """Writes a line about this workflow into the Worker's log, once: a replay writes none."""
+def log_line(run_id: str, what: str, subject: str | None, **fields: object) -> None:
+    """Writes a line about this workflow of a run into the Worker's log, once: a replay writes none."""
     if not workflow.unsafe.is_replaying() and _log.isEnabledFor(logging.INFO):
-        info = workflow.info()
-        root = info.root.workflow_id if info.root else info.workflow_id
-        run = root if f"{info.workflow_id}/".startswith(f"{root}/") else info.workflow_id  # another workflow's child
-        place = "/".join(filter(None, [info.workflow_id.removeprefix(run).strip("/"), subject]))
-        _log.info(what, extra={"fields": {"run": run, **({"subtask": place} if place else {}), **fields}})
+        place = "/".join(filter(None, [workflow.info().workflow_id.removeprefix(run_id).strip("/"), subject]))
+        _log.info(what, extra={"fields": {"run": run_id, **({"subtask": place} if place else {}), **fields}})
 
 
 async def let_ready_tasks_finish() -> None:

@@ -74,7 +74,8 @@ class SupervisorWorkflow(Handlers):
         self._children: ChildLinks | None = None
         try:
             self._state = state = self._new_state(parse_request(request, surplus))
-            state.trace.seen, state.models.outage_ended = log_event, self._changed.set
+            run_id = self._nested.run.run_id if self._nested else workflow.info().workflow_id
+            state.trace.seen, state.models.outage_ended = partial(log_event, run_id), self._changed.set
             self._children = ChildLinks(state, self._parent)
             workflow.register_random_seed_callback(lambda seed: self._reset.set())
         except SupervisionError as error:

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import logging
 from datetime import datetime, timedelta
 
 import pytest
+from temporalio import workflow
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.worker import Worker
 
 from standin.server.api_reply import ApiReply
 from supervision.contract.finding import Finding
@@ -151,6 +154,27 @@ async def test_a_wrong_key_below_fails_the_whole_run_once(lab: Lab) -> None:
     error = await lab.failure()
     assert error.type == "ProviderAuthentication"
     assert lab.steps == ["plan.1.1", "t1/1/plan.1.1"]
+
+
+@workflow.defn(sandboxed=False)
+class Caller:
+    """A workflow of a program's own that has a run as its child."""
+
+    @workflow.run
+    async def run(self, run_id: str) -> None:
+        request = {"goal": GOAL, "team": "house", "max_reviews": 0}
+        await workflow.execute_child_workflow("SupervisorWorkflow", request, id=run_id, task_queue="supervisor")
+
+
+async def test_the_log_names_the_run_at_every_level_though_another_workflow_started_it(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "supervisor.run")
+    lab.play(tree({"": subtasks(item("t1", "storey")), "t1/1": subtasks(item("f1", "walker"))}))
+    async with Worker(lab.client, task_queue=lab.run_id, workflows=[Caller]):
+        await lab.client.execute_workflow(Caller.run, lab.run_id, id=f"{lab.run_id}-caller", task_queue=lab.run_id)
+    fields = [record.fields for record in caplog.records if record.message == "subtask_completed"]  # type: ignore[attr-defined]
+    assert {(line["run"], line["subtask"]) for line in fields} == {(lab.run_id, "t1"), (lab.run_id, "t1/1/f1")}
 
 
 async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(lab: Lab) -> None:
