@@ -203,8 +203,9 @@ async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> P
         if decision.plan is None:
             changed |= {"head": reply.head, "comment": decision.text}
         made = await _planned(context, call.model_copy(update=changed))
-        if made.plan is None:  # an edit that cannot run: the plan before it is shown again
-            problem = cut(f"the edited plan cannot run: {'; '.join(made.problems)}", limits.PARAGRAPH_BYTES)
+        if made.plan is None:  # an edit that cannot run, or no other plan: the one before it is shown again
+            why = f"the edited plan cannot run: {'; '.join(made.problems)}"
+            problem = cut("the planner has no other plan" if made.finished else why, limits.PARAGRAPH_BYTES)
             continue
         reply, problem, state.estimate = made, "", made.estimate
         if decision.choice == "edit":

@@ -13,6 +13,7 @@ from supervision.contract.status import Wait
 from tests.scripted_model import Step, as_json, plan, script
 from tests.waiting import until
 from tests.workflow.runs import Handle, Lab, failure, partial_result, status_of
+from tests.workflow.scripts import item, plans, subtasks
 
 ONE = {"id": "t1"}
 
@@ -108,6 +109,19 @@ async def test_the_planner_is_asked_for_another_plan_in_its_conversation(lab: La
     result = await handle.result()
     assert [subtask.id for subtask in result.subtasks] == ["t7", "t8"]
     assert result.plan_revisions == 2
+
+
+async def test_a_planner_that_has_nothing_to_change_leaves_the_step_to_be_decided(lab: Lab) -> None:
+    steps = [subtasks(item("t1", "reader")), subtasks(item("t2", "reckoner"), finished=False)]
+    lab.play(plans(*steps, as_json({"finished": True, "subtasks": []})))
+    handle = await lab.start(team="crew", strategy="step", approve_plan=True)
+    await asked(handle)
+    await decide(handle, 1, "approve")
+    await asked(handle, "plan.2")
+    await decide(handle, 2, "change", comment="Is it needed?")
+    assert (await asked(handle, "plan.3")).prompt_preview == "the planner has no other plan"
+    await decide(handle, 3, "approve")
+    assert [subtask.id for subtask in (await handle.result()).subtasks] == ["t1", "t2"]
 
 
 async def test_an_edited_plan_is_checked_and_runs(lab: Lab) -> None:
