@@ -274,7 +274,7 @@ class Assignment:
         state, subtask_id = self.context.state, self.subtask_id
         if self.previous is not None:
             state.board.keep(subtask_id)
-            state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {self.feedback}")
+            state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {self.feedback or problem.message}")
             return
         state.board.fail(subtask_id, problem, self.so_far)
         state.trace.note(

@@ -20,13 +20,14 @@ from tests.workflow.runs import (
     end_soon,
     events,
     failure,
+    is_in,
     partial_result,
     search_attribute,
     status_of,
     waiting_status,
     waits_for_provider,
 )
-from tests.workflow.scripts import FOUND, GIVES_UP, in_order, item, plans, subtasks
+from tests.workflow.scripts import FOUND, GIVES_UP, Turns, in_order, item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "relay"}
@@ -103,6 +104,30 @@ async def test_while_a_role_waits_its_subtasks_go_to_the_fallback_with_all_their
     result = await handle.result()
     assert result.status == "completed"
     assert [(s.role, s.attempts) for s in result.subtasks] == [("senior", 2)] * 4
+
+
+async def test_what_is_done_again_by_a_role_that_fails_keeps_its_finding_and_says_why(
+    lab: Lab, long_rest: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ROLE_REST_TOTAL", timedelta(seconds=1))
+    opened, ids = asyncio.Event(), ["t1", "t2", "t3"]
+    again: Turns = {each: lambda step: FOUND if step.attempt == 1 else GIVES_UP for each in ids}
+    last: Turns = {"t4": lambda step: when(opened, FOUND)}
+    played = script(plan(*[{"id": each, "role": "lone"} for each in ids], {"id": "t4", "role": "scribe"}), again | last)
+    lab.play(lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
+    handle = await lab.start(max_turns=1, max_parallel=4)
+    for each in ids:
+        await until(functools.partial(is_in, handle, "completed", each))
+        await handle.execute_update("retry_subtask", {"subtask_id": each})
+    await until(lambda: shows_open_breaker(handle))
+    opened.set()
+    result = await handle.result()
+    why = "it could not be fixed (NoCapableWorker): the role 'lone' failed too often in a row"
+    assert [(gap.subtask_id, gap.reason[: len(why)]) for gap in result.gaps] == [(each, why) for each in ids]
+    assert [(report.state, report.attempts) for report in result.subtasks] == [
+        *[("completed", 2)] * 3,
+        ("completed", 1),
+    ]
 
 
 # --- A provider's breaker -------------------------------------------------------------------------
