@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.slots import Slot
     from workflows.calls import activity_calls
     from workflows.calls.asking import ask_or_warn
+    from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
     from workflows.run_context import RunContext
 
@@ -247,7 +248,10 @@ class Assignment:
         if decision is None:
             self.fail(problem)
         elif decision.choice != "retry":
-            self.complete(WorkerAgentResult(finding=await kept(context, decision)))
+            try:
+                self.complete(WorkerAgentResult(finding=await kept(context, decision)))
+            except CallFailed as error:
+                self.fail(error.problem)
         else:
             self.failures = self.declined = 0
             self.fell_back, self.feedback = False, decision.text or None

@@ -1,13 +1,19 @@
 """Questions to people, tool calls that they approve, people as roles: in a run and in nested ones."""
 
+import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
+from activities.run import run_activities
 from tests.scripted_model import Reply as ModelReply
-from tests.scripted_model import Step, hang, plan, script, text, tools
+from tests.scripted_model import Step, hang, plan, script, text, tools, when
+from tests.waiting import until
 from tests.workflow.plan.test_approval import asked, refusal
-from tests.workflow.runs import Handle, Lab, failure, found, status_of
+from tests.workflow.runs import Handle, Lab, failure, found, is_in, status_of
+from tests.workflow.scripts import Turns
 
 HASH = "0" * 64
 
@@ -149,3 +155,26 @@ async def test_a_failed_subtask_asks_for_help(lab: Lab, retried: bool) -> None:
     if retried:
         assert result.subtasks[0].attempts == 3
         assert "Look under the tree" in lab.prompt("t1/3/turn.1")
+
+
+async def test_help_that_cannot_be_stored_is_a_gap_and_costs_no_other_work(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(**fields: Any) -> None:
+        raise ApplicationError("the store refused it", type="ArtifactUnavailable", non_retryable=True)
+
+    helped, shape = asyncio.Event(), plan({"id": "t1", "role": "asker"}, {"id": "t2", "role": "asker"})
+    turns: Turns = {
+        "t1": lambda step: tools(("finish", IMPOSSIBLE)),
+        "t2": lambda step: when(helped, text("It lies under the tree.")),
+    }
+    lab.play(script(shape, turns))
+    handle = await lab.start(team="people", on_subtask_failure="ask")
+    await asked(handle, "t1/2")
+    monkeypatch.setattr(run_activities, "FindingRecord", refused)
+    await reply(handle, "t1/2", "It is 40.")
+    await until(partial(is_in, handle, "failed", "t1"))
+    helped.set()
+    result = await handle.result()
+    assert [(report.id, report.state) for report in result.subtasks] == [("t1", "failed"), ("t2", "completed")]
+    assert "the store refused it" in result.gaps[0].reason
