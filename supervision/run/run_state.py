@@ -22,12 +22,11 @@ from supervision.contract.updates import NewBudget
 from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, with_gaps
 from supervision.results.confidence import basis_of, ceiling, unsupported_in
-from supervision.results.payload_fit import cut_to
+from supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
 from supervision.results.success_rule import importance, nothing_missing
 from supervision.run.board import Board
 from supervision.run.decisions import Decisions, Steering
 from supervision.run.nested_runs import NestedRuns
-from supervision.run.role_breaker import RoleBreaker
 from supervision.run.serving_models import ServingModels
 from supervision.run.slots import Slots
 from supervision.run.trace import Trace
@@ -121,10 +120,6 @@ class RunState:
         """True while work is under way that may bring a finding: any but that of `rejected_subtasks`."""
         return self.slots.held > 0 or not self.rejected_subtasks.issuperset(self.board.running())
 
-    def breaker(self, role: str) -> RoleBreaker:
-        """Returns the breaker of a role."""
-        return self.waits.breaker(role)
-
     def once(self, request_id: str | None) -> bool:
         """True if no message with that id was taken before; marks it as taken."""
         if request_id is None:
@@ -213,6 +208,11 @@ class RunState:
         """What reviews found fault with and was not fixed."""
         return list(self._open_points.values())
 
+    @property
+    def revision(self) -> int:
+        """The revision of the plan; 0 before there is one."""
+        return self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0
+
     def adopt(self, plan: Plan) -> None:
         """Takes over a plan, the first or a later revision."""
         self.planned = self.planned or len(plan.named)
@@ -245,7 +245,7 @@ class RunState:
             team=self.request.team_name,
             phase=self.phase,
             flags=self.flags,
-            revision=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
+            revision=self.revision,
             counts=self.board.counts(),
             subtasks=page,
             next_cursor=following if following < max(len(reports), len(waiting)) else None,
@@ -260,7 +260,7 @@ class RunState:
             model_notice=self.model_notice,
             error=self.error,
         )
-        return cut_to(status, limits.PAYLOAD_HARD_BYTES * 7 // 8)
+        return cut_to(status, PAYLOAD_ROOM_BYTES)
 
     def details(self) -> str:
         """Returns the Markdown for the Web UI."""
@@ -304,7 +304,7 @@ class RunState:
             usage=self.usage,
             spend=self.spending.rows(),
             timing=timing(reports, wall, self.own_seconds, now, held),
-            plan_revisions=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
+            plan_revisions=self.revision,
             warnings=self.all_warnings,
             truncated=answer.json_ref is not None,
         )

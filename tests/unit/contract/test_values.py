@@ -178,7 +178,8 @@ def test_a_roles_models_are_its_own_and_then_those_that_take_over() -> None:
 
 def test_a_route_leads_to_a_role_of_the_team() -> None:
     route = {"pattern": "refund", "role": "analyst"}
-    assert Team.model_validate(team(routes=[route], tools=[{"name": "q", "uses": "sql"}])).routes[0].role == "analyst"
+    made = Team.model_validate(team(routes=[route], tools=[{"name": "q", "uses": "sql"}]))
+    assert (made.routes[0].role, made.tools[0].name) == ("analyst", "q")
     with pytest.raises(ValidationError, match="'clerk' is not one of the roles"):
         Team.model_validate(team(routes=[{**route, "role": "clerk"}]))
 

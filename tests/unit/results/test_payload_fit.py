@@ -15,10 +15,9 @@ from supervision.contract.plan import Plan, Subtask
 from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport
 from supervision.contract.status import RunLimits, Status
 from supervision.contract.usage import Usage
-from supervision.results.payload_fit import cut_to, fit, pages
+from supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to, fit, pages
 
 STATES = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
-ROOM = limits.PAYLOAD_HARD_BYTES * 7 // 8  # for ids and states, whatever the limit
 fillings = st.sampled_from(["a", "é", "漢", "🦜", '"', "\x01", "\n"])
 
 
@@ -225,15 +224,15 @@ def gaps_of_bytes(each: int, count: int) -> list[Gap]:
 
 def test_gaps_that_do_not_fit_have_a_quarter_of_the_room() -> None:
     fitted = fit(RunResult(gaps=gaps_of_bytes(64, 10_000)))
-    assert len(fitted.gaps) == ROOM // 4 // 64
+    assert len(fitted.gaps) == PAYLOAD_ROOM_BYTES // 4 // 64
 
 
 def test_subtasks_that_do_not_fit_have_half_of_the_room_and_the_others_are_counted() -> None:
     bare = len('{"state":"waiting","id":"","usage":{"usd":null}},')
     reports = [SubtaskReport(id="x" * (512 - bare), description="d" * 600) for _ in range(600)]
     fitted = fit(RunResult(subtasks=reports))
-    assert len(fitted.subtasks) == ROOM // 2 // 512
-    assert fitted.warnings == [f"{600 - ROOM // 2 // 512} more subtasks stand only in the stored result"]
+    assert len(fitted.subtasks) == PAYLOAD_ROOM_BYTES // 2 // 512
+    assert fitted.warnings == [f"{600 - PAYLOAD_ROOM_BYTES // 2 // 512} more subtasks stand only in the stored result"]
 
 
 def test_too_many_gaps_take_no_room_from_the_subtasks() -> None:

@@ -14,6 +14,7 @@ from supervision.run.attempt_rules import (
     AfterAgent,
     NextTry,
     after_agent,
+    back_off,
     child_id,
     counts_against_role,
     is_retried,
@@ -45,14 +46,21 @@ def test_a_used_up_grant_is_followed_by_another_one_while_there_is_any(last: boo
     assert after(ErrorKind.BUDGET_EXHAUSTED, had_last_grant=last) is step
 
 
-@given(st.booleans(), st.booleans())
-def test_an_open_breaker_of_the_provider_is_waited_out(last: bool, finding: bool) -> None:
-    assert after(ErrorKind.CIRCUIT_OPEN, had_last_grant=last, has_finding=finding) is AfterAgent.WAIT_PROVIDER
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [
+        (ErrorKind.CIRCUIT_OPEN, AfterAgent.WAIT_PROVIDER),
+        (ErrorKind.PAUSED, AfterAgent.WAIT_RESUMED),
+        (ErrorKind.NEEDS_PERSON, AfterAgent.WAIT_PERSON),
+    ],
+)
+@given(last=st.booleans(), finding=st.booleans())
+def test_provider_and_people_are_waited_for(kind: ErrorKind, step: AfterAgent, last: bool, finding: bool) -> None:
+    assert after(kind, had_last_grant=last, has_finding=finding) is step
 
 
-@given(st.booleans(), st.booleans())
-def test_a_paused_agent_is_continued_with_the_run(last: bool, finding: bool) -> None:
-    assert after(ErrorKind.PAUSED, had_last_grant=last, has_finding=finding) is AfterAgent.WAIT_RESUMED
+def test_each_failure_doubles_the_pause_before_the_next_attempt() -> None:
+    assert [back_off(failures) / limits.ATTEMPT_PAUSE for failures in (1, 2, 3)] == [1, 2, 4]
 
 
 @pytest.mark.parametrize("kind", sorted(ACCOUNT))
@@ -237,7 +245,7 @@ CHAIN = ["large", "middle", "small"]
 
 def test_the_first_model_that_serves_is_chosen() -> None:
     models = ServingModels(Clock())
-    assert models.choose(CHAIN) == "large"
+    assert models.failed("large", CHAIN, ErrorKind.REFUSED, 0) == models.choose(CHAIN) == "large"
     assert models.failed("large", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0) == "middle"
     assert models.choose(CHAIN) == "middle"
     assert models.following(CHAIN, "middle") == "small"
@@ -347,8 +355,8 @@ def test_one_goes_first_until_it_is_answered_fails_or_leaves(steps: list[tuple[s
                 assert ended == (first is work)
                 assert models.outage("large") is (None if ended else before)
             case "leaves":
-                models.leave(work)
                 left = others or first not in (None, work)
+                assert models.leave(work) == (before is not None and not left)
                 assert models.outage("large") is (before if left else None)
                 assert before is None or (before.waiting, before.first) == (others, None if first is work else first)
             case "waits":
