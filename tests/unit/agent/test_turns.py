@@ -248,7 +248,12 @@ def test_items_that_say_nothing_are_left_out_and_an_output_is_read_cell_by_cell(
     output: JsonValue = {"tree": " oak ", "felled": False, "rings": [{"mm": 2.5}, None, 3]}
     read = concluded({**DONE, "items": ["oak", "", {}, {"tree": "elm"}], "output": output})
     assert read.items == ["oak", {"tree": "elm"}]
-    assert list(cells_of(read.output)) == [("tree", "oak"), ("felled", "false"), ("rings.1.mm", "2.5"), ("rings.3", "3")]
+    assert list(cells_of(read.output)) == [
+        ("tree", "oak"),
+        ("felled", "false"),
+        ("rings.1.mm", "2.5"),
+        ("rings.3", "3"),
+    ]
 
 
 @pytest.mark.parametrize(

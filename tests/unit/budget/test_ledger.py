@@ -468,6 +468,7 @@ def test_a_grant_promises_nothing_of_what_has_no_limit(
 def test_a_plan_takes_more_than_a_call_with_the_goal_alone() -> None:
     assert plan_estimate(1000) > call_estimate(1000)
 
+
 def test_a_slice_is_raised_never_lowered_and_its_deadline_set() -> None:
     request = RunRequest(goal="g", deadline=timedelta(minutes=5))
     budget = TimeAndBudget(request, Clock(), START, Amount(tokens=9_000, usd=1.0))

@@ -131,7 +131,6 @@ HTTPS = "https://a.example"
         ({"command": "x", "env": {"TOKEN": "t"}}, 'write env = ["TOKEN"], and put the values where Workers run'),
         ({"command": "x", "headers": {"X": "TOKEN"}}, "headers belong to a url"),
         ({"url": HTTPS, "args": ["y"]}, "args belong to a command"),
-        ({"url": "https://me:pass@a.example"}, "no user or password"),
         ({"url": "http://a.example", "headers": {"X": "TOKEN"}}, "would send its headers unencrypted"),
         ({"url": HTTPS, "headers": {"X": "Bearer abc"}}, "names no secret: write NAME, or ${NAME}"),
     ],

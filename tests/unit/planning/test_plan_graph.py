@@ -108,6 +108,10 @@ def test_closing_any_path_makes_a_circle_that_is_found(candidate: Plan, data: st
     assert any("in a circle" in found or "depends on itself" in found for found in plan_problems(candidate, 99))
 
 
+def test_dependencies_on_itself_and_on_strangers_are_no_circles() -> None:
+    assert find_cycle([subtask("a", "a", "stranger")]) == []
+
+
 def test_a_long_chain_is_no_circle_and_no_recursion() -> None:
     chain = [subtask("t0"), *[subtask(f"t{n}", f"t{n - 1}") for n in range(1, limits.MAX_SUBTASKS)]]
     assert plan_problems(plan(*reversed(chain)), limits.MAX_SUBTASKS) == []
