@@ -90,6 +90,20 @@ def test_words_far_before_a_figure_say_nothing_of_it() -> None:
     assert readings("more than 12500")[0][1] == readings("approximately 12500")[0][1] == 100
 
 
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("12.5 to 14.5 million", [("12.5", "0.05"), ("12500000", "50000")]),
+        ("12.5 to 14.5", [("12.5", "0.05")]),
+        ("12.5 kg to 14.5 million", [("12.5", "0.05")]),
+        ("12.5 to ", [("12.5", "0.05")]),
+    ],
+)
+def test_a_figure_may_have_the_scale_of_the_next_one(text: str, first: list[tuple[str, str]]) -> None:
+    read = next(iter(figures(text))).readings
+    assert [(reading.value, reading.tolerance) for reading in read] == [(Decimal(a), Decimal(b)) for a, b in first]
+
+
 def test_everything_in_a_source_may_be_a_value() -> None:
     read = list(values("1,2,3 100,200,300 7 0.5"))
     assert [figure.text for figure in read] == ["1,2", "7", "0.5", "1", "2", "3", "100", "200", "300"]

@@ -321,6 +321,7 @@ def test_instruction_and_roles_are_added_to() -> None:
         (replacing("t9", "t2"), "subtask 't9' replaces 't2', which is completed: only failed or skipped ones can be"),
         (replacing("t9", "t1"), "subtask 't9' replaces 't1', which t3 replaced before: replace that"),
         (replacing("t9", "t3", after=("t3",)), "subtask 't9' depends on 't3', which it replaces"),
+        (subtask("t9", "t9"), "subtask 't9' depends on itself"),
         (replacing("t9", "t3", after=("t4",)), "these subtasks depend on each other in a circle: "),
     ],
 )
