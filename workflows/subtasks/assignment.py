@@ -87,17 +87,14 @@ class Assignment:
         Returns False if there are none: the subtask has to wait.
         """
         state, fallback = self.context.state, self.unused_fallback
-        if not state.waits.breaker(self.role.name).admits():
-            if (
-                fallback is None
-                or not state.waits.breaker(fallback.name).admits()
-                or not state.slots.has_room(fallback)
-            ):
+        breaker = state.waits.breaker
+        if not breaker(self.role.name).admits():
+            if fallback is None or not breaker(fallback.name).admits() or not state.slots.has_room(fallback):
                 return False
             self.fall_back(fallback)
         self.slot = state.slots.take(self.role)
         if self.slot is not None:
-            self.ticket = state.waits.breaker(self.role.name).admit()
+            self.ticket = breaker(self.role.name).admit()
         return self.ticket is not None
 
     def next_probe_at(self) -> datetime | None:

@@ -297,7 +297,7 @@ def test_the_last_call_is_the_one_after_which_no_other_fits() -> None:
 
 
 def test_a_call_takes_its_prompt_and_a_reply_of_the_usual_length() -> None:
-    assert call_estimate(7001) == 2001 + 1500
+    assert call_estimate(7001) == 2001 + 1500 < plan_estimate(7001)
 
 
 def test_what_is_unknown_has_no_price() -> None:
@@ -441,14 +441,9 @@ def test_only_an_open_grant_is_raised_and_only_while_something_is_free() -> None
     assert ledger.top_up("t1", 2, 1_000) == Amount(tokens=22_500)
     assert ledger.top_up("t1", 2, 90_000) == Amount(tokens=30_000)
     assert ledger.top_up("t1", 1, 1_000) is None
+    assert ledger.last_grant("t2") == Amount(tokens=0)
     ledger.extend(None, 1.0)
     assert ledger.top_up("t1", 1, 1_000) == Amount(), "what has no limit any more, or had none, is not counted"
-
-
-def test_a_last_grant_is_all_that_is_free() -> None:
-    ledger = Ledger(50_000, None)
-    assert ledger.last_grant("t1") == Amount(tokens=30_000) == Amount(tokens=50_000 - SYNTHESIS_HOLDBACK_TOKENS)
-    assert ledger.last_grant("t2") == Amount(tokens=0)
 
 
 def test_without_a_dollar_nothing_is_paid() -> None:
@@ -463,10 +458,6 @@ def test_a_grant_promises_nothing_of_what_has_no_limit(
     ledger = Ledger(*total)
     ledger.grant("t1", 1)
     assert tuple(ledger.card()[kind]["promised"] for kind in ("tokens", "usd")) == promised  # type: ignore[index,call-overload]
-
-
-def test_a_plan_takes_more_than_a_call_with_the_goal_alone() -> None:
-    assert plan_estimate(1000) > call_estimate(1000)
 
 
 def test_a_slice_is_raised_never_lowered_and_its_deadline_set() -> None:

@@ -1,6 +1,5 @@
 """Teams and the small values of the contract: what is wrong with one is said in words its author can act on."""
 
-import re
 from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
@@ -25,6 +24,8 @@ from supervision.contract.usage import ToolTally, Usage
 from tests.unit.shapes import FINDING, WORDS, plan, subtask
 
 ROLE = {"name": "analyst", "description": "counts", "system_prompt": "Count."}
+ROW = {"type": "object", "properties": {"tree": {}, "kg": {}}}
+URL = "https://a.example"
 NAMES = "must be 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first"
 
 
@@ -32,8 +33,12 @@ def team(**changes: Any) -> dict[str, Any]:
     return {"name": "shop", "generalist": "analyst", "roles": [ROLE], **changes}
 
 
-def role(name: str, *tools: str) -> dict[str, Any]:
-    return {**ROLE, "name": name, "tools": list(tools)}
+def role(name: str = "analyst", *tools: str, **more: Any) -> dict[str, Any]:
+    return {**ROLE, "name": name, "tools": list(tools), **more}
+
+
+def with_server(**server: Any) -> dict[str, Any]:
+    return {"mcp_servers": {"store": server}}
 
 
 @pytest.mark.parametrize(
@@ -51,6 +56,19 @@ def role(name: str, *tools: str) -> dict[str, Any]:
         ),
         ({"roles": [{**ROLE, "fallback": "analyst"}]}, "roles: role 'analyst' is its own fallback: name another role"),
         ({"roles": [{**ROLE, "backup": "boss"}]}, "roles: role 'analyst': backup 'boss' is not one of the roles"),
+        ({"roles": [role(system_prompt=" ")]}, "roles.0: a role needs a system_prompt"),
+        ({"roles": [role("analyst", "sql", team="lab")]}, "roles.0: this role is a team: tools belong"),
+        ({"roles": [role(team="lab", ask=True)]}, "roles.0: this role is a team: `ask` belongs"),
+        ({"roles": [role(team="lab", output_schema=ROW)]}, "roles.0: output_schema: "),
+        ({"roles": [role(output_schema={**ROW, "type": "array"})]}, "roles.0: output_schema: "),
+        ({"roles": [role("analyst", "sql", person={"who": "Ann"})]}, "roles.0: this role is a person"),
+        (with_server(), "mcp_servers.store: give it either a command or a url"),
+        (with_server(command="x", url=URL), "mcp_servers.store: give it either a command or a url"),
+        (with_server(command="x", env={"TOKEN": "t"}), 'mcp_servers.store.env: write env = ["TOKEN"], and put '),
+        (with_server(command="x", headers={"X": "TOKEN"}), "mcp_servers.store: headers belong to a url"),
+        (with_server(url=URL, args=["y"]), "mcp_servers.store: args belong to a command"),
+        (with_server(url="http://a.example", headers={"X": "T"}), "mcp_servers.store: url: plain http to 'a.example'"),
+        (with_server(url=URL, headers={"X": "Bearer abc"}), "mcp_servers.store: headers: 'Bearer abc' names no secret"),
     ],
 )
 def test_a_bad_team_is_told_what_is_wrong(changes: dict[str, Any], complaint: str) -> None:
@@ -93,56 +111,14 @@ def test_a_pool_is_named_by_a_few_letters(name: str, good: bool) -> None:
             Role.model_validate(fields)
 
 
-ROW = {"type": "object", "properties": {"tree": {}, "kg": {}}}
-
-
-@pytest.mark.parametrize(
-    ("fields", "complaint"),
-    [
-        ({"system_prompt": " "}, "needs a system_prompt"),
-        ({"team": "lab", "tools": ["sql"]}, "is a team: tools"),
-        ({"team": "lab", "ask": True}, "is a team: `ask`"),
-        ({"team": "lab", "output_schema": ROW}, "output_schema: "),
-        ({"output_schema": {**ROW, "type": "array"}}, "output_schema: "),
-        ({"person": {"who": "Ann"}, "tools": ["sql"]}, "is a person"),
-    ],
-)
-def test_what_a_role_cannot_be(fields: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValidationError, match=complaint):
-        Role.model_validate({**ROLE, **fields})
-
-
 def test_a_team_needs_no_prompt_and_a_role_may_hand_in_rows() -> None:
     assert Role(name="r", description="d", team="lab").team == "lab"
-    assert [Role.model_validate({**ROLE, **more}).columns for more in ({}, {"output_schema": ROW})] == [
-        [],
-        ["tree", "kg"],
-    ]
-
-
-HTTPS = "https://a.example"
-
-
-@pytest.mark.parametrize(
-    ("fields", "complaint"),
-    [
-        ({}, "give it either a command or a url"),
-        ({"command": "x", "url": HTTPS}, "give it either a command or a url"),
-        ({"command": "x", "env": {"TOKEN": "t"}}, 'write env = ["TOKEN"], and put the values where Workers run'),
-        ({"command": "x", "headers": {"X": "TOKEN"}}, "headers belong to a url"),
-        ({"url": HTTPS, "args": ["y"]}, "args belong to a command"),
-        ({"url": "http://a.example", "headers": {"X": "TOKEN"}}, "would send its headers unencrypted"),
-        ({"url": HTTPS, "headers": {"X": "Bearer abc"}}, "names no secret: write NAME, or ${NAME}"),
-    ],
-)
-def test_a_server_of_tools_is_refused_with_what_is_wrong(fields: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValidationError, match=re.escape(complaint)):
-        McpServer.model_validate(fields)
+    assert (Role(**role()).columns, Role(**role(output_schema=ROW)).columns) == ([], ["tree", "kg"])
 
 
 def test_a_server_of_tools_names_its_secrets_and_gives_its_tools_names() -> None:
     local = McpServer(command="x", args=["y"], env=["A"], tools={"get.price": McpTool(effects="read")})
-    remote = McpServer(url=HTTPS, headers={"X": "Bearer ${B}", "Y": "C"})
+    remote = McpServer(url=URL, headers={"X": "Bearer ${B}", "Y": "C"})
     assert (local.secrets, remote.secrets) == (["A"], ["B", "C"])
     assert Team.model_validate(team(mcp_servers={"shop": local})).server_tools == ["shop__get_price"]
     assert local.tools["get.price"].said == {"reads": "private", "returns": "untrusted", "effects": "read"}
@@ -318,11 +294,8 @@ def test_labels_add_up_and_the_first_untrusted_text_stands() -> None:
     page, private = Labels(untrusted="a page in t1"), Labels(private=True)
     findings = [FINDING.model_copy(update={"labels": labels}) for labels in (page, Labels(untrusted="mail"), private)]
     assert Labels.of([FINDING, None, *findings]) == page | private == Labels(private=True, untrusted="a page in t1")
-    assert [labels.path for labels in (private, page, page | private)] == [
-        "",
-        "after reading a page in t1",
-        "after reading a page in t1, and private data",
-    ]
+    assert (private.path, page.path) == ("", "after reading a page in t1")
+    assert (page | private).path == f"{page.path}, and private data"
 
 
 def test_counts_add_up_and_ended_are_those_in_a_final_state() -> None:
@@ -348,10 +321,8 @@ def test_a_wait_is_shown_by_its_path_from_the_run_above() -> None:
         ("t3/t2/1", "t3/t2"),
         ("t3/synthesis", "t3"),
     ]
-    assert [(w.subject, w.for_person, w.for_decision) for w in (below, own)] == [
-        ("t2", True, True),
-        ("synthesis", False, False),
-    ]
+    assert [(w.subject, w.for_person) for w in (below, own)] == [("t2", True), ("synthesis", False)]
+    assert [w.for_decision for w in (below, own)] == [True, False]
     assert below.below("t3").below("t1").own_id == "t2/1"
 
 

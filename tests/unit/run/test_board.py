@@ -403,13 +403,10 @@ def test_a_gap_says_how_its_subtask_ended_and_why(state: SubtaskState, error: Pr
 @pytest.mark.parametrize(("count", "rest"), [(20, ""), (21, ", ...")])
 def test_of_items_that_are_missing_the_first_are_named(count: int, rest: str) -> None:
     items = {f"t.{n}": report(f"t.{n}", "failed") for n in range(1, count + 1)}
-    reports = {
-        **items,
-        "t": report("t", "failed", counts={"total": count, "failed": count}),
-        "u": report("u", "failed"),
-    }
+    template = report("t", "failed", counts={"total": count, "failed": count})
     named = ", ".join(f"t.{n}" for n in range(1, 21))
-    assert gap_of(reports["t"], reports).reason == f"{count} of {count} items: {named}{rest}"
+    gap = gap_of(template, {**items, "u": report("u", "failed")})
+    assert gap.reason == f"{count} of {count} items: {named}{rest}"
 
 
 def change(board: Board, subtask_id: str, way: int) -> None:
