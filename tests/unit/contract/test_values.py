@@ -56,6 +56,8 @@ def with_server(**server: Any) -> dict[str, Any]:
         ),
         ({"roles": [{**ROLE, "fallback": "analyst"}]}, "roles: role 'analyst' is its own fallback: name another role"),
         ({"roles": [{**ROLE, "backup": "boss"}]}, "roles: role 'analyst': backup 'boss' is not one of the roles"),
+        ({"roles": [role(pool="Far")]}, "roles.0.pool: must be 1 to 32 lower-case letters"),
+        ({"routes": [{"pattern": "refund", "role": "clerk"}]}, "routes: 'clerk' is not one of the roles"),
         ({"roles": [role(system_prompt=" ")]}, "roles.0: a role needs a system_prompt"),
         ({"roles": [role("analyst", "sql", team="lab")]}, "roles.0: this role is a team: tools belong"),
         ({"roles": [role(team="lab", ask=True)]}, "roles.0: this role is a team: `ask` belongs"),
@@ -103,12 +105,6 @@ def test_names_are_plain(text: str, good: bool) -> None:
 @pytest.mark.parametrize(("name", "good"), [("far", True), ("far-2", True), ("", False), ("Far", False), ("-a", False)])
 def test_a_pool_is_named_by_a_few_letters(name: str, good: bool) -> None:
     assert is_pool(name) is good
-    fields = {"name": "r", "description": "d", "system_prompt": "p", "pool": name}
-    if good:
-        assert Role.model_validate(fields).pool == name
-    else:
-        with pytest.raises(ValueError, match="pool"):
-            Role.model_validate(fields)
 
 
 def test_a_team_needs_no_prompt_and_a_role_may_hand_in_rows() -> None:
@@ -152,11 +148,9 @@ def test_a_roles_models_are_its_own_and_then_those_that_take_over() -> None:
 
 
 def test_a_route_leads_to_a_role_of_the_team() -> None:
-    route = {"pattern": "refund", "role": "analyst"}
-    made = Team.model_validate(team(routes=[route], tools=[{"name": "q", "uses": "sql"}]))
+    routes = [{"pattern": "refund", "role": "analyst"}]
+    made = Team.model_validate(team(routes=routes, tools=[{"name": "q", "uses": "sql"}]))
     assert (made.routes[0].role, made.tools[0].name) == ("analyst", "q")
-    with pytest.raises(ValidationError, match="'clerk' is not one of the roles"):
-        Team.model_validate(team(routes=[{**route, "role": "clerk"}]))
 
 
 # --- small values ------------------------------------------------------------------------------------
@@ -339,15 +333,6 @@ def test_of_several_conditions_the_most_urgent_is_shown(flags: Flags, shown: str
     assert flags.most_urgent == shown
 
 
-def test_an_update_has_the_fields_of_its_kind_or_says_what_is_wrong() -> None:
-    assert read_update(Resume, None) == Resume()
-    assert read_update(Resume, {"request_id": "a"}) == Resume(request_id="a")
-    with pytest.raises(ValueError, match="colour: unknown field"):
-        read_update(ExtendLimits, {"colour": "red"})
-    with pytest.raises(ValueError, match="update: "):
-        read_update(ExtendLimits, [])
-
-
 @pytest.mark.parametrize(
     ("kind", "fields", "complaint"),
     [
@@ -360,13 +345,15 @@ def test_an_update_has_the_fields_of_its_kind_or_says_what_is_wrong() -> None:
         (Steer, {"text": "x" * 2048}, ""),
         (Steer, {"text": "x" * 2049}, "text: has 2049 bytes, at most 2048"),
         (Steer, {"text": " \x1b"}, "text: is empty"),
+        (Resume, {}, ""),
+        (Resume, None, ""),
+        (ExtendLimits, {"colour": "red"}, "colour: unknown field"),
+        (ExtendLimits, [], "update: "),
     ],
 )
-def test_what_a_person_decides_or_says_is_complete_and_short(
-    kind: type[Update], fields: dict[str, Any], complaint: str
-) -> None:
+def test_an_update_is_complete_and_short_or_says_what_is_wrong(kind: type[Update], fields: Any, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint) if complaint else nullcontext():
-        assert read_update(kind, fields).model_dump(exclude_unset=True) == fields
+        assert read_update(kind, fields).model_dump(exclude_unset=True) == (fields or {})
 
 
 @pytest.mark.parametrize(

@@ -90,18 +90,11 @@ def test_words_far_before_a_figure_say_nothing_of_it() -> None:
     assert readings("more than 12500")[0][1] == readings("approximately 12500")[0][1] == 100
 
 
-@pytest.mark.parametrize(
-    ("text", "first"),
-    [
-        ("12.5 to 14.5 million", [("12.5", "0.05"), ("12500000", "50000")]),
-        ("12.5 to 14.5", [("12.5", "0.05")]),
-        ("12.5 kg to 14.5 million", [("12.5", "0.05")]),
-        ("12.5 to ", [("12.5", "0.05")]),
-    ],
-)
-def test_a_figure_may_have_the_scale_of_the_next_one(text: str, first: list[tuple[str, str]]) -> None:
-    read = next(iter(figures(text))).readings
-    assert [(reading.value, reading.tolerance) for reading in read] == [(Decimal(a), Decimal(b)) for a, b in first]
+def test_a_figure_may_have_the_scale_of_the_next_one() -> None:
+    texts = ("12.5 to 14.5 million", "12.5 to 14.5", "12.5 kg to 14.5 million", "12.5 to ")
+    read = [next(iter(figures(text))).readings for text in texts]
+    assert [len(each) for each in read] == [2, 1, 1, 1]
+    assert (read[0][1].value, read[0][1].tolerance) == (12_500_000, 50_000)
 
 
 def test_everything_in_a_source_may_be_a_value() -> None:
