@@ -59,7 +59,8 @@ _DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y"
 _DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y")
 _MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y")
 _KINDS = {"days": _DAYS, "day first": _DAY_FIRST, "month first": _MONTH_FIRST}
-_ALIKE = r"^(\d{1,4}[./ -]|[A-Za-z]+ \d)"  # as every text of these shapes begins
+# every text of these shapes
+_ALIKE = r"^(\d{1,4}[./ -] *(\d{1,2}|[A-Za-z]{3,9})[./ -] *\d{1,4}|[A-Za-z]{3,9} +\d{1,2}, *\d{4})( +\d.*)?$"
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 
 
@@ -163,7 +164,8 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
         ).fetchone() or (0, "")
         notes = [f"{count} rows cannot be read, the first is {str(first)[:_LINE_CHARS]!r}"] if count else []
         if skip > 1 and names:
-            notes.append(f"the first {skip - 1} lines, above the header, are left out")
+            above = "line, above the header, is" if skip == 2 else f"{skip - 1} lines, above the header, are"
+            notes.append(f"the first {above} left out")
         table = _typed_table(database, path.stem, out, semicolons=delimiter == ";")
     if plain != path:
         plain.unlink()
@@ -412,7 +414,8 @@ def _header(sample: list[str], delimiter: str, width: int) -> tuple[int, list[st
     unnamed = numbered([f"column_{number + 1}" for number in range(width)])
     for row in reader:
         filled = [cell.strip() for cell in row if cell.strip()]
-        if len(row) >= width - (width > 1) and len(filled) >= max(1, (width + 1) // 2):
+        # one may lack, but a title above two columns is one field, too
+        if len(row) >= width - (width > 2) and len(filled) >= max(1, (width + 1) // 2):
             if any(_NUMBERLIKE.fullmatch(cell) and not re.fullmatch(r"(19|20)\d\d", cell) for cell in filled):
                 return before, unnamed
             cells = [*row, ""][: max(width, len(row))]  # lines may end with a delimiter that the header lacks

@@ -94,10 +94,10 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
 def _cost_lines(result: RunResult) -> list[str]:
     usage, timing = result.usage, result.timing
     held = f" ({timing.held_seconds:,.1f} s of it waiting for people)" if timing.held_seconds else ""
-    faster = f", speed-up {timing.speedup:.2f}" if timing.speedup else ""
+    alone = f", {timing.sequential_seconds:,.1f} s one after the other, speed-up {timing.speedup:.2f}"
     calls = f"{counted(usage.model_calls, 'model call')}, {counted(usage.tool_calls, 'tool call')}"
     return [
-        f"{timing.wall_seconds:,.1f} s wall{held}, {timing.sequential_seconds:,.1f} s one after the other{faster}",
+        f"{timing.wall_seconds:,.1f} s wall{held}{alone if timing.speedup > 1 else ''}",
         f"{calls}, {usage.tokens_line()}, {money(usage.usd)}",
     ]
 

@@ -24,7 +24,7 @@ _USUAL: tuple[tuple[str, str], ...] = (
     (r"\b\d+(\.\d)? s\b", "0 s"),
     (r"· \d+:\d\d$", "· 0 s"),  # of a run on a slow machine
     (r"\d+%", "0%"),  # of the cache: calls at once may miss it
-    (r"speed-up \d+\.\d\d", "speed-up 1.00"),
+    (r", [^,]+ one after the other, speed-up \d+\.\d\d", ""),  # of a run whose agents were faster together
 )
 
 _COUNT = re.compile(
