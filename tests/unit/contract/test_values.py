@@ -274,6 +274,9 @@ def test_a_plan_is_folded_to_what_it_names() -> None:
     assert shape.folded().subtasks == [*shape.subtasks[:2], subtask("t3", "t2", "t1")]
     assert [planned.names_items_of for planned in shape.subtasks] == [None, "t1", None, None]
     assert (item.whole, template.whole) == (f"oak: {WORDS}", WORDS)
+    shape.subtasks[3].replaces = ["t1"]
+    assert shape.importance == {"t2": "required", "t3": "required"}
+    assert [SubtaskReport(id=planned.id).template for planned in (template, item)] == [None, "t2"]
 
 
 def test_an_estimate_is_said_in_calls_and_in_dollars_where_they_are_known() -> None:

@@ -241,7 +241,8 @@ def test_the_weakest_required_finding_counts_cited_or_not_and_an_optional_one_do
 
 def test_findings_from_knowledge_are_counted() -> None:
     remembered = finding().model_copy(update={"grounding": "knowledge"})
-    assert basis(report("t1", found=remembered), *[report("t2", found=finding())] * 2).from_knowledge == 1
+    others = [report(f"t{n}", found=finding()) for n in (2, 3)]
+    assert basis(report("t1", found=remembered), *others).from_knowledge == 1
 
 
 def test_required_and_optional_subtasks_are_counted_apart() -> None:

@@ -17,6 +17,7 @@ from supervision.run.attempt_rules import (
     back_off,
     child_id,
     counts_against_role,
+    is_child_id,
     is_retried,
     next_try,
     subtask_path,
@@ -105,6 +106,8 @@ def test_the_id_of_a_child_names_subtask_attempt_and_candidate(subtask_id: str, 
 def test_the_path_of_a_subtask_is_read_from_the_id_of_its_workflow() -> None:
     nested = child_id(child_id("a/run", "t3", 1), "t1.2", 4, 2)
     assert subtask_path(nested, "a/run") == "t3/t1.2"
+    assert [is_child_id(nested, parent) for parent in ("a/run/t3/1", "a/run", None)] == [True, False, False]
+    assert not is_child_id("a/run/t3/x", "a/run")
     assert subtask_path(child_id("a/run", "t3", 12), "a/run") == "t3"
 
 
