@@ -219,7 +219,7 @@ async def _builds(client: Client) -> AsyncIterator[CheckRow]:
     for build in known:
         if not build.served and (build.current or build.open):
             what = "new runs wait for it" if build.current else "runs that began with it are open"
-            fix = f"start one with SUPERVISOR_BUILD_ID={build.build_id}"
+            fix = f"start one with {worker_hint(build=build.build_id)}"
             yield CheckRow("problem", f"build {build.build_id}", f"no Worker serves it: {what}", fix)
     served = [build for build in known if build.served]
     if why := await none_current(client):

@@ -198,7 +198,7 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
         helps = f"start the run on queue '{WORKFLOW_QUEUE}' instead"
         return Standstill("worker", ("the run",), text, helps, since)
     if build := described.raw_description.workflow_execution_info.versioning_info.deployment_version.build_id:
-        start, which = f"SUPERVISOR_BUILD_ID={build}", f" of build {build}"
+        start, which = worker_hint(build=build), f" of build {build}"
     elif why := await none_current(run.client):
         return Standstill("worker", ("the run",), f"a current build ({why})", SET_CURRENT, since)
     else:
