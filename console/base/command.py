@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shlex
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -42,9 +43,10 @@ def hint(*words: str) -> str:
     return command(PROGRAM, [*_connection, *words])
 
 
-def worker_hint(*words: str) -> str:
-    """Returns the command that starts a Worker."""
-    return hint("worker", *words)
+def worker_hint(*words: str, build: str = "") -> str:
+    """Returns the command that starts a Worker, of that build if one is named."""
+    set_build = f"SUPERVISOR_BUILD_ID={shlex.quote(build)} " if build else ""
+    return f"`{set_build}{hint('worker', *words)[1:]}"
 
 
 DONE = 0

@@ -27,14 +27,14 @@ from console.base.command import DONE, FAILED, Access, endpoint, hint, server_ad
 from console.base.terminal import Report, console, counted, put, safe_line, wrapped
 from console.commands.team_commands import offers, team_files, teams_report
 from console.run.command_line import AsJson
-from console.run.pollers import ACTIVITIES, WORKFLOWS, builds, gone, limited, pollers, shown, unversioned
+from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, builds, gone, limited, none_current, pollers, shown
 from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered, worker_of
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
 from runtime.settings import Settings
 from supervision.base import limits
-from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
+from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 from supervision.base.text import clean, money, one_line
 from supervision.base.trust import is_exposed
 from supervision.contract.model_choice import chain_of
@@ -219,13 +219,11 @@ async def _builds(client: Client) -> AsyncIterator[CheckRow]:
     for build in known:
         if not build.served and (build.current or build.open):
             what = "new runs wait for it" if build.current else "runs that began with it are open"
-            fix = f"start one with SUPERVISOR_BUILD_ID={build.build_id}"
+            fix = f"start one with {worker_hint(build=build.build_id)}"
             yield CheckRow("problem", f"build {build.build_id}", f"no Worker serves it: {what}", fix)
     served = [build for build in known if build.served]
-    if served and not any(build.current for build in known) and not await unversioned(client):
-        fix = f"`temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT} --build-id BUILD`"
-        names = ", ".join(build.build_id for build in served)
-        yield CheckRow("problem", "builds", f"none is current, so new runs wait; served: {names}", fix)
+    if why := await none_current(client):
+        yield CheckRow("problem", "builds", why, SET_CURRENT)
     elif served:
         words = (b.build_id + " (current)" * b.current + " (runs of it are open)" * b.open for b in served)
         yield CheckRow("ok", "builds", ", ".join(words))

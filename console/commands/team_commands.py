@@ -204,6 +204,8 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
     ]
     listed += [{"name": each, "error": safe_line(e.message, limits.ERROR_BYTES)} for each, e in broken.items()]
     notes = []
+    if settings.teams_dir and not settings.teams_dir.is_dir():
+        notes.append(f"SUPERVISOR_TEAMS_DIR names {settings.teams_dir}, which is no folder")
     for each, why in broken.items():
         lines = [f"{why.message.partition(': ')[0]}:", *why.problems] if len(why.problems) > 1 else [why.message]
         said = "\n  ".join(safe_line(line, limits.ERROR_BYTES) for line in lines)

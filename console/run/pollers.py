@@ -19,6 +19,7 @@ from console.run.run_handle import RPC_TIMEOUT
 from supervision.base.queues import DEPLOYMENT, WORKFLOW_QUEUE
 
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+SET_CURRENT = f"`temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT} --build-id BUILD`"
 _FRESH = timedelta(seconds=70)  # a live Worker polls again every 60 s; the server lists dead ones for minutes
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 
@@ -62,9 +63,17 @@ async def builds(client: Client) -> list[Build]:
     return [Build(name, name == current, version.drainage_status == draining, name in served) for name, version in ids]
 
 
-async def unversioned(client: Client) -> bool:
-    """True if a Worker without a build id serves runs."""
-    return not all(poller.deployment_options.build_id for poller in await _fresh(client, WORKFLOW_QUEUE, WORKFLOWS))
+async def none_current(client: Client) -> str:
+    """Returns that no build is current, if every Worker has a build: then no run begins; else nothing."""
+    try:
+        known = await builds(client)
+    except RPCError:  # the server answers for a new deployment only after a while
+        return ""
+    served = [build.build_id for build in known if build.served]
+    if not served or any(build.current for build in known):
+        return ""
+    every = all(poller.deployment_options.build_id for poller in await _fresh(client, WORKFLOW_QUEUE, WORKFLOWS))
+    return f"none is current, so new runs wait; served: {', '.join(served)}" if every else ""
 
 
 def shown(workers: dict[str, datetime]) -> str:

@@ -85,6 +85,8 @@ async def test_a_broken_team_is_shown_with_the_reason_beside_the_good_ones(alone
     assert "analyst" in done.out
     assert "team 'bent' can't be used" in done.err
     assert len(done.err.strip().splitlines()) == 1
+    done = await alone.with_environ(SUPERVISOR_TEAMS_DIR=str(tmp_path / "tems"))("teams")
+    assert done.err == f"SUPERVISOR_TEAMS_DIR names {tmp_path / 'tems'}, which is no folder\n"
 
 
 async def test_a_wrong_setting_is_named(alone: Cli) -> None:

@@ -92,6 +92,7 @@ def test_hints_name_what_is_installed_and_repeat_the_connection(
     monkeypatch.chdir(ROOT)
     assert hint("status", "a b") == "`.venv/bin/temporal-supervisor status 'a b'`"
     assert worker_hint("--pool", "east") == "`.venv/bin/temporal-supervisor worker --pool east`"
+    assert worker_hint(build="0.3 a") == "`SUPERVISOR_BUILD_ID='0.3 a' .venv/bin/temporal-supervisor worker`"
     monkeypatch.setenv("PATH", str(ROOT / ".venv" / "bin"))
     assert hint("list") == "`temporal-supervisor list`"
     keep_connection("host:1", None, Path("my env"))

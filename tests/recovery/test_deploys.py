@@ -6,12 +6,15 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from console.base.command import CommandFailed
 from console.commands.doctor import server_rows
+from console.commands.run_commands import require_workers
 from console.run.run_handle import RunHandle
 from console.run.standstill import observed
 from runtime.connection import connect
@@ -86,6 +89,11 @@ async def test_open_runs_outlive_a_deploy_a_rollback_and_new_keys(lone_model: Sc
 
             workers.environ |= {"SUPERVISOR_KEYS_FILE": str(file), "SUPERVISOR_BUILD_ID": "a"}
             first = await workers.start()
+            await start(client, RunRequest(goal="Weigh the pears"), "early")
+            await until(partial(_waits, RunHandle(client, "early"), "a current build"))
+            with pytest.raises(CommandFailed, match="none is current.*set-current-version"):
+                await require_workers(client)
+            await client.get_workflow_handle("early").terminate()
             await _make_current(client, "a")
             runs = await begin("a", RUNS)
             client = await connect(address=info.address, keys=_write(file, "new", "old"))
