@@ -18,8 +18,8 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
-    from activities.contracts.run_contracts import ChildRef, Notice, PoolQuestion, RunRef
-    from activities.contracts.turn_contracts import ToolInput, ToolReply
+    from activities.contracts.run_contracts import ChildRef, Notice, PoolQuestion, RunRef, SupervisorCall
+    from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput
     from activities.run.notices import NoticeActivities
     from activities.run.run_activities import RunActivities
     from supervision.agent.turn_rules import attempt_time
@@ -27,7 +27,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind, call_kind
     from supervision.base.queues import fairness_key, pool_queue
     from supervision.base.text import label
-    from supervision.contract.base import Model
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
     from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
@@ -95,7 +94,7 @@ async def reply_of(call: Awaitable[T]) -> T:
 
 async def model_call(
     activity: str,
-    payload: Model,
+    payload: TurnInput | SupervisorCall,
     reply: type[P],
     summary: str,
     max_tokens: int,
@@ -111,8 +110,6 @@ async def model_call(
     `book` gets what it consumed, whatever becomes of it: a cancelled call ends at once, and a reply that comes all
     the same is paid.
     """
-    info = workflow.info()
-    root_id = info.root.workflow_id if info.root else info.workflow_id
     call: workflow.ActivityHandle[P] = workflow.start_activity(
         activity,
         payload,
@@ -124,7 +121,9 @@ async def model_call(
         heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
         retry_policy=_MODEL_RETRY,
         summary=summary,
-        priority=Priority(fairness_key=fairness_key(root_id)),  # behind a rate limit runs take turns, as whole trees
+        priority=Priority(
+            fairness_key=fairness_key(payload.run.run_id)
+        ),  # behind a rate limit runs take turns, as whole trees
         # Not awaited, but the reply to a call that was answered meanwhile is not dropped.
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )

@@ -20,7 +20,7 @@ from tests.scripted_model import Reply, Script, answer, plan, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import GOAL, Lab, end_soon, failure, found, status_of
+from tests.workflow.runs import GOAL, Lab, end_soon, failure, found, scheduled, status_of
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
 from workflows.supervisor import SupervisorWorkflow
@@ -166,7 +166,7 @@ class Caller:
         await workflow.execute_child_workflow("SupervisorWorkflow", request, id=run_id, task_queue="supervisor")
 
 
-async def test_the_log_names_the_run_at_every_level_though_another_workflow_started_it(
+async def test_log_and_turns_at_a_rate_limit_are_the_runs_at_every_level_though_another_workflow_started_it(
     lab: Lab, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "supervisor.run")
@@ -175,6 +175,13 @@ async def test_the_log_names_the_run_at_every_level_though_another_workflow_star
         await lab.client.execute_workflow(Caller.run, lab.run_id, id=f"{lab.run_id}-caller", task_queue=lab.run_id)
     fields = [record.fields for record in caplog.records if record.message == "subtask_completed"]  # type: ignore[attr-defined]
     assert {(line["run"], line["subtask"]) for line in fields} == {(lab.run_id, "t1"), (lab.run_id, "t1/1/f1")}
+    calls = [
+        call
+        for below in ("", "/t1/1", "/t1/1/f1/1")
+        for call in await scheduled(lab.client, lab.run_id + below, "activity")
+    ]
+    keys = {call.activity_task_scheduled_event_attributes.priority.fairness_key for call in calls}
+    assert keys - {""} == {lab.run_id}
 
 
 async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(lab: Lab) -> None:
