@@ -270,7 +270,8 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
         for cause in causes:
             helps = PROVIDER_HELPS if cause.helps == unanswered() else cause.helps  # the first row says if it does
             fix = f"{helps}; {hint('status', run.id)} says more"
-            yield CheckRow("problem", "open run", f"'{run.id}': {cause.cause}", fix)
+            level: Level = "warning" if cause.waits_for == "person" else "problem"
+            yield CheckRow(level, "open run", f"'{run.id}': {cause.cause}", fix)
     if not still:
         yield CheckRow("ok", "open runs", f"{looked_at}, none of them stands still")
 
