@@ -103,12 +103,14 @@ def unpack(path: str, name: str, out: str) -> list[list[str]]:
 
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, folder: Path) -> list[str]:
     inner = f"{name}/{info.filename}"
+    if info.flag_bits & 1:
+        return [inner, "", "it is encrypted"]
     folder.mkdir(parents=True, exist_ok=True)
     unpacked = folder / "unpacked"
     try:
         with archive.open(info) as source, unpacked.open("wb") as target:
             shutil.copyfileobj(source, target)  # never more than the entry says
-    except (RuntimeError, OSError, zipfile.BadZipFile, zlib.error) as error:  # of a password, too
+    except (NotImplementedError, OSError, zipfile.BadZipFile, zlib.error) as error:
         return [inner, "", f"it can't be unpacked: {error}"]
     return [inner, str(unpacked), ""]
 

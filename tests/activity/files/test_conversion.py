@@ -60,6 +60,7 @@ def test_an_export_of_another_country_is_a_table_of_numbers_and_dates(tmp_path: 
     [
         (["1", "2", ""], "BIGINT", None),
         (["00123", "4"], "VARCHAR", None),
+        (["12345678901234567890", "4"], "VARCHAR", None),
         (["2025-01-31", "2024-12-01"], "DATE", None),
         (["01/31/2025", "01/02/2025"], "DATE", "x: dates are read month first"),
         (["31 Jan 2025", "1 Feb 2025"], "DATE", None),
@@ -84,6 +85,27 @@ def test_fields_may_hold_anything(tmp_path: Path, delimiter: str) -> None:
     (table,) = converted(tmp_path, "t.csv", f"{header}\n{body}\n{body}\n".encode())["tables"]
     assert list(types(table)) == ["Order ID", 'He said "yes"', "column_3", "order id_2"]
     assert rows(table)[0] == (1, f"a{delimiter} b\nline", "x", 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "read", "notes"),
+    [
+        (b'1,5" pipe\n2,"x"\n', [(1, '5" pipe'), (2, "x")], []),
+        (b'1,x\n"2,y\n3,z\n', [(1, "x")], ["a quotation mark in line 3 is not closed: what follows it is not read"]),
+        (b"1,x\n2,y,z\n", [(1, "x")], ["1 row cannot be read, the first is '2,y,z'"]),
+    ],
+)
+def test_what_is_not_read_is_a_note(
+    tmp_path: Path, body: bytes, read: list[tuple[object, ...]], notes: list[str]
+) -> None:
+    (table,) = converted(tmp_path, "t.csv", b"a,b\n" + body)["tables"]
+    assert (rows(table), table["notes"]) == (read, notes)
+
+
+def test_a_wide_table_is_read(tmp_path: Path) -> None:
+    wide = "\n".join(",".join(str(column + row) for column in range(300)) for row in range(3))
+    (table,) = converted(tmp_path, "t.csv", wide.encode())["tables"]
+    assert rows(table) == [tuple(range(row, row + 300)) for row in range(3)]
 
 
 _PRINTED = st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from('\t\n",;|')
@@ -215,7 +237,7 @@ def database(tables: int) -> bytes:
         ("a.pdf", b"%PDF-1.7 broken", "it is no PDF that can be read"),
         ("a.xlsx", b"PK\x03\x04 broken", "it is no spreadsheet that can be read"),
         ("a.db", b"no database at all" * 100, "it is no SQLite database that can be read"),
-        ("a.parquet", b"PAR1 broken", "it holds no table"),
+        ("a.parquet", b"PAR1 broken", "it holds no table: Invalid Input Error: File 'a.parquet' too small"),
         ("a.exe", b"MZ", "files of the kind '.exe' are not read"),
         ("a.xlsx", compound("EncryptionInfo", "EncryptedPackage"), "it is encrypted"),
         ("a.pdf", ENCRYPTED_PDF, "it is encrypted"),
