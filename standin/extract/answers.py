@@ -24,6 +24,8 @@ def worker_finding(request: ApiRequest, composing: set[str]) -> Json:
     goal = prompt_parts.block(request.prompt, marks.GOAL) or ""
     question = f"{prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or request.user_text)} {goal}"
     good = [call for call in request.calls() if not call.is_error]
+    item = prompt_parts.block(request.prompt, marks.ITEM) or ""
+    good = [call for call in good if item.startswith(tuple(filter(None, map(str, call.arguments.values()))))] or good
     failed = [f"{call.name} failed ({clip(call.output, 120)})" for call in request.calls() if call.is_error]
     parts = [call.output for call in good if call.name in composing] or _parts(good, question)
     findings = prompt_parts.findings(request.prompt)
@@ -132,7 +134,7 @@ def _parts(calls: list[PastCall], question: str) -> list[str]:
     for at, call in enumerate(calls):
         table = parse_grids(call.output) or parse_tables(call.output) or call.output in calculated.values()
         opened = [str(value) for later in calls[at + 1 :] for value in later.arguments.values()]
-        if not table and not any(f"[{value}]" in call.output for value in opened):  # a text is worth more than a list
+        if not table and not any(f"[{value}" in call.output for value in opened):  # a text is worth more than a list
             source = next((value for value in call.arguments.values() if isinstance(value, str)), call.name)
             parts.append("\n".join(f"- {line} [{clip(source, 60)}]" for line in key_lines(call.output, question)))
     return [part for part in parts if part] or [f"- {output.strip()}" for output in calculated.values()]

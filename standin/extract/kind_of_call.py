@@ -9,7 +9,7 @@ from standin.extract.schema_fill import Filler
 from standin.extract.tool_use import composes, looked_up, next_calls
 from standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block
 from standin.server.api_request import ApiRequest, Json
-from supervision.base.prompt_marks import FINISH_TOOL, JSON_AS_TEXT
+from supervision.base.prompt_marks import FINISH_TOOL, JSON_AS_TEXT, LAST_TURN_MARK
 
 _JUDGEMENTS = {"verdicts": answers.review, "choice": answers.select, "prefer": answers.settle}
 
@@ -25,7 +25,9 @@ def think(request: ApiRequest) -> ApiReply:
     if request.schema is not None:
         value = _structured(request, request.schema)
         return ApiReply([tool_block(request.submit, value)], "tool_use") if request.submit else json_reply(value)
-    return _finished(request) if request.tools else text_reply(answers.plain_answer(request))
+    if request.tools or LAST_TURN_MARK in request.last_text:
+        return _finished(request)
+    return text_reply(answers.plain_answer(request))
 
 
 def _finished(request: ApiRequest) -> ApiReply:

@@ -93,6 +93,7 @@ _ID = re.compile(
     r"|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})",
     re.MULTILINE,
 )
+_FILE = re.compile(r"[^\n{}]{1,200}\.\w{1,7}")
 _URL = re.compile(r"https?://[^\s<>\"')\]]+")
 _ARITHMETIC = re.compile(r"(?<![\d.])\.?+\d[\d.]*+(?:\s*+[-+*/]\s*+\(?+\d[\d.]*+\)?+)++")
 
@@ -204,9 +205,10 @@ def _values(name: str, spec: Json, schema: Json, request: ApiRequest) -> list[An
 def _texts(kind: str, subtask: str, goal: str, request: ApiRequest) -> list[str]:
     outputs = [call.output for call in request.calls() if not call.is_error]
     shown = "\n".join([subtask, goal, *outputs])
+    item = prompt_parts.block(request.prompt, marks.ITEM) or ""
     keys = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
     if kind == "sql":
-        return write_queries(parse_tables(shown), parse_examples(shown), subtask, goal)
+        return write_queries(parse_tables(shown), parse_examples(shown), f"{subtask} {item}", goal)
     if kind == "expression":
         return expressions(parse_grids(shown)) or _ARITHMETIC.findall(subtask)
     if kind == "url":
@@ -214,7 +216,10 @@ def _texts(kind: str, subtask: str, goal: str, request: ApiRequest) -> list[str]
     if kind == "attachment":
         return prompt_parts.attachments(request.prompt)
     if kind == "id":
-        return _ids("\n".join(outputs), [stem(word) for word in keys])
+        found = _ids("\n".join(outputs), [stem(word) for word in keys])
+        return [name for name in found if item.startswith(name)] or ([item] if _FILE.fullmatch(item) else found)[
+            :_DOCUMENTS
+        ]
     if kind == "body":
         return [joined(sections(prompt_parts.findings(request.prompt), subtask))]
     if kind == "title":
@@ -226,4 +231,4 @@ def _ids(text: str, keys: list[str]) -> list[str]:
     """The identifiers whose line shares most words with the subtask: in brackets at its start, or as `id: x`."""
     found = dict.fromkeys(marked or named for marked, named in _ID.findall(text))
     lines = {name: next(line for line in text.splitlines() if name in line) for name in found}
-    return sorted(lines, key=lambda name: -len(shared(keys, lines[name])))[:_DOCUMENTS]
+    return sorted(lines, key=lambda name: -len(shared(keys, lines[name])))
