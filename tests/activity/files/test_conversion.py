@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from activities.files import table_files
 from activities.files.conversion import convert
 from activities.files.file_cache import FileCache, FileReport, local_file
 from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
@@ -108,6 +109,12 @@ def test_a_wide_table_is_read(tmp_path: Path) -> None:
     assert rows(table) == [tuple(range(row, row + 300)) for row in range(3)]
 
 
+def test_a_table_that_needs_too_much_memory_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_files, "_MEMORY", "8MB")
+    with pytest.raises(MemoryError):
+        converted(tmp_path, "t.csv", ("word," * 400 + "\n").encode() * 3)
+
+
 _PRINTED = st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from('\t\n",;|')
 
 
@@ -178,12 +185,17 @@ async def test_a_zipped_folder_is_its_members(tmp_path: Path) -> None:
         "__MACOSX/x": b"?",
         "bad.pdf": b"no",
     }
-    reports = await read_by_cache(tmp_path, {"all.zip": zipped(members), "broken.zip": b"PK broken"})
+    locked = bytearray(zipped({"a.md": b"x"}))
+    locked[6] |= 1  # in the header of the member, and in the list at the end
+    locked[locked.index(b"PK\x01\x02") + 8] |= 1
+    given = {"all.zip": zipped(members), "broken.zip": b"PK broken", "locked.zip": bytes(locked)}
+    reports = await read_by_cache(tmp_path, given)
     assert [(report.name, report.problem) for report in reports] == [
         ("all.zip/q1/orders.csv", None),
         ("all.zip/docs/notes.txt", None),
         ("all.zip/bad.pdf", "it is no PDF that can be read: Failed to load document (PDFium: Data format error)."),
         ("broken.zip", "it can't be unpacked: File is not a zip file"),
+        ("locked.zip/a.md", "it is encrypted"),
     ]
     written = [report.document["file"] for report in reports if report.document]
     assert all(Path(file).resolve().is_relative_to(tmp_path / "cache") for file in written)
