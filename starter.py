@@ -49,7 +49,7 @@ from console.run.command_line import access, command
 from runtime.process import exit_now, keep_files_private, run_worker
 
 _PEOPLE = "People decide"
-EXIT_CODES = (__doc__ or "").partition("\n\n")[2].strip()
+EXIT_CODES = " ".join((__doc__ or "").partition("\n\n")[2].split())
 app = typer.Typer(
     help="Start runs, follow them, read them, look after the artifact store.",
     epilog=EXIT_CODES,

@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 
 try:
-    from pydantic import ValidationError
     from temporalio.client import Client
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor-worker") from None
@@ -52,7 +51,6 @@ from runtime.watchdog import BEAT, LastWords, Watchdog, last_words, stopping_by_
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
-from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
@@ -232,7 +230,8 @@ def main() -> None:
 
     Exit codes: 0 stopped, 1 failed, 2 can't serve as configured, 70 ended by its watchdog.
     """
-    parser = argparse.ArgumentParser(description="Serve supervisor runs: workflows, model calls and tools.")
+    about = "Serve supervisor runs: workflows, model calls and tools."
+    parser = argparse.ArgumentParser(prog=f"{PROGRAM} worker", description=about)
     parser.add_argument("--roles", type=parse_roles, help=f"default: {','.join(ALL_ROLES)}; of a pool: model,tools")
     parser.add_argument("--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, no others")
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
@@ -249,7 +248,7 @@ def main() -> None:
         report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
         send_rest = telemetry.configure("temporal-supervisor-worker", measured=True)
     except (ValueError, OSError) as error:
-        say(f"settings: {describe_errors(error)}" if isinstance(error, ValidationError) else str(error))
+        say(str(error))
         exit_now(2)
     if "model" in roles and not settings.has_model:
         say(_NO_MODEL.format(command(PROGRAM, ["standin", "--port", "8234"])))

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runtime.process import cache_dir
@@ -14,6 +14,7 @@ from supervision.base import limits
 from supervision.base.trust import require_http, unshared
 from supervision.contract.ceilings import Ceilings, InlineTeams
 from supervision.contract.model_choice import chain_of
+from supervision.contract.request import complaint_lines
 
 if TYPE_CHECKING:
     from runtime.encryption import Keys
@@ -187,9 +188,9 @@ def load_settings(env_file: Path | None = None) -> Settings:
     if not file.is_file():
         if env_file:
             raise ValueError(f"there is no file {env_file}")
-        return Settings(_env_file=None)
+        return _read(None)
     unshared(file, file.stat(), os.getuid())
-    outer, settings = Settings(_env_file=None), Settings(_env_file=file)
+    outer, settings = _read(None), _read(file)
     has_key = outer.secret("anthropic_api_key") or outer.secret("anthropic_auth_token")
     if has_key and settings.anthropic_base_url != outer.anthropic_base_url:
         raise ValueError(
@@ -197,3 +198,18 @@ def load_settings(env_file: Path | None = None) -> Settings:
             "so that no file sends your key elsewhere"
         )
     return settings
+
+
+def _read(file: Path | None) -> Settings:
+    try:
+        return Settings(_env_file=file)
+    except ValidationError as error:
+        wrong = complaint_lines(error, "settings")
+    raise ValueError("; ".join(map(_with_variable, wrong)))
+
+
+def _with_variable(complaint: str) -> str:
+    """Returns a complaint about a field with the name of its variable; others have theirs as the field's alias."""
+    field, *said = complaint.split(":", 1)
+    own = field.split(".")[0] in Settings.model_fields
+    return ":".join([f"SUPERVISOR_{field.upper()}" if own else field, *said])

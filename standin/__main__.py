@@ -1,4 +1,4 @@
-"""`python -m standin --port N`: serves the stand-in model on loopback until SIGTERM or Ctrl-C."""
+"""Serves the stand-in model until SIGTERM or Ctrl-C, by default on loopback."""
 
 import argparse
 import os

@@ -52,6 +52,7 @@ from supervision.contract import UpdateReply as UpdateReply
 from supervision.contract import Wait as Wait
 from supervision.contract.status import Asked as Asked
 from supervision.contract.updates import DecidePlan, DecideToolCall, Pause, Reply, Resume, Steer, Update, read_update
+from supervision.run.attempt_rules import is_child_id
 from supervision.run.waits import AWAITED
 
 _RUN_TYPE = "SupervisorWorkflow"
@@ -214,7 +215,7 @@ async def inbox(client: Client, owner: str | None = None) -> Inbox:
     roots = [
         run.id
         async for run in client.list_workflows(query)
-        if run.parent_id is None and owner in (None, run.typed_search_attributes.get(OWNER))
+        if not is_child_id(run.id, run.parent_id) and owner in (None, run.typed_search_attributes.get(OWNER))
     ]
     looks, unanswered = asyncio.Semaphore(_ASKED_AT_ONCE), []
 

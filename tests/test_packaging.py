@@ -63,7 +63,8 @@ def test_the_wheel_holds_every_file_of_our_packages(wheel: Path) -> None:
     files = {path.relative_to(ROOT).as_posix() for name in PACKAGES for path in (ROOT / name).rglob("*")}
     expected = {name for name in files if "__pycache__" not in name and (ROOT / name).is_file()}
     assert "teams/default/team.toml" in expected
-    assert expected - set(zipfile.ZipFile(wheel).namelist()) == set()
+    typed = {f"{name}/py.typed" for name in ("temporal_supervisor", "supervision", "runtime", "activities")}
+    assert (expected | typed) - set(zipfile.ZipFile(wheel).namelist()) == set()
 
 
 @pytest.mark.parametrize(

@@ -7,26 +7,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, TypedDict
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import RunRef, RunSetup
-    from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
-    from supervision.base.text import cut
     from supervision.contract.finding import Labels
     from supervision.contract.model_choice import Effort
     from supervision.contract.plan import Plan
     from supervision.contract.progress import Phase
     from supervision.contract.status import TraceEvent, Wait
     from supervision.contract.team import TeamCard
-    from supervision.run.decisions import Decision, Decisions
+    from supervision.run.decisions import Decision
     from supervision.run.events import decided
     from supervision.run.run_state import RunState
-    from supervision.run.serving_models import Outage
     from supervision.run.slots import Slot
     from supervision.run.waits import AWAITED
     from workflows.children.child_contracts import NestedInput
@@ -174,64 +170,6 @@ class RunContext:
             state.rejected_subtasks.discard(subtask_id)
         return state.has_finding
 
-    def model_away(self, model: str, work: object, why: str, seconds: float | None = None) -> None:
-        """Notes that a model is away for so many seconds, longer after each failed try; None: until a `resume`."""
-        outage = self.state.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
-        if seconds is None:
-            outage.until = None
-            self.state.trace.note("waiting_provider", why=why)
-            return
-        own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR ** min(outage.rounds, 20)  # no date holds more
-        least = max(timedelta(seconds=seconds), min(own, limits.PROVIDER_PAUSE_MAX))
-        until = workflow.now() + least * (1 + limits.RETRY_JITTER * workflow.random().random())
-        outage.until = max(outage.until or until, until)
-
-    def model_answered(self, model: str, work: object) -> None:
-        """Notes that a call was answered: if it went first, the others follow."""
-        if self.state.models.answered(model, work):
-            self.changed.set()
-
-    def leave(self, work: object) -> None:
-        """Ends the part of a piece of work in the waits for models."""
-        if self.state.models.leave(work):
-            self.changed.set()
-
-    async def wait_for_model(
-        self, subject: str, model: str, work: object, *, attempt: int | None = None, last: bool = False
-    ) -> None:
-        """Returns when `work` may call a model: at once, unless the run knows that it is away.
-
-        Then one piece of work, shown as `subject` (the subtask of an `attempt`, else the supervisor's own work), waits
-        for its time and goes first; the others wait until its call was answered. Raises SupervisionError
-        `DeadlineExceeded` if the run's time is over first.
-        """
-        models = self.state.models
-        while (outage := models.outage(model)) is not None and outage.first is not work:
-            if outage.first is None:
-                outage.first = work
-                await self._wait_for_turn(subject, attempt, model, outage, last)
-                return
-            outage.waiting.add(work)
-
-            def is_my_turn(seen: Outage = outage) -> bool:
-                return models.outage(model) is not seen or seen.first is None
-
-            await workflow.wait_condition(is_my_turn)
-
-    async def _wait_for_turn(self, subject: str, attempt: int | None, model: str, outage: Outage, last: bool) -> None:
-        """Waits until the time has come to call a model that is away, or a person resumes the run."""
-        wait = Wait(
-            id=subject if attempt is None else f"{subject}/{attempt}",
-            kind="provider" if outage.until else "resume",
-            workflow_id=workflow.info().workflow_id,
-            subtask_id=None if attempt is None else subject,
-            prompt_preview=outage.why,
-            since=workflow.now().isoformat(),
-            model=model,
-        )
-        resumes, state = self.state.resumes, self.state
-        await self.wait_for(wait, lambda: state.resumes > resumes, until=lambda: outage.until, last=last)
-
     async def wait_for(
         self,
         wait: Wait,
@@ -289,8 +227,7 @@ class RunContext:
         """
         decisions, until = self.state.decisions, workflow.now() + timeout
         if (known := decisions.on(wait)) is None:
-            over = partial(_is_decided, decisions, wait)
-            await self.wait_for(wait, over, until=lambda: until, content=content)
+            await self.wait_for(wait, lambda: decisions.on(wait) is not None, until=lambda: until, content=content)
             known = decisions.on(wait)
         self.state.trace.note("decided", wait.subtask_id, **decided(wait, known))
         return known
@@ -310,13 +247,10 @@ def log_line(what: str, subject: str | None, **fields: object) -> None:
     """Writes a line about this workflow into the Worker's log, once: a replay writes none."""
     if not workflow.unsafe.is_replaying() and _log.isEnabledFor(logging.INFO):
         info = workflow.info()
-        run = info.root.workflow_id if info.root else info.workflow_id
+        root = info.root.workflow_id if info.root else info.workflow_id
+        run = root if f"{info.workflow_id}/".startswith(f"{root}/") else info.workflow_id  # another workflow's child
         place = "/".join(filter(None, [info.workflow_id.removeprefix(run).strip("/"), subject]))
         _log.info(what, extra={"fields": {"run": run, **({"subtask": place} if place else {}), **fields}})
-
-
-def _is_decided(decisions: Decisions, wait: Wait) -> bool:
-    return decisions.on(wait) is not None
 
 
 async def let_ready_tasks_finish() -> None:

@@ -1,9 +1,11 @@
 """One goal, from the request to the answer: plan, delegate on readiness, review, write one honest answer."""
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
@@ -12,30 +14,37 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
-    from activities.contracts.run_contracts import Published, PublishInput, RunFacts, RunRef, SetupInput
+    from activities.contracts.run_contracts import (
+        Notice,
+        NoticeKind,
+        Published,
+        PublishInput,
+        RunFacts,
+        RunRef,
+        SetupInput,
+    )
+    from activities.run.run_activities import RunActivities
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError, run_kind
-    from supervision.base.text import cut, one_line
+    from supervision.base.text import cut
     from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
+    from supervision.contract.status import TraceEvent
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import Answer, failure_text, findings_as_answer
+    from supervision.results.answer import Answer, failure_text
     from supervision.results.payload_fit import fit, pages
-    from supervision.results.success_rule import explain, importance, met
     from supervision.run.run_state import RunState
-    from workflows.answer.drafts import Drafts
     from workflows.answer.review_rounds import review
-    from workflows.answer.write_answer import answer_word_for_word, sole_finding, tabulate, write_answer
-    from workflows.calls import run_calls
+    from workflows.answer.write_answer import Drafts, sole_finding, tabulate, write_answer
+    from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed
-    from workflows.calls.notifying import Notices
     from workflows.children.child_contracts import NestedInput
     from workflows.children.child_links import ChildLinks
     from workflows.children.nested_result import nested_result
     from workflows.children.parent_link import ParentLink
     from workflows.handlers import Handlers
-    from workflows.plan.make_plan import Replanning, make_plan, own_plan
+    from workflows.plan.make_plan import Replanning, make_plan, next_step
     from workflows.run_context import RunContext, log_event
     from workflows.subtasks.dispatch import Dispatch
 
@@ -45,7 +54,6 @@ WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
 USD = SearchAttributeKey.for_float("SupervisorUsd")
 OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
 STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
-_OWNER_BYTES = 200  # databases that lists are kept in take 255
 _PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
 
 
@@ -66,16 +74,13 @@ class SupervisorWorkflow(Handlers):
         self._children: ChildLinks | None = None
         try:
             self._state = state = self._new_state(parse_request(request, surplus))
-            state.trace.seen = log_event
+            state.trace.seen, state.models.outage_ended = log_event, self._changed.set
             self._children = ChildLinks(state, self._parent)
-            workflow.register_random_seed_callback(self._note_reset)
+            workflow.register_random_seed_callback(lambda seed: self._reset.set())
         except SupervisionError as error:
             self._state = error
         if isinstance(request, dict):  # the SDK holds the arguments for as long as the run is open
             request.clear()
-
-    def _note_reset(self, seed: int) -> None:
-        self._reset.set()
 
     def _new_state(self, request: RunRequest) -> RunState:
         nested = self._nested
@@ -129,21 +134,15 @@ class SupervisorWorkflow(Handlers):
         """Prepares the run and leads it through its phases."""
         context = await self._prepare(state)
         self._enter(state, "planning")
-        own = state.request.plan is not None
-        reply = await (own_plan(context) if own else make_plan(context, state.request.strategy))
-        drafts = Drafts(context, state.request.incremental_synthesis)
+        reply = await make_plan(context, state.request.strategy)
         if state.plan.direct_answer:
             state.answer = Answer(state.plan.direct_answer, reply.answer_ref, unsupported=[*reply.unsupported])
             if context.setup.answer_schema_ref is None:
                 return await self._closed(state, "done")
-            drafts.draft_ref = reply.answer_ref  # what is left is to bring it into the schema
-            drafts.doubtful = [*reply.unsupported]
-        else:
+        drafts = Drafts(context, reply)
+        if not state.plan.direct_answer:  # else what is left is to bring it into the schema
             await self._work(context, drafts, reply.strategy)
-        self._enter(state, "synthesizing")
-        tables = await tabulate(context)
-        if not await answer_word_for_word(context, reply.strategy):
-            await write_answer(context, drafts, tables)
+        await write_answer(context, drafts, reply.strategy)
         return await self._closed(state, "done")
 
     async def _prepare(self, state: RunState) -> RunContext:
@@ -152,25 +151,27 @@ class SupervisorWorkflow(Handlers):
         date = info.workflow_start_time.date().isoformat()
         own = RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id, date=date)
         run = self._nested.run if self._nested else own
-        setup = await run_calls.prepare_run(
+        setup = await activity_calls.with_store(
+            RunActivities.prepare_run,
+            limits.FILES_TIMEOUT if state.request.attachments else limits.SETUP_TIMEOUT,
+            "prepare the run",
             SetupInput(
                 run=run,
                 request=state.request,
                 brief=self._nested.brief if self._nested else None,
                 own_first_run_id=info.first_execution_run_id,
-            )
+            ),
         )
         run = run.model_copy(
             update={"store_id": setup.store_id, "grant_ref": setup.grant_ref, "files_ref": setup.files_ref}
         )
-        state.prepared()
-        if setup.ceilings and not self._nested:
-            state.keep_within(setup.ceilings)
+        state.prepared(None if self._nested else setup.ceilings)
         if setup.was_reset:
             state.restart()
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
         self._visibility.usable = [] if self._nested else setup.search_attributes
         self._notices = Notices(run, state) if setup.notices and not self._nested else None
+        assert self._children is not None, "made with the state"
         self._context = RunContext(
             state=state,
             setup=setup,
@@ -178,7 +179,7 @@ class SupervisorWorkflow(Handlers):
             show=self._show,
             enter=partial(self._enter, state),
             changed=self._changed,
-            children=self._children or ChildLinks(state, self._parent),
+            children=self._children,
             team=setup.team,
             team_ref=setup.team_ref,
             nested=self._nested,
@@ -189,60 +190,24 @@ class SupervisorWorkflow(Handlers):
     async def _work(self, context: RunContext, drafts: Drafts, strategy: StrategyName) -> None:
         """Has the plan carried out, replanned where that helps, and reviewed if an answer is to be written of it."""
         state, way = context.state, STRATEGIES[strategy]
+        self._enter(state, "executing")
         replanning = Replanning(context, state.request.max_replans if way.replans else 0)
         dispatch = Dispatch(context, replanning, drafts)
-        self._enter(state, "executing")
         await dispatch.execute()
-        while state.steering.retries or (way.plans_steps and await self._next_step(context)):
+        while state.steering.retries or (way.plans_steps and await next_step(context)):
             await dispatch.execute()
-        self._check_success(state)
+        state.check_success()
         if state.request.max_reviews and sole_finding(context, strategy) is None:
-            self._enter(state, "validating")
             await review(context, dispatch, replanning)
         while state.steering.retries:
             await dispatch.execute()
-
-    async def _next_step(self, context: RunContext) -> bool:
-        """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""
-        state = context.state
-        room = len(state.plan.named) < state.request.max_subtasks
-        if not room or not state.time_and_budget.time_left:
-            return False
-        if not await context.more_budget(limits.LEAST_GRANT_TOKENS):
-            return False
-        try:
-            return not (await make_plan(context, "step")).finished
-        except SupervisionError as error:
-            if not state.board.usable():
-                raise
-            state.warn(f"no next step: {error.message}")
-            return False
-
-    def _check_success(self, state: RunState) -> None:
-        """Raises SupervisionError if what succeeded is not enough for the rule, or is nothing at all."""
-        budget = state.time_and_budget
-        if not state.board.usable():
-            if budget.out_of_budget:
-                raise SupervisionError(
-                    ErrorKind.BUDGET_EXHAUSTED, f"no finding within the budget: {budget.spent_line()}"
-                )
-            if not budget.time_left:
-                why = budget.stopped_because or "the deadline came before there was any finding"
-                raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, why)
-            reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in state.gaps[:5])
-            raise SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, f"no subtask succeeded ({reasons})")
-        rule, reports, by_id = state.request.success, state.board.current(), importance(state.plan)
-        if rule != "any" and not met(rule, reports, by_id):
-            raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
 
     def _keep_findings(self, state: RunState, why: Problem) -> bool:
         """True if the findings of a nested supervisor stand in for its answer, so that they are not lost upward."""
         if self._parent is None or not state.board.usable():
             return False
         state.board.close(why)
-        if not state.answer.text:
-            state.answer = Answer(findings_as_answer(state.board.usable(), why.message), is_findings=True)
-            state.warn(f"no answer could be written: {why.message}")
+        state.answer_by_findings(why.message)
         return True
 
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
@@ -285,8 +250,7 @@ class SupervisorWorkflow(Handlers):
 
     def _show(self) -> None:
         """Makes a change visible: in the lists, in the parent's status. Queries render what is asked."""
-        state = self._run_state()
-        self._visibility.waiting(state)
+        self._visibility.waiting(self._run_state())
         if self._notices is not None:
             self._notices.look()
         if self._parent is not None:
@@ -320,21 +284,21 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
     """
     if context is not None and not state.tables:
         await tabulate(context)
-    result = state.result()
+    result, room = state.result(), limits.PAYLOAD_AIM_BYTES
     if context is not None:
         try:
             stored = await _stored(state, context, result)
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
-            result = state.result()
-            return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result, parent.subtask_id)
+            room = _PUBLISH_BYTES
+        else:
+            result.result_ref = state.result_ref = stored.result_ref
+            result.trace_ref = state.trace_ref = stored.trace_ref
+            result.answer_ref = stored.answer_ref or result.answer_ref
+            state.answer = replace(state.answer, ref=result.answer_ref)
         # A call that was cancelled may have been answered while this waited: what it cost is booked.
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
-        result.result_ref = state.result_ref = stored.result_ref
-        result.trace_ref = state.trace_ref = stored.trace_ref
-        result.answer_ref = stored.answer_ref or result.answer_ref
-        state.answer = replace(state.answer, ref=result.answer_ref)
-    return fit(result) if parent is None else nested_result(state, result, parent.subtask_id)
+    return fit(result, room) if parent is None else nested_result(state, result, parent.subtask_id)
 
 
 async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:
@@ -344,7 +308,7 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
     refs: list[str] = []
     for page in earlier:
         kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
-        refs.append((await run_calls.publish_result(kept, [])).result_ref)
+        refs.append((await _publish(kept, [])).result_ref)
     publication = PublishInput(
         run=context.run,
         result=head.model_copy(update={"subtasks": last}),
@@ -361,16 +325,16 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
             phase=state.phase,
             error=state.error,
             notice=state.model_notice,
-            owner=owner_of(state),
+            owner=state.owner,
             began_at=workflow.info().workflow_start_time.isoformat(),
         ),
     )
-    return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))
+    return await _publish(publication, state.trace.recent(_PUBLISH_BYTES))
 
 
-def owner_of(state: RunState) -> str:
-    """Returns whose run it is, as the request claims; empty if it does not."""
-    return one_line(state.request.metadata.get("owner", ""), _OWNER_BYTES)
+async def _publish(result: PublishInput, trace: list[TraceEvent]) -> Published:
+    activity, summary = RunActivities.publish_result, "store result and trace"
+    return await activity_calls.with_store(activity, limits.PUBLISH_TIMEOUT, summary, result, trace)
 
 
 class Visibility:
@@ -387,7 +351,7 @@ class Visibility:
         if not self._shown_team:
             self._shown_team = True
             updates.append(TEAM.value_set(state.request.team_name))
-            if owner := owner_of(state):
+            if owner := state.owner:
                 updates.append(OWNER.value_set(owner))
         cost = state.usage.usd
         if cost:
@@ -414,3 +378,63 @@ class Visibility:
         findings = [f"{report.id}: {report.finding.summary}" for report in result.subtasks if report.finding]
         preview = cut(result.answer or "; ".join(findings) or "no findings yet", limits.REPLY_PREVIEW_BYTES)
         workflow.upsert_memo({"partial": {"ref": result.result_ref, "preview": preview}})
+
+
+class _Cause(NamedTuple):
+    """What a notice is about: the `id` of a decision that is asked for, `of` which model or ending it is."""
+
+    kind: NoticeKind
+    id: str = ""
+    of: str = ""
+
+
+class Notices:
+    """Notices to the operator: what a root run begins to wait for, and how it has ended."""
+
+    def __init__(self, run: RunRef, state: RunState) -> None:
+        self._run = run
+        self._state = state
+        self._known: dict[_Cause, None] = {}
+        self._sending: list[asyncio.Task[None]] = []
+
+    def look(self) -> None:
+        """Begins to send what has become true since the last look."""
+        before, self._known = self._known, dict.fromkeys(self._causes())
+        self._sending += [asyncio.create_task(self._send(cause)) for cause in self._known if cause not in before]
+
+    async def all_sent(self) -> None:
+        """Returns when nothing is on its way: the server drops the activities of a run that has ended."""
+        while pending := [task for task in self._sending if not task.done()]:
+            with contextlib.suppress(asyncio.CancelledError):  # it comes once, and the result is stored
+                await workflow.wait(pending)
+
+    def _causes(self) -> Iterator[_Cause]:
+        state = self._state
+        if state.ending is not None:
+            yield _Cause("ended", of=state.ending)
+            return
+        if state.steering.paused:
+            yield _Cause("paused")
+        # The wait for a model ends with each try, the outage when one has succeeded.
+        yield from (cause for cause in self._known if state.models.outage(cause.of))
+        for wait in state.waits.current:
+            yield _Cause(wait.kind, wait.id) if wait.for_decision else _Cause(wait.kind, of=wait.model)
+
+    async def _send(self, cause: _Cause) -> None:
+        state = self._state
+        has_ended = cause.kind == "ended"
+        notice = Notice(
+            run=self._run,
+            event="failed" if state.ending == "failed" else "ended" if has_ended else "waiting",
+            kind=cause.kind,
+            id=cause.id or None,
+            status=state.ending or "running",
+            error=state.error.type if state.error else None,
+            confidence=state.result().confidence if has_ended else None,
+            owner=state.owner,
+            at=workflow.now().isoformat(),
+        )
+        try:
+            await activity_calls.notify(notice)
+        except CallFailed as failed:
+            state.warn(f"a notice was not sent: {failed.problem.message}")

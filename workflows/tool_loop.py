@@ -220,7 +220,8 @@ class ToolLoop:
 
     async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
         agent, progress = self._agent, self._progress
-        reply = await activity_calls.call_model(
+        reply = await activity_calls.model_call(
+            "call_model",
             TurnInput(
                 run=agent.run,
                 team_ref=agent.team_ref,
@@ -236,7 +237,9 @@ class ToolLoop:
                 max_turns=agent.max_turns,
                 max_tokens=max_tokens,
             ),
-            progress.turn,
+            TurnReply,
+            f"{agent.role.name}, turn {progress.turn}",
+            max_tokens,
             agent.expires_at,
             agent.model_queue,
             self._book,

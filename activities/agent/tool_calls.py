@@ -76,7 +76,6 @@ class ToolActivities:
         if name == READ_OUTPUT_TOOL:
             return await self._reply(request, await self._read_output(request, entry, block))
         steps.show(spans.TOOL_ARGUMENTS, block.get("input"))
-        run = partial(self._run, request, loaded, block)
         tool, role = loaded.toolbox.get(name), loaded.team.role(request.role)
         if tool is not None and tool.name in role.tools:
             labels = entry.labels | loaded.toolbox.labels_of(role, entry.reply.provided_uses())
@@ -87,8 +86,8 @@ class ToolActivities:
                 words = NOT_APPROVED if verdict == "ask" else REFUSED
                 return await self._reply(request, ToolRun(words, is_error=True))
             if tool.effects != "read":
-                return await self._once(request, run)
-        return await self._reply(request, await run())
+                return await self._once(request, partial(self._run, request, loaded, block))
+        return await self._reply(request, await self._run(request, loaded, block))
 
     async def _read_output(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun:
         """Returns a page of an earlier output of the same conversation, or of a finding that its brief names."""

@@ -446,7 +446,8 @@ def _header(sample: list[str], delimiter: str, width: int) -> tuple[int, list[st
     unnamed = numbered([f"column_{number + 1}" for number in range(width)])
     for row in reader:
         filled = [cell.strip() for cell in row if cell.strip()]
-        if len(row) >= width - (width > 1) and len(filled) >= max(1, (width + 1) // 2):
+        # one may lack, but a title above two columns is one field, too
+        if len(row) >= width - (width > 2) and len(filled) >= max(1, (width + 1) // 2):
             if any(_NUMBERLIKE.fullmatch(cell) and not re.fullmatch(r"(19|20)\d\d", cell) for cell in filled):
                 return before, unnamed
             cells = [*row, ""][: max(width, len(row))]  # lines may end with a delimiter that the header lacks

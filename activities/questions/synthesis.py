@@ -94,9 +94,21 @@ class SynthesisReply(SupervisorReply):
     stop_reason: str
 
     @property
-    def claims_to_fix(self) -> list[str]:
-        """What is unsupported, as the author of the answer reads it."""
+    def unsupported_claims(self) -> list[str]:
+        """What no finding says, as the author of the answer reads it."""
         return [*self.unsupported, *(f"{item.text} ({item.where})" for item in self.unsupported_fields)]
+
+    @property
+    def to_fix(self) -> list[str]:
+        """Everything with which the answer goes back to its author; empty if it is good."""
+        if not (claims := self.unsupported_claims):
+            return self.problems
+        shown = "; ".join(claims[: limits.UNSUPPORTED_SHOWN])
+        return [
+            *self.problems,
+            f"these are in no finding, or not in the finding cited beside them: {shown}. "
+            "Take each from a finding as it stands there and cite that finding, or leave it out",
+        ]
 
 
 class ContradictionDraft(Model):
@@ -200,15 +212,6 @@ def answer_repair(problems: list[str]) -> str:
     """Returns the message that sends an answer back with what is wrong with it."""
     listed = "\n".join(f"- {plain(problem)}" for problem in problems)
     return f"This answer cannot be used:\n{listed}\n\nReturn the complete answer again with these points fixed."
-
-
-def unsupported_problems(texts: list[str]) -> list[str]:
-    """Returns what the author of an answer reads that claims what no finding has, or not the one it cites."""
-    shown = "; ".join(texts[: limits.UNSUPPORTED_SHOWN])
-    return [
-        f"these are in no finding, or not in the finding cited beside them: {shown}. "
-        "Take each from a finding as it stands there and cite that finding, or leave it out"
-    ]
 
 
 async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:

@@ -174,7 +174,7 @@ def explain(error: BaseException) -> CommandFailed:
     if isinstance(error, RPCError):
         return _explain_rpc(error)
     if isinstance(error, ValidationError):
-        return CommandFailed(BAD_INPUT, f"settings: {describe_errors(error)}")
+        return CommandFailed(BAD_INPUT, describe_errors(error))
     return next(CommandFailed(code, words) for kinds, code, words in table if isinstance(error, kinds))
 
 

@@ -33,7 +33,8 @@ def codec_app(codec: PayloadCodec, ui: str) -> Starlette:
 
     # A page elsewhere whose name resolves to this machine is refused by its host, any other one by its origin.
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[_HOST, "localhost"])
-    origins = Middleware(CORSMiddleware, allow_origins=[ui], allow_methods=["POST"], allow_headers=_HEADERS)
+    pages = [ui, ui.replace("//localhost:", f"//{_HOST}:"), ui.replace(f"//{_HOST}:", "//localhost:")]  # both are used
+    origins = Middleware(CORSMiddleware, allow_origins=pages, allow_methods=["POST"], allow_headers=_HEADERS)
     routes = [Route(path, translate, methods=["POST"]) for path in ("/decode", "/encode")]
     return Starlette(routes=routes, middleware=[hosts, origins])
 

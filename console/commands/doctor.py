@@ -41,7 +41,7 @@ from supervision.contract.model_choice import chain_of
 
 Level = Literal["ok", "warning", "problem"]
 _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
-_NAME_COLUMN, _TEXT_COLUMN = 9, 32  # where the names begin, and the texts
+_NAME_COLUMN, _TEXT_COLUMN = 9, 34  # where the names begin, and the texts
 _QUEUE_CHARS = 60  # of a queue's name, which any client may choose
 _RUNS = 100  # open ones that are looked at, newest first
 _WORK = {WORKFLOW_QUEUE: "runs", MODEL_QUEUE: "model calls", TOOLS_QUEUE: "tools", OUTWARD_QUEUE: "outward tools"}

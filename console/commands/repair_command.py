@@ -18,7 +18,7 @@ from temporalio.workflow import NondeterminismError
 from console.base.command import DONE, FAILED, CommandFailed
 from console.base.terminal import counted, print_err, print_out, safe_line
 from console.run.command_line import AnyRun
-from console.run.run_handle import AGENT_TYPE, RPC_TIMEOUT, RUN_TYPE, is_open, quoted, state_word, stuck
+from console.run.run_handle import RPC_TIMEOUT, is_open, state_word, stuck, tree
 from supervision.base import limits
 
 _REASON = "mended by the command repair: "
@@ -95,12 +95,7 @@ def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
 
 async def _open_workflows(client: Client, run_id: str) -> list[tuple[str, str]]:
     """Returns id and execution of each open workflow, children first: a run that is reset looks for them."""
-    query = f"WorkflowId STARTS_WITH {quoted(run_id + '/')} AND ExecutionStatus = 'Running'"
-    children = [
-        (child.id, child.run_id)
-        async for child in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT)
-        if child.root_id == run_id and child.workflow_type in (RUN_TYPE, AGENT_TYPE)
-    ]
+    children = [(each.id, each.run_id) for each in await tree(client, run_id) if is_open(each) and each.id != run_id]
     described = await client.get_workflow_handle(run_id).describe(rpc_timeout=RPC_TIMEOUT)
     deepest_first = sorted(children, key=lambda child: (-child[0].count("/"), child[0]))
     return [*deepest_first, (run_id, described.run_id)]

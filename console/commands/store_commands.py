@@ -25,11 +25,12 @@ from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed,
 from console.base.terminal import Report, console, counted, print_err, print_out, safe_line
 from console.run.command_line import RunId
 from console.run.request_options import data_files, is_small_text, read_text_file
-from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open, quoted
+from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open, tree
 from runtime.process import cache_dir
 from supervision.base import limits
 from supervision.base.store_keys import digest_of, run_of, run_prefix, upload_key
 from supervision.contract.base import Duration
+from supervision.run.attempt_rules import is_child_id
 
 Yes = Annotated[bool, typer.Option("--yes", help="delete without asking")]
 _OWNER = "inspect"
@@ -143,12 +144,13 @@ async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
     store = await access.store()
     owner = _Owner(run.client, store)
     keys = await store.list_keys(run_prefix(run.id))
-    workflows = [found async for found in run.client.list_workflows(f"RootWorkflowId = {quoted(run.id)}")]
+    workflows = await tree(run.client, run.id)
     if not keys and not workflows:
         await run.require()
     if any(map(is_open, workflows)) or not await owner.is_closed(run.id):
         raise CommandFailed(FAILED, f"run '{run.id}' is open: {hint('cancel', run.id)} ends it")
-    if not _confirmed(f"delete run '{run.id}', {len(keys)} objects and {len(workflows)} workflows?", yes):
+    parts = counted(len(workflows), "workflow")
+    if not _confirmed(f"delete run '{run.id}', {counted(len(keys), 'object')} and {parts}?", yes):
         print_err("nothing was deleted: pass --yes to delete it")
         return DONE
     deleted = await store.delete_run(run_prefix(run.id))
@@ -156,7 +158,7 @@ async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
         which = WorkflowExecution(workflow_id=found.id, run_id=found.run_id)
         request = DeleteWorkflowExecutionRequest(namespace=run.client.namespace, workflow_execution=which)
         await run.client.workflow_service.delete_workflow_execution(request, timeout=RPC_TIMEOUT)
-    print_err(f"deleted run '{run.id}': {deleted} objects, {len(workflows)} workflows")
+    print_err(f"deleted run '{run.id}': {counted(deleted, 'object')}, {parts}")
     return DONE
 
 
@@ -232,7 +234,7 @@ class _Owner:
         query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
         wanted: set[str] = set()
         async for execution in self.client.list_workflows(query):
-            if run_prefix(execution.id) not in known and execution.parent_id is None:
+            if run_prefix(execution.id) not in known and not is_child_id(execution.id, execution.parent_id):
                 wanted |= await self._uploads_of(execution.id)
         return wanted
 

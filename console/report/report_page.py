@@ -21,7 +21,7 @@ from console.report.report_data import ANSWER_BYTES, CALL_BYTES, FINDING_BYTES, 
 from console.view.event_lines import line
 from supervision.agent.finding_budget import level
 from supervision.base.text import cut, money, size
-from supervision.contract.plan import folded, template_of
+from supervision.contract.plan import folded
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import TraceEvent
 from supervision.contract.usage import Spend, Usage
@@ -62,7 +62,7 @@ class PlanPicture:
 
 def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
     """Returns the picture of a plan; the items of a template are drawn as one."""
-    shown = {report.id: report for report in reports if template_of(report.id) is None}
+    shown = {report.id: report for report in reports if report.template is None}
     depends_on = {name: [d for d in folded(report.depends_on) if d in shown] for name, report in shown.items()}
     level: dict[str, int] = {}
     for name in TopologicalSorter(depends_on).static_order():

@@ -31,10 +31,10 @@ from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TracePage
+from supervision.run.attempt_rules import is_child_id
 from temporal_supervisor import NoAnswer as NoAnswer
 
 RUN_TYPE = "SupervisorWorkflow"
-AGENT_TYPE = "WorkerAgentWorkflow"
 NO_WORKER = "no worker answers; the run is safe and continues when one is back"
 
 RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
@@ -289,8 +289,18 @@ async def roots(client: Client, limit: int, state: str | None = None) -> list[Wo
     """Returns at most `limit` runs, newest first, without nested ones. The server lists by the time of the end."""
     query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
     most = max(limit, SEARCHED_RUNS)
-    runs = [run async for run in client.list_workflows(query, limit=most) if run.parent_id is None]
+    runs = [run async for run in client.list_workflows(query, limit=most) if not is_child_id(run.id, run.parent_id)]
     newest: dict[str, WorkflowExecution] = {}
     for run in sorted(runs, key=lambda run: run.start_time, reverse=True):
         newest.setdefault(run.id, run)  # a reset leaves older executions of the same id
     return list(newest.values())[:limit]
+
+
+async def tree(client: Client, run_id: str) -> list[WorkflowExecution]:
+    """Returns the executions of a run, of its worker agents and of nested runs; none of a workflow that started it."""
+    query = f"WorkflowId = {quoted(run_id)} OR WorkflowId STARTS_WITH {quoted(run_id + '/')}"
+    found = [each async for each in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT)]
+    below = [each for each in found if is_child_id(each.id, each.parent_id)]
+    own = [each for each in found if each.id == run_id and each.workflow_type == RUN_TYPE and each not in below]
+    tops = {run_id, *(each.root_id for each in own)}
+    return [*own, *(each for each in below if each.root_id in tops)]

@@ -18,7 +18,7 @@ from console.run.standstill import Standstill, grouped, stated
 from console.view.event_lines import Line, now_line
 from supervision.base import limits
 from supervision.base.text import money
-from supervision.contract.plan import folded, template_of
+from supervision.contract.plan import folded
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status
 from supervision.contract.usage import Spend
@@ -142,7 +142,7 @@ def tree_rows(
     known = {report.id for report in reports}
     children: dict[str | None, list[SubtaskReport]] = {}
     for report in reports:
-        above_it = [template] if (template := template_of(report.id)) else folded(report.depends_on)
+        above_it = [template] if (template := report.template) else folded(report.depends_on)
         dependencies = [d for d in above_it if d in known and d != report.id]
         children.setdefault(dependencies[-1] if dependencies else None, []).append(report)
     tree: list[TreeRow] = []
@@ -188,7 +188,7 @@ def story_rows(line: Line, width: int | None) -> list[Text]:
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
     """Returns the picture for a terminal of that size; `hint` says which keys there are."""
     parts: list[RenderableType] = [Text("─" * width, style="dim")]
-    tree = [row for row in picture.tree() if template_of(row.report.id) is None]
+    tree = [row for row in picture.tree() if row.report.template is None]
     waits = _waits(picture, width, height)
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")

@@ -17,7 +17,7 @@ from supervision.contract.plan import Estimate, Plan, Range, Shares
 from supervision.contract.request import RunRequest, parse_request
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Asked, Status
-from supervision.results.success_rule import importance, met
+from supervision.results.success_rule import met
 from temporal_supervisor import UpdateRefused, asked
 
 SUPERVISOR = "supervisor"  # the part of an estimate
@@ -147,7 +147,7 @@ def _if_lost(plan: Plan, subtask_id: str, success: str | float) -> str:
         elif before & lost:
             poorer.append(other)
     done = [SubtaskReport(id=other, state="completed") for other in after if other not in lost]
-    if not met(success, done, importance(plan)):
+    if not met(success, done, plan.importance):
         return f"the run fails (success: {success})" if len(after) > 1 else "the run fails"
     with_it = [f"{_named(sorted(lost - {subtask_id}))} can't begin"] if len(lost) > 1 else []
     without = [f"{_named(poorer)} {'goes' if len(poorer) == 1 else 'go'} on without it"] if poorer else []

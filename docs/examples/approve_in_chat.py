@@ -25,7 +25,8 @@ async def main() -> None:
         for item in (await inbox(client)).items:
             if (item.run_id, item.wait.id) not in posted:
                 asks = f"{item.goal}\n{item.wait.prompt_preview}"
-                sys.stdout.write(f"{asks}\nanswer: approve {item.run_id} {item.wait.id}\n")
+                word = "approve" if item.wait.kind in ("plan", "tool") else "reply"
+                sys.stdout.write(f"{asks}\nanswer: {word} {item.run_id} {item.wait.id}\n")
             posted[item.run_id, item.wait.id] = item
         sys.stdout.flush()
         await asyncio.wait({message}, timeout=2)

@@ -1,4 +1,4 @@
-"""The command `serve` (and `make serve`): the shared embedded server, until Ctrl-C."""
+"""Runs the embedded Temporal server with its Web UI until Ctrl-C."""
 
 import argparse
 import asyncio

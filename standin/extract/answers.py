@@ -2,10 +2,9 @@
 
 import re
 
-from standin.extract import prompt_parts
-from standin.extract.prompt_parts import FindingText, clip, figures_in, key_lines, sentences
+from standin.extract.prompt_parts import FindingText, Prompt, blocks, clip, figures_in, key_lines, sentences
 from standin.extract.tables import parse_grids, parse_tables, result_of, statements
-from standin.server.api_request import ApiRequest, Json, PastCall
+from standin.server.api_request import Json, PastCall
 from supervision.base import prompt_marks as marks
 
 FOOTER = "_An extract by the stand-in model, not an answer: it does not reason._"
@@ -19,17 +18,14 @@ _REPLY_CHARS = 1000  # of a person's, who seldom writes more
 _SHOWN_ROWS = 15  # longer tables become sentences
 
 
-def worker_finding(request: ApiRequest, composing: set[str]) -> Json:
+def worker_finding(prompt: Prompt, composing: set[str]) -> Json:
     """Returns the fields of a finding: what the tools returned about the subtask; all of it if a tool composed it."""
-    goal = prompt_parts.block(request.prompt, marks.GOAL) or ""
-    question = f"{prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or request.user_text)} {goal}"
-    good = [call for call in request.calls() if not call.is_error]
-    item = prompt_parts.block(request.prompt, marks.ITEM) or ""
-    good = [call for call in good if item.startswith(tuple(filter(None, map(str, call.arguments.values()))))] or good
-    failed = [f"{call.name} failed ({clip(call.output, 120)})" for call in request.calls() if call.is_error]
-    parts = [call.output for call in good if call.name in composing] or _parts(good, question)
-    findings = prompt_parts.findings(request.prompt)
-    text = "\n\n".join(parts) or (joined(sections(findings, question)) if findings else "")
+    question = f"{prompt.question} {prompt.goal}"
+    good = [call for call in prompt.request.calls if not call.is_error]
+    named = [call for call in good if prompt.item.startswith(tuple(filter(None, map(str, call.arguments.values()))))]
+    failed = [f"{call.name} failed ({clip(call.output, 120)})" for call in prompt.request.calls if call.is_error]
+    parts = [call.output for call in good if call.name in composing] or _parts(named or good, question)
+    text = "\n\n".join(parts) or digest(prompt.findings, question)
     return {
         "outcome": "done" if text else "partial",
         "summary": clip((sentences(text) or [text])[0], 300),
@@ -39,13 +35,10 @@ def worker_finding(request: ApiRequest, composing: set[str]) -> Json:
     }
 
 
-def synthesis(request: ApiRequest) -> Json:
+def synthesis(prompt: Prompt) -> Json:
     """Returns the fields of an answer: Markdown out of the findings, each claim with the mark of its subtask."""
-    goal = prompt_parts.block(request.prompt, marks.GOAL) or ""
-    findings = prompt_parts.findings(request.prompt)
-    documents = [text for finding in findings if (text := strip(finding.text)).startswith("# ")]
-    draft = strip(prompt_parts.block(request.prompt, marks.DRAFT) or "")
-    text = "\n\n".join(filter(None, [draft, joined(sections(findings, goal, cited=True))]))
+    documents = [text for finding in prompt.findings if (text := strip(finding.text)).startswith("# ")]
+    text = "\n\n".join(filter(None, [strip(prompt.draft), digest(prompt.findings, prompt.goal, cited=True)]))
     return {
         "answer": f"{documents[-1] if documents else text or 'No findings were handed over.'}\n\n{FOOTER}",
         "confidence": None,
@@ -53,39 +46,38 @@ def synthesis(request: ApiRequest) -> Json:
     }
 
 
-def plain_answer(request: ApiRequest) -> str:
+def plain_answer(prompt: Prompt) -> str:
     """Returns a digest of the findings, else a few sentences of the prompt that matter to its goal."""
-    goal = prompt_parts.block(request.prompt, marks.GOAL) or request.user_text
-    if findings := prompt_parts.findings(request.prompt):
-        return f"{joined(sections(findings, goal, cited=True))}\n\n{FOOTER}"
-    lines = key_lines(re.sub(r"</?[\w-][^<>]*>", "", request.user_text), goal, 3) or [goal]
+    goal = prompt.goal or prompt.request.user_text
+    if prompt.findings:
+        return f"{digest(prompt.findings, goal, cited=True)}\n\n{FOOTER}"
+    lines = key_lines(re.sub(r"</?[\w-][^<>]*>", "", prompt.request.user_text), goal, 3) or [goal]
     return "\n".join(clip(line, 400) for line in lines) + f"\n\n{FOOTER}"
 
 
-def source_text(request: ApiRequest) -> str:
+def source_text(prompt: Prompt) -> str:
     """Returns the draft and the findings; without any, all user text."""
-    draft = prompt_parts.block(request.prompt, marks.DRAFT) or ""
-    texts = [draft, *(finding.text for finding in prompt_parts.findings(request.prompt))]
-    return "\n\n".join(filter(None, map(strip, texts))) or request.user_text
+    texts = [prompt.draft, *(finding.text for finding in prompt.findings)]
+    return "\n\n".join(filter(None, map(strip, texts))) or prompt.request.user_text
 
 
-def review(request: ApiRequest) -> Json:
+def review(prompt: Prompt) -> Json:
     """Returns a verdict on every finding: ok unless it is empty."""
     feedback = "The finding is empty: write down what the tools returned."
-    full = {finding.subtask_id: bool(strip(finding.text)) for finding in prompt_parts.findings(request.prompt)}
+    full = {finding.subtask_id: bool(strip(finding.text)) for finding in prompt.findings}
     verdicts = [{"subtask_id": key, "ok": ok, "feedback": "" if ok else feedback} for key, ok in full.items()]
     return {"verdicts": verdicts, "conflicts": []}
 
 
-def select(request: ApiRequest) -> Json:
+def select(prompt: Prompt) -> Json:
     """Returns the candidate with most figures, the first of several."""
-    counts = [figures_in(strip(text)) for _, text in prompt_parts.blocks(request.prompt, marks.CANDIDATE)]
+    counts = [figures_in(strip(text)) for _, text in blocks(prompt.text, marks.CANDIDATE)]
     return {"choice": counts.index(max(counts, default=0)) + 1 if counts else 1, "reason": f"It {_COUNTED}"}
 
 
-def settle(request: ApiRequest) -> Json:
+def settle(prompt: Prompt) -> Json:
     """Returns the side with most figures."""
-    sides = prompt_parts.findings(request.prompt)
+    sides = prompt.findings
     best = max(sides, key=lambda side: figures_in(strip(side.text))).subtask_id if sides else None
     return {
         "prefer": best,
@@ -108,9 +100,9 @@ def sections(findings: list[FindingText], question: str, cited: bool = False) ->
     return made
 
 
-def joined(parts: list[tuple[str, str]]) -> str:
-    """Returns sections as one Markdown text."""
-    return "\n\n".join(f"## {heading}\n\n{body}" for heading, body in parts)
+def digest(findings: list[FindingText], question: str, cited: bool = False) -> str:
+    """Returns the sections of findings as one Markdown text."""
+    return "\n\n".join(f"## {heading}\n\n{body}" for heading, body in sections(findings, question, cited))
 
 
 def _body(text: str, question: str, room: int, mark: str) -> str:

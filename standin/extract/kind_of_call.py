@@ -1,79 +1,182 @@
-"""The brain: from a request to a reply, by the kind of call."""
+"""The brain: from a request to a reply, by the kind of call; plans are made by the roles that a prompt offers."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
-from standin.extract import answers, planner
+from standin.extract import answers
+from standin.extract.prompt_parts import Prompt, RoleLine, block, clip, focus, sentences
 from standin.extract.schema_fill import Filler
 from standin.extract.tool_use import composes, looked_up, next_calls
 from standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block
 from standin.server.api_request import ApiRequest, Json
-from supervision.base.prompt_marks import FINISH_TOOL, JSON_AS_TEXT, LAST_TURN_MARK
+from supervision.base import limits
+from supervision.base import prompt_marks as marks
 
 _JUDGEMENTS = {"verdicts": answers.review, "choice": answers.select, "prefer": answers.settle}
+_FAILED = "An earlier attempt failed:"  # what a description says if it is not the first of its kind
+_FINAL_INSTRUCTION = "Answer the goal from the findings, with their figures."
+_MOST_ROLES = 4  # of a larger team only those that fit the goal best
+_CAP = re.compile(marks.MOST_SUBTASKS.format(most=r"(\d+)"))
+_OPENER = re.compile(r"^(how|what|why|when)\s+(did|do|does|is|are|was|were|has|have)\s+", re.IGNORECASE)
+_PURPOSE_CHARS = 300
+_ERROR_CHARS = 200
+_ESTIMATED_TOKENS = 4000
 
 
 def think(request: ApiRequest) -> ApiReply:
     """Returns the reply to a request: tool calls, JSON for its schema, or text."""
-    if found := looked_up(request):
+    prompt = Prompt(request)
+    if found := looked_up(prompt):
         after = think(replace(request, messages=[*request.messages, {"role": "assistant", "content": found}]))
         return replace(after, content=[*found, *after.content])
-    if calls := next_calls(request):
+    if calls := next_calls(prompt):
         names = ", ".join(dict.fromkeys(name for name, _ in calls))
         return ApiReply([text_block(f"Calling {names}."), *(tool_block(*call) for call in calls)], "tool_use")
     if request.schema is not None:
-        value = _structured(request, request.schema)
+        value = _structured(prompt, request.schema)
         return ApiReply([tool_block(request.submit, value)], "tool_use") if request.submit else json_reply(value)
-    if request.tools or LAST_TURN_MARK in request.last_text:
-        return _finished(request)
-    return text_reply(answers.plain_answer(request))
+    if request.tools or marks.LAST_TURN_MARK in request.last_text:
+        return _finished(prompt)
+    return text_reply(answers.plain_answer(prompt))
 
 
-def _finished(request: ApiRequest) -> ApiReply:
+def _finished(prompt: Prompt) -> ApiReply:
     """A worker agent's finding: through the tool that takes it if there is one, else as text."""
-    made = answers.worker_finding(request, {tool["name"] for tool in request.tools if composes(tool)})
-    for tool in request.tools:
-        if tool["name"] == FINISH_TOOL:
+    made = answers.worker_finding(prompt, {tool["name"] for tool in prompt.request.tools if composes(tool)})
+    for tool in prompt.request.tools:
+        if tool["name"] == marks.FINISH_TOOL:
             if output := Filler(tool["input_schema"]).properties().get("output"):
-                made["output"] = _structured_answer(request, output, made["finding"])
+                made["output"] = _structured_answer(prompt, output, made["finding"])
             filled = {**Filler(tool["input_schema"]).fill(made), "confidence": None}  # an extract has none
-            return ApiReply([tool_block(FINISH_TOOL, filled)], "tool_use")
+            return ApiReply([tool_block(marks.FINISH_TOOL, filled)], "tool_use")
     limitations = "; ".join(made["limitations"])
     return text_reply(f"{made['finding']}\n\nLimitations: {limitations}")
 
 
-def _structured(request: ApiRequest, schema: Json) -> Any:
+def _structured(prompt: Prompt, schema: Json) -> Any:
     filler = Filler(schema)
-    fields = filler.properties()
+    wanted = _wanted(prompt, filler, filler.properties())
+    return Filler(schema, answers.source_text(prompt)).fill() if wanted is None else filler.fill(wanted)
+
+
+def _wanted(prompt: Prompt, filler: Filler, fields: Json) -> Json | None:
+    """The values for the fields of a schema; None if the kind of call is not known by them."""
     if "items" in fields.get("subtasks", {}):
-        return filler.fill(_planned(request, filler, fields))
+        if "finished" in fields:
+            return _step(prompt, filler)
+        adds = "replaces" in filler.properties(fields["subtasks"]["items"])
+        return _revision(prompt) if adds else _plan(prompt, filler)
     if "answer" in fields:
-        made = answers.synthesis(request)
+        made = answers.synthesis(prompt)
         if "answer_json" in fields:
-            made["answer_json"] = _structured_answer(request, fields["answer_json"])
-        return filler.fill(made)
+            made["answer_json"] = _structured_answer(prompt, fields["answer_json"])
+        return made
     for name, judge in _JUDGEMENTS.items():
         if name in fields:
-            return filler.fill(judge(request))
+            return judge(prompt)
     if "secondary_role" in fields:
-        return filler.fill(planner.route(request, filler))
-    if list(fields) == ["description"]:
-        return filler.fill(planner.refined(request))
-    return Filler(schema, answers.source_text(request)).fill()
+        return _route(prompt, filler)
+    return _refined(prompt) if list(fields) == ["description"] else None
 
 
-def _planned(request: ApiRequest, filler: Filler, fields: Json) -> Json:
-    if "finished" in fields:
-        return planner.step(request, filler)
-    if "replaces" in filler.properties(fields["subtasks"]["items"]):
-        return planner.revision(request)
-    return planner.plan(request, filler)
-
-
-def _structured_answer(request: ApiRequest, schema: Json, text: str = "") -> Any:
+def _structured_answer(prompt: Prompt, schema: Json, text: str = "") -> Any:
     """A value for `schema`, or JSON text where the schema asks for that."""
-    _, as_text, described = str(schema.get("description", "")).partition(JSON_AS_TEXT)
+    _, as_text, described = str(schema.get("description", "")).partition(marks.JSON_AS_TEXT)
     wanted = json.JSONDecoder().raw_decode(described)[0] if as_text else schema
-    value = Filler(wanted, text or answers.source_text(request)).fill()
+    value = Filler(wanted, text or answers.source_text(prompt)).fill()
     return json.dumps(value, ensure_ascii=False) if as_text else value
+
+
+def _plan(prompt: Prompt, filler: Filler) -> Json:
+    """Returns one subtask per role, the composing ones after the others."""
+    stated = _CAP.search(prompt.text)
+    made = list[Json]()
+    for role in _roles(prompt, filler)[: int(stated[1]) if stated else limits.MAX_SUBTASKS]:
+        after = [one["id"] for one in made] if role.composes else []
+        made.append(_subtask(prompt, len(made), role, prompt.question, after))
+    reasoning = "One subtask for each role that fits the goal."
+    return {"strategy": "plan", "reasoning": reasoning, "final_instruction": _FINAL_INSTRUCTION, "subtasks": made}
+
+
+def _step(prompt: Prompt, filler: Filler) -> Json:
+    """Returns one subtask for a role that has not worked yet; else that nothing is left."""
+    done = [head.get("id", "") for head, _ in prompt.planned if head["state"] == "completed"]
+    used = {head.get("role") for head, _ in prompt.planned}
+    left = [role for role in _roles(prompt, filler) if role.name not in used][:1]
+    made = [_subtask(prompt, 0, role, prompt.question, done if role.composes else []) for role in left]
+    return {"finished": not made, "subtasks": made, "final_instruction": _FINAL_INSTRUCTION}
+
+
+def _revision(prompt: Prompt) -> Json:
+    """Returns each subtask that failed once more; one that was another try already is left."""
+    completed = {head.get("id") for head, _ in prompt.planned if head["state"] == "completed"}
+    made = list[Json]()
+    for head, text in prompt.planned:
+        if head["state"] == "failed" and "replaced_by" not in head and _FAILED not in text:
+            after = [one for one in head.get("depends_on", "").split(", ") if one in completed]
+            description, note = text.partition(f"\n<{marks.OUTCOME}>")[0], block(text, marks.OUTCOME) or ""
+            again = _subtask(prompt, len(made), RoleLine(head.get("role", "")), "", after)
+            made.append({**again, "description": _again(description, note), "replaces": [head.get("id")]})
+    return {"subtasks": made}
+
+
+def _route(prompt: Prompt, filler: Filler) -> Json:
+    """Returns the role that shares most words with the goal."""
+    offered = _offered(prompt, filler.properties()["role"])
+    role = min(offered, key=lambda role: (role.composes, -role.fit(prompt.question)))
+    described = _subtask(prompt, 0, role, prompt.question)["description"]
+    return {"role": role.name, "secondary_role": None, "description": described}
+
+
+def _refined(prompt: Prompt) -> Json:
+    """Returns the question of a subtask that failed, after a line about the error."""
+    subtask = block(prompt.text, marks.SUBTASK) or ""
+    return {"description": _again(subtask, block(prompt.text, marks.ERROR) or "")}
+
+
+def _roles(prompt: Prompt, filler: Filler) -> list[RoleLine]:
+    """The roles that the plan's schema offers, of a large team those that fit the goal best; composing ones last."""
+    item = filler.properties(filler.properties()["subtasks"].get("items"))
+    roles = _offered(prompt, item.get("role", {}))
+    working = [role for role in roles if not role.composes]
+    if len(roles) > _MOST_ROLES:
+        fit = {role: role.fit(prompt.question) for role in working}
+        best = sorted(filter(fit.get, working), key=lambda role: -fit[role])[: _MOST_ROLES - 1] or working[:1]
+        working = [role for role in working if role in best]
+    return working + [role for role in roles if role.composes][:1]
+
+
+def _offered(prompt: Prompt, schema: Json) -> list[RoleLine]:
+    options = [name for name in schema.get("enum") or [] if name != "auto"]
+    known = [role for role in prompt.roles if not options or role.name in options]
+    return known or [RoleLine(name, name) for name in options or ["auto"]]
+
+
+def _subtask(prompt: Prompt, at: int, role: RoleLine, question: str, after: list[str] | None = None) -> Json:
+    """A subtask, number `at` of those to add: what its role is for, by which people know it, and the question."""
+    known = [int(number) for number in re.findall(r'\bid="t(\d+)"', prompt.request.user_text)]
+    reads = any("attachment" in one.extras for one in prompt.roles if one.name == role.name)
+    purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", _PURPOSE_CHARS)
+    return {
+        "id": f"t{max(known, default=0) + 1 + at}",
+        "description": f"{purpose}.\nQuestion: {clip(_asked(question), limits.DESCRIPTION_CHARS - 1000)}",
+        "role": role.name,
+        "depends_on": after or [],
+        "reasoning": f"The work of {role.name}.",
+        "estimated_tokens": _ESTIMATED_TOKENS,
+        "attachments": prompt.attachments if reads else [],
+    }
+
+
+def _asked(goal: str) -> str:
+    """Returns the questions of a goal, without what it asks the author of the answer to do."""
+    asked = [sentence for sentence in sentences(goal) if sentence.endswith("?")]
+    return _OPENER.sub("", " ".join(asked)).rstrip("? ") or goal
+
+
+def _again(description: str, error: str) -> str:
+    """The question of a description after a line about the error; its line about an older error is dropped."""
+    reason = clip(error.replace("Question:", ""), _ERROR_CHARS)
+    return f"{_FAILED} {reason}. Take another way.\nQuestion: {focus(description)}"

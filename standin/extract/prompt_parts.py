@@ -1,10 +1,12 @@
 """The marked parts of a prompt: goal, subtask, roles, findings, attachments; and words, what a text is about."""
 
 import re
+from functools import cached_property
 from html import unescape
 from os.path import commonprefix
 from typing import NamedTuple
 
+from standin.server.api_request import ApiRequest
 from supervision.base import prompt_marks as marks
 
 _STOP_WORDS = """
@@ -99,6 +101,7 @@ def _alike(one: str, other: str) -> bool:
 
 _ROLE = re.compile(r"^\s*[-*]\s*([A-Za-z][\w-]*):\s*+(.+?)(?:(?<!\s)\s*+\((tools:[^()]*+)\))?(?<!\s)\s*+$")
 _ATTRIBUTE = re.compile(r'(?<![\w-])([\w-]++)\s*+=\s*+"([^"]*+)"')
+_COMPOSES = re.compile(r"(?:\b|_)(writ|format|compos|draft|edit)", re.IGNORECASE)
 _QUESTION = re.compile(r"^.*?\bQuestion:\s*(.+)$", re.MULTILINE)
 
 Block = tuple[dict[str, str], str]
@@ -111,6 +114,16 @@ class RoleLine(NamedTuple):
     name: str
     description: str = ""
     extras: str = ""
+
+    @property
+    def composes(self) -> bool:
+        """True if it writes up the findings of others: by its name, the first word about it, and its tools."""
+        tools = self.extras.partition(";")[0]
+        return bool(_COMPOSES.search(f"{self.name} {self.description.partition(' ')[0]} {tools}"))
+
+    def fit(self, goal: str) -> int:
+        """Returns how many words it shares with a goal."""
+        return len(shared(key_stems(goal), " ".join(self)))
 
 
 class FindingText(NamedTuple):
@@ -139,26 +152,59 @@ def focus(text: str) -> str:
     return match[1].strip() if match else text.strip()
 
 
-def roles(prompt: str) -> list[RoleLine]:
-    """Returns the roles that are listed after the heading of roles, up to a line that is none."""
-    listed: list[RoleLine] = []
-    for line in prompt.partition(f"{marks.ROLES}\n")[2].splitlines():
-        if match := _ROLE.match(line):
-            listed.append(RoleLine(match[1], match[2], match[3] or ""))
-        elif listed and line.strip() and not line.startswith((" ", "\t")):
-            break
-    return listed
+class Prompt:
+    """What a request asks for: the marked parts of its text, each read once."""
 
+    def __init__(self, request: ApiRequest) -> None:
+        self.request = request
+        self.text = request.prompt
 
-def findings(prompt: str) -> list[FindingText]:
-    """Returns the findings, in order."""
-    parts = blocks(prompt, marks.FINDING)
-    return [FindingText(head.get("subtask_id", ""), head.get("role", ""), text) for head, text in parts]
+    @cached_property
+    def goal(self) -> str:
+        """The goal; empty if there is none."""
+        return block(self.text, marks.GOAL) or ""
 
+    @cached_property
+    def question(self) -> str:
+        """What is asked: the question of the subtask, else of the goal, else all that users wrote."""
+        return focus(block(self.text, marks.SUBTASK) or self.goal or self.request.user_text)
 
-def attachments(prompt: str) -> list[str]:
-    """Returns the names of the attachments: one a line, with or without a size, or with their texts."""
-    listed = block(prompt, marks.ATTACHMENTS) or ""
-    named = [head.get("name", "") for head, _ in blocks(prompt, marks.ATTACHMENT)]
-    lines = re.sub(rf"<{marks.ATTACHMENT}\s.*?</{marks.ATTACHMENT}>", "", listed, flags=re.DOTALL).splitlines()
-    return named + [re.sub(r"^[-*]\s+|(?<!\s)\s*+\([^()]*+\)$", "", line.strip()) for line in lines if line.strip()]
+    @cached_property
+    def item(self) -> str:
+        """What a template's subtask is for; empty for others."""
+        return block(self.text, marks.ITEM) or ""
+
+    @cached_property
+    def draft(self) -> str:
+        """The draft of an answer; empty if there is none."""
+        return block(self.text, marks.DRAFT) or ""
+
+    @cached_property
+    def findings(self) -> list[FindingText]:
+        """The findings, in order."""
+        parts = blocks(self.text, marks.FINDING)
+        return [FindingText(head.get("subtask_id", ""), head.get("role", ""), text) for head, text in parts]
+
+    @cached_property
+    def planned(self) -> list[Block]:
+        """The subtasks of the plan so far, with their states."""
+        return blocks(self.text, marks.PLANNED)
+
+    @cached_property
+    def roles(self) -> list[RoleLine]:
+        """The roles that are listed after the heading of roles, up to a line that is none."""
+        listed: list[RoleLine] = []
+        for line in self.text.partition(f"{marks.ROLES}\n")[2].splitlines():
+            if match := _ROLE.match(line):
+                listed.append(RoleLine(match[1], match[2], match[3] or ""))
+            elif listed and line.strip() and not line.startswith((" ", "\t")):
+                break
+        return listed
+
+    @cached_property
+    def attachments(self) -> list[str]:
+        """The names of the attachments: one a line, with or without a size, or with their texts."""
+        listed = block(self.text, marks.ATTACHMENTS) or ""
+        named = [head.get("name", "") for head, _ in blocks(self.text, marks.ATTACHMENT)]
+        lines = re.sub(rf"<{marks.ATTACHMENT}\s.*?</{marks.ATTACHMENT}>", "", listed, flags=re.DOTALL).splitlines()
+        return named + [re.sub(r"^[-*]\s+|(?<!\s)\s*+\([^()]*+\)$", "", line.strip()) for line in lines if line.strip()]

@@ -61,10 +61,12 @@ class Grid:
 def parse_tables(text: str) -> list[Table]:
     """Returns the tables that a tool's output describes: a line `table name (columns)`, then a line per column."""
     tables: list[Table] = []
+    columns = ""
     for line in text.splitlines():
         if match := _TABLE.match(line):
             tables.append(Table(match[1].strip('"'), line))
-        elif tables and (column := _COLUMN.match(line)) and column[1] in tables[-1].text:  # a note has no column
+            columns = match[0]
+        elif (column := _COLUMN.match(line)) and column[1] in columns:  # a note on the table names none
             name, listed = column[1], column[2]
             if span := _SPAN.match(listed):
                 tables[-1].spans[name] = (span[1], span[2])

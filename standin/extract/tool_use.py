@@ -7,12 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from standin.extract import prompt_parts
-from standin.extract.answers import joined, sections
-from standin.extract.prompt_parts import clip, key_lines, key_stems, key_words, sentences, shared, stem
+from standin.extract.answers import digest, sections
+from standin.extract.prompt_parts import Prompt, clip, focus, key_lines, key_stems, key_words, sentences, shared, stem
 from standin.extract.schema_fill import Filler
 from standin.extract.tables import expressions, parse_examples, parse_grids, parse_tables, write_queries
-from standin.server.api_request import ApiRequest, Json
+from standin.server.api_request import Json
 from supervision.base import prompt_marks as marks
 
 _FOLDER = Path(__file__).parents[2] / "teams" / "default" / "documents"
@@ -22,12 +21,12 @@ _CITED = 3  # sentences of a page
 _WORDS = 10  # of a query
 
 
-def looked_up(request: ApiRequest) -> list[Json]:
+def looked_up(prompt: Prompt) -> list[Json]:
     """Returns the blocks of a search, or of a page fetched by its URL, and what they say; nothing the second time."""
+    request, subtask = prompt.request, prompt.question
     begun = any(block.get("type") == "server_tool_use" for m in request.messages for block in m["content"])
     if begun or not request.provided:
         return []
-    subtask = prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or request.user_text)
     named = next((url for url in _pages() if url in subtask), None)
     if "web_fetch" in request.provided and named:
         return _ran("web_fetch", {"url": named}, _fetched(named), [named], subtask)
@@ -114,36 +113,34 @@ NewCall = tuple[str, Json]
 """A tool's name and its arguments."""
 
 
-def next_calls(request: ApiRequest) -> list[NewCall]:
+def next_calls(prompt: Prompt) -> list[NewCall]:
     """Returns the calls of the next turn, several if they don't need each other; none if it is time to answer.
 
     A tool is used in one turn only. Tools that compose a text wait until no other tool has anything to do.
     """
+    request = prompt.request
     if request.turns >= _TURNS or marks.LAST_TURN_MARK in request.last_text:
         return []
-    calls = list(request.calls())
-    answered = {*marks.OWN_TOOLS, *(call.name for call in calls if not call.is_error)}
-    early, composing = _question(request), list[NewCall]()
+    answered = {*marks.OWN_TOOLS, *(call.name for call in request.calls if not call.is_error)}
+    early, composing = _question(prompt), list[NewCall]()
     for tool in request.tools:
         if tool["name"] not in answered:
-            tries = sum(call.name == tool["name"] for call in calls)
-            sets = _names(tool, request)[tries:][:1] or (_argument_sets(tool, request) if not tries else [])
+            tries = sum(call.name == tool["name"] for call in request.calls)
+            sets = _names(tool, prompt.question)[tries:][:1] or (_argument_sets(tool, prompt) if not tries else [])
             (composing if composes(tool) else early).extend((tool["name"], chosen) for chosen in sets)
     return (early or composing)[:_MOST_CALLS]
 
 
-def _question(request: ApiRequest) -> list[NewCall]:
+def _question(prompt: Prompt) -> list[NewCall]:
     """The call that asks a person, once in a conversation, if the role may."""
-    names = {*(tool["name"] for tool in request.tools)} - {call.name for call in request.calls()}
+    names = {*(tool["name"] for tool in prompt.request.tools)} - {call.name for call in prompt.request.calls}
     if marks.ASK_TOOL not in names:
         return []
-    subtask = prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or request.user_text)
-    return [
-        (marks.ASK_TOOL, {"question": f"What do you know of this that no tool tells: {clip(subtask, _NAME_CHARS)}"})
-    ]
+    asked = clip(prompt.question, _NAME_CHARS)
+    return [(marks.ASK_TOOL, {"question": f"What do you know of this that no tool tells: {asked}"})]
 
 
-def _names(tool: Json, request: ApiRequest) -> list[Json]:
+def _names(tool: Json, subtask: str) -> list[Json]:
     """The argument sets for a tool that looks something up by one short text: a name, or a word of the subtask.
 
     Each is a try: a tool that refused the one before it is called with the next.
@@ -156,7 +153,6 @@ def _names(tool: Json, request: ApiRequest) -> list[Json]:
     spec = specs[required[0]]
     if spec.get("type") != "string" or _most_chars(spec) > _NAME_CHARS or "enum" in spec:
         return []
-    subtask = prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or request.user_text)
     names = [name for name in _NAME.findall(subtask) if name.lower() not in _SENTENCE_STARTS]
     words = [word for word in key_words(subtask) if not word.isdigit()]
     return [{required[0]: text} for text in dict.fromkeys([*names, *words])][:_TRIES]
@@ -177,51 +173,48 @@ def _kind_of(name: str) -> str:
     return next(kind for kind, pattern in _KINDS if pattern.search(name.lower()))
 
 
-def _argument_sets(tool: Json, request: ApiRequest) -> list[Json]:
+def _argument_sets(tool: Json, prompt: Prompt) -> list[Json]:
     """The argument sets worth calling the tool with now; none if something it needs is not known yet."""
     schema = tool["input_schema"]
     specs, required = Filler(schema).properties(), schema.get("required") or []
-    values = {name: _values(name, specs[name], schema, request) for name in required}
+    values = {name: _values(name, specs[name], schema, prompt) for name in required}
     if not all(values.values()):
         return []
     most = max(map(len, values.values()), default=1)  # the others keep to their first value
     return [{n: v[at] if len(v) == most else v[0] for n, v in values.items()} for at in range(most)]
 
 
-def _values(name: str, spec: Json, schema: Json, request: ApiRequest) -> list[Any]:
-    goal = prompt_parts.block(request.prompt, marks.GOAL) or ""
-    subtask = prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or goal or request.user_text)
+def _values(name: str, spec: Json, schema: Json, prompt: Prompt) -> list[Any]:
     if "enum" in spec or spec.get("type") in ("integer", "number", "boolean"):
-        return [Filler(spec, subtask).fill()]
+        return [Filler(spec, prompt.question).fill()]
     kind = _kind_of(name)
     if kind == "sections":
         fields = [*Filler(schema).properties(spec.get("items")), "heading", "body"][:2]
-        made = sections(prompt_parts.findings(request.prompt), subtask)
+        made = sections(prompt.findings, prompt.question)
         return [[dict(zip(fields, section, strict=True)) for section in made]]
-    values = _texts(kind, subtask, prompt_parts.focus(goal), request)
+    values = _texts(kind, prompt)
     return [values] if spec.get("type") == "array" and values else values
 
 
-def _texts(kind: str, subtask: str, goal: str, request: ApiRequest) -> list[str]:
-    outputs = [call.output for call in request.calls() if not call.is_error]
+def _texts(kind: str, prompt: Prompt) -> list[str]:
+    subtask, goal = prompt.question, focus(prompt.goal)
+    outputs = [call.output for call in prompt.request.calls if not call.is_error]
     shown = "\n".join([subtask, goal, *outputs])
-    item = prompt_parts.block(request.prompt, marks.ITEM) or ""
     keys = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
     if kind == "sql":
-        return write_queries(parse_tables(shown), parse_examples(shown), f"{subtask} {item}", goal)
+        return write_queries(parse_tables(shown), parse_examples(shown), f"{subtask} {prompt.item}", goal)
     if kind == "expression":
         return expressions(parse_grids(shown)) or _ARITHMETIC.findall(subtask)
     if kind == "url":
         return list(dict.fromkeys(_URL.findall(shown)))[:_DOCUMENTS]
     if kind == "attachment":
-        return prompt_parts.attachments(request.prompt)
+        return prompt.attachments
     if kind == "id":
         found = _ids("\n".join(outputs), [stem(word) for word in keys])
-        return [name for name in found if item.startswith(name)] or ([item] if _FILE.fullmatch(item) else found)[
-            :_DOCUMENTS
-        ]
+        named = [name for name in found if prompt.item.startswith(name)]
+        return named or ([prompt.item] if _FILE.fullmatch(prompt.item) else found[:_DOCUMENTS])
     if kind == "body":
-        return [joined(sections(prompt_parts.findings(request.prompt), subtask))]
+        return [digest(prompt.findings, subtask)]
     if kind == "title":
         return [clip((sentences(goal) or [subtask])[0], _TITLE_CHARS).rstrip("?. ")]
     return [" ".join(keys) if kind == "query" else subtask]

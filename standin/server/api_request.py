@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
@@ -68,6 +69,7 @@ class ApiRequest:
         """Returns how many earlier turns called tools."""
         return sum(any(b.get("type") == "tool_use" for b in m["content"]) for m in self.messages)
 
+    @cached_property
     def calls(self) -> list[PastCall]:
         """Returns the tool calls so far, oldest first; of those that the server ran, what was cited."""
         results = {

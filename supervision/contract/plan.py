@@ -44,6 +44,11 @@ class Subtask(Model):
         return f"{self.item}: {self.description}" if self.item else self.description
 
     @property
+    def template(self) -> str | None:
+        """The template of an item's subtask; None for a subtask that the plan names."""
+        return template_of(self.id)
+
+    @property
     def names_items_of(self) -> str | None:
         """The subtask whose finding names the items; None if they come from elsewhere, or there are none."""
         kind, _, name = (self.for_each or "").partition(":")
@@ -88,7 +93,13 @@ class Plan(Model):
     @property
     def named(self) -> list[Subtask]:
         """The subtasks without those of items."""
-        return [subtask for subtask in self.subtasks if template_of(subtask.id) is None]
+        return [subtask for subtask in self.subtasks if subtask.template is None]
+
+    @property
+    def importance(self) -> dict[str, Importance]:
+        """The importance of the subtasks that no later one replaces, by id; a template stands for its items."""
+        replaced = {old for subtask in self.named for old in subtask.replaces}
+        return {subtask.id: subtask.importance for subtask in self.named if subtask.id not in replaced}
 
     def folded(self) -> "Plan":
         """Returns the plan as it was named: each template in place of its items."""

@@ -8,6 +8,7 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding
+from supervision.contract.plan import template_of
 from supervision.contract.progress import Counts, NestedRun, RunStatus
 from supervision.contract.usage import Spend, Usage
 
@@ -83,6 +84,11 @@ class SubtaskReport(Model):
     nested: NestedRun | None = None
     counts: Counts | None = None
     gaps: Annotated[list[Gap], Field(exclude=True)] = []
+
+    @property
+    def template(self) -> str | None:
+        """The template of an item; None for a subtask that a plan names."""
+        return template_of(self.id)
 
 
 class Timing(Model):

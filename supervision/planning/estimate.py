@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from supervision.base import limits
 from supervision.contract.base import Model
-from supervision.contract.plan import Estimate, Plan, Range, Shares, template_of
+from supervision.contract.plan import Estimate, Plan, Range, Shares
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
@@ -104,9 +104,9 @@ class _Part(NamedTuple):
 def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | None = None) -> RunSample:
     """Returns the sample of a run whose first plan had so many subtasks; later ones are part of the rest."""
     candidates = {subtask.id: max(1, subtask.candidates) for subtask in plan.subtasks}
-    named = [report.id for report in result.subtasks if template_of(report.id) is None]
+    named = [report.id for report in result.subtasks if report.template is None]
     first = set(named[:planned])
-    reports = [r for r in result.subtasks if (template_of(r.id) or r.id) in first and r.counts is None]
+    reports = [r for r in result.subtasks if (r.template or r.id) in first and r.counts is None]
     usage, seconds = result.usage, result.timing.critical_path_seconds
     rest = usage
     for report in reports:

@@ -107,7 +107,7 @@ def in_order(subtasks: Sequence[Subtask]) -> list[Subtask]:
 
     So a plan is the same whichever template was expanded first: after a reset that may be another one.
     """
-    named = [subtask for subtask in subtasks if template_of(subtask.id) is None]
+    named = [subtask for subtask in subtasks if subtask.template is None]
     places = {subtask.id: place for place, subtask in enumerate(named)}
-    items = [subtask for subtask in subtasks if template_of(subtask.id) is not None]
-    return [*named, *sorted(items, key=lambda item: places[template_of(item.id) or ""])]
+    items = [subtask for subtask in subtasks if subtask.template is not None]
+    return [*named, *sorted(items, key=lambda item: places[item.template or ""])]

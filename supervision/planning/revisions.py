@@ -6,7 +6,7 @@
 from collections.abc import Iterable, Mapping
 
 from supervision.base.text import quoted
-from supervision.contract.plan import Plan, Subtask, template_of
+from supervision.contract.plan import Plan, Subtask
 from supervision.planning.expansion import NO_DATA, Data, in_order
 from supervision.planning.plan_graph import plan_problems
 
@@ -29,7 +29,7 @@ def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
                     _rewired(subtask, replaced)
                     if states.get(subtask.id, "waiting") in _NOT_STARTED
                     and subtask.id not in replaced
-                    and template_of(subtask.id) is None  # those of items begin as soon as they are there
+                    and subtask.template is None  # those of items begin as soon as they are there
                     else subtask
                     for subtask in subtasks
                 ]
@@ -53,8 +53,8 @@ def replacements(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
 
 def _standing_in(subtasks: Iterable[Subtask]) -> dict[str, list[str]]:
     """Returns what dependents use in place of each replaced subtask: a template's items, or what replaced it whole."""
-    items = [subtask for subtask in subtasks if template_of(subtask.id)]
-    named = replacements(subtask for subtask in subtasks if not template_of(subtask.id))
+    items = [subtask for subtask in subtasks if subtask.template]
+    named = replacements(subtask for subtask in subtasks if not subtask.template)
     whole = {item.id: named[template] for item in items for template in item.replaces if template in named}
     return {**replacements(items), **named, **whole}
 

@@ -10,19 +10,13 @@ from collections.abc import Iterable, Mapping
 
 from supervision.base import limits
 from supervision.base.text import one_line
-from supervision.contract.plan import Importance, Plan
+from supervision.contract.plan import Importance
 from supervision.contract.request import success_fraction
 from supervision.contract.result import SubtaskReport
 
 Rule = str | float
 
 _OPEN = ("waiting", "running")
-
-
-def importance(plan: Plan) -> dict[str, Importance]:
-    """Returns the importance of the subtasks of the plan's last revision, by id; a template stands for its items."""
-    replaced = {old for subtask in plan.named for old in subtask.replaces}
-    return {subtask.id: subtask.importance for subtask in plan.named if subtask.id not in replaced}
 
 
 def met(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
@@ -57,7 +51,7 @@ def _enough(rule: Rule, completed: set[str], importance_by_id: Mapping[str, Impo
 def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]:
     """Returns the ids that count under the rule."""
     required = {subtask_id for subtask_id, level in importance_by_id.items() if level == "required"}
-    return set(importance_by_id) if success_fraction(rule) is None or not required else required
+    return set(importance_by_id) if rule == "any" or not required else required
 
 
 def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int | None:
@@ -65,8 +59,8 @@ def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int | None
 
     Raises ValueError if `rule` is not a valid rule.
     """
-    share = success_fraction(rule)
-    return None if share is None else math.ceil(share * len(_counted(rule, importance_by_id)))
+    counted, share = len(_counted(rule, importance_by_id)), success_fraction(rule)
+    return None if share is None else math.ceil(share * counted)
 
 
 def nothing_missing(reports: list[SubtaskReport]) -> bool:

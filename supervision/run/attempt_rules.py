@@ -80,6 +80,12 @@ def child_id(workflow_id: str, subtask_id: str, attempt: int, candidate: int = 0
     return f"{workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
 
 
+def is_child_id(workflow_id: str, parent_id: str | None) -> bool:
+    """True if `child_id` made the id for a child of this parent: a run has no parent, or a workflow of another kind."""
+    above, _, attempt = workflow_id.rpartition("/")
+    return above.rpartition("/")[0] == parent_id and attempt.replace(".", "").isdecimal()
+
+
 def subtask_path(workflow_id: str, run_id: str) -> str:
     """Returns the path of a worker agent's subtask from the root, such as t3/t1."""
     return "/".join(workflow_id.removeprefix(run_id).split("/")[1::2])

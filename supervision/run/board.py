@@ -85,11 +85,11 @@ class Board:
                 )
                 self._states["waiting"] += 1
                 self._unfinished["waiting"][subtask.id] = None
-                if template := template_of(subtask.id):
+                if template := subtask.template:
                     self._add_item(self._reports[template])
             else:
                 report.depends_on = subtask.depends_on
-            if not template_of(subtask.id):
+            if not subtask.template:
                 self._replace(subtask)
         self._reports = {subtask.id: self._reports[subtask.id] for subtask in plan.subtasks}
         self._templates = [subtask.id for subtask in plan.subtasks if subtask.for_each]
@@ -118,7 +118,7 @@ class Board:
 
     def _replace(self, subtask: Subtask) -> None:
         for report in self._reports.values() if subtask.replaces else ():
-            if (template_of(report.id) or report.id) in subtask.replaces:
+            if (report.template or report.id) in subtask.replaces:
                 report.replaced_by = subtask.id
 
     def leave_out(self, template: str, items: int, why: str) -> None:
@@ -183,7 +183,7 @@ class Board:
 
     def _has_ground(self, report: SubtaskReport) -> bool:
         """True if a dependency succeeded, or none is needed; an item is named by a success of its template's."""
-        if template_of(report.id) or not report.depends_on:
+        if report.template or not report.depends_on:
             return True
         return any(self._completed(dependency) for dependency in report.depends_on)
 
@@ -243,7 +243,7 @@ class Board:
         """Returns what has not ended of a subtask: itself, or items of a template."""
         reports = [self._reports[subtask_id]]
         if reports[0].counts is not None:
-            reports = [report for report in self._reports.values() if template_of(report.id) == subtask_id]
+            reports = [report for report in self._reports.values() if report.template == subtask_id]
         return [report.id for report in reports if report.state in ("waiting", "running")]
 
     def skip(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
@@ -314,7 +314,7 @@ class Board:
 
     def _explain(self, report: SubtaskReport) -> None:
         """Gives a template of which no item completed the reason why the last one did not."""
-        template = self._reports.get(template_of(report.id) or "")
+        template = self._reports.get(report.template or "")
         if template is not None and template.state not in ("running", "completed"):
             template.error = report.error
 

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.text import cut, one_line
-from supervision.contract.plan import template_of
 from supervision.contract.result import Gap, SubtaskReport
 
 _REASON_BYTES = 600
@@ -31,7 +30,7 @@ def gaps_of(reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str] = 
     below: list[Gap] = []
     for report in reports.values():
         if is_missing(report):
-            if not template_of(report.id) and not _replaced_well(report, reports):
+            if not report.template and not _replaced_well(report, reports):
                 own.append(gap_of(report, reports, left_out))
         elif len(below) + len(report.gaps) <= limits.GAPS_SHOWN:
             below += [gap.model_copy(update={"subtask_id": f"{report.id}/{gap.subtask_id}"}) for gap in report.gaps]
@@ -56,7 +55,7 @@ def gap_of(
     error = report.error
     reason = f"it is {report.state}"
     if (counts := report.counts) is not None:
-        items = [r.id for r in reports.values() if template_of(r.id) == report.id and r.state != "completed"]
+        items = [r.id for r in reports.values() if r.template == report.id and r.state != "completed"]
         reason = f"{counts.total - counts.completed} of {counts.total} items"
         reason += f": {_named(items)}" if items else ""
         reason += f"; {left_out[report.id]}" if report.id in left_out else ""
@@ -77,7 +76,7 @@ def partial_gaps(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
         if not finding or not is_partial or report.gaps or report.replaced_by is not None:
             continue
         why = "; ".join(finding.limitations) or f"only a part: {finding.summary}"
-        if template := template_of(report.id):
+        if template := report.template:
             items.setdefault(template, []).append(f"{report.id} ({why})")
         else:
             gaps.append(_gap(report, f"{report.role}: {why}"))

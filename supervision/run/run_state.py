@@ -7,23 +7,24 @@ from graphlib import TopologicalSorter
 from typing import Literal
 
 from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import cut, one_line, size
 from supervision.budget.amount import Amount
 from supervision.budget.ledger import Spending
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef, Labels
-from supervision.contract.plan import Estimate, Plan, template_of
+from supervision.contract.plan import Estimate, Plan
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction, Gap, Problem, RunResult, SubtaskReport, Timing
 from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import ToolTally, Usage
-from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, with_gaps
+from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer, with_gaps
 from supervision.results.confidence import basis_of, ceiling, unsupported_in
 from supervision.results.payload_fit import cut_to
-from supervision.results.success_rule import importance, nothing_missing
+from supervision.results.success_rule import explain, met, nothing_missing
 from supervision.run.board import Board
 from supervision.run.decisions import Decisions, Steering
 from supervision.run.nested_runs import NestedRuns
@@ -34,6 +35,7 @@ from supervision.run.trace import Trace
 from supervision.run.waits import Waits
 from supervision.run.web_details import markdown
 
+_OWNER_BYTES = 200  # databases that lists are kept in take 255
 PLAN_GAP = "plan"  # in place of a subtask's id
 
 
@@ -98,6 +100,11 @@ class RunState:
         return self.time_and_budget.ledger.spent
 
     @property
+    def owner(self) -> str:
+        """Whose run it is, as the request claims; empty if it does not."""
+        return one_line(self.request.metadata.get("owner", ""), _OWNER_BYTES)
+
+    @property
     def flags(self) -> Flags:
         """The conditions beside the phase."""
         paused = self.steering.paused and self.finished_at is None
@@ -137,14 +144,12 @@ class RunState:
         """True if a message with that id was taken."""
         return request_id in self._seen_requests
 
-    def prepared(self) -> None:
-        """Drops the request's content: a Worker holds many runs, for days."""
+    def prepared(self, ceilings: Ceilings | None) -> None:
+        """Drops the request's content, as a Worker holds many runs for days, and keeps to the operator's ceilings."""
         self.request = self.request.without_content()
-
-    def keep_within(self, ceilings: Ceilings) -> None:
-        """Lowers the request's numbers to the operator's ceilings."""
-        self.request = ceilings.lowered(self.request)
-        self.time_and_budget.keep_within(ceilings, self.request)
+        if ceilings is not None:
+            self.request = ceilings.lowered(self.request)
+            self.time_and_budget.keep_within(ceilings, self.request)
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """Sets new totals of budget and deadline; raises ValueError if they are below what is used."""
@@ -156,6 +161,21 @@ class RunState:
         self.spending.add(role, model, usage)
         if usage.usd is None and self.time_and_budget.budget.usd is not None:
             self.warn(f"the dollar budget is not kept: the price of {model} is unknown")
+
+    def model_away(self, model: str, work: object, why: str, seconds: float | None = None, chance: float = 0.0) -> None:
+        """Notes that a model is away for so many seconds, longer after each failed try; None: until a `resume`.
+
+        By `chance`, a random number, the tries of several runs spread.
+        """
+        outage = self.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
+        if seconds is None:
+            outage.until = None
+            self.trace.note("waiting_provider", why=why)
+            return
+        own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR ** min(outage.rounds, 20)  # no date holds more
+        least = max(timedelta(seconds=seconds), min(own, limits.PROVIDER_PAUSE_MAX))
+        until = self._now() + least * (1 + limits.RETRY_JITTER * chance)
+        outage.until = max(outage.until or until, until)
 
     def restart(self) -> None:
         """Begins the deadline again after `temporal workflow reset`."""
@@ -224,6 +244,31 @@ class RunState:
         self._numbers[series] += 1
         return self._numbers[series]
 
+    def check_success(self) -> None:
+        """Raises SupervisionError if what succeeded is not enough for the rule, or is nothing at all."""
+        budget = self.time_and_budget
+        if not self.board.usable():
+            if budget.out_of_budget:
+                raise SupervisionError(
+                    ErrorKind.BUDGET_EXHAUSTED, f"no finding within the budget: {budget.spent_line()}"
+                )
+            if not budget.time_left:
+                why = budget.stopped_because or "the deadline came before there was any finding"
+                raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, why)
+            reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in self.gaps[:5])
+            raise SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, f"no subtask succeeded ({reasons})")
+        rule, reports, by_id = self.request.success, self.board.current(), self.plan.importance
+        if rule != "any" and not met(rule, reports, by_id):
+            raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
+
+    def answer_by_findings(self, why: str) -> bool:
+        """Makes the findings stand in for an answer that could not be written, unless there is one already."""
+        if self.answer.text:
+            return False
+        self.answer = Answer(findings_as_answer(self.board.usable(), why), is_findings=True)
+        self.warn(f"no answer could be written: {why}")
+        return True
+
     def add_contradiction(self, contradiction: Contradiction) -> None:
         """Adds a contradiction; the first between the same subtasks stands."""
         self._contradictions.setdefault(frozenset(contradiction.subtask_ids), contradiction)
@@ -273,7 +318,7 @@ class RunState:
             self.phase,
             self.flags,
             self.board.counts(),
-            [report for report in self.board.reports() if template_of(report.id) is None],
+            [report for report in self.board.reports() if report.template is None],
             self.usage,
             notes,
             self.model_notice,
@@ -322,7 +367,7 @@ class RunState:
         if self.answer.confidence is None:
             return None
         points = [point for point in (*self.open_points, *self._lacks) if point.subtask_id not in (ANSWER, ANSWER_JSON)]
-        by_id = importance(self.plan)
+        by_id = self.plan.importance
         basis = basis_of(self.answer, self.board.current(), by_id, self.contradictions, points)
         return min(self.answer.confidence, ceiling(basis))
 

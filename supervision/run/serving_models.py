@@ -24,10 +24,14 @@ class Outage:
 
 
 class ServingModels:
-    """The models that a run leaves out, until a time or a `resume`, and those in an outage. `now` is its clock."""
+    """The models that a run leaves out, until a time or a `resume`, and those in an outage. `now` is its clock.
+
+    `outage_ended` is called when work that waited may call its model.
+    """
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
+        self.outage_ended: Callable[[], object] = lambda: None
         self._out: dict[str, datetime | None] = {}
         self._outages: dict[str, Outage] = {}
 
@@ -47,17 +51,16 @@ class ServingModels:
         outage.why = why
         return outage
 
-    def answered(self, model: str, work: object) -> bool:
-        """True if this ends an outage: the work that went first was answered. A late answer to other work does not."""
+    def answered(self, model: str, work: object) -> None:
+        """Ends an outage if the work that went first was answered. A late answer to other work does not."""
         outage = self._outages.get(model)
-        if outage is None or outage.first is not work:
-            return False
-        del self._outages[model]
-        self._out.pop(model, None)
-        return True
+        if outage is not None and outage.first is work:
+            del self._outages[model]
+            self._out.pop(model, None)
+            self.outage_ended()
 
-    def leave(self, work: object) -> bool:
-        """True if this ends an outage: the wait of a piece of work, or its turn, ends, and no other work waits."""
+    def leave(self, work: object) -> None:
+        """Ends the wait of a piece of work, or its turn, and an outage for which no other work waits."""
         before = len(self._outages)
         for model, outage in list(self._outages.items()):
             outage.waiting.discard(work)
@@ -65,7 +68,8 @@ class ServingModels:
                 outage.first = None
             if outage.first is None and not outage.waiting:
                 del self._outages[model]
-        return len(self._outages) < before
+        if len(self._outages) < before:
+            self.outage_ended()
 
     def failed(self, model: str, chain: Sequence[str], why: ErrorKind, seconds: float) -> str:
         """Returns the model of the chain that comes after a call of `model` failed for good.

@@ -90,7 +90,7 @@ async def test_a_broken_team_is_shown_with_the_reason_beside_the_good_ones(alone
 async def test_a_wrong_setting_is_named(alone: Cli) -> None:
     done = await alone.with_environ(SUPERVISOR_MODEL_RPM="fast")("put", "x")
     assert done.code == 2
-    assert "model_rpm" in done.sentence
+    assert "error: SUPERVISOR_MODEL_RPM: " in done.sentence
 
 
 ODD = {

@@ -10,7 +10,9 @@ from typing import cast
 
 import pytest
 from rich.console import RenderableType
+from temporalio import workflow
 from temporalio.client import Client
+from temporalio.worker import Worker
 
 from console.base.command import Access
 from console.base.terminal import console
@@ -143,6 +145,42 @@ async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> No
     assert "approve people-owned plan.1`" in " ".join(status.split())
     await cli("cancel", "people-owned")
     assert await cli.json("inbox", "--owner", "ann") == []
+
+
+@workflow.defn(sandboxed=False)
+class Monday:
+    """A workflow of a program's own that has a run as its child."""
+
+    @workflow.run
+    async def run(self, run_id: str) -> None:
+        request = {"goal": GOAL, "approve_plan": True}
+        await workflow.execute_child_workflow("SupervisorWorkflow", request, id=run_id, task_queue="supervisor")
+
+
+async def test_a_run_that_another_workflow_starts_is_a_run_as_any(cli: Cli, place: Path) -> None:
+    client = await Client.connect(cli.environ["TEMPORAL_ADDRESS"])
+    async with Worker(client, task_queue="monday", workflows=[Monday]):
+        monday = await client.start_workflow(Monday.run, "monday-run", id="monday", task_queue="monday")
+
+        async def asks() -> bool:
+            return "monday-run" in [item["run_id"] for item in await cli.json("inbox")]
+
+        await until(asks, 30)
+        assert "monday-run" in [row["run_id"] for row in await cli.json("list", "--waiting")]
+        assert (await cli("approve", "monday-run", "plan.1")).code == 0
+        await monday.result()
+    assert "waits run=monday-run subtask=plan.1 kind=plan" in (place / "worker.log").read_text()
+    refused = await cli("delete", "monday", "--yes")
+    assert (refused.code, refused.sentence.partition(":")[2]) == (
+        1,
+        " 'monday' is a Monday, not a run: name the run's id",
+    )
+
+    async def deleted() -> bool:
+        return ", 4 workflows" in (await cli("delete", "monday-run", "--yes")).err
+
+    await until(deleted, 20)
+    await monday.describe()
 
 
 async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp_path: Path) -> None:

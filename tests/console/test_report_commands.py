@@ -102,7 +102,7 @@ async def test_without_the_store_the_result_still_comes_from_the_server(read: Cl
 async def test_the_doctor_finds_all_well_where_all_is_well(read: Cli, standin: Model) -> None:
     done = await read("doctor")
     assert done.code == 0
-    for words in ("artifact store", "version", "queue supervisor-model", "search attributes", "open runs"):
+    for words in ("artifact store", "version", "queue supervisor-outward ", "search attributes", "open runs"):
         assert words in done.out
     quiet = await read.with_environ(ANTHROPIC_BASE_URL=standin.url)("doctor", "--quiet")
     assert quiet.out == ""

@@ -213,6 +213,9 @@ async def test_the_codec_server_decrypts_for_one_web_ui_on_this_machine() -> Non
         opened = await browser.post("/decode", json=sealed.json(), headers={"origin": ui})
         assert json_format.ParseDict(opened.json(), Payloads()) == plain
         assert opened.headers["access-control-allow-origin"] == ui
+        as_printed = ui.replace("localhost", "127.0.0.1")  # by `serve`
+        opened = await browser.post("/decode", json=sealed.json(), headers={"origin": as_printed})
+        assert opened.headers["access-control-allow-origin"] == as_printed
         elsewhere = await browser.post("/decode", json=sealed.json(), headers={"origin": "http://elsewhere.example"})
         assert "access-control-allow-origin" not in elsewhere.headers
         assert (await browser.post("/decode", content=b"{")).status_code == 400

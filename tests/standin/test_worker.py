@@ -122,6 +122,11 @@ def test_figures_are_looked_up_and_computed_by_the_tools() -> None:
     assert answer.index(FOOTER) < answer.index("Limitations: ")
 
 
+def test_a_note_on_a_table_is_no_column() -> None:
+    agent = analyst("What was the pear crop of Hill Farm in 1980?", f"{LISTING}  Note: pear crop: as the farm has it\n")
+    assert "20.0" in agent.run()
+
+
 def test_an_example_that_a_tool_shows_is_followed() -> None:
     examples = (
         "\nExample queries:\n"

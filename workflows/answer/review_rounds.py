@@ -6,12 +6,9 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply, Verdict
-    from supervision.contract.plan import template_of
     from supervision.contract.result import Contradiction, SubtaskReport
     from supervision.run.events import reviewed
-    from workflows.calls.asking import ask_or_warn
-    from workflows.calls.finding_refs import as_refs, estimate
-    from workflows.calls.judge_calls import resolve
+    from workflows.calls.asking import as_refs, ask_or_warn, judge
     from workflows.plan.make_plan import Replanning
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch
@@ -30,6 +27,7 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
 
     What the plan lacks in the reviewer's eyes is planned for, as far as `max_replans` allows.
     """
+    context.enter("validating")
     state = context.state
     known_conflicts: set[frozenset[str]] = set()
     former: list[Verdict] = []
@@ -98,8 +96,7 @@ async def _review(context: RunContext, number: int, former: list[Verdict]) -> Re
     if not findings:
         return None
     call = ReviewInput(**context.call_fields, round=number, findings=findings, former=former)
-    tokens = estimate(findings, context.setup)
-    reply = await ask_or_warn(context, REVIEW, call, tokens, "the findings were not reviewed")
+    reply = await ask_or_warn(context, REVIEW, call, "the findings were not reviewed")
     if reply and reply.problem:
         state.warn(f"a review could not be read: {reply.problem}")
         return None
@@ -110,7 +107,7 @@ def _reviewable(usable: list[SubtaskReport]) -> list[SubtaskReport]:
     """Returns the completed subtasks; of a template's items the first ones, for very many fit into no prompt."""
     of_template, chosen = Counter[str](), []
     for report in usable:
-        template = template_of(report.id)
+        template = report.template
         if report.state == "completed" and (template is None or of_template[template] < _ITEMS_REVIEWED):
             chosen.append(report)
             of_template[template or ""] += 1
@@ -125,7 +122,11 @@ async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction],
             continue
         known.add(parties)
         if len(known) <= _JUDGED_CONFLICTS:
-            conflict = conflict.model_copy(update={"resolution": await resolve(context, conflict)})
+            findings = as_refs([context.state.board[subtask_id] for subtask_id in conflict.subtask_ids])
+            preferred, reason = await judge(context, "conflict", conflict.description, findings)
+            if reason and preferred is not None:
+                reason = f"{findings[preferred].subtask_id} counts: {reason}"
+            conflict = conflict.model_copy(update={"resolution": reason})
         context.state.add_contradiction(conflict)
         context.state.trace.note(
             "conflict",

@@ -1,36 +1,98 @@
-"""The answer: a finding word for word, or written from the findings, in several steps when they are too many."""
+"""The answer: a finding word for word, or written from the findings, in several steps when they are too many.
 
+Drafts of it may be written while subtasks still run, at most one in flight.
+"""
+
+import asyncio
 from dataclasses import replace
-from typing import Literal
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from pydantic import JsonValue
-
-    from activities.contracts.run_contracts import AdoptInput, DependencyRef, TableInput, TableReply
-    from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply, unsupported_problems
+    from activities.contracts.run_contracts import AdoptInput, DependencyRef, PlanReply, TableInput, TableReply
+    from activities.questions.items import Expansions
+    from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
+    from activities.run.run_activities import RunActivities
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
-    from supervision.contract.plan import template_of
-    from supervision.contract.result import Citation, SubtaskReport, Unsupported
+    from supervision.contract.result import Citation, SubtaskReport
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer
-    from workflows.answer.drafts import Drafts
-    from workflows.calls import run_calls
-    from workflows.calls.asking import ask
+    from supervision.results.answer import ANSWER, ANSWER_JSON, Answer
+    from workflows.calls import activity_calls
+    from workflows.calls.asking import as_refs, ask, judge, shown
     from workflows.calls.failures import CallFailed
-    from workflows.calls.finding_refs import as_refs, estimate, shown
-    from workflows.calls.judge_calls import choose_answer
-    from workflows.run_context import RunContext
+    from workflows.run_context import BackgroundTask, RunContext
 
 _EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a second one is no accident
 _REDUCE_BYTES = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
 
 _EMPTY = "the model gave an empty answer"
 _WORD_FOR_WORD = "The answer is this finding, word for word."
+
+
+class Drafts(BackgroundTask):
+    """From some findings on (0 is never), a draft folds in what has arrived; the final answer takes it up.
+
+    The first one is the plan's direct answer, if it has one. `folded` are the subtasks whose findings the draft at
+    `draft_ref` holds, `_folding` those of the draft that is being written.
+    """
+
+    def __init__(self, context: RunContext, planned: PlanReply) -> None:
+        super().__init__()
+        self._context = context
+        self._after = context.state.request.incremental_synthesis
+        self.folded: set[str] = set()
+        self.draft_ref = planned.answer_ref
+        self.doubtful = [*planned.unsupported]
+        self._folding: set[str] = set()
+
+    def forget(self, subtask_id: str) -> None:
+        """Drops the draft if it holds that finding, and one that is being written."""
+        if subtask_id in self.folded:
+            self.folded.clear()
+            self.draft_ref = None
+        if subtask_id in self._folding:
+            self._folding = set()
+
+    def _is_due(self) -> bool:
+        if not self._after:
+            return False
+        new = self._new()
+        unfinished = any(report.state in ("waiting", "running") for report in self._context.state.board.reports())
+        return bool(unfinished and new and len(new) + len(self.folded) >= self._after)
+
+    def _new(self) -> list[SubtaskReport]:
+        usable = self._context.state.board.usable()
+        return [report for report in usable if report.state == "completed" and report.id not in self.folded]
+
+    async def _work(self) -> None:
+        context, state, new = self._context, self._context.state, self._new()
+        folding = self._folding = self.folded.union(report.id for report in new)
+        payload = SynthesisInput(
+            **context.call_fields,
+            findings=as_refs(new),
+            mode="draft",
+            draft_ref=self.draft_ref,
+            number=state.next_number("synthesis"),
+            max_tokens=limits.SYNTHESIS_MAX_TOKENS,
+        )
+        try:
+            # Findings that arrive while this waits are new to the next draft, or to the answer. Those that a review
+            # has done again meanwhile are forgotten.
+            reply = await ask(context, SYNTHESIS, payload)
+        except (SupervisionError, asyncio.CancelledError):
+            state.trace.note("draft_failed")
+            self._after = 0  # a draft saves time: what keeps one from being written is not worth trying again
+            return
+        if self._folding is not folding:
+            state.trace.note("draft_outdated", number=payload.number)
+        elif reply.answer_ref:
+            self.draft_ref, self.folded = reply.answer_ref, folding
+            self.doubtful = [*reply.unsupported]
+            state.trace.note("draft_written", number=payload.number, findings=len(folding))
+        context.show()
 
 
 def sole_finding(context: RunContext, strategy: StrategyName) -> SubtaskReport | None:
@@ -41,10 +103,13 @@ def sole_finding(context: RunContext, strategy: StrategyName) -> SubtaskReport |
     return reports[0] if reports[0].finding else None
 
 
-async def answer_word_for_word(context: RunContext, strategy: StrategyName) -> bool:
-    """Makes a finding the answer as it stands, where strategy or plan say so. Returns False if one is to be written."""
+async def write_answer(context: RunContext, drafts: Drafts, strategy: StrategyName) -> None:
+    """Puts the answer into the run's state: a finding as it stands, where strategy or plan say so, or a written one."""
+    context.enter("synthesizing")
+    tables = await tabulate(context)
     report = sole_finding(context, strategy) or await _best_finding(context)
-    return report is not None and await _take(context, report)
+    if report is None or not await _take(context, report):
+        await _write(context, drafts, tables)
 
 
 async def _best_finding(context: RunContext) -> SubtaskReport | None:
@@ -53,7 +118,13 @@ async def _best_finding(context: RunContext) -> SubtaskReport | None:
     if state.plan.aggregation != "select" or context.setup.answer_schema_ref is not None:
         return None
     rivals = [report for report in state.board.current() if report.state == "completed" and report.finding]
-    return rivals[await choose_answer(context, rivals) if len(rivals) > 1 else 0] if rivals else None
+    if len(rivals) < 2:
+        return next(iter(rivals), None)
+    question = "Each candidate is an answer to the whole goal. Choose the one that answers it best."
+    choice, reason = await judge(context, "select", question, as_refs(rivals, state.board))
+    choice = choice or 0
+    state.trace.note("answer_chosen", rivals[choice].id, choice=choice + 1, of=len(rivals), reason=reason)
+    return rivals[choice]
 
 
 async def _take(context: RunContext, report: SubtaskReport) -> bool:
@@ -62,8 +133,11 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
     if finding is None:
         return False
     label = role.label if role else None
+    taken = AdoptInput(run=context.run, text_ref=finding.text_ref, label=label)
     try:
-        reply = await run_calls.adopt_finding(AdoptInput(run=context.run, text_ref=finding.text_ref, label=label))
+        reply = await activity_calls.with_store(
+            RunActivities.adopt_finding, limits.PUBLISH_TIMEOUT, "take the finding as the answer", taken
+        )
     except CallFailed as failed:
         context.state.warn(f"the finding of {report.id} could not be taken as the answer: {failed}")
         return False
@@ -75,9 +149,7 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
 
 async def tabulate(context: RunContext) -> TableReply:
     """Puts the tables of templates whose items gave outputs into the run's state; one of them may be the answer."""
-    items = [
-        report for report in context.state.board.reports() if template_of(report.id) and report.state == "completed"
-    ]
+    items = [report for report in context.state.board.reports() if report.template and report.state == "completed"]
     if not any(report.finding and report.finding.output_ref for report in items):
         return TableReply()
     payload = TableInput(
@@ -88,7 +160,8 @@ async def tabulate(context: RunContext) -> TableReply:
         answer_schema_ref=context.setup.answer_schema_ref,
     )
     try:
-        reply = await run_calls.tabulate(payload)
+        summary = f"tables of {len(payload.findings)} items"
+        reply = await activity_calls.with_store(Expansions.tabulate, limits.FILES_TIMEOUT, summary, payload)
     except CallFailed as failed:
         context.state.warn(f"the outputs of items could not be made a table: {failed}")
         return TableReply()
@@ -96,35 +169,39 @@ async def tabulate(context: RunContext) -> TableReply:
     return reply
 
 
-async def write_answer(context: RunContext, drafts: Drafts, tables: TableReply) -> None:
-    """Puts the answer into the run's state; its JSON is written with it, or is one of the `tables`.
+async def _write(context: RunContext, drafts: Drafts, tables: TableReply) -> None:
+    """Has the answer written; its JSON is written with it, or is one of the `tables`.
 
     If it cannot be written, the findings stand in for it; if its JSON does not fit, that is a gap. Raises
     SupervisionError only if there is neither a finding nor a direct answer.
     """
-    state, schema_ref = context.state, None if tables.fills else context.setup.answer_schema_ref
+    state, reply, why = context.state, None, _EMPTY
     try:
         with context.own_work():
             # Stopped first: a draft that ended later would count findings as folded in that the answer left out.
             await drafts.stop()
-            findings = as_refs(state.board.usable(), state.board)
-            if drafts.draft_ref:
-                findings = [finding for finding in findings if finding.subtask_id not in drafts.folded]
+            reports = [report for report in state.board.usable() if report.id not in drafts.folded]
             if tables.first_rows:
-                others = [finding for finding in findings if template_of(finding.subtask_id) != tables.fills]
-                findings = [*others, tables.first_rows]
-            doubtful = [*drafts.doubtful]
-            findings = await _reduced(context, findings, doubtful)
-            reply = await _final(context, findings, drafts.draft_ref, doubtful, schema_ref)
+                reports = [report for report in reports if report.template != tables.fills]
+            findings = as_refs(reports, state.board)
+            call = SynthesisInput(
+                **context.call_fields,
+                findings=[*findings, tables.first_rows] if tables.first_rows else findings,
+                missing=shown(state.board.gaps()),
+                open_points=shown(state.open_points),
+                contradictions=state.contradictions,
+                draft_ref=drafts.draft_ref,
+                answer_schema_ref=None if tables.fills else context.setup.answer_schema_ref,
+                doubtful=drafts.doubtful[: limits.UNSUPPORTED_LISTED],
+                max_tokens=limits.SYNTHESIS_MAX_TOKENS,
+            )
+            await _reduce(context, call)
+            reply = await _checked(context, call)
     except SupervisionError as error:
         if not state.board.has_finding and not state.answer.text:
             raise
-        _take_what_is_there(context, error.message)
-        _take_json(context, tables, None, error.message, [])
-        return
-    if not reply.answer:
-        _take_what_is_there(context, _EMPTY)
-    else:
+        why = error.message
+    if reply is not None and reply.answer:
         state.answer = Answer(
             reply.answer,
             reply.answer_ref,
@@ -133,56 +210,57 @@ async def write_answer(context: RunContext, drafts: Drafts, tables: TableReply) 
             unsupported=list(reply.unsupported),
             model=context.written_by.get(reply.head),
         )
-    _take_json(context, tables, reply.answer_json, "; ".join(reply.problems), list(reply.unsupported_fields))
-    for contradiction in reply.contradictions:
-        state.add_contradiction(contradiction)
-
-
-def _take_what_is_there(context: RunContext, why: str) -> None:
-    """Leaves a direct answer as it is; else the findings stand in for an answer in words."""
-    state = context.state
-    if not state.answer.text:
-        state.answer = Answer(findings_as_answer(state.board.usable(), why), is_findings=True)
+    elif state.answer_by_findings(why):
         state.open_point(ANSWER, f"no answer could be written: {why}")
-        state.warn(f"no answer could be written: {why}")
-
-
-def _take_json(
-    context: RunContext, tables: TableReply, value: JsonValue, why: str, unsupported: list[Unsupported]
-) -> None:
-    """Adds the answer's JSON; a gap, with `why`, if the request asks for one and there is none, or not all of it."""
-    state = context.state
     if tables.fills:
         ref = tables.answer_json_ref if tables.answer_json is None else ""
         state.answer = replace(state.answer, as_json=tables.answer_json, json_ref=ref or None)
         if tables.problem:
             state.open_point(ANSWER_JSON, tables.problem)
-        return
-    state.answer = replace(state.answer, as_json=value, unsupported_fields=unsupported)
+    elif reply is None:
+        _lacks_json(context, why)
+    else:
+        state.answer = replace(
+            state.answer, as_json=reply.answer_json, unsupported_fields=list(reply.unsupported_fields)
+        )
+        _lacks_json(context, "; ".join(reply.problems))
+    for contradiction in reply.contradictions if reply else []:
+        state.add_contradiction(contradiction)
+
+
+def _lacks_json(context: RunContext, why: str) -> None:
+    """Notes a gap if the request asks for JSON and there is none, or not all of it."""
     if context.setup.answer_schema_ref and why:
-        state.open_point(ANSWER_JSON, why)
-        state.warn(f"there is no answer_json: {why}")
+        context.state.open_point(ANSWER_JSON, why)
+        context.state.warn(f"there is no answer_json: {why}")
 
 
-async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful: list[str]) -> list[DependencyRef]:
-    """Returns the findings, condensed by groups, in rounds, until all fit into one prompt.
+async def _reduce(context: RunContext, call: SynthesisInput) -> None:
+    """Condenses the findings of a call by groups, in rounds, until all fit into one prompt.
 
-    What a digest claims and no finding has is added to `doubtful`.
+    What a digest claims and no finding has is doubtful.
     """
     room = context.setup.prompt_bytes
     if context.state.plan.aggregation == "reduce":
         room = min(room, _REDUCE_BYTES)
-    while sum(finding.bytes for finding in findings) > room and len(findings) > 1:
+    while sum(finding.bytes for finding in call.findings) > room and len(call.findings) > 1:
         condensed = []
-        for group in groups([finding.bytes for finding in findings], room):
-            members = [findings[index] for index in group]
+        for group in groups([finding.bytes for finding in call.findings], room):
+            members = [call.findings[index] for index in group]
             if len(members) == 1:
                 condensed += members
                 continue
-            reply = await _call(context, members, "digest")
+            digest = SynthesisInput(
+                **context.call_fields,
+                findings=members,
+                contradictions=call.contradictions,
+                mode="digest",
+                max_tokens=limits.SYNTHESIS_MAX_TOKENS,
+            )
+            reply = await _call(context, digest)
             if reply.answer_ref is None:
-                return findings  # the prompt cuts what does not fit
-            doubtful += reply.unsupported
+                return  # the prompt cuts what does not fit
+            call.doubtful = [*call.doubtful, *reply.unsupported][: limits.UNSUPPORTED_LISTED]
             condensed.append(
                 DependencyRef(
                     subtask_id=members[0].subtask_id,
@@ -191,72 +269,39 @@ async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful:
                     bytes=reply.answer_bytes,
                 )
             )
-        if len(condensed) >= len(findings):
-            return findings
-        findings = condensed
-    return findings
+        if len(condensed) >= len(call.findings):
+            return
+        call.findings = condensed
 
 
-async def _final(
-    context: RunContext,
-    findings: list[DependencyRef],
-    draft_ref: str | None,
-    doubtful: list[str],
-    schema_ref: str | None,
-) -> SynthesisReply:
+async def _checked(context: RunContext, call: SynthesisInput) -> SynthesisReply:
     """Returns the answer; sent back once if its JSON does not fit the schema, or if it claims what no finding has."""
-    first = await _call(context, findings, "final", draft_ref, doubtful=doubtful, schema_ref=schema_ref)
-    claims = first.claims_to_fix
-    problems = [*first.problems, *(unsupported_problems(claims) if claims else [])]
-    if not problems:
+    first = await _call(context, call)
+    if not (problems := first.to_fix):
         return first
-    context.state.trace.note("answer_returned", unsupported=[*claims], problems=len(first.problems))
+    context.state.trace.note("answer_returned", unsupported=[*first.unsupported_claims], problems=len(first.problems))
     try:
-        return await _call(context, findings, "final", draft_ref, first.head, problems, doubtful, schema_ref)
+        return await _call(context, call.model_copy(update={"head": first.head, "problems": problems}))
     except SupervisionError:
         return first  # an answer with faults, named as such, is better than none
 
 
-async def _call(
-    context: RunContext,
-    findings: list[DependencyRef],
-    mode: Literal["final", "digest"],
-    draft_ref: str | None = None,
-    head: str | None = None,
-    problems: list[str] | None = None,
-    doubtful: list[str] | None = None,
-    schema_ref: str | None = None,
-) -> SynthesisReply:
+async def _call(context: RunContext, call: SynthesisInput) -> SynthesisReply:
     """Returns a reply with a whole text, or with JSON that fits the schema.
 
     A reply that was cut is asked for again with more room, an empty one once more.
     """
-    state, setup = context.state, context.setup
-    max_tokens, cut_replies, empty_replies = limits.SYNTHESIS_MAX_TOKENS, 0, 0
+    state, cut_replies, empty_replies = context.state, 0, 0
     while cut_replies <= limits.CUT_RETRIES and empty_replies <= _EMPTY_RETRIES:
-        payload = SynthesisInput(
-            **context.call_fields,
-            findings=findings,
-            missing=shown(state.board.gaps()) if mode == "final" else [],
-            open_points=shown(state.open_points) if mode == "final" else [],
-            contradictions=state.contradictions,
-            mode=mode,
-            draft_ref=draft_ref,
-            answer_schema_ref=schema_ref,
-            head=head,
-            problems=problems or [],
-            doubtful=(doubtful or [])[: limits.UNSUPPORTED_LISTED],
-            number=state.next_number("synthesis"),
-            max_tokens=max_tokens,
-        )
-        state.trace.note("synthesis_started", number=payload.number, findings=len(findings), mode=mode)
-        reply = await ask(context, SYNTHESIS, payload, estimate(findings, setup), last=True)
+        call = call.model_copy(update={"number": state.next_number("synthesis")})
+        state.trace.note("synthesis_started", number=call.number, findings=len(call.findings), mode=call.mode)
+        reply = await ask(context, SYNTHESIS, call, last=True)
         if reply.answer is not None or reply.problems:
             return reply
         if reply.refusal is not None:
             raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model refused to write the answer")
         if reply.stop_reason == "max_tokens":
-            cut_replies, max_tokens = cut_replies + 1, more_room(max_tokens)
+            cut_replies, call.max_tokens = cut_replies + 1, more_room(call.max_tokens)
         else:
             empty_replies += 1
     if reply.answer_json is not None:

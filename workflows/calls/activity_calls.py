@@ -7,9 +7,9 @@ One attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -18,12 +18,14 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
-    from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
-    from activities.questions.question import C, Question, R
+    from activities.contracts.run_contracts import ChildRef, Notice, PoolQuestion, RunRef
+    from activities.contracts.turn_contracts import ToolInput, ToolReply
+    from activities.run.notices import NoticeActivities
+    from activities.run.run_activities import RunActivities
     from supervision.agent.turn_rules import attempt_time
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, call_kind
-    from supervision.base.queues import fairness_key
+    from supervision.base.queues import fairness_key, pool_queue
     from supervision.base.text import label
     from supervision.contract.base import Model
     from supervision.contract.result import Problem
@@ -44,30 +46,22 @@ Book = Callable[[Usage], None]
 
 # Errors that say of themselves that they are lasting are not listed. These are raised where they cannot: by the SDK
 # (an input that does not fit the activity has no type) and by servers, for what no other attempt changes.
-LASTING = ["", "ValidationError", "PayloadsTooLarge", ErrorKind.PAYLOAD_TOO_LARGE]
+_LASTING = ["", "ValidationError", "PayloadsTooLarge", ErrorKind.PAYLOAD_TOO_LARGE]
 
 _MODEL_RETRY = RetryPolicy(
     initial_interval=limits.MODEL_RETRY_INITIAL,
     backoff_coefficient=limits.MODEL_RETRY_FACTOR,
     maximum_interval=limits.MODEL_RETRY_MAX,
-    non_retryable_error_types=LASTING,
+    non_retryable_error_types=_LASTING,
 )
 _PAUSED = Problem(type=ErrorKind.PAUSED, message="the run was paused")
+_STORE_RETRY = RetryPolicy(
+    initial_interval=limits.STORE_RETRY_INITIAL,
+    maximum_interval=limits.STORE_RETRY_MAX,
+    maximum_attempts=limits.STORE_ATTEMPTS,
+    non_retryable_error_types=_LASTING,
+)
 _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
-
-
-async def answer_to(question: Question[C, R], call: C, expires_at: datetime, queue: str, book: Book) -> R:
-    """Returns the reply to a question of the supervisor's."""
-    _step, _work, summary, max_tokens = call.terms
-    return await _model_call(question.name, call, question.reply, summary, max_tokens, expires_at, queue, book)
-
-
-async def call_model(
-    payload: TurnInput, turn: int, expires_at: datetime, queue: str, book: Book, stopped: Callable[[], bool]
-) -> TurnReply:
-    """Returns the reply to one model call of a worker agent; CallFailed `Paused` if it is `stopped` before that."""
-    summary, tokens = f"{payload.role}, turn {turn}", payload.max_tokens
-    return await _model_call("call_model", payload, TurnReply, summary, tokens, expires_at, queue, book, stopped)
 
 
 async def run_tool(payload: ToolInput, queue: str, time: timedelta) -> ToolReply:
@@ -99,7 +93,7 @@ async def reply_of(call: Awaitable[T]) -> T:
         raise CallFailed(problem_of(error)) from error
 
 
-async def _model_call(
+async def model_call(
     activity: str,
     payload: Model,
     reply: type[P],
@@ -111,6 +105,8 @@ async def _model_call(
     stopped: Callable[[], bool] | None = None,
 ) -> P:
     """Returns the reply to a model call; its problem is of a kind that the work which needs the call can end with.
+
+    It is `Paused` if the call is `stopped` before its reply.
 
     `book` gets what it consumed, whatever becomes of it: a cancelled call ends at once, and a reply that comes all
     the same is paid.
@@ -190,3 +186,62 @@ def _spent(details: dict[str, JsonValue]) -> Usage:
         return Usage.model_validate(details.get("spent") or {})
     except ValueError:
         return Usage()
+
+
+async def with_store(
+    activity: Callable[..., Coroutine[Any, Any, T]], timeout: timedelta, summary: str, *arguments: object
+) -> T:
+    """Returns the reply to a call that needs the store for a moment; one that is away is waited for."""
+    return await reply_of(
+        workflow.execute_activity_method(
+            activity,
+            args=arguments,
+            start_to_close_timeout=timeout,
+            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary=summary,
+        )
+    )
+
+
+async def pool_backlog(run: RunRef, pool: str) -> float:
+    """Returns the seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
+    try:
+        return await reply_of(
+            workflow.execute_activity(
+                RunActivities.pool_backlog,
+                PoolQuestion(run=run, queue=pool_queue(pool)),
+                schedule_to_close_timeout=limits.CONNECT_TIMEOUT,
+                retry_policy=RetryPolicy(maximum_attempts=1),
+                summary=f"backlog of pool {pool}",
+            )
+        )
+    except CallFailed:
+        return 0.0
+
+
+async def notify(notice: Notice) -> None:
+    """Sends a notice. Raises CallFailed when the last try has failed."""
+    await reply_of(
+        workflow.execute_activity_method(
+            NoticeActivities.notify,
+            notice,
+            start_to_close_timeout=2 * limits.NOTICE_TIME,
+            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+            retry_policy=RetryPolicy(maximum_attempts=limits.NOTICE_ATTEMPTS),
+            summary=label(f"notice: {notice.kind} {notice.id or ''}", limits.LINE_BYTES),
+        )
+    )
+
+
+async def looked_up(activity: Callable[[Any, ChildRef], Coroutine[Any, Any, T]], child: ChildRef, summary: str) -> T:
+    """Returns what is known of a child."""
+    return await reply_of(
+        workflow.execute_activity_method(
+            activity,
+            child,
+            schedule_to_close_timeout=limits.PUBLISH_TIMEOUT,
+            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+            summary=summary,
+        )
+    )

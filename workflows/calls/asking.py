@@ -1,27 +1,43 @@
 """A supervisor's questions to its model: within budget and time, through outages, to the next model of its chain."""
 
 from functools import partial
+from typing import Literal
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
+    from activities.contracts.run_contracts import DependencyRef
+    from activities.questions.judgement import JUDGE, JudgeInput
     from activities.questions.question import C, Question, R
+    from supervision.base import limits
     from supervision.base.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
+    from supervision.base.text import cut
+    from supervision.budget.amount import call_estimate
     from supervision.budget.ledger import SUPERVISOR
+    from supervision.contract.result import Gap, SubtaskReport
+    from supervision.contract.status import Wait
     from supervision.contract.usage import Usage
-    from workflows.calls.activity_calls import answer_to
+    from supervision.run.board import Board
+    from supervision.run.serving_models import Outage
+    from workflows.calls.activity_calls import model_call
     from workflows.calls.failures import CallFailed
     from workflows.run_context import RunContext
 
 
-async def ask(context: RunContext, question: Question[C, R], call: C, tokens: int, *, last: bool = False) -> R:
-    """Returns the reply to a question that may take so many `tokens`; the `last` one may use all budget and time left.
+async def ask(
+    context: RunContext, question: Question[C, R], call: C, tokens: int | None = None, *, last: bool = False
+) -> R:
+    """Returns the reply to a question; the `last` one may use all budget and time left.
 
-    Raises SupervisionError if the budget has no room for it, the deadline comes first, or it failed for good.
+    It may take so many `tokens`, by default those of the findings that it shows. Raises SupervisionError if the budget
+    has no room for it, the deadline comes first, or it failed for good.
     """
     budget, name = context.state.time_and_budget, call.terms.work
     if workflow.now() >= context.expires_at(last):
         raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came before {name}")
+    if tokens is None:  # a prompt holds as many findings as the model has room for
+        shown = min(sum(finding.bytes for finding in getattr(call, "findings", [])), context.setup.prompt_bytes)
+        tokens = call_estimate(shown + limits.JUDGEMENT_PROMPT_BYTES)
     if last and (left := budget.ledger.for_synthesis.tokens) is not None:
         tokens = min(tokens, max(left, 1))
     # Reserved before the await: other calls and grants are decided while this one is under way.
@@ -33,17 +49,36 @@ async def ask(context: RunContext, question: Question[C, R], call: C, tokens: in
     try:
         return await _patiently(context, question, call, last, work)
     finally:  # when it is cancelled, too: the reservation would never end
+        context.state.models.leave(work)
         budget.ledger.settle_call(tokens, Usage())
-        context.leave(work)
 
 
-async def ask_or_warn(context: RunContext, question: Question[C, R], call: C, tokens: int, lost: str) -> R | None:
+async def ask_or_warn(context: RunContext, question: Question[C, R], call: C, lost: str) -> R | None:
     """Returns the reply to a question that a run can do without; None, with the warning `lost`, if there is none."""
     try:
-        return await ask(context, question, call, tokens)
+        return await ask(context, question, call)
     except SupervisionError as error:
         context.state.warn(f"{lost}: {error.message}")
         return None
+
+
+async def judge(
+    context: RunContext, question: Literal["select", "conflict"], description: str, findings: list[DependencyRef]
+) -> tuple[int | None, str]:
+    """Returns the index of the finding that a judge prefers, None without a preference, and why."""
+    call = JudgeInput(
+        **context.call_fields,
+        number=context.state.next_number("judge"),
+        question=question,
+        description=description,
+        findings=findings,
+    )
+    reply = await ask_or_warn(context, JUDGE, call, "there was no judgement")
+    if reply is None:
+        return None, ""
+    if reply.problem:
+        context.state.warn(f"a judgement could not be read: {reply.problem}")
+    return reply.choice, reply.resolution
 
 
 async def _patiently(context: RunContext, question: Question[C, R], call: C, last: bool, work: object) -> R:
@@ -51,15 +86,27 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
     state, name = context.state, call.terms.work
     model = state.models.choose(context.models)
     while True:
-        await context.wait_for_model(name, model, work, last=last)
+        await wait_for_model(context, name, model, work, last=last)
         await context.until_resumed()
-        expires_at, heard = context.expires_at(last), len(state.steering.words_to_all)
+        expires_at, words = context.expires_at(last), state.steering.words_to_all
+        changes: dict[str, object] = {"model": model, "steers": words}
+        if (head := getattr(call, "head", None)) is not None:
+            is_own = context.written_by.get(head, model) == model  # it continues no other model's conversation
+            changes |= {"steers": words[context.heard.get(head, 0) :]} if is_own else {"head": None}
         try:
-            addressed, book = _addressed(context, call, model), partial(_book, context, model)
-            reply = await answer_to(question, addressed, expires_at, context.setup.model_queue, book)
-            context.model_answered(model, work)
+            reply = await model_call(
+                question.name,
+                call.model_copy(update=changes),
+                question.reply,
+                call.terms.summary,
+                call.terms.max_tokens,
+                expires_at,
+                context.setup.model_queue,
+                partial(_book, context, model),
+            )
+            state.models.answered(model, work)
             context.written_by[reply.head] = model
-            context.heard[reply.head] = heard
+            context.heard[reply.head] = len(words)
             following = state.models.following(context.models, model)
             if reply.refusal is None or following is None:
                 return reply
@@ -70,12 +117,12 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
             following = state.models.failed(model, context.models, problem.type, failed.retry_after)
             if following != model:
                 state.trace.note("model_replaced", work=name, model=model, by=following, why=problem.type)
-                context.leave(work)
+                state.models.leave(work)
                 model = following
             elif problem.type is ErrorKind.CIRCUIT_OPEN:
-                context.model_away(model, work, problem.message, failed.retry_after)
+                state.model_away(model, work, problem.message, failed.retry_after, workflow.random().random())
             elif problem.type in ACCOUNT and state.has_finding:
-                context.model_away(model, work, problem.message)
+                state.model_away(model, work, problem.message)
             # The end may come long before the deadline, if the provider asked for a longer wait than that.
             elif problem.type is not ErrorKind.TIMEOUT or context.expires_at(last) <= expires_at:
                 raise SupervisionError(run_kind(problem.type), problem.message) from failed
@@ -86,13 +133,67 @@ def _book(context: RunContext, model: str, usage: Usage) -> None:
     context.state.note_spending(SUPERVISOR, model, usage)
 
 
-def _addressed(context: RunContext, call: C, model: str) -> C:
-    """Returns the call as that model gets it, with what people said; it continues no other model's conversation."""
-    words = context.state.steering.words_to_all
-    changes: dict[str, str | list[str] | None] = {"model": model, "steers": words}
-    head = getattr(call, "head", None)
-    if head is not None and context.written_by.get(head, model) != model:
-        changes["head"] = None
-    elif head is not None:
-        changes["steers"] = words[context.heard.get(head, 0) :]
-    return call.model_copy(update=changes)
+async def wait_for_model(
+    context: RunContext, subject: str, model: str, work: object, *, attempt: int | None = None, last: bool = False
+) -> None:
+    """Returns when `work` may call a model: at once, unless the run knows that it is away.
+
+    Then one piece of work, shown as `subject` (the subtask of an `attempt`, else the supervisor's own work), waits
+    for its time and goes first; the others wait until its call was answered. Raises SupervisionError
+    `DeadlineExceeded` if the run's time is over first.
+    """
+    state = context.state
+    while (outage := state.models.outage(model)) is not None and outage.first is not None:
+        if outage.first is work:
+            return
+        outage.waiting.add(work)
+
+        def is_my_turn(seen: Outage = outage) -> bool:
+            return state.models.outage(model) is not seen or seen.first is None
+
+        await workflow.wait_condition(is_my_turn)
+    if outage is None:
+        return
+    outage.first, resumes = work, state.resumes
+    wait = Wait(
+        id=subject if attempt is None else f"{subject}/{attempt}",
+        kind="provider" if outage.until else "resume",
+        workflow_id=workflow.info().workflow_id,
+        subtask_id=None if attempt is None else subject,
+        prompt_preview=outage.why,
+        since=workflow.now().isoformat(),
+        model=model,
+    )
+    await context.wait_for(wait, lambda: state.resumes > resumes, until=lambda: outage.until, last=last)
+
+
+def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[DependencyRef]:
+    """Returns the findings of those reports that have one, weighted by the board."""
+    return [
+        DependencyRef(
+            subtask_id=report.id,
+            role=report.role,
+            text_ref=report.finding.text_ref,
+            bytes=report.finding.text_bytes,
+            weight=board.subtask(report.id).weight if board else 0.5,
+            complete=report.state == "completed",
+            partial=report.finding.outcome == "partial",
+            stale=report.stale,
+            record_ref=report.finding.record_ref,
+            output_ref=report.finding.output_ref,
+        )
+        for report in reports
+        if report.finding
+    ]
+
+
+def shown(gaps: list[Gap]) -> list[Gap]:
+    """Returns the gaps for a prompt: as much of the reasons as it shows, of the others the ids alone."""
+    return [
+        Gap(
+            subtask_id=gap.subtask_id,
+            description=gap.description if place < limits.GAPS_SHOWN else "",
+            reason=cut(gap.reason, limits.SENTENCE_BYTES) if place < limits.GAPS_SHOWN else "",
+        )
+        for place, gap in enumerate(gaps)
+    ]

@@ -126,6 +126,12 @@ class WorkerAgentResult(Model):
         """True if its finding is the subtask's, not what it had when it was stopped or failed."""
         return self.finding is not None and self.problem is None and not self.stopped
 
+    @property
+    def refs(self) -> dict[str, str]:
+        """Where it can be read, for the trace: its conversation, or the trace of a nested run."""
+        refs = {"head": self.head, "trace_ref": self.nested.trace_ref if self.nested else None}
+        return {name: ref for name, ref in refs.items() if ref}
+
     def when_stopped(self) -> "WorkerAgentResult":
         """Returns the same as the result of an attempt that the run stopped."""
         return self.model_copy(update={"stopped": True, "problem": None})

@@ -1,29 +1,38 @@
-"""Getting a plan: the first, the next step, a revision. A plan that cannot run goes back at most twice."""
+"""Plans: the first, the next step, a revision, the items of a template; approved by a person where one has to.
+
+A plan that cannot run goes back to the model at most twice.
+"""
 
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from functools import partial
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import PlanInput, PlanReply
+    from activities.contracts.run_contracts import ExpandInput, ExpandReply, PlanInput, PlanReply, WorkNote
+    from activities.questions.items import Expansions
     from activities.questions.planning import PLAN
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
-    from supervision.base.text import cut, quoted
+    from supervision.base.text import cut, one_line, quoted
     from supervision.budget.ledger import plan_estimate
+    from supervision.contract.finding import Labels
+    from supervision.contract.plan import Estimate, Plan
+    from supervision.contract.result import Problem, SubtaskReport
+    from supervision.contract.status import Wait
     from supervision.contract.strategy import StrategyName
-    from supervision.results.success_rule import importance, reachable
-    from supervision.run.board import is_blocked
+    from supervision.planning.expansion import Room, room_for
+    from supervision.results.success_rule import reachable
+    from supervision.run.board import Board, is_blocked
     from supervision.run.decisions import Decision
     from supervision.run.events import plan_accepted
+    from workflows.calls import activity_calls
     from workflows.calls.asking import ask
-    from workflows.calls.finding_refs import notes
-    from workflows.plan.approval import approved
-    from workflows.plan.expanding import expand
+    from workflows.calls.failures import CallFailed
     from workflows.run_context import BackgroundTask, RunContext
+
+_CHANGES = 5  # times that the planner is asked for another plan by a comment: after that edit it, or reject it
 
 
 class Replanning(BackgroundTask):
@@ -56,7 +65,7 @@ class Replanning(BackgroundTask):
     def _lost(self) -> list[str]:
         """Returns the subtasks that failed for good, if the answer or the success rule cannot do without them."""
         state = self._context.state
-        rule, levels = state.request.success, importance(state.plan)
+        rule, levels = state.request.success, state.plan.importance
         in_reach = reachable(rule, state.board.current(), levels)
         return [
             report.id
@@ -72,7 +81,7 @@ class Replanning(BackgroundTask):
             await self._replan([])
             return
         with contextlib.suppress(asyncio.CancelledError):
-            await expand(self._context, templates[0])
+            await _expand(self._context, templates[0])
 
     async def _replan(self, missing: list[str]) -> bool:
         self._left -= 1
@@ -88,79 +97,13 @@ class Replanning(BackgroundTask):
         return False
 
 
-async def own_plan(context: RunContext) -> PlanReply:
-    """Returns the plan of the run's caller, adopted; raises SupervisionError with what keeps it from running."""
-    strategy = context.state.request.strategy
-    payload = _plan_input(context, strategy, 1, 1, None, [])
-    payload.own_plan_ref = context.setup.own_plan_ref
-    reply = await ask(context, PLAN, payload, 0)
-    if not reply.plan:
-        raise SupervisionError(_kind(reply.problems, reply.incapable), _listed("the plan cannot run", reply.problems))
-    return _adopt(context, await approved(context, reply, partial(_again, context, strategy, ())))
-
-
 async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequence[str] = ()) -> PlanReply:
-    """Returns a plan that can run, adopted; raises SupervisionError if there is none after three tries.
+    """Returns a plan that can run, adopted: the caller's own one, else the planner's, who has three tries.
 
-    `missing` is what the plan so far lacks.
+    `missing` is what the plan so far lacks. Raises SupervisionError if there is none.
     """
-    plan = context.state.plan
-    reply = await _planned(context, strategy, missing, plan.revision + 1 if plan.subtasks else 1)
-    return _adopt(context, await approved(context, reply, partial(_again, context, strategy, missing)))
-
-
-async def _again(
-    context: RunContext,
-    strategy: StrategyName,
-    missing: Sequence[str],
-    reply: PlanReply,
-    decision: Decision,
-    revision: int,
-) -> PlanReply:
-    """Returns the plan that a person edited, or asks for another one by the person's comment."""
-    if decision.plan is None:
-        return await _planned(context, strategy, missing, revision, reply.head, decision.text)
-    payload = _plan_input(context, strategy, revision, 1, None, [])
-    payload.own_plan = decision.plan
-    return await ask(context, PLAN, payload, 0)
-
-
-async def _planned(
-    context: RunContext,
-    strategy: StrategyName,
-    missing: Sequence[str],
-    revision: int,
-    head: str | None = None,
-    comment: str = "",
-) -> PlanReply:
-    """Returns a plan that can run; with a `comment` on the one in the conversation at `head`, another one."""
-    state = context.state
-    tokens = plan_estimate(state.goal_bytes)
-    problems, incapable = [""], False
-    for attempt in range(1, limits.PLAN_TRIES + 1):
-        state.trace.note("plan_requested", attempt=attempt, revision=revision)
-        payload = _plan_input(context, strategy, revision, attempt, head, problems if head and not comment else [])
-        payload.missing, payload.comment = list(missing), comment
-        with context.own_work():
-            reply = await ask(context, PLAN, payload, tokens)
-        if reply.refusal:
-            raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
-        if reply.finished or (reply.plan and reply.plan_ref):
-            return reply
-        head, problems, comment = reply.head, [cut(item, 400) for item in reply.problems[:20]], ""
-        incapable = reply.incapable
-        state.trace.note("plan_rejected", attempt=attempt, problems=list(problems))
-    raise SupervisionError(
-        _kind(problems, incapable), _listed(f"no plan that can run after {limits.PLAN_TRIES} tries", problems)
-    )
-
-
-def _plan_input(
-    context: RunContext, strategy: StrategyName, revision: int, attempt: int, head: str | None, problems: list[str]
-) -> PlanInput:
-    """Returns the input of one try, with the work as it stands now: a revision is made while subtasks run."""
-    state, setup = context.state, context.setup
-    return PlanInput(
+    state, plan, setup = context.state, context.state.plan, context.setup
+    call = PlanInput(
         **context.call_fields,
         team_ref=context.team_ref,
         attachments=setup.attachments,
@@ -169,13 +112,151 @@ def _plan_input(
         estimates=state.request.approve_plan and context.nested is None,
         strategy=strategy,
         nesting_left=max(0, state.request.max_depth - context.depth),
-        in_flight=state.board.in_flight(),
-        done=notes(state.board) if revision > 1 else [],
-        revision=revision,
-        attempt=attempt,
-        head=head,
-        problems=problems,
+        missing=list(missing),
+        own_plan_ref=None if plan.subtasks else setup.own_plan_ref,
+        revision=plan.revision + 1 if plan.subtasks else 1,
     )
+    reply = await _planned(context, call)
+    if call.is_given and not reply.plan:
+        raise _no_plan("the plan cannot run", reply.problems, reply.incapable)
+    reply = await _approved(context, call, reply)
+    return _adopt(context, reply)
+
+
+async def next_step(context: RunContext) -> bool:
+    """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""
+    state = context.state
+    room = len(state.plan.named) < state.request.max_subtasks
+    if not room or not state.time_and_budget.time_left:
+        return False
+    if not await context.more_budget(limits.LEAST_GRANT_TOKENS):
+        return False
+    try:
+        return not (await make_plan(context, "step")).finished
+    except SupervisionError as error:
+        if not state.board.usable():
+            raise
+        state.warn(f"no next step: {error.message}")
+        return False
+
+
+async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
+    """Returns a plan that can run, or the reply to one that is given. Raises SupervisionError after three tries."""
+    state, tokens = context.state, 0 if call.is_given else plan_estimate(context.state.goal_bytes)
+    for attempt in range(1, limits.PLAN_TRIES + 1):
+        # The work as it stands now: a revision is made while subtasks run.
+        done = _notes(state.board) if call.revision > 1 else []
+        call = call.model_copy(update={"attempt": attempt, "in_flight": state.board.in_flight(), "done": done})
+        if not call.is_given:
+            state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
+        with context.own_work():
+            reply = await ask(context, PLAN, call, tokens)
+        if call.is_given:
+            return reply
+        if reply.refusal:
+            raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
+        if reply.finished or (reply.plan and reply.plan_ref):
+            return reply
+        problems = [cut(item, 400) for item in reply.problems[:20]]
+        state.trace.note("plan_rejected", attempt=attempt, problems=[*problems])
+        call = call.model_copy(update={"head": reply.head, "problems": problems, "comment": ""})
+    raise _no_plan(f"no plan that can run after {limits.PLAN_TRIES} tries", call.problems, reply.incapable)
+
+
+def _notes(board: Board) -> list[WorkNote]:
+    """Returns one note a subtask for the planner, within one payload however many there are."""
+    reports = [report for report in board.reports() if report.template is None]
+    room = max(limits.NOTE_LEAST_BYTES, limits.NOTES_BYTES // max(1, len(reports)))
+    return [
+        WorkNote(
+            subtask_id=r.id, role=r.role, state=r.state, note=one_line(_note_text(r), min(room, limits.PARAGRAPH_BYTES))
+        )
+        for r in reports
+    ]
+
+
+def _note_text(report: SubtaskReport) -> str:
+    if report.counts:
+        return f"{report.counts.completed} of {report.counts.total} items completed"
+    if report.error:
+        tries = f" (after {report.attempts} attempts)" if report.attempts > 1 else ""
+        return f"{report.error.type}: {report.error.message}{tries}"
+    return report.finding.summary if report.finding else report.description
+
+
+async def _approved(context: RunContext, call: PlanInput, reply: PlanReply) -> PlanReply:
+    """Returns the plan that may run: that in the `reply` to a call, or what a person made of it."""
+    state, changes, problem = context.state, 0, ""
+    number = reply.plan.revision if reply.plan else 0
+    while _needs_approval(context, reply):
+        choices = ["approve", "edit", "reject", *(["change"] if reply.head and changes < _CHANGES else [])]
+        decision = await _decision(context, reply, number, choices, problem)
+        if decision.choice == "approve":
+            break
+        if decision.choice == "reject":
+            raise SupervisionError(
+                ErrorKind.PLAN_REJECTED,
+                cut(f"the plan was rejected: {decision.text}".removesuffix(": "), limits.PARAGRAPH_BYTES),
+            )
+        number, changes = number + 1, changes + (decision.choice == "change")
+        changed: dict[str, object] = {"revision": number, "own_plan_ref": None, "own_plan": decision.plan}
+        if decision.plan is None:
+            changed |= {"head": reply.head, "comment": decision.text}
+        made = await _planned(context, call.model_copy(update=changed))
+        if made.plan is None:  # an edit that cannot run: the plan before it is shown again
+            problem = cut(f"the edited plan cannot run: {'; '.join(made.problems)}", limits.PARAGRAPH_BYTES)
+            continue
+        reply, problem, state.estimate = made, "", made.estimate
+        if decision.choice == "edit":
+            break
+    state.approved_roles |= {subtask.role for subtask in reply.plan.subtasks} if reply.plan else set()
+    return reply
+
+
+def _needs_approval(context: RunContext, reply: PlanReply) -> bool:
+    """True if a person decides: about a first plan, and about a revision that brings in another role."""
+    state, plan = context.state, reply.plan
+    if not state.request.approve_plan or context.nested is not None or plan is None:
+        return False
+    return not state.approved_roles.issuperset(subtask.role for subtask in plan.subtasks)
+
+
+async def _decision(context: RunContext, reply: PlanReply, number: int, choices: list[str], problem: str) -> Decision:
+    """Returns what a person decides, or what the request says for the end of the time."""
+    state, plan = context.state, reply.plan
+    assert plan is not None
+    is_first = not state.plan.subtasks
+    wait = Wait(
+        id=f"plan.{number}",
+        kind="plan",
+        workflow_id=workflow.info().workflow_id,
+        prompt_preview=problem or _preview(plan, reply.estimate),
+        choices=choices,
+        content_ref=reply.plan_ref or "",
+        since=workflow.now().isoformat(),
+    )
+    state.proposed, state.estimate = plan, reply.estimate
+    if is_first:
+        context.enter("approval")
+        state.time_and_budget.hold("approval")
+    try:
+        decision = await context.decision(wait, state.request.approval_timeout, plan.model_dump_json())
+    finally:
+        state.proposed = None
+        state.time_and_budget.hold("approval", False)  # there are no nested runs yet to hear of it
+    if is_first:
+        context.enter("planning")
+    if decision is None and state.request.on_approval_timeout == "reject":
+        raise SupervisionError(ErrorKind.PLAN_REJECTED, "no decision on the plan came in time")
+    return decision or Decision(id=wait.id, choice="approve")
+
+
+def _preview(plan: Plan, estimate: Estimate | None) -> str:
+    """Returns what is asked in one sentence: `4 subtasks, 8-14 calls, $0.17-0.32: ...`."""
+    facts = [f"{len(plan.subtasks)} subtask{'' if len(plan.subtasks) == 1 else 's'}"]
+    facts += [estimate.total.line] if estimate else []
+    described = "; ".join(subtask.description for subtask in plan.subtasks)
+    return cut(f"{', '.join(facts)}: {described}", limits.PARAGRAPH_BYTES)
 
 
 def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
@@ -194,11 +275,56 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
     return reply
 
 
-def _listed(text: str, problems: list[str]) -> str:
-    return f"{text}: " + "; ".join(cut(item, limits.PARAGRAPH_BYTES) for item in problems[:20])
+def _no_plan(text: str, problems: list[str], incapable: bool) -> SupervisionError:
+    kind = ErrorKind.NO_SUBTASKS if any("no subtasks" in item for item in problems) else ErrorKind.INVALID_PLAN
+    listed = "; ".join(cut(item, limits.PARAGRAPH_BYTES) for item in problems[:20])
+    return SupervisionError(ErrorKind.NO_CAPABLE_WORKER if incapable else kind, f"{text}: {listed}")
 
 
-def _kind(problems: list[str], incapable: bool) -> ErrorKind:
-    if incapable:
-        return ErrorKind.NO_CAPABLE_WORKER
-    return ErrorKind.NO_SUBTASKS if any("no subtasks" in item for item in problems) else ErrorKind.INVALID_PLAN
+async def _expand(context: RunContext, template_id: str) -> None:
+    """Adopts the revision that has the items of a template, as many as the budget has room for; else it fails."""
+    state = context.state
+    board, template = state.board, state.board.subtask(template_id)
+    ended = [report.usage for report in board.reports() if report.state == "completed" and report.finding]
+    room = room_for(template, board.items, state.time_and_budget.affordable(template.estimated_tokens, ended))
+    findings = [
+        report.finding
+        for report in board.completed_for(template_id)
+        if template.names_items_of in (report.id, report.template)
+    ]
+    call = ExpandInput(
+        run=context.run,
+        plan_ref=context.plan_ref,
+        template=template_id,
+        named_ref=[finding.items_ref for finding in findings if finding and finding.items_ref],
+        attachments=context.setup.attachments,
+        room=room.items,
+    )
+    try:
+        summary = f"the items of {template_id}"
+        reply = await activity_calls.with_store(Expansions.expand_plan, limits.FILES_TIMEOUT, summary, call)
+    except CallFailed as failed:
+        _fail_template(context, template_id, failed.problem)
+        return
+    if reply.plan is None:
+        _fail_template(context, template_id, _no_items(reply, room, template.for_each or ""))
+        return
+    labels = Labels.of(findings) | context.plan_labels[template_id]
+    context.adopt(reply.plan, reply.plan_ref, reply.items_ref, labels)
+    count = min(room.items, reply.found)
+    board.leave_out(template_id, reply.found - count, room.why)
+    state.trace.note("items_planned", template_id, items=count, found=reply.found, revision=reply.plan.revision)
+    context.show()
+
+
+def _no_items(reply: ExpandReply, room: Room, for_each: str) -> Problem:
+    if reply.found and not reply.problem:
+        return Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=f"none of {reply.found} items: {room.why}")
+    return Problem(type=ErrorKind.CANNOT_DO, message=reply.problem or f"there are no items in {for_each}")
+
+
+def _fail_template(context: RunContext, template_id: str, problem: Problem) -> None:
+    board = context.state.board
+    board.begin(template_id, board[template_id].role)
+    board.fail(template_id, problem)
+    context.state.trace.note("subtask_failed", template_id, error=problem.type, message=problem.message)

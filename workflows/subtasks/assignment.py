@@ -1,20 +1,30 @@
-"""The assignment of a subtask to a role: choosing the role, and taking and releasing its breaker's permission."""
+"""The assignment of a subtask to a role: its breaker's permission and slot, its next attempt, how it ends."""
 
+import asyncio
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.turn_contracts import ToolResultRef
-    from activities.prompts.agent_prompts import FINISH_TAKEN
+    from activities.contracts.run_contracts import WordsInput
+    from activities.contracts.turn_contracts import PersonReply, ToolCallRef, ToolResultRef
+    from activities.prompts.agent_prompts import FINISH_TAKEN, denied, unanswered
+    from activities.questions.judgement import REFINE, RefineInput
+    from activities.run.run_activities import RunActivities
+    from supervision.base import limits
+    from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
+    from supervision.base.text import cut, one_line
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem, SubtaskReport
-    from supervision.contract.team import RoleCard
-    from supervision.planning.capabilities import role_for
+    from supervision.contract.status import Wait
+    from supervision.contract.team import Person, RoleCard
+    from supervision.run.attempt_rules import DECLINED, NextTry, back_off, next_try
+    from supervision.run.decisions import Decision
     from supervision.run.role_breaker import RoleTicket
     from supervision.run.slots import Slot
-    from workflows.calls import run_calls
+    from workflows.calls import activity_calls
+    from workflows.calls.asking import ask_or_warn
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
     from workflows.run_context import RunContext
 
@@ -42,7 +52,7 @@ class Assignment:
     feedback: str | None = None
     previous: Finding | None = None
     resume_from: LoopProgress | None = None
-    last: WorkerAgentResult | None = None
+    last: WorkerAgentResult = field(default_factory=WorkerAgentResult)
     results: list[WorkerAgentResult] = field(default_factory=list)
     refused_by: set[str] = field(default_factory=set)
     skipped: Problem | None = None
@@ -121,7 +131,7 @@ class Assignment:
         role, context, backup = self.role, self.context, self.context.team.find(self.role.backup)
         if role.pool is None or backup is None:
             return
-        waited = await run_calls.pool_backlog(context.run, role.pool)
+        waited = await activity_calls.pool_backlog(context.run, role.pool)
         if waited <= role.backlog_seconds or self.slot is None:
             return
         # Asked only now: other subtasks may have taken the backup's slots or its probe during the look-up.
@@ -134,10 +144,178 @@ class Assignment:
                 "subtask_diverted", self.subtask_id, role=backup.name, pool=role.pool, waited_seconds=round(waited, 1)
             )
 
+    def reopened(self, feedback: str, *, warm: bool) -> "Assignment":
+        """Returns the assignment of the ended subtask to the same role again, with feedback on its finding.
 
-def resume_point(result: WorkerAgentResult | None, finding: Finding | None) -> LoopProgress | None:
+        `warm`: in the conversation that gave the finding, if that can be continued.
+        """
+        finding = self.report.finding if self.report.state == "completed" else None
+        single = self.context.state.board.subtask(self.subtask_id).candidates == 1
+        return Assignment(
+            self.context,
+            self.subtask_id,
+            self.role,
+            feedback=feedback,
+            previous=finding,
+            resume_from=_resume_point(self.last, finding) if warm and single else None,
+            last=self.last,
+            results=[] if finding else self.results,
+        )
+
+    async def prepare_retry(self, problem: Problem, model: str) -> bool:
+        """Readies the next attempt: same role better described, or the fallback role. Returns False to give up.
+
+        A subtask that `model` refused goes to another one, if the role has one.
+        """
+        context, subtask_id, fallback = self.context, self.subtask_id, self.unused_fallback
+        step = next_try(problem.type, self.failures, self.declined, has_fallback=fallback is not None)
+        if self.role.person is not None and step is NextTry.SAME_ROLE:  # who has not answered is not asked again
+            step = NextTry.FALLBACK_ROLE if fallback is not None else NextTry.GIVE_UP
+        if problem.type is ErrorKind.REFUSED:
+            self.refused_by.add(model)
+        other_model = problem.type is ErrorKind.REFUSED and not self.refused_by.issuperset(self.role.models)
+        if other_model and self.failures < limits.SUBTASK_ATTEMPTS:
+            step = NextTry.SAME_ROLE
+        if step is NextTry.GIVE_UP:
+            return False
+        failed_at, rewritten = workflow.now(), ""
+        refined_only = problem.type in DECLINED and self.description_ref is None and not other_model
+        if step is NextTry.SAME_ROLE or refined_only:
+            # While this waits the breaker may open or close: its permission is asked for after it.
+            call = RefineInput(
+                **{**context.call_fields, "plan_ref": context.described_in[subtask_id]},
+                team_ref=context.team_ref,
+                subtask_id=subtask_id,
+                description_ref=self.description_ref,
+                role=self.role.name,
+                attempt=self.report.attempts + 1,
+                error=problem,
+                tried_ref=self.last.head,
+            )
+            better = await ask_or_warn(context, REFINE, call, f"{subtask_id} could not be described better")
+            if better and better.description_ref:
+                self.description_ref, rewritten = better.description_ref, better.preview
+            elif refined_only:
+                return False
+        if step is NextTry.FALLBACK_ROLE and fallback is not None:
+            self.fall_back(fallback)
+        context.state.trace.note(
+            "subtask_retried",
+            subtask_id,
+            error=problem.type,
+            message=cut(problem.message, limits.SENTENCE_BYTES),
+            role=self.role.name,
+            description=rewritten,
+            **self.last.refs,
+        )
+        pause = back_off(self.failures) - (workflow.now() - failed_at)  # describing it better took a part of it
+        if pause > timedelta():
+            await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
+        return True
+
+    async def ask_for_finding(self, attempt: int, person: Person) -> WorkerAgentResult:
+        """Returns what a person hands in as the finding of a subtask."""
+        context, report = self.context, self.report
+        parts = [context.state.board.subtask(self.subtask_id).whole]
+        if self.feedback:
+            parts.append(f"A review of the finding so far says: {self.feedback}")
+        for dependency in context.state.board.completed_for(self.subtask_id):
+            if dependency.finding is not None:
+                parts.append(f"{dependency.id} ({dependency.role}) found: {dependency.finding.summary}")
+        wait = _finding_wait(self.subtask_id, attempt, f"{report.role} ({person.who}): {parts[0]}")
+        decision = await context.decision(wait, person.expires, _joined(parts))
+        if decision is not None:
+            return WorkerAgentResult(finding=await kept(context, decision))
+        why = f"{person.who} gave no finding in time"
+        return WorkerAgentResult(problem=Problem(type=ErrorKind.TIMEOUT, message=why))
+
+    async def helped(self, problem: Problem) -> bool:
+        """True if a person has a subtask that failed for good tried again; else it has ended."""
+        context, report = self.context, self.report
+        is_required = context.state.plan.importance.get(self.subtask_id) == "required"
+        if context.state.request.on_subtask_failure != "ask" or not is_required or self.previous is not None:
+            self.fail(problem)
+            return False
+        if self.slot is not None:
+            context.free(self.slot)
+        failed = f"failed for good after {report.attempts} attempts ({problem.type}): {problem.message}"
+        description = context.state.board.subtask(self.subtask_id).whole
+        wait = _finding_wait(self.subtask_id, report.attempts, f"{failed}: {description}")
+        wait.choices = ["reply", "retry", "skip"]
+        parts = [description, f"It {failed}", *([self.so_far.summary] if self.so_far else [])]
+        decision = await context.decision(wait, context.state.request.approval_timeout, _joined(parts))
+        if decision is None:
+            self.fail(problem)
+        elif decision.choice != "retry":
+            self.complete(WorkerAgentResult(finding=await kept(context, decision)))
+        else:
+            self.failures = self.declined = 0
+            self.fell_back, self.feedback = False, decision.text or None
+            return True
+        return False
+
+    def complete(self, result: WorkerAgentResult) -> None:
+        """Ends a subtask with a finding that counts for its role."""
+        assert result.finding is not None
+        state, subtask_id = self.context.state, self.subtask_id
+        self.count_outcome(True)
+        before = state.board.text_ref(subtask_id)
+        state.board.complete(subtask_id, result.finding)
+        if result.finding.text_ref != before:
+            state.board.mark_stale([subtask_id])
+        state.close_point(subtask_id)
+        state.trace.note("subtask_completed", subtask_id, turns=self.report.turns, **result.refs)
+
+    def fail(self, problem: Problem) -> None:
+        """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open.
+
+        Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
+        """
+        state, subtask_id = self.context.state, self.subtask_id
+        if self.previous is not None:
+            state.board.keep(subtask_id)
+            state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {self.feedback}")
+            return
+        state.board.fail(subtask_id, problem, self.so_far)
+        state.trace.note(
+            "subtask_failed",
+            subtask_id,
+            error=problem.type,
+            message=cut(problem.message, limits.SENTENCE_BYTES),
+            attempts=state.board[subtask_id].attempts,
+            **self.last.refs,
+        )
+        if problem.type in FATAL and not state.has_finding:
+            raise SupervisionError(run_kind(problem.type), problem.message)
+
+    def stop(self, problem: Problem | None = None) -> None:
+        """Ends a subtask that was stopped, by the run if there is no `problem`; what it had is a partial finding."""
+        self.count_outcome(None)
+        state, subtask_id = self.context.state, self.subtask_id
+        if self.has_ended:  # the run did not wait for it any longer
+            return
+        if self.skipped is not None:
+            state.board.skip(subtask_id, self.skipped, self.so_far)
+            return
+        if self.previous is not None:
+            state.board.keep(subtask_id)
+            return
+        state.board.cancel(subtask_id, problem, self.so_far)
+        state.trace.note("subtask_cancelled", subtask_id, turns=self.last.turns, **self.last.refs)
+
+    def give_up(self) -> None:
+        """Ends a subtask, unless it has ended, that the run does not wait for any longer, with what it has of it."""
+        if self.has_ended:
+            return
+        if self.best is not None:
+            self.complete(self.best)
+        else:
+            self.stop()
+
+
+def _resume_point(result: WorkerAgentResult, finding: Finding | None) -> LoopProgress | None:
     """Returns where the conversation of a finding stands; None if it cannot be continued."""
-    if result is None or finding is None or result.head is None or result.finding is None:
+    if finding is None or result.head is None or result.finding is None:
         return None
     if result.finding.text_ref != finding.text_ref:
         return None
@@ -145,12 +323,74 @@ def resume_point(result: WorkerAgentResult | None, finding: Finding | None) -> L
     return LoopProgress(head=result.head, results=taken, feedback_due=True, heard=result.heard)
 
 
-def assign(context: RunContext, subtask_id: str) -> Assignment:
-    """Returns a new assignment: to the role that the plan names, or to the best one that is able to do it."""
-    board, roles = context.state.board, context.assignable_roles
+async def ask_about_calls(context: RunContext, subtask_id: str, attempt: str, progress: LoopProgress) -> LoopProgress:
+    """Returns the progress of a worker agent once people have decided about all calls of its last turn.
 
-    def is_free(role: RoleCard) -> bool:
-        return context.state.slots.has_room(role) and context.state.breaker(role.name).admits()
+    What they replied and denied are results; what they approved is to be run. Raises SupervisionError
+    `DeadlineExceeded` if the run's time is over first.
+    """
+    timeout = context.state.request.approval_timeout
+    waits = [_wait(subtask_id, f"{attempt}:{progress.turn}.{call.index}", call) for call in progress.pending]
+    asking = [context.decision(wait, timeout, call.asked) for wait, call in zip(waits, progress.pending, strict=True)]
+    decisions = await asyncio.gather(*asking, return_exceptions=True)
+    results, approved = [*progress.results], [*progress.approved]
+    for call, decision in zip(progress.pending, decisions, strict=True):
+        if isinstance(decision, BaseException):
+            raise decision
+        if decision is not None and decision.choice == "approve":
+            approved.append(call)
+        elif decision is not None and call.waits_for == "reply":
+            reply = PersonReply(asked=call.asks, text_ref=(await kept(context, decision)).text_ref)
+            approved.append(call.model_copy(update={"replies": [*call.replies, reply]}))
+        else:
+            results.append(await _result(context, call, decision))
+    return progress.model_copy(update={"pending": [], "results": results, "approved": approved})
 
-    role = roles.role(role_for(board.subtask(subtask_id), roles, board.in_flight(), is_free))
-    return Assignment(context, subtask_id, role)
+
+def _wait(subtask_id: str, place: str, call: ToolCallRef) -> Wait:
+    is_tool = call.waits_for == "tool"
+    again = f".{len(call.replies)}" if call.waits_for == "reply" else ""
+    return Wait(
+        id=f"{subtask_id}/{place}{again}",
+        kind="tool" if is_tool else "question",
+        workflow_id=workflow.info().workflow_id,
+        subtask_id=subtask_id,
+        prompt_preview=f"{call.name} {call.preview}" if is_tool else (call.asks and call.asked) or call.preview,
+        arguments_sha256=call.arguments_sha256 if is_tool else None,
+        choices=["approve", "deny"] if is_tool else call.choices,
+        content_ref=call.asked_ref,
+        after=call.after,
+        since=workflow.now().isoformat(),
+    )
+
+
+async def _result(context: RunContext, call: ToolCallRef, decision: Decision | None) -> ToolResultRef:
+    """Returns the output of a call that is not run: a person's reply, or why there is none."""
+    if decision is None:
+        return ToolResultRef(call_id=call.call_id, text=unanswered(call.waits_for != "tool"), is_error=True)
+    if decision.choice == "deny":
+        return ToolResultRef(call_id=call.call_id, text=denied(decision.text), is_error=True)
+    words = await kept(context, decision)
+    return ToolResultRef(call_id=call.call_id, ref=words.text_ref, sources=words.sources)
+
+
+def _finding_wait(subtask_id: str, attempt: int, preview: str) -> Wait:
+    return Wait(
+        id=f"{subtask_id}/{attempt}",
+        kind="finding",
+        workflow_id=workflow.info().workflow_id,
+        subtask_id=subtask_id,
+        prompt_preview=one_line(preview, limits.PARAGRAPH_BYTES),
+        since=workflow.now().isoformat(),
+    )
+
+
+def _joined(parts: list[str]) -> str:
+    return cut("\n\n".join(parts), limits.PAYLOAD_AIM_BYTES)
+
+
+async def kept(context: RunContext, decision: Decision) -> Finding:
+    """Returns a person's words, stored, as a finding. Raises CallFailed."""
+    source = f"person {decision.by}" if decision.by else "a person"
+    words = WordsInput(run=context.run, text=decision.text, source=source)
+    return await activity_calls.with_store(RunActivities.keep_words, limits.PUBLISH_TIMEOUT, "store a reply", words)

@@ -15,18 +15,15 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.text import one_line
     from supervision.budget.amount import Amount
     from supervision.contract.finding import Labels
-    from supervision.contract.plan import template_of
-    from supervision.contract.result import Problem
+    from supervision.contract.result import Problem, SubtaskReport
     from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
+    from workflows.calls.asking import as_refs, judge, shown, wait_for_model
     from workflows.calls.failures import CallFailed
-    from workflows.calls.finding_refs import as_refs, shown
-    from workflows.calls.judge_calls import select
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext, stop_all
-    from workflows.subtasks.asking_people import ask_about_calls, ask_for_finding
-    from workflows.subtasks.assignment import Assignment
+    from workflows.subtasks.assignment import Assignment, ask_about_calls
     from workflows.subtasks.child_runs import run_nested, run_worker_agent
 
 
@@ -52,7 +49,7 @@ async def run_attempt(assignment: Assignment) -> WorkerAgentResult:
     if assignment.role.person is not None:
         context.free(slot)
         try:
-            return await ask_for_finding(assignment, number, assignment.role.person)
+            return await assignment.ask_for_finding(number, assignment.role.person)
         except CallFailed as failed:
             return WorkerAgentResult(problem=failed.problem)
         except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
@@ -107,15 +104,19 @@ class _Attempt:
 
     async def _best(self, results: list[WorkerAgentResult], roles: list[RoleCard]) -> int:
         """Returns the index of the best result; a judge is asked only where there is a choice."""
-        findings = {
-            index: (roles[index].name, result.finding)
+        reports = {
+            index: SubtaskReport(id=self.subtask_id, role=roles[index].name, state="completed", finding=result.finding)
             for index, result in enumerate(results)
             if result.finding and result.succeeded
         }
-        indices = list(findings) or [0]
-        if len(indices) == 1:
-            return indices[0]
-        return indices[await select(self.context, self.subtask_id, list(findings.values()))]
+        if len(reports) < 2:
+            return next(iter(reports), 0)
+        state = self.context.state
+        description = state.board.subtask(self.subtask_id).description
+        choice, reason = await judge(self.context, "select", description, as_refs(list(reports.values())))
+        choice = choice or 0
+        state.trace.note("candidate_chosen", self.subtask_id, choice=choice + 1, of=len(reports), reason=reason)
+        return list(reports)[choice]
 
     async def run_candidate(self, candidate: int, slot: Slot) -> WorkerAgentResult:
         """Runs one worker agent to its end, in a slot that it gives back while it waits and at the end."""
@@ -123,11 +124,11 @@ class _Attempt:
             return await self._run_candidate(candidate, slot)
         finally:
             self.context.free(slot)
-            self.context.leave(slot)
+            self.context.state.models.leave(slot)
 
     async def _run_candidate(self, candidate: int, slot: Slot) -> WorkerAgentResult:
         """Runs one worker agent to its end; after each wait and each refill it resumes from where it stood."""
-        context, state = self.context, self.context.state
+        state = self.context.state
         account, models = f"{self.subtask_id}.{candidate}", self.assignment.models
         progress = (None if candidate else self.assignment.resume_from) or LoopProgress()
         booked = result = WorkerAgentResult()
@@ -149,7 +150,7 @@ class _Attempt:
             self._book(account, result)
             if (other := self._following(result)) is not None:
                 # Thinking is bound to the model that thought it: the other one begins a conversation of its own.
-                context.leave(slot)
+                state.models.leave(slot)
                 if result.progress is not None:
                     stood[model] = result.progress.booked()
                 model, progress = other, stood.get(other) or LoopProgress()
@@ -157,7 +158,7 @@ class _Attempt:
             step = self._next_step(result, funding)
             if step is AfterAgent.END:
                 if not result.stopped:
-                    context.model_answered(provider, slot)
+                    state.models.answered(provider, slot)
                 if not _went_first(result):
                     return result
             following = await self._until_continued(step, provider, candidate, slot, result)
@@ -172,7 +173,7 @@ class _Attempt:
         progress = result.progress.booked() if result.progress else LoopProgress()
         try:
             if step is AfterAgent.WAIT_PERSON:
-                self.context.model_answered(provider, slot)
+                self.context.state.models.answered(provider, slot)
                 self.context.free(slot)
                 attempt = f"{self.number}.{candidate}" if candidate else str(self.number)
                 return await ask_about_calls(self.context, self.subtask_id, attempt, progress)
@@ -196,12 +197,12 @@ class _Attempt:
         if problem is None or step in (AfterAgent.RETRY_FUNDED, AfterAgent.WAIT_RESUMED):
             return
         if step is AfterAgent.WAIT_PROVIDER:
-            context.model_away(provider, slot, problem.message, result.retry_after)
+            context.state.model_away(provider, slot, problem.message, result.retry_after, workflow.random().random())
             return
         context.free(slot)  # for others, while this one waits
         if step is AfterAgent.FAIL_RUN and not await context.wait_for_first_finding(self.subtask_id):
             raise SupervisionError(run_kind(problem.type), problem.message)
-        context.model_away(provider, slot, problem.message)
+        context.state.model_away(provider, slot, problem.message)
 
     def _next_step(self, result: WorkerAgentResult, funding: _Funding) -> AfterAgent:
         problem = result.problem
@@ -219,7 +220,7 @@ class _Attempt:
         outage = self.context.state.models.outage(model)
         if outage is not None and outage.first is not slot:
             self.context.free(slot)
-            await self.context.wait_for_model(self.subtask_id, model, slot, attempt=self.number)
+            await wait_for_model(self.context, self.subtask_id, model, slot, attempt=self.number)
 
     def _following(self, result: WorkerAgentResult) -> str | None:
         """Returns the model that takes over after a worker agent's end; None if it need not, or none can."""
@@ -308,7 +309,7 @@ class _Attempt:
         labels = Labels.of(report.finding for report in completed) | context.plan_labels[self.subtask_id]
         if missing or assignment.feedback or assignment.description_ref:  # words of others on the work so far
             labels |= context.state.labels
-        if subtask.attachments or template_of(subtask.id):
+        if subtask.attachments or subtask.template:
             labels |= context.setup.data_labels
         return SubtaskBrief(
             goal_ref=context.setup.goal_ref,

@@ -13,6 +13,7 @@ from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import ChildRef, SubtaskBrief
+    from activities.run.run_activities import RunActivities
     from supervision.base import limits
     from supervision.base.errors import ErrorKind
     from supervision.base.text import cut, label
@@ -20,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import child_id
-    from workflows.calls import run_calls
+    from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
     from workflows.children.child_contracts import NestedInput, NestedResult, WorkerAgentInput, WorkerAgentResult
     from workflows.children.nested_result import as_agent_result
@@ -187,7 +188,8 @@ class _Child:
         if not self._is_started:
             return WorkerAgentResult()
         try:
-            consumed = await run_calls.child_consumed(ChildRef(run=self._context.run, workflow_id=self._id))
+            child = ChildRef(run=self._context.run, workflow_id=self._id)
+            consumed = await activity_calls.looked_up(RunActivities.child_consumed, child, f"cost of {self._id}")
         except CallFailed as failed:
             workflow.logger.warning("the cost of %s is not known: %s", self._id, failed)
             return WorkerAgentResult()
@@ -241,7 +243,8 @@ class _Child:
     async def _end_earlier(self) -> bool:
         """True if the id is free now."""
         try:
-            return await run_calls.end_earlier_child(ChildRef(run=self._context.run, workflow_id=self._id))
+            child, summary = ChildRef(run=self._context.run, workflow_id=self._id), f"end the earlier {self._id}"
+            return await activity_calls.looked_up(RunActivities.end_earlier_child, child, summary)
         except CallFailed as failed:
             workflow.logger.warning("%s can't be looked up: %s", self._id, failed)
             return False

@@ -1,4 +1,7 @@
-"""Dispatching the subtasks of a plan: each starts the moment its dependencies have ended and a slot is free."""
+"""Dispatching the subtasks of a plan: each starts the moment its dependencies have ended and a slot is free.
+
+A failed one is tried again, better described after each failure, by the fallback role in the end.
+"""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -9,11 +12,15 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
-    from supervision.base.errors import ErrorKind, SupervisionError
+    from supervision.base.errors import FATAL, ErrorKind, SupervisionError
     from supervision.contract.result import Problem
+    from supervision.contract.team import RoleCard
+    from supervision.planning.capabilities import role_for
+    from supervision.run.attempt_rules import DECLINED, counts_against_role, is_retried
+    from workflows.children.child_contracts import WorkerAgentResult
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
-    from workflows.subtasks.assignment import Assignment, assign, resume_point
-    from workflows.subtasks.retries import give_up, run_with_retries
+    from workflows.subtasks.assignment import Assignment
+    from workflows.subtasks.attempt import run_attempt
 
 
 _HISTORY_FULL = "the run's history is nearly as long as the server allows, so no more work begins"
@@ -79,24 +86,23 @@ class Dispatch:
 
         `warm`: in the conversation that gave the finding, if that can be continued.
         """
-        board = self._state.board
-        before = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
-        finding = board[subtask_id].finding if board[subtask_id].state == "completed" else None
-        single = board.subtask(subtask_id).candidates == 1
-        resume_from = resume_point(before.last, finding) if warm and single else None
-        self._assignments[subtask_id] = Assignment(
-            self._context,
-            subtask_id,
-            before.role,
-            feedback=feedback,
-            previous=finding,
-            resume_from=resume_from,
-            last=before.last,
-            results=[] if finding else before.results,
-        )
+        assignment = self._assignments[subtask_id] = self._assignment(subtask_id).reopened(feedback, warm=warm)
         self._drafts.forget(subtask_id)
-        self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=resume_from is not None)
+        is_warm = assignment.resume_from is not None
+        self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=is_warm)
         self._state.board.reopen(subtask_id)
+
+    def _assignment(self, subtask_id: str) -> Assignment:
+        """Returns the subtask's assignment, a new one to the role that the plan names, or to the best one able."""
+        if subtask_id in self._assignments:
+            return self._assignments[subtask_id]
+        state, roles = self._state, self._context.assignable_roles
+
+        def is_free(role: RoleCard) -> bool:
+            return state.slots.has_room(role) and state.breaker(role.name).admits()
+
+        name = role_for(state.board.subtask(subtask_id), roles, state.board.in_flight(), is_free)
+        return Assignment(self._context, subtask_id, roles.role(name))
 
     async def execute(self) -> None:
         """Returns when every subtask has ended; raises SupervisionError if the provider refuses all work."""
@@ -202,18 +208,11 @@ class Dispatch:
         """Fails the subtasks that wait for roles whose breakers are open: the run has stood still long enough."""
         board = self._state.board
         for subtask_id in list(board.ready()):
-            assignment = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
+            assignment = self._assignment(subtask_id)
             role = assignment.role.name
-            problem = Problem(
-                type=ErrorKind.NO_CAPABLE_WORKER,
-                message=f"the role '{role}' failed too often in a row, and nothing else was left to do",
-            )
-            if assignment.previous is not None:
-                board.keep(subtask_id)
-                continue
+            why = f"the role '{role}' failed too often in a row, and nothing else was left to do"
             board.begin(subtask_id, role)
-            board.fail(subtask_id, problem, assignment.so_far)
-            self._state.trace.note("subtask_failed", subtask_id, error=problem.type, message=problem.message)
+            assignment.fail(Problem(type=ErrorKind.NO_CAPABLE_WORKER, message=why))
 
     def _is_complete(self) -> bool:
         """True if no subtask is left to be worked on."""
@@ -236,23 +235,18 @@ class Dispatch:
                 continue
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
-            assignment = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
+            assignment = self._assignment(subtask_id)
             if self._running and self._state.models.is_away(assignment.models):
                 continue  # those that run wait for it already, and one of them tries it first
             if assignment.take_role():
-                self._start(assignment)
+                self._assignments[subtask_id] = assignment
+                # On the board at once, not when its task first runs: the next role is chosen by what is in flight.
+                board.begin(subtask_id, assignment.role.name)
+                task = self._running[subtask_id] = asyncio.create_task(_run_subtask(assignment))
+                task.add_done_callback(partial(self._note_end, subtask_id))
             elif probe_at := assignment.next_probe_at():
                 probes.append(probe_at)
         return min(probes, default=None)
-
-    def _start(self, assignment: Assignment) -> None:
-        subtask_id = assignment.subtask_id
-        self._assignments[subtask_id] = assignment
-        # On the board at once, not when the task first runs: the next subtask's role is chosen by what is in flight.
-        self._state.board.begin(subtask_id, assignment.role.name)
-        task = asyncio.create_task(run_with_retries(assignment))
-        self._running[subtask_id] = task
-        task.add_done_callback(partial(self._note_end, subtask_id))
 
     def _note_end(self, subtask_id: str, task: asyncio.Task[None]) -> None:
         """Wakes the dispatch. Awaiting the tasks directly would cost O(n) on every wake-up."""
@@ -303,7 +297,7 @@ class Dispatch:
                 cancelled = True
                 await self._hand_in(running, patience, summary)
         for assignment in self._assignments.values():
-            give_up(assignment)
+            assignment.give_up()
         self._running.clear()
         self._state.board.close(why)
         self._context.show()
@@ -321,3 +315,66 @@ class Dispatch:
             except TimeoutError:
                 await let_ready_tasks_finish()
                 await let_ready_tasks_finish()  # a subtask that is stopping waits for that, too, and then ends
+
+
+async def _run_subtask(assignment: Assignment) -> None:
+    """Runs a subtask to its end, or until no breaker admits its next attempt: then it waits on the board.
+
+    Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask and is not raised.
+    """
+    try:
+        await _try(assignment)
+    except asyncio.CancelledError:
+        # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
+        assignment.stop()
+    except SupervisionError:
+        assignment.stop()
+        raise
+    finally:
+        if assignment.slot is not None:  # no attempt took it up
+            assignment.context.free(assignment.slot)
+
+
+async def _try(assignment: Assignment) -> None:
+    context, subtask_id = assignment.context, assignment.subtask_id
+    await assignment.divert()
+    while True:
+        context.state.board.begin(subtask_id, assignment.role.name)
+        result = await run_attempt(assignment)
+        assignment.last, assignment.resume_from = result, None
+        problem = await _retryable_problem(assignment, result)
+        if problem is None:
+            return
+        is_persons = assignment.role.person is not None
+        assignment.count_outcome(False if counts_against_role(problem.type) and not is_persons else None)
+        assignment.failures += 1
+        assignment.declined += problem.type in DECLINED
+        if not await assignment.prepare_retry(problem, result.model) and not await assignment.helped(problem):
+            return
+        if not assignment.take_role():
+            context.state.board.put_back(subtask_id)
+            context.state.trace.note("subtask_held", subtask_id, role=assignment.role.name)
+            return
+
+
+async def _retryable_problem(assignment: Assignment, result: WorkerAgentResult) -> Problem | None:
+    """Returns the problem that another attempt may mend; None once the subtask has ended."""
+    problem = result.problem
+    if assignment.has_ended:  # the run did not wait for it any longer
+        return None
+    if problem is None:
+        if result.succeeded:
+            assignment.complete(result)
+        else:
+            assignment.stop()
+        return None
+    if problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
+        assignment.stop(problem)
+        return None
+    if not is_retried(problem.type):
+        assignment.count_outcome(None)
+        if problem.type in FATAL and assignment.previous is None:
+            await assignment.context.wait_for_first_finding(assignment.subtask_id)
+        assignment.fail(problem)
+        return None
+    return problem

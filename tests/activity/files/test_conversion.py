@@ -53,6 +53,10 @@ def test_an_export_of_another_country_is_a_table_of_numbers_and_dates(tmp_path: 
     ]
     assert table["name"] == "ums_tze_2025"
     assert table["notes"][0] == "the first 2 lines, above the header, are left out"
+    two_columns = "\n".join(";".join(line.split(";")[:2]) for line in GERMAN.splitlines() if line)
+    (table,) = converted(tmp_path, "two.csv", two_columns.encode(encoding))["tables"]
+    assert types(table) == {"Kunde": "VARCHAR", "Betrag (€)": "DOUBLE"}
+    assert table["notes"][0] == "the first line, above the header, is left out"
     assert "Betrag (€): decimal commas are read as numbers" in table["notes"]
 
 

@@ -14,7 +14,7 @@ from supervision.contract.plan import Plan, Subtask, folded, template_of
 from supervision.planning.expansion import ITEM_BYTES, Data, expanded, for_each_problems, item_text, items_of, room_for
 from supervision.planning.plan_graph import find_cycle, plan_problems
 from supervision.planning.revisions import merge, revision_problems
-from supervision.results.success_rule import importance, nothing_missing
+from supervision.results.success_rule import nothing_missing
 from supervision.run.board import Board
 from tests.unit.shapes import ERROR, FINDING, Clock, subtask
 
@@ -123,7 +123,7 @@ def test_dependents_are_told_of_missing_items_in_one_gap() -> None:
     assert [(gap.subtask_id, gap.reason) for gap in board.gaps()][:1] == [("t2", reason)]
     assert len(board.completed_for("t3")) == 298
     assert board["t2"].state == "completed"
-    assert set(importance(plan)) == {"t1", "t2", "t3"}
+    assert set(plan.importance) == {"t1", "t2", "t3"}
 
 
 def test_items_whose_findings_are_partial_are_one_gap() -> None:

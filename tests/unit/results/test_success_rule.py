@@ -10,7 +10,7 @@ from supervision.contract.finding import Outcome
 from supervision.contract.plan import Importance, Plan
 from supervision.contract.progress import Counts, NestedRun, RunStatus
 from supervision.contract.result import SubtaskReport, SubtaskState
-from supervision.results.success_rule import explain, importance, met, needed, nothing_missing, reachable
+from supervision.results.success_rule import explain, met, needed, nothing_missing, reachable
 from tests.unit.shapes import FINDING, subtask
 
 STATES: list[SubtaskState] = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
@@ -91,10 +91,10 @@ def test_what_a_later_revision_replaced_is_not_asked_for() -> None:
         SubtaskReport(id="t2", state="completed"),
         SubtaskReport(id="t3", state="running"),
     ]
-    assert not met("all", reports, importance(plan))
-    assert reachable("all", reports, importance(plan))
+    assert not met("all", reports, plan.importance)
+    assert reachable("all", reports, plan.importance)
     reports[2].state = "completed"
-    assert met("all", reports, importance(plan))
+    assert met("all", reports, plan.importance)
 
 
 def test_the_explanation_names_the_numbers_and_what_is_missing() -> None:

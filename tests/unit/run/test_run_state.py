@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.base import limits
+from supervision.base.errors import SupervisionError
 from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
@@ -19,6 +20,7 @@ from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import Answer
 from supervision.run.nested_runs import WaitChanges
 from supervision.run.run_state import RunState, timing
+from supervision.run.serving_models import Outage
 from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, report, subtask
 
 
@@ -184,6 +186,51 @@ def test_a_worker_agent_with_a_slot_may_bring_a_finding_before_its_subtask_runs(
     assert run.finding_may_come
     run.slots.give_back(slot)
     assert not run.finding_may_come
+
+
+def test_a_model_is_away_longer_after_each_failed_try_and_without_a_time_until_a_person_resumes() -> None:
+    run, work = state(), object()
+    run.model_away("m", work, "busy", 5)
+    outage = run.models.outage("m")
+    assert outage
+    assert outage.until == START + limits.PROVIDER_PAUSE
+    for rounds in (1, 2):
+        outage.first = work
+        run.model_away("m", work, "busy", 5)
+        assert outage.until == START + limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR**rounds
+    run.model_away("m", object(), "busy", 700, 1.0)
+    assert outage.until == START + timedelta(seconds=700) * (1 + limits.RETRY_JITTER)
+    run.model_away("m", object(), "the account is empty")
+    assert run.models.outage("m") == Outage("the account is empty", rounds=2)
+    assert run.trace.last_line == "waits for `resume`: the account is empty"
+
+
+@pytest.mark.parametrize(
+    ("ends", "success", "kind"),
+    [("cc", "all", None), ("cf", "any", None), ("cf", "all", "QuorumNotMet"), ("ff", "any", "AllSubtasksFailed")],
+)
+def test_what_completed_is_enough_or_says_why_not(ends: str, success: str, kind: str | None) -> None:
+    run = state(plan(subtask("a"), subtask("b")), success=success)
+    for subtask_id, end in zip("ab", ends, strict=True):
+        run.board.start(subtask_id, "w")
+        if end == "c":
+            run.board.complete(subtask_id, FINDING)
+        else:
+            run.board.fail(subtask_id, ERROR)
+    if kind is None:
+        run.check_success()
+    else:
+        with pytest.raises(SupervisionError) as raised:
+            run.check_success()
+        assert raised.value.kind == kind
+
+
+def test_findings_stand_in_for_an_answer_unless_there_is_one() -> None:
+    run = answered(None)
+    assert not run.answer_by_findings("the model is away")
+    run.answer = Answer()
+    assert run.answer_by_findings("the model is away")
+    assert (run.answer.is_findings, run.warnings) == (True, ["no answer could be written: the model is away"])
 
 
 # --- Confidence -----------------------------------------------------------------------------------
