@@ -2,7 +2,7 @@
 
 import re
 
-from standin.extract.prompt_parts import FindingText, Prompt, blocks, clip, figures_in, key_lines, sentences
+from standin.extract.prompt_parts import FindingText, Parts, blocks, clip, figures_in, key_lines, sentences
 from standin.extract.tables import parse_grids, parse_tables, result_of, statements
 from standin.server.api_request import Json, PastCall
 from supervision.base import prompt_marks as marks
@@ -18,7 +18,7 @@ _REPLY_CHARS = 1000  # of a person's, who seldom writes more
 _SHOWN_ROWS = 15  # longer tables become sentences
 
 
-def worker_finding(prompt: Prompt, composing: set[str]) -> Json:
+def worker_finding(prompt: Parts, composing: set[str]) -> Json:
     """Returns the fields of a finding: what the tools returned about the subtask; all of it if a tool composed it."""
     question = f"{prompt.question} {prompt.goal}"
     good = [call for call in prompt.request.calls if not call.is_error]
@@ -35,7 +35,7 @@ def worker_finding(prompt: Prompt, composing: set[str]) -> Json:
     }
 
 
-def synthesis(prompt: Prompt) -> Json:
+def synthesis(prompt: Parts) -> Json:
     """Returns the fields of an answer: Markdown out of the findings, each claim with the mark of its subtask."""
     documents = [text for finding in prompt.findings if (text := strip(finding.text)).startswith("# ")]
     text = "\n\n".join(filter(None, [strip(prompt.draft), digest(prompt.findings, prompt.goal, cited=True)]))
@@ -46,7 +46,7 @@ def synthesis(prompt: Prompt) -> Json:
     }
 
 
-def plain_answer(prompt: Prompt) -> str:
+def plain_answer(prompt: Parts) -> str:
     """Returns a digest of the findings, else a few sentences of the prompt that matter to its goal."""
     goal = prompt.goal or prompt.request.user_text
     if prompt.findings:
@@ -55,13 +55,13 @@ def plain_answer(prompt: Prompt) -> str:
     return "\n".join(clip(line, 400) for line in lines) + f"\n\n{FOOTER}"
 
 
-def source_text(prompt: Prompt) -> str:
+def source_text(prompt: Parts) -> str:
     """Returns the draft and the findings; without any, all user text."""
     texts = [prompt.draft, *(finding.text for finding in prompt.findings)]
     return "\n\n".join(filter(None, map(strip, texts))) or prompt.request.user_text
 
 
-def review(prompt: Prompt) -> Json:
+def review(prompt: Parts) -> Json:
     """Returns a verdict on every finding: ok unless it is empty."""
     feedback = "The finding is empty: write down what the tools returned."
     full = {finding.subtask_id: bool(strip(finding.text)) for finding in prompt.findings}
@@ -69,13 +69,13 @@ def review(prompt: Prompt) -> Json:
     return {"verdicts": verdicts, "conflicts": []}
 
 
-def select(prompt: Prompt) -> Json:
+def select(prompt: Parts) -> Json:
     """Returns the candidate with most figures, the first of several."""
     counts = [figures_in(strip(text)) for _, text in blocks(prompt.text, marks.CANDIDATE)]
     return {"choice": counts.index(max(counts, default=0)) + 1 if counts else 1, "reason": f"It {_COUNTED}"}
 
 
-def settle(prompt: Prompt) -> Json:
+def settle(prompt: Parts) -> Json:
     """Returns the side with most figures."""
     sides = prompt.findings
     best = max(sides, key=lambda side: figures_in(strip(side.text))).subtask_id if sides else None

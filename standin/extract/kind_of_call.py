@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from standin.extract import answers
-from standin.extract.prompt_parts import Prompt, RoleLine, block, clip, focus, sentences
+from standin.extract.prompt_parts import Parts, RoleLine, block, clip, focus, sentences
 from standin.extract.schema_fill import Filler
 from standin.extract.tool_use import composes, looked_up, next_calls
 from standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block
@@ -27,7 +27,7 @@ _ESTIMATED_TOKENS = 4000
 
 def think(request: ApiRequest) -> ApiReply:
     """Returns the reply to a request: tool calls, JSON for its schema, or text."""
-    prompt = Prompt(request)
+    prompt = Parts(request)
     if found := looked_up(prompt):
         after = think(replace(request, messages=[*request.messages, {"role": "assistant", "content": found}]))
         return replace(after, content=[*found, *after.content])
@@ -42,7 +42,7 @@ def think(request: ApiRequest) -> ApiReply:
     return text_reply(answers.plain_answer(prompt))
 
 
-def _finished(prompt: Prompt) -> ApiReply:
+def _finished(prompt: Parts) -> ApiReply:
     """A worker agent's finding: through the tool that takes it if there is one, else as text."""
     made = answers.worker_finding(prompt, {tool["name"] for tool in prompt.request.tools if composes(tool)})
     for tool in prompt.request.tools:
@@ -55,13 +55,13 @@ def _finished(prompt: Prompt) -> ApiReply:
     return text_reply(f"{made['finding']}\n\nLimitations: {limitations}")
 
 
-def _structured(prompt: Prompt, schema: Json) -> Any:
+def _structured(prompt: Parts, schema: Json) -> Any:
     filler = Filler(schema)
     wanted = _wanted(prompt, filler, filler.properties())
     return Filler(schema, answers.source_text(prompt)).fill() if wanted is None else filler.fill(wanted)
 
 
-def _wanted(prompt: Prompt, filler: Filler, fields: Json) -> Json | None:
+def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
     """The values for the fields of a schema; None if the kind of call is not known by them."""
     if "items" in fields.get("subtasks", {}):
         if "finished" in fields:
@@ -81,7 +81,7 @@ def _wanted(prompt: Prompt, filler: Filler, fields: Json) -> Json | None:
     return _refined(prompt) if list(fields) == ["description"] else None
 
 
-def _structured_answer(prompt: Prompt, schema: Json, text: str = "") -> Any:
+def _structured_answer(prompt: Parts, schema: Json, text: str = "") -> Any:
     """A value for `schema`, or JSON text where the schema asks for that."""
     _, as_text, described = str(schema.get("description", "")).partition(marks.JSON_AS_TEXT)
     wanted = json.JSONDecoder().raw_decode(described)[0] if as_text else schema
@@ -89,7 +89,7 @@ def _structured_answer(prompt: Prompt, schema: Json, text: str = "") -> Any:
     return json.dumps(value, ensure_ascii=False) if as_text else value
 
 
-def _plan(prompt: Prompt, filler: Filler) -> Json:
+def _plan(prompt: Parts, filler: Filler) -> Json:
     """Returns one subtask per role, the composing ones after the others."""
     stated = _CAP.search(prompt.text)
     made = list[Json]()
@@ -100,7 +100,7 @@ def _plan(prompt: Prompt, filler: Filler) -> Json:
     return {"strategy": "plan", "reasoning": reasoning, "final_instruction": _FINAL_INSTRUCTION, "subtasks": made}
 
 
-def _step(prompt: Prompt, filler: Filler) -> Json:
+def _step(prompt: Parts, filler: Filler) -> Json:
     """Returns one subtask for a role that has not worked yet; else that nothing is left."""
     done = [head.get("id", "") for head, _ in prompt.planned if head["state"] == "completed"]
     used = {head.get("role") for head, _ in prompt.planned}
@@ -109,7 +109,7 @@ def _step(prompt: Prompt, filler: Filler) -> Json:
     return {"finished": not made, "subtasks": made, "final_instruction": _FINAL_INSTRUCTION}
 
 
-def _revision(prompt: Prompt) -> Json:
+def _revision(prompt: Parts) -> Json:
     """Returns each subtask that failed once more; one that was another try already is left."""
     completed = {head.get("id") for head, _ in prompt.planned if head["state"] == "completed"}
     made = list[Json]()
@@ -122,7 +122,7 @@ def _revision(prompt: Prompt) -> Json:
     return {"subtasks": made}
 
 
-def _route(prompt: Prompt, filler: Filler) -> Json:
+def _route(prompt: Parts, filler: Filler) -> Json:
     """Returns the role that shares most words with the goal."""
     offered = _offered(prompt, filler.properties()["role"])
     role = min(offered, key=lambda role: (role.composes, -role.fit(prompt.question)))
@@ -130,13 +130,12 @@ def _route(prompt: Prompt, filler: Filler) -> Json:
     return {"role": role.name, "secondary_role": None, "description": described}
 
 
-def _refined(prompt: Prompt) -> Json:
+def _refined(prompt: Parts) -> Json:
     """Returns the question of a subtask that failed, after a line about the error."""
-    subtask = block(prompt.text, marks.SUBTASK) or ""
-    return {"description": _again(subtask, block(prompt.text, marks.ERROR) or "")}
+    return {"description": _again(prompt.question, block(prompt.text, marks.ERROR) or "")}
 
 
-def _roles(prompt: Prompt, filler: Filler) -> list[RoleLine]:
+def _roles(prompt: Parts, filler: Filler) -> list[RoleLine]:
     """The roles that the plan's schema offers, of a large team those that fit the goal best; composing ones last."""
     item = filler.properties(filler.properties()["subtasks"].get("items"))
     roles = _offered(prompt, item.get("role", {}))
@@ -148,13 +147,13 @@ def _roles(prompt: Prompt, filler: Filler) -> list[RoleLine]:
     return working + [role for role in roles if role.composes][:1]
 
 
-def _offered(prompt: Prompt, schema: Json) -> list[RoleLine]:
+def _offered(prompt: Parts, schema: Json) -> list[RoleLine]:
     options = [name for name in schema.get("enum") or [] if name != "auto"]
     known = [role for role in prompt.roles if not options or role.name in options]
     return known or [RoleLine(name, name) for name in options or ["auto"]]
 
 
-def _subtask(prompt: Prompt, at: int, role: RoleLine, question: str, after: list[str] | None = None) -> Json:
+def _subtask(prompt: Parts, at: int, role: RoleLine, question: str, after: list[str] | None = None) -> Json:
     """A subtask, number `at` of those to add: what its role is for, by which people know it, and the question."""
     known = [int(number) for number in re.findall(r'\bid="t(\d+)"', prompt.request.user_text)]
     reads = any("attachment" in one.extras for one in prompt.roles if one.name == role.name)

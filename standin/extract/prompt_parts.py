@@ -152,7 +152,7 @@ def focus(text: str) -> str:
     return match[1].strip() if match else text.strip()
 
 
-class Prompt:
+class Parts:
     """What a request asks for: the marked parts of its text, each read once."""
 
     def __init__(self, request: ApiRequest) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from standin.extract.answers import digest, sections
-from standin.extract.prompt_parts import Prompt, clip, focus, key_lines, key_stems, key_words, sentences, shared, stem
+from standin.extract.prompt_parts import Parts, clip, focus, key_lines, key_stems, key_words, sentences, shared, stem
 from standin.extract.schema_fill import Filler
 from standin.extract.tables import expressions, parse_examples, parse_grids, parse_tables, write_queries
 from standin.server.api_request import Json
@@ -21,7 +21,7 @@ _CITED = 3  # sentences of a page
 _WORDS = 10  # of a query
 
 
-def looked_up(prompt: Prompt) -> list[Json]:
+def looked_up(prompt: Parts) -> list[Json]:
     """Returns the blocks of a search, or of a page fetched by its URL, and what they say; nothing the second time."""
     request, subtask = prompt.request, prompt.question
     begun = any(block.get("type") == "server_tool_use" for m in request.messages for block in m["content"])
@@ -113,7 +113,7 @@ NewCall = tuple[str, Json]
 """A tool's name and its arguments."""
 
 
-def next_calls(prompt: Prompt) -> list[NewCall]:
+def next_calls(prompt: Parts) -> list[NewCall]:
     """Returns the calls of the next turn, several if they don't need each other; none if it is time to answer.
 
     A tool is used in one turn only. Tools that compose a text wait until no other tool has anything to do.
@@ -131,7 +131,7 @@ def next_calls(prompt: Prompt) -> list[NewCall]:
     return (early or composing)[:_MOST_CALLS]
 
 
-def _question(prompt: Prompt) -> list[NewCall]:
+def _question(prompt: Parts) -> list[NewCall]:
     """The call that asks a person, once in a conversation, if the role may."""
     names = {*(tool["name"] for tool in prompt.request.tools)} - {call.name for call in prompt.request.calls}
     if marks.ASK_TOOL not in names:
@@ -173,7 +173,7 @@ def _kind_of(name: str) -> str:
     return next(kind for kind, pattern in _KINDS if pattern.search(name.lower()))
 
 
-def _argument_sets(tool: Json, prompt: Prompt) -> list[Json]:
+def _argument_sets(tool: Json, prompt: Parts) -> list[Json]:
     """The argument sets worth calling the tool with now; none if something it needs is not known yet."""
     schema = tool["input_schema"]
     specs, required = Filler(schema).properties(), schema.get("required") or []
@@ -184,7 +184,7 @@ def _argument_sets(tool: Json, prompt: Prompt) -> list[Json]:
     return [{n: v[at] if len(v) == most else v[0] for n, v in values.items()} for at in range(most)]
 
 
-def _values(name: str, spec: Json, schema: Json, prompt: Prompt) -> list[Any]:
+def _values(name: str, spec: Json, schema: Json, prompt: Parts) -> list[Any]:
     if "enum" in spec or spec.get("type") in ("integer", "number", "boolean"):
         return [Filler(spec, prompt.question).fill()]
     kind = _kind_of(name)
@@ -196,7 +196,7 @@ def _values(name: str, spec: Json, schema: Json, prompt: Prompt) -> list[Any]:
     return [values] if spec.get("type") == "array" and values else values
 
 
-def _texts(kind: str, prompt: Prompt) -> list[str]:
+def _texts(kind: str, prompt: Parts) -> list[str]:
     subtask, goal = prompt.question, focus(prompt.goal)
     outputs = [call.output for call in prompt.request.calls if not call.is_error]
     shown = "\n".join([subtask, goal, *outputs])

@@ -294,17 +294,6 @@ def _waits(models: ServingModels, model: str, work: _Work) -> bool:
     return True
 
 
-def test_a_late_answer_to_other_work_ends_nothing() -> None:
-    models, first, late = ServingModels(Clock()), _Work(), _Work()
-    outage = models.went_away("large", first, "busy")
-    models.answered("large", late)  # before any goes first, too
-    outage.first = first
-    models.answered("large", late)
-    models.answered("small", first)
-    assert models.outage("large") is outage
-    assert outage.first is first
-
-
 def test_rounds_count_the_failures_of_what_went_first_and_its_words_are_the_last() -> None:
     models, first, other = ServingModels(Clock()), _Work(), _Work()
     models.went_away("large", first, "busy")
@@ -344,7 +333,8 @@ def test_one_goes_first_until_it_is_answered_fails_or_leaves(steps: list[tuple[s
                 assert outage.rounds == rounds
                 assert outage.first is (None if first is work else first)
             case "answered":
-                models.answered("large", work)
+                models.answered("small", work)
+                models.answered("large", work)  # a late answer to other work ends nothing
                 assert models.outage("large") is (None if first is work else before)
             case "leaves":
                 models.leave(work)
