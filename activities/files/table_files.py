@@ -8,12 +8,11 @@ import contextlib
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -69,21 +68,19 @@ class Unreadable(Exception):
     """A file that can't be read; the message says why, for its owner."""
 
 
-@dataclass
-class Column:
+class Column(NamedTuple):
     """A column of texts: the type that it gets, the SQL that is cast to it, and what a reader should know of it."""
 
     kind: str = "VARCHAR"
     sql: str = ""
-    notes: list[str] = field(default_factory=list)
+    notes: Sequence[str] = ()
 
 
 def typed(name: str, scalars: Scalar, *, semicolons: bool) -> Column:
     """Returns how to read a column.
 
-    All values that are not blank must fit, else it stays text. Identifiers (leading zeros, 19 digits and more) and
-    dates that may be read in two ways stay text. `semicolons` separate the file's fields: then a lone comma is a
-    decimal one.
+    All values that are not blank must fit, else it stays text. Identifiers (a leading zero, 19 digits) and ambiguous
+    dates stay text. `semicolons` separate the file's fields: then a lone comma is a decimal one.
     """
     raw = quoted(name)
     blanks = ", ".join(map(literal, BLANKS))
@@ -123,7 +120,10 @@ def _dated(name: str, value: str, scalars: Scalar, filled: int, numbers: int) ->
         return Column("DATE" if midnights == filled else "TIMESTAMP", value)
     best = times
     for time in _TIMES if alike >= _MOSTLY * filled else ():  # a look at each shape is what takes the time
-        shapes = {kind: _formats(value, kinds, time) for kind, kinds in _KINDS.items()}
+        shapes = {
+            kind: f"try_strptime({value}, [{', '.join(repr(day + time) for day in days)}])"
+            for kind, days in _KINDS.items()
+        }
         counts = dict(zip(shapes, scalars(", ".join(f"count({shape})" for shape in shapes.values())), strict=True))
         best = max(best, *counts.values())
         fitting = [kind for kind, count in counts.items() if count == filled]
@@ -136,10 +136,6 @@ def _dated(name: str, value: str, scalars: Scalar, filled: int, numbers: int) ->
         if _MOSTLY * filled <= count < filled:
             return Column(notes=[f"{name}: {filled - count} of {filled} values are no {noun}, so it stays text"])
     return Column()
-
-
-def _formats(value: str, days: tuple[str, ...], time: str) -> str:
-    return f"try_strptime({value}, [{', '.join(repr(day + time) for day in days)}])"
 
 
 def csv_tables(path: Path, out: Path) -> list[Json]:
@@ -156,15 +152,13 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
             "delim": literal(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false", "skip": str(skip),
             "auto_detect": "false", "null_padding": "true", "strict_mode": "true", "parallel": "false",
             "ignore_errors": "true", "store_rejects": "true", "columns": f"{{{fields}}}",
-            "max_line_size": str(_LINE_BYTES),
-            "buffer_size": str(2 * _LINE_BYTES),  # else it is 32 lines: 128 MiB
+            "max_line_size": str(_LINE_BYTES), "buffer_size": str(2 * _LINE_BYTES),  # else it is 32 lines: 128 MiB
         }  # fmt: skip
         listed = ", ".join(f"{name} = {value}" for name, value in options.items())
         database.execute(f"CREATE TABLE texts AS SELECT * FROM read_csv(?, {listed})", [str(plain)])
-        count, first = database.execute(
-            "SELECT count(DISTINCT line), min_by(csv_line, line) FROM reject_errors"
-        ).fetchone() or (0, "")
-        rows = "1 row" if count == 1 else f"{count:,} rows"
+        rejected = "SELECT count(DISTINCT line), min_by(csv_line, line) FROM reject_errors"
+        count, first = database.execute(rejected).fetchone() or (0, "")
+        rows = f"{count:,} row{'s' * (count > 1)}"
         notes = [f"{rows} cannot be read, the first is {str(first)[:_LINE_CHARS]!r}"] if count else []
         if line := _unclosed(plain, delimiter):
             notes.append(f"a quotation mark in line {line:,} is not closed: what follows it is not read")
@@ -182,9 +176,8 @@ def _unclosed(path: Path, delimiter: str) -> int:
     with path.open("rb") as file:
         if sum(chunk.count(b'"') for chunk in iter(partial(file.read, _CHUNK), b"")) % 2 == 0:
             return 0
-    line = 0
     with path.open(encoding="utf-8", errors="replace", newline="") as file, contextlib.suppress(csv.Error):
-        reader = csv.reader(chain(file, ["\0"]), delimiter=delimiter)
+        reader, line = csv.reader(chain(file, ["\0"]), delimiter=delimiter), 0
         for row in reader:  # a field that is too long is an error
             if row and "\0" in row[-1]:
                 return 0 if row == ["\0"] else line + 1
@@ -271,35 +264,24 @@ def _sqlite_rows(database: Any, table: str) -> Iterator[list[str]]:
         yield ["" if value is None else "(binary)" if isinstance(value, bytes) else str(value) for value in row]
 
 
-def parquet_tables(path: Path, out: Path) -> list[Json]:
-    """Returns the one table of a Parquet file."""
-    return _engine_table("read_parquet(?)", path, out)
-
-
-def json_tables(path: Path, out: Path) -> list[Json]:
-    """Returns the one table of a JSON file: a list of objects, or one object on each line."""
-    return _engine_table("read_json_auto(?, maximum_object_size = 4194304)", path, out)
-
-
 def _engine_table(reader: str, path: Path, out: Path) -> list[Json]:
+    """Returns the one table of a file that the engine reads."""
     with _engine(out) as database:
-        try:
-            described = database.execute(f"DESCRIBE SELECT * FROM {reader}", [str(path)]).fetchall()
-            if len(described) > _COLUMNS:
-                raise Unreadable(f"it has {len(described):,} columns, at most {_COLUMNS:,} are read")
-            database.execute(f"CREATE TABLE texts AS SELECT * FROM {reader}", [str(path)])
-        except duckdb.Error as error:
-            if _lacks_memory(error):
-                raise
-            reason = str(error).splitlines()[0].replace(str(path), path.name)
-            raise Unreadable(f"it holds no table: {reason}") from None
+        described = database.execute(f"DESCRIBE SELECT * FROM {reader}", [str(path)]).fetchall()
+        if len(described) > _COLUMNS:
+            raise Unreadable(f"it has {len(described):,} columns, at most {_COLUMNS:,} are read")
+        database.execute(f"CREATE TABLE texts AS SELECT * FROM {reader}", [str(path)])
         nested = ("STRUCT", "MAP", "UNION", "JSON", "BLOB")
         names = numbered([_column_name(name, number) for number, (name, *_) in enumerate(described)])
         columns = {
             new: f"CAST({quoted(name)} AS VARCHAR)" if kind.startswith(nested) or kind.endswith("]") else quoted(name)
             for new, (name, kind, *_) in zip(names, described, strict=True)
         }
-        return [_write(database, path.stem, out, columns)]
+        return [_write(database, path.stem, out, columns, [])]
+
+
+parquet_tables = partial(_engine_table, "read_parquet(?)")
+json_tables = partial(_engine_table, "read_json_auto(?, maximum_object_size = 4194304)")  # a list, or one on each line
 
 
 def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, semicolons: bool) -> Json:
@@ -315,12 +297,13 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
             database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {column.kind} USING {read}")
     unnamed = [name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({quoted(name)})")[0]]
     kept = {name: quoted(name) for name in names if name not in unnamed or len(unnamed) == len(names)}
-    table = _write(database, stem, out, kept)
-    return table | {"notes": [note for name in kept for note in columns[name].notes]}
+    return _write(database, stem, out, kept, [note for name in kept for note in columns[name].notes])
 
 
-def _write(database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: dict[str, str]) -> Json:
-    """Writes the table of the texts as Parquet, each column by its SQL. Returns its name, file, rows and columns."""
+def _write(
+    database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: dict[str, str], notes: list[str]
+) -> Json:
+    """Writes the table of the texts as Parquet, each column by its SQL. Returns what is said of it."""
     (rows,) = database.execute("SELECT count(*) FROM texts").fetchone() or (0,)
     if rows > ROWS:
         raise Unreadable(f"it has {rows:,} rows, at most {ROWS:,} are read")
@@ -330,7 +313,7 @@ def _write(database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: d
     database.execute(f"CREATE VIEW typed AS SELECT * FROM read_parquet({literal(str(file))})")
     kinds = database.execute("DESCRIBE typed").fetchall()
     described = [_described(database, name, kind, len(kinds)) for name, kind, *_ in kinds]
-    return {"name": table_name(stem), "file": str(file), "rows": rows, "columns": described, "notes": []}
+    return {"name": table_name(stem), "file": str(file), "rows": rows, "columns": described, "notes": notes}
 
 
 def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str, columns: int) -> Json:
@@ -367,16 +350,12 @@ def _engine(out: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             database.execute("SET enable_progress_bar = false")
             yield database
     except duckdb.Error as error:
-        if _lacks_memory(error):
+        if isinstance(error, duckdb.OutOfMemoryException) or "bad allocation" in str(error):
             raise MemoryError from None  # ends the process: what it still holds would be missing for the next file
         raise
     finally:
         for file in out.glob("texts.duckdb*"):
             file.unlink()
-
-
-def _lacks_memory(error: duckdb.Error) -> bool:
-    return isinstance(error, duckdb.OutOfMemoryException) or "bad allocation" in str(error)
 
 
 def as_utf8(path: Path, out: Path) -> Path:

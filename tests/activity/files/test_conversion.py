@@ -253,7 +253,7 @@ def database(tables: int) -> bytes:
         ("a.pdf", b"%PDF-1.7 broken", "it is no PDF that can be read"),
         ("a.xlsx", b"PK\x03\x04 broken", "it is no spreadsheet that can be read"),
         ("a.db", b"no database at all" * 100, "it is no SQLite database that can be read"),
-        ("a.parquet", b"PAR1 broken", "it holds no table: Invalid Input Error: File 'a.parquet' too small"),
+        ("a.parquet", b"PAR1 broken", "it can't be read: Invalid Input Error: File 'a.parquet' too small"),
         ("a.exe", b"MZ", "files of the kind '.exe' are not read"),
         ("a.xlsx", compound("EncryptionInfo", "EncryptedPackage"), "it is encrypted"),
         ("a.pdf", ENCRYPTED_PDF, "it is encrypted"),
