@@ -154,7 +154,11 @@ def expressions(grids: list[Grid]) -> list[str]:
 
 def statements(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
     """Returns sentences with the figures of result tables and of calculator results (expression -> output)."""
-    lines = [_stated(one, calculated) for grid in grids for one in series(grid)[:_SERIES]]
+    lines = [
+        (f"of the first {_ROWS} rows, " if len(grid.rows) >= _ROWS else "") + _stated(one, calculated)
+        for grid in grids
+        for one in series(grid)[:_SERIES]
+    ]
     return list(dict.fromkeys(line[0].upper() + line[1:] for line in lines))
 
 

@@ -218,6 +218,9 @@ def test_what_dates_and_names_rows_is_no_figure() -> None:
     assert "BETWEEN '2025-01-01' AND '2025-12-31'" in query
     shown = "| Order ID | Day | Net |\n| --- | --- | --- |\n| 1 | 2025-01-01 | 5 |\n| 2 | 2025-12-31 | NULL |"
     assert statements(parse_grids(shown), {}) == ["Net was 5 (2025-01-01)."]
+    many = shown + "\n| 3 | 2025-12-31 | 7 |" * 200
+    (cut,) = statements(parse_grids(many), {})
+    assert cut.startswith("Of the first 200 rows, Net went from 5")
 
 
 def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:
