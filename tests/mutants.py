@@ -17,6 +17,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -258,7 +259,8 @@ def _calibrate(item: pytest.Item) -> Calibration | None:
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(rules):
-            called.add(f"{frame.f_code.co_filename}:{frame.f_code.co_qualname}")
+            function, _, _ = frame.f_code.co_qualname.partition(".<locals>")
+            called.add(f"{frame.f_code.co_filename}:{function}")
 
     sys.setprofile(note)
     _fails(item)  # a test of the cost may fail under the profiler
@@ -281,14 +283,24 @@ def _started(mutant: Mutant, tests: list[pytest.Item], seconds: float) -> int:
     signal.setitimer(signal.ITIMER_PROF, seconds)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     _silence()
+    changed = dict(_named(mutant.code))
     for function in gc.get_objects():
-        if isinstance(function, FunctionType) and _same(function.__code__, mutant.code):
-            function.__code__ = mutant.code
+        if isinstance(function, FunctionType) and (code := changed.get(_place(function.__code__))):
+            with suppress(ValueError):  # what is left needs fewer variables of the outer function
+                function.__code__ = code
     os._exit(any(_fails(test) for test in tests))
 
 
-def _same(code: CodeType, other: CodeType) -> bool:
-    return (code.co_filename, code.co_qualname) == (other.co_filename, other.co_qualname)
+def _named(code: CodeType) -> Iterator[tuple[tuple[str, str, int], CodeType]]:
+    """Yields the code of a function and of those in it, which may have been made before the change."""
+    yield _place(code), code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and not inner.co_name.startswith("<"):
+            yield from _named(inner)
+
+
+def _place(code: CodeType) -> tuple[str, str, int]:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
 def _fails(item: pytest.Item) -> bool:

@@ -60,12 +60,12 @@ TRACE_ID_KEY, SPAN_ID_KEY = "supervisor.trace_id", "supervisor.span_id"
 
 def trace_id(run_id: str, first_run_id: str) -> int:
     """Returns the id of a run's trace; `first_run_id` is the root's, so resets stay in it."""
-    return int.from_bytes(_digest(run_id, first_run_id)[:16]) or 1
+    return int.from_bytes(_digest(run_id, first_run_id)[:16])
 
 
 def span_id(first_run_id: str, place: str) -> int:
     """Returns the id of the span of a run, by its id, or of a subtask, by its run's id and its own."""
-    return int.from_bytes(_digest(first_run_id, place)[:8]) or 1
+    return int.from_bytes(_digest(first_run_id, place)[:8])
 
 
 def place_of(workflow_id: str, run_id: str) -> str:

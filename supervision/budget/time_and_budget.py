@@ -73,7 +73,7 @@ class TimeAndBudget:
         """Returns how long the clock stood still between two times."""
         holds = [*self._holds, (self._held_since, self._now())] if self.held else self._holds
         parts = (min(end, until) - max(begin, since) for since, until in holds)
-        return sum(part.total_seconds() for part in parts if part > timedelta())
+        return sum((max(timedelta(), part) for part in parts), timedelta()).total_seconds()
 
     @property
     def work_until(self) -> datetime:

@@ -67,7 +67,7 @@ class _Findings:
 
     def _names(self, fields: dict[str, JsonValue]) -> list[str]:
         """Returns the names that the texts of an object begin with, of those that findings have."""
-        texts = (_NAME_END.split(value, maxsplit=1)[0] for value in fields.values() if isinstance(value, str))
+        texts = (_NAME_END.split(value)[0] for value in fields.values() if isinstance(value, str))
         names = dict.fromkeys(_plain(text) for text in texts if 0 < len(text.split()) <= _NAME_WORDS)
         return [name for name in names if any(name in line for line in self._lines)]
 

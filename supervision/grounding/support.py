@@ -96,7 +96,7 @@ class Support:
         for read in self._accepted:
             text = read.addresses if claim.kind == "address" else read.plain
             if all(piece in text for piece in words):
-                return read.source.name, _line(text, text.find(words[0]) if words else 0)
+                return read.source.name, _line(text, text.find(next(iter(words), "")))
         return None
 
     def _find_figure(self, figure: Figure) -> tuple[str, str] | None:
@@ -202,11 +202,10 @@ def _within_limits(sources: Sequence[Source]) -> Iterator[Source]:
 
 def _line(text: str, at: int) -> str:
     """Returns the line of a text that has this place; of a long line what is around it."""
-    start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
-    end = len(text) if end < 0 else end
-    if end - start > _LINE_CHARS:
-        start = max(start, at - _LINE_CHARS // 2)
-    return one_line(text[start : min(end, start + _LINE_CHARS)], limits.SENTENCE_BYTES)
+    before, after = text[:at].rpartition("\n")[2], text[at:].partition("\n")[0]
+    if len(before) + len(after) > _LINE_CHARS:
+        before = before[-_LINE_CHARS // 2 :]
+    return one_line(f"{before}{after}"[:_LINE_CHARS], limits.SENTENCE_BYTES)
 
 
 def _operands(arguments: str) -> Iterator[Decimal]:

@@ -62,7 +62,7 @@ def ceiling(basis: Basis) -> float:
     doubts = [0.5 + basis.weakest / 2, *([_KNOWLEDGE] if basis.from_knowledge else [])]
     if basis.own:
         doubts.append(sum(basis.own) / len(basis.own))
-    bound = min(*faults, *doubts, 1.0) * _FURTHER_KIND ** max(0, len(faults) - 1)
+    bound = min([*faults, *doubts]) * _FURTHER_KIND ** max(0, len(faults) - 1)
     share = _share(basis)
     return round(share and share * max(_LEAST, bound), 2)
 

@@ -23,6 +23,7 @@ _LISTS = frozenset(
 )
 _ANSWERS = ("answer", "direct_answer")
 _LEAST_ANSWER_BYTES = 2048
+PAYLOAD_ROOM_BYTES = limits.PAYLOAD_HARD_BYTES * 7 // 8  # the rest is for what a payload has around its value
 _BARE_TABLES = 10  # of templates, in a result without texts
 
 M = TypeVar("M", bound=BaseModel)
@@ -71,7 +72,7 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
             ],
         }
     )
-    return _counted(bare, max(limit, limits.PAYLOAD_HARD_BYTES * 7 // 8))
+    return _counted(bare, max(limit, PAYLOAD_ROOM_BYTES))
 
 
 def pages(items: list[M], limit: int) -> list[list[M]]:

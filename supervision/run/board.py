@@ -213,7 +213,6 @@ class Board:
         self._count(report.role, -1)
         self._count(role, +1)
         report.role = role
-        report.started_at = report.started_at or self._now().isoformat()
 
     def start(self, subtask_id: str, workflow_id: str) -> int:
         """Begins the next attempt of a subtask and returns its number, from 1."""
@@ -221,7 +220,6 @@ class Board:
         report.attempts += 1
         self._outdated.discard(subtask_id)
         report.workflow_id, report.nested, report.gaps = workflow_id, None, []
-        report.started_at = report.started_at or self._now().isoformat()
         return report.attempts
 
     def put_back(self, subtask_id: str) -> None:
@@ -295,7 +293,7 @@ class Board:
                 if report.state == "completed" and report.finding:
                     report.stale = True
                     stale.setdefault(report.id, []).append(subtask_id)
-                elif report.state == "running" and report.attempts:
+                elif report.state == "running":
                     self._outdated.add(report.id)
         return stale
 
@@ -347,6 +345,8 @@ class Board:
         before = report.state
         if before not in _FROM[state]:
             raise ValueError(f"subtask '{subtask_id}' is {before}: it cannot become {state}")
+        if state == "running":
+            report.started_at = report.started_at or self._now().isoformat()
         if before != state:
             report.state = state
             self._states[before] -= 1

@@ -23,7 +23,7 @@ from supervision.contract.updates import NewBudget
 from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer, with_gaps
 from supervision.results.confidence import basis_of, ceiling, unsupported_in
-from supervision.results.payload_fit import cut_to
+from supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
 from supervision.results.success_rule import explain, met, nothing_missing
 from supervision.run.board import Board
 from supervision.run.decisions import Decisions, Steering
@@ -233,6 +233,11 @@ class RunState:
         """What reviews found fault with and was not fixed."""
         return list(self._open_points.values())
 
+    @property
+    def revision(self) -> int:
+        """The revision of the plan; 0 before there is one."""
+        return self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0
+
     def adopt(self, plan: Plan) -> None:
         """Takes over a plan, the first or a later revision."""
         self.planned = self.planned or len(plan.named)
@@ -290,7 +295,7 @@ class RunState:
             team=self.request.team_name,
             phase=self.phase,
             flags=self.flags,
-            revision=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
+            revision=self.revision,
             counts=self.board.counts(),
             subtasks=page,
             next_cursor=following if following < max(len(reports), len(waiting)) else None,
@@ -305,7 +310,7 @@ class RunState:
             model_notice=self.model_notice,
             error=self.error,
         )
-        return cut_to(status, limits.PAYLOAD_HARD_BYTES * 7 // 8)
+        return cut_to(status, PAYLOAD_ROOM_BYTES)
 
     def details(self) -> str:
         """Returns the Markdown for the Web UI."""
@@ -349,7 +354,7 @@ class RunState:
             usage=self.usage,
             spend=self.spending.rows(),
             timing=timing(reports, wall, self.own_seconds, now, held),
-            plan_revisions=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
+            plan_revisions=self.revision,
             warnings=self.all_warnings,
             truncated=answer.json_ref is not None,
         )

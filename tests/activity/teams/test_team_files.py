@@ -146,20 +146,12 @@ name = "helper"
 descripton = "Helps."
 
 [[roles]]
-name = "second"
-description = "d"
-system_prompt = "s"
-tools = ["greet"]
-team = "inner"
-
-[[roles]]
 name = "third"
 description = "d"
 """
 PROBLEMS_OF_ROLES = [
     "roles.helper.descripton: unknown field, did you mean 'description'?",
     "roles.helper.description: Field required",
-    "roles.second: this role is a team: tools belong to that team's roles",
     "roles.third: a role needs a system_prompt",
 ]
 WRONG_TOOLS = """

@@ -5,7 +5,6 @@ import base64
 import contextlib
 import io
 import json
-import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -439,22 +438,9 @@ async def test_a_server_over_http_gets_the_secret_in_its_header_and_sends_it_now
         await shop.files.close()
 
 
-@pytest.mark.parametrize(
-    ("server", "said"),
-    [
-        ("", "give it either a command or a url"),
-        ('command = "x"\nurl = "https://a.example"', "give it either a command or a url"),
-        ('command = "x"\nenv = { TOKEN = "t" }', 'write env = ["TOKEN"], and put the values where Workers run'),
-        ('url = "ftp://a.example"', "is not an http or https URL"),
-        ('url = "https://me:pass@a.example"', "no user or password"),
-        ('url = "http://a.example"\nheaders = { X = "TOKEN" }', "plain http to 'a.example' would send its headers"),
-        ('url = "https://a.example"\nheaders = { X = "Bearer abc" }', "names no secret: write NAME, or ${NAME}"),
-        ('command = "x"\ncwd = "y"', "cwd"),
-    ],
-)
-async def test_a_server_that_is_set_up_wrongly_is_a_problem_of_the_team(server: str, said: str, shop: Shop) -> None:
-    shop.set_up(server, {"price": 'effects = "read"'}, [PRICE])
-    with pytest.raises(TeamError, match=re.escape(said)):
+async def test_a_server_that_is_set_up_wrongly_is_a_problem_of_the_team(shop: Shop) -> None:
+    shop.set_up('url = "http://a.example"\nheaders = { X = "TOKEN" }', {"price": 'effects = "read"'}, [PRICE])
+    with pytest.raises(TeamError, match="plain http to 'a.example' would send its headers"):
         await shop.files.load("shop")
 
 

@@ -105,7 +105,8 @@ def test_no_other_value_is_a_target(given_arguments: object) -> None:
 
 
 def test_a_target_is_a_value_of_its_type() -> None:
-    tool = ToolWords(effects="write", targets={"account": [1], "note": ["x", None]})
+    tool = ToolWords(effects="write", targets={"account": [1], "note": ["x", None, {"a": 1, "b": 2}]})
+    assert decide(tool, TAINTED, {"account": 1, "note": {"b": 2, "a": 1}}) == "allowed"
     assert decide(tool, TAINTED, {"account": 1, "note": ["x", "x"]}) == "allowed"
     assert decide(tool, TAINTED, {"account": True, "note": None}) == "ask"
     assert decide(tool, TAINTED, {"account": 1.0, "note": None}) == "ask"
@@ -142,12 +143,7 @@ def test_labels_say_where_they_come_from() -> None:
     assert page.untrusted.startswith("web_fetch example.com")
     assert page.untrusted.endswith("… in t3/t1")
     assert "\n" not in page.untrusted
-    rows = labels_of(ToolWords(), "query", "t2")
-    assert rows.path == ""
-    assert page.path == f"after reading {page.untrusted}"
-    assert (rows | page | TAINTED).path == f"after reading {page.untrusted}, and private data"
-    findings = [None, *(Finding(summary="s", text_ref="r", labels=read) for read in (rows, page, TAINTED))]
-    assert Labels.of(findings) == page | TAINTED
+    assert labels_of(ToolWords(), "query", "t2") == CLEAN
     assert "labels" not in Finding(summary="s", text_ref="r").model_dump()
     assert Labels().model_dump() == {"private": False, "untrusted": ""}
 
@@ -173,7 +169,8 @@ MCP = ToolWords(returns="untrusted", effects="write")
 )
 def test_private_data_untrusted_text_and_effects_are_not_joined(tools: dict[str, ToolWords], named: str) -> None:
     why = joined(tools)
-    assert named in why if named and why else why is None
+    assert (why is None) == (not named)
+    assert named in (why or "")
 
 
 NUMBER, WORD = {"type": "number"}, {"enum": ["yes", "no"]}

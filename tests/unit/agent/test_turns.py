@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from supervision.agent.agent_tools import (
     Conclusion,
+    ask_tool,
     beginning,
+    cells_of,
     conclude,
     finish_tool,
     output_name,
@@ -20,6 +23,7 @@ from supervision.agent.agent_tools import (
     read_call,
     read_finish,
     read_output_tool,
+    read_question,
 )
 from supervision.agent.finding_budget import groups, kept_whole, level
 from supervision.agent.turn_rules import (
@@ -32,7 +36,7 @@ from supervision.agent.turn_rules import (
     next_step,
 )
 from supervision.base import limits
-from supervision.base.prompt_marks import FINISH_TOOL
+from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL
 from tests.unit.shapes import any_text
 
 REASONS = [
@@ -151,7 +155,7 @@ def test_a_finding_gives_way_only_where_that_is_needed_and_after_all_of_less_wei
         ([5000, 5000], [0.9, 0.1], 6000, [True, False]),
         ([5000, 5000], [0.9, 0.1], 5999, [False, False]),
         ([5000, 6000, 7000], [0.5] * 3, 12_000, [True, True, False]),
-        ([5000, 900], [0.9, 0.1], 100, [False, True]),  # a text shorter than its summary stays
+        ([1001, 1000], [0.9, 0.1], 100, [False, True]),  # a text no longer than its summary stays
         ([], [], 100, []),
     ],
 )
@@ -220,6 +224,31 @@ def test_the_tool_asks_for_all_of_its_arguments_and_for_the_work_before_the_verd
     assert tool["name"] == FINISH_TOOL
     assert tool["input_schema"]["required"] == ["finding", "limitations", "confidence", "outcome", "summary"]
     assert list(tool["input_schema"]["properties"]) == tool["input_schema"]["required"]
+    assert tool["input_schema"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        ({"question": "Which?", "choices": ["red", " ", 7]}, ("Which?", ["red", "7"])),
+        ({"question": "Which?", "choices": "red"}, ("Which?", ["red"])),
+        ({"question": "Which?", "choices": 7}, ("Which?", [])),
+        ({"question": "Which?"}, ("Which?", [])),
+        ({"question": " "}, None),
+        ("Which?", None),
+    ],
+)
+def test_a_question_is_read_with_its_choices_however_they_are_given(arguments: object, asked: object) -> None:
+    assert ask_tool()["name"] == ASK_TOOL
+    call = read_question(arguments)
+    assert (call and (call.question, call.choices)) == asked
+
+
+def test_items_that_say_nothing_are_left_out_and_an_output_is_read_cell_by_cell() -> None:
+    output: JsonValue = {"tree": " oak ", "rings": [{"mm": 2.5}, None, True]}
+    read = concluded({**DONE, "items": ["oak", "", {}, {"tree": "elm"}], "output": output})
+    assert read.items == ["oak", {"tree": "elm"}]
+    assert list(cells_of(read.output)) == [("tree", "oak"), ("rings.1.mm", "2.5"), ("rings.3", "true")]
 
 
 @pytest.mark.parametrize(
@@ -228,6 +257,7 @@ def test_the_tool_asks_for_all_of_its_arguments_and_for_the_work_before_the_verd
         (None, "There are 44 pears.\n\nConfidence: 0.9", "There are 44 pears."),
         ("44 pears", "There are 44 pears.", "There are 44 pears."),
         ("45 plums", "There are 44 pears.", "There are 44 pears.\n\n45 plums"),
+        ("44 pears", "45 plums", "44 pears"),
     ],
 )
 def test_a_text_beside_the_call_is_the_finding_where_it_says_more(finding: str | None, beside: str, text: str) -> None:

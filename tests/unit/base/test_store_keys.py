@@ -1,6 +1,7 @@
-"""The layout of the artifact store and the call header: readable, harmless, never ambiguous."""
+"""The layout of the artifact store, the call header, ids of spans: readable, harmless, never ambiguous."""
 
 import re
+from datetime import UTC, datetime
 from urllib.parse import unquote
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervision.base import store_keys as keys
+from supervision.base.spans import place_of, span_id, trace_id
 from supervision.base.store_keys import KEY_SEGMENT_BYTES
 
 awkward = st.text(st.sampled_from("ab./~%:# \x00\n\x7fÄ\ud800"), min_size=1, max_size=90)
@@ -132,6 +134,7 @@ def test_the_call_header_fits_one_line_and_tells_calls_apart(one: str, other: st
         assert unquote(header, errors="surrogatepass") == f"{one}/turn.{turn}"
 
 
+AT = datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
 RUN, EXECUTION, SHA = "run 1", "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10", "ab" * 32
 
 
@@ -151,8 +154,17 @@ def test_the_layout_is_as_written_down() -> None:
         keys.grant_key(RUN, SHA): f"run%201/grant.{SHA}",
         keys.ended_key(RUN, EXECUTION): f"run%201/ended.{EXECUTION}",
         keys.upload_key(SHA): f"uploads/{SHA}",
+        keys.stats_key("crew 1", RUN, AT): "stats/crew%201/20260102T030405.000006-run%201",
+        keys.spend_key(AT.date(), "runs", RUN): "spend/2026-01-02/runs/run%201",
     }
     assert list(written) == list(written.values())
+
+
+def test_spans_have_ids_of_the_sizes_of_opentelemetry_that_differ() -> None:
+    traces, spans = ([make("r", n) for n in "abc"] for make in (trace_id, span_id))
+    assert len({*traces, *spans}) == 6
+    assert [max(ids).bit_length() for ids in (traces, spans)] == [128, 64]
+    assert [place_of(workflow, "run/1") for workflow in ("run/1", "run/1/t1/2")] == ["run/1", "run/1/t1"]
 
 
 @pytest.mark.parametrize(

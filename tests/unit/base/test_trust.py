@@ -5,6 +5,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 
@@ -14,6 +15,8 @@ from supervision.base.trust import (
     host_and_port,
     is_exposed,
     is_readable_by_others,
+    require_http,
+    unshared,
 )
 
 ME = 1000
@@ -47,6 +50,34 @@ def test_only_what_its_owner_alone_can_change_is_trusted(status: os.stat_result,
 )
 def test_others_can_read_by_the_groups_and_everybodys_permissions(mode: int, gid: int, readable: bool) -> None:
     assert is_readable_by_others(folder(mode, gid=gid)) is readable
+
+
+@pytest.mark.parametrize(
+    ("mode", "secret", "why"),
+    [(0o755, False, ""), (0o755, True, "others can read it"), (0o700, True, ""), (0o702, False, "every user")],
+)
+def test_a_file_that_others_share_is_not_read(mode: int, secret: bool, why: str) -> None:
+    with pytest.raises(ValueError, match=f"team.toml is not read: {why}") if why else nullcontext():
+        unshared("team.toml", folder(mode), ME, secret=secret)
+
+
+@pytest.mark.parametrize(
+    ("url", "secret", "problem"),
+    [
+        ("https://a.example", True, None),
+        ("http://a.example", False, None),
+        ("http://localhost:1", True, None),
+        ("http://a.example", True, "would send its headers unencrypted"),
+        ("ftp://a.example", False, "is not an http or https URL"),
+        ("http://a.example:x", False, "is not an http or https URL"),
+        ("https://", False, "it must name a host"),
+        ("https://me:pass@a.example", False, "no user or password"),
+    ],
+)
+def test_a_server_of_tools_has_a_url_that_keeps_its_secrets(url: str, secret: bool, problem: str | None) -> None:
+    found = require_http(url, secret=secret)
+    assert (found is None) == (problem is None)
+    assert (problem or "") in (found or "")
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from supervision.base import limits
 from supervision.budget.amount import Amount, NextCall, call_estimate, last_call, may_call, next_call, token_price
-from supervision.budget.ledger import SUPERVISOR, SYNTHESIS_HOLDBACK_TOKENS, Ledger, Spending
+from supervision.budget.ledger import SUPERVISOR, SYNTHESIS_HOLDBACK_TOKENS, Ledger, Spending, plan_estimate
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import Budget, RunRequest
 from supervision.contract.updates import NewBudget
-from supervision.contract.usage import Usage
+from supervision.contract.usage import Spend, Usage
 from tests.unit.shapes import START, Clock
 
 LARGEST_CALL = 3 * limits.LEAST_GRANT_TOKENS
@@ -267,6 +267,7 @@ def test_totals_are_raised_and_never_lowered() -> None:
     assert ledger.raise_to(Amount(tokens=50, usd=2.0)) == Amount(tokens=100, usd=2.0)
     assert ledger.raise_to(Amount(tokens=150, usd=0.5)) == Amount(tokens=150, usd=2.0)
     assert ledger.raise_to(Amount(tokens=None, usd=3.0)) == Amount(tokens=None, usd=3.0)
+    assert Ledger(None, None).shortfall(50) == Ledger(10**6, None).shortfall(50) == 0
     assert Ledger(0, 0.0).raise_to(Amount(tokens=0, usd=0.0)) == Amount(tokens=0, usd=0.0)
 
 
@@ -296,7 +297,7 @@ def test_the_last_call_is_the_one_after_which_no_other_fits() -> None:
 
 
 def test_a_call_takes_its_prompt_and_a_reply_of_the_usual_length() -> None:
-    assert call_estimate(7001) == 2001 + 1500
+    assert call_estimate(7001) == 2001 + 1500 < plan_estimate(7001)
 
 
 def test_what_is_unknown_has_no_price() -> None:
@@ -316,10 +317,14 @@ def test_sums_are_by_role_and_model_the_largest_first() -> None:
     spending.add("analyst", "small", call(30, 0.1))
     spending.add("analyst", "large", call(5, 0.1))
     spending.add("analyst", "never", Usage())
+    spending.add_team("team", [Spend(role="cook", model="small", usage=call(4, 0.1))], call(4, 0.1))
+    spending.add_team("other", [], call(3, 0.1))
     assert [(row.role, row.model, row.usage.input_tokens) for row in spending.rows()] == [
         (SUPERVISOR, "large", 50),
         ("analyst", "small", 40),
         ("analyst", "large", 5),
+        ("team/cook", "small", 4),
+        ("other", "", 3),
     ]
 
 
@@ -357,6 +362,9 @@ def test_a_stop_ends_the_time_for_work_alone_whatever_the_deadline_becomes() -> 
     assert (run.time_left, run.stopped_because) == (False, "its history is full")
     assert (run.deadline_at, run.closing_time) == (START + HOUR, limits.CHILD_CLOSE_WAIT)
     run.extend(None, 2 * HOUR)
+    assert run.deadline_at == START + 2 * HOUR
+    run.extend(NewBudget(tokens=10**6), None)
+    assert run.deadline_at == START + 2 * HOUR
     run.restart_clock()
     assert not run.time_left
 
@@ -433,6 +441,23 @@ def test_only_an_open_grant_is_raised_and_only_while_something_is_free() -> None
     assert ledger.top_up("t1", 2, 1_000) == Amount(tokens=22_500)
     assert ledger.top_up("t1", 2, 90_000) == Amount(tokens=30_000)
     assert ledger.top_up("t1", 1, 1_000) is None
+    assert ledger.last_grant("t2") == Amount(tokens=0)
+    ledger.extend(None, 1.0)
+    assert ledger.top_up("t1", 1, 1_000) == Amount(), "what has no limit any more, or had none, is not counted"
+
+
+def test_without_a_dollar_nothing_is_paid() -> None:
+    ledger = Ledger(None, 0.0)
+    assert (ledger.free, ledger.exhausted, ledger.has_room(0)) == (Amount(usd=0.0), True, False)
+
+
+@pytest.mark.parametrize(("total", "promised"), [((100_000, None), (80_000, 0)), ((None, 1.0), (0, 0.9))])
+def test_a_grant_promises_nothing_of_what_has_no_limit(
+    total: tuple[int | None, float | None], promised: tuple[int, float]
+) -> None:
+    ledger = Ledger(*total)
+    ledger.grant("t1", 1)
+    assert tuple(ledger.card()[kind]["promised"] for kind in ("tokens", "usd")) == promised  # type: ignore[index,call-overload]
 
 
 def test_a_slice_is_raised_never_lowered_and_its_deadline_set() -> None:
@@ -502,13 +527,14 @@ def test_work_ends_with_its_time() -> None:
     assert time.time_left
     clock.tick()
     assert not time.time_left
-    assert not time.out_of_budget
+    assert [a_run(budget={"tokens": tokens}).out_of_budget for tokens in (10**6, 1)] == [False, True]
 
 
 @pytest.mark.parametrize(
     ("budget", "tokens", "ended", "count"),
     [
         (Budget(tokens=100_000, usd=None), 10_000, [], 8),
+        (Budget(tokens=100_000, usd=None), 0, [Usage(input_tokens=10_000)], 8),
         (Budget(tokens=100_000, usd=None), 0, [Usage(input_tokens=10_000), Usage(input_tokens=30_000)], 4),
         (Budget(tokens=None, usd=1.0), 0, [Usage(usd=0.1), Usage(usd=0.3)], 4),
         (Budget(tokens=1_000_000, usd=1.0), 10_000, [Usage(usd=0.1), Usage(usd=None)], 18),

@@ -1,5 +1,6 @@
 """Teams and the small values of the contract: what is wrong with one is said in words its author can act on."""
 
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -10,17 +11,21 @@ from pydantic import TypeAdapter, ValidationError
 
 from supervision.base import limits
 from supervision.contract.base import Duration, depth_exceeds, number_exceeds
+from supervision.contract.finding import Labels
 from supervision.contract.model_choice import MODEL_CHAIN, Efforts, ModelChain, chain_of
+from supervision.contract.plan import Range, Shares
 from supervision.contract.progress import Counts
 from supervision.contract.request import Budget, describe_errors
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import Flags, Wait
-from supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, is_name, is_pool
-from supervision.contract.updates import ExtendLimits, NewBudget, Resume, read_update
+from supervision.contract.team import McpServer, McpTool, Role, RoleCard, Team, TeamCard, ToolCard, is_name, is_pool
+from supervision.contract.updates import DecidePlan, ExtendLimits, NewBudget, Resume, Steer, Update, read_update
 from supervision.contract.usage import ToolTally, Usage
-from tests.unit.shapes import plan, subtask
+from tests.unit.shapes import FINDING, WORDS, plan, subtask
 
 ROLE = {"name": "analyst", "description": "counts", "system_prompt": "Count."}
+ROW = {"type": "object", "properties": {"tree": {}, "kg": {}}}
+URL = "https://a.example"
 NAMES = "must be 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first"
 
 
@@ -28,8 +33,12 @@ def team(**changes: Any) -> dict[str, Any]:
     return {"name": "shop", "generalist": "analyst", "roles": [ROLE], **changes}
 
 
-def role(name: str, *tools: str) -> dict[str, Any]:
-    return {**ROLE, "name": name, "tools": list(tools)}
+def role(name: str = "analyst", *tools: str, **more: Any) -> dict[str, Any]:
+    return {**ROLE, "name": name, "tools": list(tools), **more}
+
+
+def with_server(**server: Any) -> dict[str, Any]:
+    return {"mcp_servers": {"store": server}}
 
 
 @pytest.mark.parametrize(
@@ -47,6 +56,21 @@ def role(name: str, *tools: str) -> dict[str, Any]:
         ),
         ({"roles": [{**ROLE, "fallback": "analyst"}]}, "roles: role 'analyst' is its own fallback: name another role"),
         ({"roles": [{**ROLE, "backup": "boss"}]}, "roles: role 'analyst': backup 'boss' is not one of the roles"),
+        ({"roles": [role(pool="Far")]}, "roles.0.pool: must be 1 to 32 lower-case letters"),
+        ({"routes": [{"pattern": "refund", "role": "clerk"}]}, "routes: 'clerk' is not one of the roles"),
+        ({"roles": [role(system_prompt=" ")]}, "roles.0: a role needs a system_prompt"),
+        ({"roles": [role("analyst", "sql", team="lab")]}, "roles.0: this role is a team: tools belong"),
+        ({"roles": [role(team="lab", ask=True)]}, "roles.0: this role is a team: `ask` belongs"),
+        ({"roles": [role(team="lab", output_schema=ROW)]}, "roles.0: output_schema: "),
+        ({"roles": [role(output_schema={**ROW, "type": "array"})]}, "roles.0: output_schema: "),
+        ({"roles": [role("analyst", "sql", person={"who": "Ann"})]}, "roles.0: this role is a person"),
+        (with_server(), "mcp_servers.store: give it either a command or a url"),
+        (with_server(command="x", url=URL), "mcp_servers.store: give it either a command or a url"),
+        (with_server(command="x", env={"TOKEN": "t"}), 'mcp_servers.store.env: write env = ["TOKEN"], and put '),
+        (with_server(command="x", headers={"X": "TOKEN"}), "mcp_servers.store: headers belong to a url"),
+        (with_server(url=URL, args=["y"]), "mcp_servers.store: args belong to a command"),
+        (with_server(url="http://a.example", headers={"X": "T"}), "mcp_servers.store: url: plain http to 'a.example'"),
+        (with_server(url=URL, headers={"X": "Bearer abc"}), "mcp_servers.store: headers: 'Bearer abc' names no secret"),
     ],
 )
 def test_a_bad_team_is_told_what_is_wrong(changes: dict[str, Any], complaint: str) -> None:
@@ -66,6 +90,7 @@ def test_an_unknown_role_is_the_generalists_business() -> None:
         name="shop", generalist="helper", roles=[RoleCard(name="a", model="m"), RoleCard(name="helper", model="m")]
     )
     assert [card.role(name).name for name in ("a", "helper", "stranger", "")] == ["a", "helper", "helper", "helper"]
+    assert [card.find(name) for name in ("a", "stranger", None)] == [card.roles[0], None, None]
 
 
 @pytest.mark.parametrize(
@@ -80,19 +105,19 @@ def test_names_are_plain(text: str, good: bool) -> None:
 @pytest.mark.parametrize(("name", "good"), [("far", True), ("far-2", True), ("", False), ("Far", False), ("-a", False)])
 def test_a_pool_is_named_by_a_few_letters(name: str, good: bool) -> None:
     assert is_pool(name) is good
-    fields = {"name": "r", "description": "d", "system_prompt": "p", "pool": name}
-    if good:
-        assert Role.model_validate(fields).pool == name
-    else:
-        with pytest.raises(ValueError, match="pool"):
-            Role.model_validate(fields)
 
 
-def test_a_role_needs_a_prompt_unless_it_is_a_team() -> None:
-    with pytest.raises(ValueError, match="needs a system_prompt"):
-        Role(name="r", description="d", system_prompt=" ")
+def test_a_team_needs_no_prompt_and_a_role_may_hand_in_rows() -> None:
     assert Role(name="r", description="d", team="lab").team == "lab"
-    assert Role(name="r", description="d", system_prompt="p").team is None
+    assert (Role(**role()).columns, Role(**role(output_schema=ROW)).columns) == ([], ["tree", "kg"])
+
+
+def test_a_server_of_tools_names_its_secrets_and_gives_its_tools_names() -> None:
+    local = McpServer(command="x", args=["y"], env=["A"], tools={"get.price": McpTool(effects="read")})
+    remote = McpServer(url=URL, headers={"X": "Bearer ${B}", "Y": "C"})
+    assert (local.secrets, remote.secrets) == (["A"], ["B", "C"])
+    assert Team.model_validate(team(mcp_servers={"shop": local})).server_tools == ["shop__get_price"]
+    assert local.tools["get.price"].said == {"reads": "private", "returns": "untrusted", "effects": "read"}
 
 
 READS, WRITES = ToolCard(name="read", reads_attachments=True), ToolCard(name="write")
@@ -111,15 +136,21 @@ def test_a_role_reads_attachments_by_a_tool_or_by_its_own_team(card: RoleCard, r
     assert card.reads_attachments == reads
 
 
+def test_a_card_of_a_tool_says_how_long_a_call_may_take_and_is_plain_for_a_tool_of_every_role() -> None:
+    quick = ToolCard(name="quick", timeout_seconds=2)
+    of_role = RoleCard(name="a", model="m", tools=[quick])
+    assert (of_role.tool("quick"), of_role.tool("finish")) == (quick, ToolCard(name="finish"))
+    assert (quick.timeout, WRITES.timeout) == (timedelta(seconds=2), limits.TOOL_TIMEOUT)
+
+
 def test_a_roles_models_are_its_own_and_then_those_that_take_over() -> None:
     assert RoleCard(name="a", model="m", fallback_models=["n", "o"]).models == ["m", "n", "o"]
 
 
 def test_a_route_leads_to_a_role_of_the_team() -> None:
-    route = {"pattern": "refund", "role": "analyst"}
-    assert Team.model_validate(team(routes=[route])).routes[0].role == "analyst"
-    with pytest.raises(ValidationError, match="'clerk' is not one of the roles"):
-        Team.model_validate(team(routes=[{**route, "role": "clerk"}]))
+    routes = [{"pattern": "refund", "role": "analyst"}]
+    made = Team.model_validate(team(routes=routes, tools=[{"name": "q", "uses": "sql"}]))
+    assert (made.routes[0].role, made.tools[0].name) == ("analyst", "q")
 
 
 # --- small values ------------------------------------------------------------------------------------
@@ -235,9 +266,39 @@ def test_a_subtask_is_known_by_its_id() -> None:
         shape.subtask("t3")
 
 
+def test_a_plan_is_folded_to_what_it_names() -> None:
+    template = subtask("t2", "t1", for_each="items:t1")
+    item = subtask("t2.1", "t1", item="oak")
+    shape = plan(subtask("t1", for_each="rows:trees"), template, item, subtask("t3", "t2.1", "t2.2", "t1"))
+    assert [named.id for named in shape.named] == ["t1", "t2", "t3"]
+    assert shape.folded().subtasks == [*shape.subtasks[:2], subtask("t3", "t2", "t1")]
+    assert [planned.names_items_of for planned in shape.subtasks] == [None, "t1", None, None]
+    assert (item.whole, template.whole) == (f"oak: {WORDS}", WORDS)
+    shape.subtasks[3].replaces = ["t1"]
+    assert shape.importance == {"t2": "required", "t3": "required"}
+    assert [SubtaskReport(id=planned.id).template for planned in (template, item)] == [None, "t2"]
+
+
+def test_an_estimate_is_said_in_calls_and_in_dollars_where_they_are_known() -> None:
+    calls = Range(low=1, high=2)
+    assert [number in calls for number in (0.9, 1, 2, 2.1)] == [False, True, True, False]
+    share = Shares(id="t1", calls=calls, tokens=calls, seconds=calls)
+    assert share.line == "1-2 calls"
+    assert share.model_copy(update={"usd": calls}).line == "1-2 calls, $1.00-2.00"
+
+
+def test_labels_add_up_and_the_first_untrusted_text_stands() -> None:
+    page, private = Labels(untrusted="a page in t1"), Labels(private=True)
+    findings = [FINDING.model_copy(update={"labels": labels}) for labels in (page, Labels(untrusted="mail"), private)]
+    assert Labels.of([FINDING, None, *findings]) == page | private == Labels(private=True, untrusted="a page in t1")
+    assert (private.path, page.path) == ("", "after reading a page in t1")
+    assert (page | private).path == f"{page.path}, and private data"
+
+
 def test_counts_add_up_and_ended_are_those_in_a_final_state() -> None:
     counts = Counts(total=77_777, waiting=70_000, running=7_000, completed=1, failed=20, skipped=300, cancelled=4_000)
     assert counts.ended == 4321
+    assert [Counts(total=3, completed=2, partial=part).items_line for part in (0, 1)] == ["2/3", "2/3, 1 in part"]
     assert Counts(total=2, completed=1, failed=1) + Counts(total=3, failed=2) == Counts(total=5, completed=1, failed=3)
 
 
@@ -258,6 +319,8 @@ def test_a_wait_is_shown_by_its_path_from_the_run_above() -> None:
         ("t3/synthesis", "t3"),
     ]
     assert [(w.subject, w.for_person) for w in (below, own)] == [("t2", True), ("synthesis", False)]
+    assert [w.for_decision for w in (below, own)] == [True, False]
+    assert below.below("t3").below("t1").own_id == "t2/1"
 
 
 @pytest.mark.parametrize(
@@ -273,13 +336,27 @@ def test_of_several_conditions_the_most_urgent_is_shown(flags: Flags, shown: str
     assert flags.most_urgent == shown
 
 
-def test_an_update_has_the_fields_of_its_kind_or_says_what_is_wrong() -> None:
-    assert read_update(Resume, None) == Resume()
-    assert read_update(Resume, {"request_id": "a"}) == Resume(request_id="a")
-    with pytest.raises(ValueError, match="colour: unknown field"):
-        read_update(ExtendLimits, {"colour": "red"})
-    with pytest.raises(ValueError, match="update: "):
-        read_update(ExtendLimits, [])
+@pytest.mark.parametrize(
+    ("kind", "fields", "complaint"),
+    [
+        (DecidePlan, {"revision": 1, "decision": "approve"}, ""),
+        (DecidePlan, {"revision": 1, "decision": "approve", "plan": {}}, "a plan belongs to"),
+        (DecidePlan, {"revision": 1, "decision": "edit", "plan": {"goal": "g"}}, ""),
+        (DecidePlan, {"revision": 1, "decision": "edit", "plan": {"gaol": "g"}}, "gaol"),
+        (DecidePlan, {"revision": 1, "decision": "change", "comment": "less"}, ""),
+        (DecidePlan, {"revision": 1, "decision": "change"}, "needs a comment"),
+        (Steer, {"text": "x" * 2048}, ""),
+        (Steer, {"text": "x" * 2049}, "text: has 2049 bytes, at most 2048"),
+        (Steer, {"text": " \x1b"}, "text: is empty"),
+        (Resume, {}, ""),
+        (Resume, None, ""),
+        (ExtendLimits, {"colour": "red"}, "colour: unknown field"),
+        (ExtendLimits, [], "update: "),
+    ],
+)
+def test_an_update_is_complete_and_short_or_says_what_is_wrong(kind: type[Update], fields: Any, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint) if complaint else nullcontext():
+        assert read_update(kind, fields).model_dump(exclude_unset=True) == (fields or {})
 
 
 @pytest.mark.parametrize(

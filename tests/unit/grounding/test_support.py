@@ -67,6 +67,7 @@ def missing(text: str, *sources: str | Source) -> list[str]:
         ("-4.5 and −4.5", "fell by 4.5"),
         ("22,500 and 1,230,000", "22478; 1,234,567 exactly: about 22,500"),
         ("25 bps", "0.25 %"),
+        ("see https://example.org/a_b", "https://example.org/a_b"),
         ("from 12.3 to 14.5 million", "12.3 million, 14.5 million"),
     ],
 )
@@ -177,6 +178,7 @@ def test_of_what_is_unsupported_not_too_much_is_kept() -> None:
     kept = unsupported_texts(" ".join(doubtful), [], doubtful)
     assert len(kept) == limits.UNSUPPORTED_SHOWN
     assert max(size(item) for item in kept) == UNSUPPORTED_BYTES
+    assert len(check(" and ".join(f"{n} wells" for n in range(20, 5000)), [])) == limits.UNSUPPORTED_LISTED
 
 
 # --- where it was found ---------------------------------------------------------------------------
@@ -208,8 +210,18 @@ def test_a_claim_is_shown_with_the_line_that_has_it(claim: str, source: str, lin
 
 def test_of_a_long_line_what_is_around_the_claim_is_shown() -> None:
     (found,) = check("4711.5 kg", [Source(f"{'a ' * 5000}4711.5 kg {'b ' * 5000}", name="look")])
-    assert "a 4711.5 kg b" in found.line
-    assert len(found.line) <= 160
+    assert found.line == f"{'a ' * 40}4711.5 kg {'b ' * 34}b"
+    whole = f"{'a ' * 70}4711.5 kg, in total."
+    assert [check("4711.5 kg", [Source(f"x\n{whole}{more}\ny")])[0].line for more in ("", "!")] == [
+        whole,
+        f"{'a ' * 40}4711.5 kg, in total.!",
+    ]
+
+
+def test_a_claim_in_the_brief_and_in_an_output_is_shown_with_the_output() -> None:
+    sources = [Source("12 and 4711 wells"), Source("4711 wells", name="look"), Source("345 wells", name="count")]
+    found = check("4711 wells, 4 711 wells, 12 345 wells", sources)
+    assert [claim.source for claim in found] == ["look", "look", "brief"]
 
 
 # --- how exactly -------------------------------------------------------------------------------------
@@ -222,6 +234,7 @@ def test_of_a_long_line_what_is_around_the_claim_is_shown() -> None:
         ("12.5 kg", "12.56 kg", False),
         # spans of years
         ("200 years", "from 1800 to 2000", True),
+        ("200 years", "from 1000 to 1200", True),
         ("200 years", "from 800 to 1000", False),
         ("200 years", "from 2800 to 3000", False),
         ("199 years", "from 2800 to 2999", True),
@@ -240,6 +253,7 @@ def test_of_a_long_line_what_is_around_the_claim_is_shown() -> None:
         ("1.2 TWh", "1198 GWh", True),
         ("1.2 TWh", "1298 GWh", False),
         ("1.2 TWh", "1198 MWh", False),
+        ("1.2 TWh", "1198", False),
         ("4,412 tonnes", "4412 kg", False),
         ("4.41 tonnes", "4412 kg", True),
         ("2 days", "48 hours", True),
@@ -247,6 +261,7 @@ def test_of_a_long_line_what_is_around_the_claim_is_shown() -> None:
         ("12.5 %", "a share of 0.125", True),
         ("12.5 %", "a share of 0.1256", False),
         ("12.5 %", "1250 bps", True),
+        ("12.5 %", "1254 bps", True),
         ("12.5 %", "1256 bps", False),
         ("250 bps", "2.5 %", True),
         ("251 bps", "2.5 %", False),

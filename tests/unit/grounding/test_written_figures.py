@@ -90,6 +90,13 @@ def test_words_far_before_a_figure_say_nothing_of_it() -> None:
     assert readings("more than 12500")[0][1] == readings("approximately 12500")[0][1] == 100
 
 
+def test_a_figure_may_have_the_scale_of_the_next_one() -> None:
+    texts = ("12.5 to 14.5 million", "12.5 to 14.5", "12.5 kg to 14.5 million", "12.5 to ")
+    read = [next(iter(figures(text))).readings for text in texts]
+    assert [len(each) for each in read] == [2, 1, 1, 1]
+    assert (read[0][1].value, read[0][1].tolerance) == (Decimal(12_500_000), Decimal(50_000))
+
+
 def test_everything_in_a_source_may_be_a_value() -> None:
     read = list(values("1,2,3 100,200,300 7 0.5"))
     assert [figure.text for figure in read] == ["1,2", "7", "0.5", "1", "2", "3", "100", "200", "300"]

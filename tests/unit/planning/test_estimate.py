@@ -253,9 +253,7 @@ def test_the_same_samples_give_the_same_ranges() -> None:
 def test_without_a_price_there_are_no_dollars_and_a_person_costs_nothing() -> None:
     who = Person(who="Ann")
     roles = [RoleCard(name="reader", model="unlisted"), RoleCard(name="counsel", model="unlisted", person=who)]
-    plan = Plan(
-        subtasks=[Subtask(id="t1", description="d", role="reader"), Subtask(id="t2", description="d", role="counsel")]
-    )
+    plan = Plan(subtasks=[reading("t1"), reading("t2", ["t1"]).model_copy(update={"role": "counsel"})])
     shown = estimated(plan, [], TeamCard(name="t", generalist="reader", roles=roles))
     assert [part.id for part in shown.parts] == ["t1", "supervisor"]
     assert shown.total.seconds.low == 2
@@ -268,6 +266,7 @@ def test_searches_of_a_role_that_was_never_seen_are_paid() -> None:
         role = RoleCard(name="reader", model=MODELS["reader"], tools=[ToolCard(name="web_search", searches=searches)])
         shown = estimated(plan, [], TeamCard(name="t", generalist="reader", roles=[role])).parts[0].usd
         assert shown is not None
+        assert shown.low == 0.0005, "one call, and no search"
         usd.append(shown.high)
     assert usd[1] - usd[0] == pytest.approx(10 * 5 * 0.01)  # ten turns
 

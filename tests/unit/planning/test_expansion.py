@@ -63,6 +63,12 @@ def test_a_revision_with_items_is_the_old_plan_with_the_items_in_place_of_their_
         plan = after
 
 
+@pytest.mark.parametrize("after", [("t1", "t3"), ("t1.1", "t1.2", "t3")])
+def test_items_do_not_wait_for_the_finding_that_names_them(after: tuple[str, ...]) -> None:
+    (item,) = items_of(subtask("t2", *after, for_each="items:t1"), ["a"])
+    assert item.depends_on == ["t3"]
+
+
 @given(plans())
 def test_the_order_in_which_templates_are_expanded_makes_no_difference(plan: Plan) -> None:
     """After a reset it may be another one, and what is asked then has to be the same."""
@@ -176,9 +182,10 @@ def test_a_template_needs_a_source_that_is_there(source: str, problem: str) -> N
     assert problem in found
 
 
+@pytest.mark.parametrize("most", [1, limits.ITEMS])
 @pytest.mark.parametrize("source", SOURCES[1:])
-def test_data_that_is_there_is_a_source(source: str) -> None:
-    assert for_each_problems(subtask("t2", for_each=source, max_items=limits.ITEMS), DATA) == []
+def test_data_that_is_there_is_a_source(source: str, most: int) -> None:
+    assert for_each_problems(subtask("t2", for_each=source, max_items=most), DATA) == []
 
 
 @pytest.mark.parametrize("most", [0, -1, limits.ITEMS + 1])
@@ -188,6 +195,7 @@ def test_the_number_of_items_is_bounded(most: int) -> None:
 
 
 @given(st.none() | st.integers(1, 1000), st.integers(0, 1000), st.none() | st.integers(0, 2000))
+@example(None, limits.ITEMS, None)
 def test_room_is_the_least_of_what_bounds_it(most: int | None, others: int, affordable: int | None) -> None:
     room = room_for(subtask("t2", max_items=most), others, affordable)
     assert room.items == min(n for n in (most, limits.ITEMS - others, affordable) if n is not None)
@@ -205,3 +213,4 @@ def test_an_item_is_a_text_of_bounded_size(item: object) -> None:
     assert len(shown.encode()) <= ITEM_BYTES
     if not isinstance(item, str) and len(shown) < 100:
         assert json.loads(shown) == item
+    assert item_text(["Bäume"]) == '["Bäume"]'

@@ -108,6 +108,10 @@ def test_closing_any_path_makes_a_circle_that_is_found(candidate: Plan, data: st
     assert any("in a circle" in found or "depends on itself" in found for found in plan_problems(candidate, 99))
 
 
+def test_dependencies_on_itself_and_on_strangers_are_no_circles() -> None:
+    assert find_cycle([subtask("a", "a", "stranger")]) == []
+
+
 def test_a_long_chain_is_no_circle_and_no_recursion() -> None:
     chain = [subtask("t0"), *[subtask(f"t{n}", f"t{n - 1}") for n in range(1, limits.MAX_SUBTASKS)]]
     assert plan_problems(plan(*reversed(chain)), limits.MAX_SUBTASKS) == []
@@ -323,6 +327,7 @@ def test_instruction_and_roles_are_added_to() -> None:
         (replacing("t9", "t2"), "subtask 't9' replaces 't2', which is completed: only failed or skipped ones can be"),
         (replacing("t9", "t1"), "subtask 't9' replaces 't1', which t3 replaced before: replace that"),
         (replacing("t9", "t3", after=("t3",)), "subtask 't9' depends on 't3', which it replaces"),
+        (subtask("t9", "t9"), "subtask 't9' depends on itself"),
         (replacing("t9", "t3", after=("t4",)), "these subtasks depend on each other in a circle: "),
     ],
 )

@@ -10,7 +10,7 @@ from supervision.base import limits
 from supervision.contract.plan import NewRole, Plan, Subtask
 from supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, is_name
 from supervision.planning.capabilities import able, expand, for_readers, missing, role_for, settled, shares, unreadable
-from supervision.planning.new_roles import new_role_problems, with_new_roles
+from supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles, with_new_roles
 from supervision.planning.plan_graph import plan_problems
 from supervision.planning.team_hints import HINT_ROLES, HINT_TOOLS, team_hints
 from tests.unit.shapes import WORDS, acyclic_plans, plan, subtask
@@ -123,6 +123,15 @@ def test_a_part_of_a_long_description_keeps_within_the_limits() -> None:
     assert plan_problems(parts, 9) == []
     assert [part.id for part in parts.subtasks] == ["x" * 64, f"{'x' * 56}-2"]
     assert "Your part of this: prose" in parts.subtasks[1].description
+
+
+def test_a_role_that_neither_team_nor_plan_has_is_named_with_the_one_meant() -> None:
+    roles = {"t1": "auto", "t2": "analyst", "t3": "checker", "t4": "chekker"}
+    named = plan(*(subtask(subtask_id, role=role) for subtask_id, role in roles.items()))
+    named.new_roles = [NewRole(name="checker", description="d", system_prompt="s")]
+    assert unknown_roles(named, SHOP) == {"t4": "chekker"}
+    (problem,) = unknown_role_problems(named, SHOP)
+    assert "'chekker' is not a role of the team, did you mean 'checker'?" in problem
 
 
 def test_a_capability_that_no_role_has_is_named_with_those_there_are() -> None:

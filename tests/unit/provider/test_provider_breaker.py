@@ -105,7 +105,9 @@ def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
     _open(breaker)
     breaker.succeeded(early[0], 1)
     assert breaker.state(1) == "open"
+    breaker.released(_go(breaker, COOLDOWN))
     probe = _go(breaker, COOLDOWN)
+    breaker.released(early[0])
     assert breaker.ask(COOLDOWN) == AskAgain()
     breaker.succeeded(early[1], COOLDOWN)
     breaker.failed(early[2], COOLDOWN, ErrorKind.RATE_LIMITED, 1)
@@ -114,6 +116,12 @@ def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
     breaker.succeeded(probe, COOLDOWN + 1)
     assert breaker.state(COOLDOWN + 1) == "closed"
     assert isinstance(breaker.ask(COOLDOWN + 1), Go)
+
+
+def test_a_429_that_names_no_wait_holds_back_the_only_call_that_there_may_be() -> None:
+    breaker = _trusted()
+    breaker.failed(_go(breaker), 0, ErrorKind.RATE_LIMITED)
+    assert isinstance(breaker.ask(0), Paced)
 
 
 def test_a_429_holds_calls_back_for_a_bounded_time() -> None:

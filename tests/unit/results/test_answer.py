@@ -11,6 +11,7 @@ from supervision.base import limits
 from supervision.base.text import size
 from supervision.contract.finding import Finding, Outcome
 from supervision.contract.plan import Importance
+from supervision.contract.progress import Counts
 from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport, SubtaskState, Unsupported
 from supervision.results.answer import (
     TRIED_SHOWN,
@@ -149,6 +150,7 @@ def test_what_is_missing_lowers_it_in_proportion() -> None:
     assert ceiling(replace(WHOLE, missing_required=1)) == 0.75
     assert ceiling(replace(WHOLE, partial_required=1)) == 0.88
     assert ceiling(replace(WHOLE, optional=4, missing_optional=2)) == 0.83
+    assert ceiling(replace(WHOLE, optional=4, missing_optional=1, partial_optional=2)) == 0.83
     assert ceiling(replace(WHOLE, missing_required=4)) == 0.0
 
 
@@ -239,7 +241,8 @@ def test_the_weakest_required_finding_counts_cited_or_not_and_an_optional_one_do
 
 def test_findings_from_knowledge_are_counted() -> None:
     remembered = finding().model_copy(update={"grounding": "knowledge"})
-    assert basis(report("t1", found=remembered), report("t2", found=finding())).from_knowledge == 1
+    others = [report(f"t{n}", found=finding()) for n in (2, 3)]
+    assert basis(report("t1", found=remembered), *others).from_knowledge == 1
 
 
 def test_required_and_optional_subtasks_are_counted_apart() -> None:
@@ -255,10 +258,11 @@ def test_whatever_did_not_complete_is_missing(state: SubtaskState) -> None:
 
 def test_a_completed_subtask_with_a_partial_finding_is_partial() -> None:
     partial = finding("partial")
-    counted = basis(
-        report("t1", found=partial), report("t2", found=finding()), report("t3", found=partial), optional="t3"
-    )
-    assert (counted.partial_required, counted.partial_optional) == (1, 1)
+    reports = [report("t1", found=partial), report("t2", found=finding()), report("t3", found=partial)]
+    items = [Counts(total=2, completed=number) for number in (1, 2)]
+    reports += [SubtaskReport(id="each", state="completed", counts=counts) for counts in items]
+    counted = basis(*reports, optional="t3")
+    assert (counted.partial_required, counted.partial_optional) == (2, 1)
     assert (counted.missing_required, counted.missing_optional) == (0, 0)
 
 

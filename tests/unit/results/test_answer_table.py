@@ -51,3 +51,6 @@ def test_the_author_sees_the_first_rows() -> None:
     assert len(lines) == 24
     wide = first_rows("t2", ["name", "name"], [ItemRow({"name": "x" * 500}, "t2.1", "")] * 40)
     assert 7500 < len(wide) < 8400
+    widest = first_rows("t2", ["name"] * 80, [ItemRow({"name": "ü" * 500}, "t2.1", "")] * 2)
+    assert "its first 1 rows:" in widest, "one is shown, whatever it takes"
+    assert "ü" in first_rows("t2", ["name"], [ItemRow({"name": ["ü"]}, "t2.1", "")])

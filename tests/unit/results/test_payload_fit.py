@@ -5,20 +5,20 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervision.base import limits
 from supervision.base.text import size
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.plan import Plan, Subtask
+from supervision.contract.progress import Counts
 from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport
 from supervision.contract.status import RunLimits, Status
 from supervision.contract.usage import Usage
-from supervision.results.payload_fit import cut_to, fit, pages
+from supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to, fit, pages
 
 STATES = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
-ROOM = limits.PAYLOAD_HARD_BYTES * 7 // 8  # for ids and states, whatever the limit
 fillings = st.sampled_from(["a", "é", "漢", "🦜", '"', "\x01", "\n"])
 
 
@@ -128,7 +128,12 @@ def test_a_plan_keeps_all_that_its_run_needs() -> None:
     assert len({subtask.description for subtask in small.subtasks}) == 1
 
 
+GAP_BYTES = size(Gap(subtask_id="t0", reason="x" * 200).model_dump_json()) + 1
+
+
 @given(st.lists(st.integers(0, 900), max_size=30), st.integers(200, 1500))
+@example([200] * 4, 2 * GAP_BYTES)
+@example([200] * 4, 2 * GAP_BYTES - 1)
 def test_pages_hold_all_items_in_order_and_no_more_bytes_than_they_may(lengths: list[int], limit: int) -> None:
     gaps = [Gap(subtask_id=f"t{n}", reason="x" * length) for n, length in enumerate(lengths)]
     parts = pages(gaps, limit)
@@ -203,7 +208,7 @@ def test_the_json_of_an_answer_is_whole_or_absent() -> None:
 
 def test_a_result_of_exactly_the_limit_stays_as_it_is() -> None:
     whole = result(3, "short")
-    assert fit(whole, size(whole.model_dump_json())) is whole
+    assert fit(whole, size(whole.model_dump_json())) is cut_to(whole, size(whole.model_dump_json())) is whole
 
 
 def test_a_shortened_result_of_exactly_the_limit_is_shortened_no_further() -> None:
@@ -225,15 +230,23 @@ def gaps_of_bytes(each: int, count: int) -> list[Gap]:
 
 def test_gaps_that_do_not_fit_have_a_quarter_of_the_room() -> None:
     fitted = fit(RunResult(gaps=gaps_of_bytes(64, 10_000)))
-    assert len(fitted.gaps) == ROOM // 4 // 64
+    assert len(fitted.gaps) == PAYLOAD_ROOM_BYTES // 4 // 64
+    assert fitted.warnings == [f"{10_000 - PAYLOAD_ROOM_BYTES // 4 // 64} more gaps stand only in the stored result"]
+
+
+def test_of_what_was_made_the_tables_of_templates_stay() -> None:
+    whole = result(9, "word " * 1000)
+    whole.subtasks[3].counts = Counts(total=1)
+    whole.artifacts = [ArtifactRef(name="n", ref="r", subtask_id=f"t{n}") for n in range(9)]
+    assert [artifact.subtask_id for artifact in fit(whole, 3_000).artifacts] == ["t3"]
 
 
 def test_subtasks_that_do_not_fit_have_half_of_the_room_and_the_others_are_counted() -> None:
     bare = len('{"state":"waiting","id":"","usage":{"usd":null}},')
     reports = [SubtaskReport(id="x" * (512 - bare), description="d" * 600) for _ in range(600)]
     fitted = fit(RunResult(subtasks=reports))
-    assert len(fitted.subtasks) == ROOM // 2 // 512
-    assert fitted.warnings == [f"{600 - ROOM // 2 // 512} more subtasks stand only in the stored result"]
+    assert len(fitted.subtasks) == PAYLOAD_ROOM_BYTES // 2 // 512
+    assert fitted.warnings == [f"{600 - PAYLOAD_ROOM_BYTES // 2 // 512} more subtasks stand only in the stored result"]
 
 
 def test_too_many_gaps_take_no_room_from_the_subtasks() -> None:

@@ -14,8 +14,10 @@ from supervision.run.attempt_rules import (
     AfterAgent,
     NextTry,
     after_agent,
+    back_off,
     child_id,
     counts_against_role,
+    is_child_id,
     is_retried,
     next_try,
     subtask_path,
@@ -45,14 +47,21 @@ def test_a_used_up_grant_is_followed_by_another_one_while_there_is_any(last: boo
     assert after(ErrorKind.BUDGET_EXHAUSTED, had_last_grant=last) is step
 
 
-@given(st.booleans(), st.booleans())
-def test_an_open_breaker_of_the_provider_is_waited_out(last: bool, finding: bool) -> None:
-    assert after(ErrorKind.CIRCUIT_OPEN, had_last_grant=last, has_finding=finding) is AfterAgent.WAIT_PROVIDER
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [
+        (ErrorKind.CIRCUIT_OPEN, AfterAgent.WAIT_PROVIDER),
+        (ErrorKind.PAUSED, AfterAgent.WAIT_RESUMED),
+        (ErrorKind.NEEDS_PERSON, AfterAgent.WAIT_PERSON),
+    ],
+)
+@given(last=st.booleans(), finding=st.booleans())
+def test_provider_and_people_are_waited_for(kind: ErrorKind, step: AfterAgent, last: bool, finding: bool) -> None:
+    assert after(kind, had_last_grant=last, has_finding=finding) is step
 
 
-@given(st.booleans(), st.booleans())
-def test_a_paused_agent_is_continued_with_the_run(last: bool, finding: bool) -> None:
-    assert after(ErrorKind.PAUSED, had_last_grant=last, has_finding=finding) is AfterAgent.WAIT_RESUMED
+def test_each_failure_doubles_the_pause_before_the_next_attempt() -> None:
+    assert [back_off(failures) / limits.ATTEMPT_PAUSE for failures in (1, 2, 3)] == [1, 2, 4]
 
 
 @pytest.mark.parametrize("kind", sorted(ACCOUNT))
@@ -97,6 +106,8 @@ def test_the_id_of_a_child_names_subtask_attempt_and_candidate(subtask_id: str, 
 def test_the_path_of_a_subtask_is_read_from_the_id_of_its_workflow() -> None:
     nested = child_id(child_id("a/run", "t3", 1), "t1.2", 4, 2)
     assert subtask_path(nested, "a/run") == "t3/t1.2"
+    assert [is_child_id(nested, parent) for parent in ("a/run/t3/1", "a/run", None)] == [True, False, False]
+    assert not is_child_id("a/run/t3/x", "a/run")
     assert subtask_path(child_id("a/run", "t3", 12), "a/run") == "t3"
 
 
@@ -237,7 +248,7 @@ CHAIN = ["large", "middle", "small"]
 
 def test_the_first_model_that_serves_is_chosen() -> None:
     models = ServingModels(Clock())
-    assert models.choose(CHAIN) == "large"
+    assert models.failed("large", CHAIN, ErrorKind.REFUSED, 0) == models.choose(CHAIN) == "large"
     assert models.failed("large", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0) == "middle"
     assert models.choose(CHAIN) == "middle"
     assert models.following(CHAIN, "middle") == "small"
@@ -337,8 +348,8 @@ def test_one_goes_first_until_it_is_answered_fails_or_leaves(steps: list[tuple[s
                 models.answered("large", work)  # a late answer to other work ends nothing
                 assert models.outage("large") is (None if first is work else before)
             case "leaves":
-                models.leave(work)
                 left = others or first not in (None, work)
+                models.leave(work)
                 assert models.outage("large") is (before if left else None)
                 assert before is None or (before.waiting, before.first) == (others, None if first is work else first)
             case "waits":

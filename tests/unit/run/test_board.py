@@ -140,6 +140,9 @@ def test_completed_subtasks_that_rest_on_a_changed_finding_are_stale() -> None:
     board = completed("a", "b", "c", "d", candidate=candidate)
     assert board.mark_stale(["a"]) == {"c": ["a"]}
     assert {report.id for report in board.reports() if report.stale} == {"c"}
+    board = with_items(1)
+    run(board, "t.1")
+    assert board.mark_stale(["b"]) == {"t.1": ["b"]}
 
 
 # --- worker agents ------------------------------------------------------------------------------------
@@ -172,6 +175,17 @@ def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> No
     assert (list(board.ready()), board.skip_blocked()) == (["a2"], [])
 
 
+def test_what_was_skipped_stays_so_until_a_revision_gives_it_ground() -> None:
+    shape = plan(subtask("a"), subtask("b", "a"), subtask("c"))
+    board = completed("c", candidate=shape)
+    run(board, "a", "failed")
+    assert board.skip_blocked() == ["b"]
+    board.extend(revised(subtask("d"), candidate=shape))
+    assert (board["b"].state, list(board.ready())) == ("skipped", ["d"])
+    board.extend(revised(subtask("b", "a", "c"), candidate=shape))
+    assert list(board.ready()) == ["b"]
+
+
 # --- items --------------------------------------------------------------------------------------------
 
 EACH = subtask("t", "a", "b", for_each="items:a")
@@ -195,6 +209,7 @@ def test_a_template_waits_for_its_items_and_takes_no_part_once_it_has_them() -> 
     board = completed("a", candidate=WITH_ITEMS)
     assert (board.expandable(), list(board.ready())) == ([], ["b"])
     assert [board.names_items(name) for name in "abz"] == [True, False, False]
+    assert Board(plan(*WITH_ITEMS.subtasks, subtask("y", for_each="rows:r")), Clock()).names_items("a")
     run(board, "b", "failed")
     assert (board.expandable(), list(board.ready())) == (["t"], [])
     assert completed("a", "b", candidate=plan(*WITH_ITEMS.subtasks[:2])).expandable() == []
@@ -291,6 +306,7 @@ def test_what_attempts_consume_adds_up_and_the_first_beginning_stays() -> None:
     board = Board(plan(subtask("a")), clock)
     began = clock().isoformat()
     for number in (1, 2):
+        board.begin("a", "hand")
         assert board.start("a", "w") == number
         clock.tick()
         board.record("a", 2, Usage(model_calls=3))
@@ -308,10 +324,10 @@ def test_agents_at_work_are_counted_by_the_role_that_does_the_work() -> None:
 
 
 def test_the_size_of_a_subtask_is_its_estimate_against_the_mean() -> None:
-    sized = [subtask(name, estimated_tokens=n) for name, n in (("a", 100), ("b", 300), ("c", 0))]
+    sized = [subtask(name, estimated_tokens=n) for name, n in (("a", 1), ("b", 3), ("c", 0))]
     board = Board(plan(*sized), Clock())
     assert [board.size(name) for name in "abc"] == [0.5, 1.5, 1.0]
-    assert Board(plan(subtask("a")), Clock()).size("a") == 1.0
+    assert [Board(plan(subtask("a", estimated_tokens=n)), Clock()).size("a") for n in (0, 2)] == [1.0, 1.0]
 
 
 def test_work_that_began_before_a_finding_changed_is_stale_once_it_completes() -> None:
@@ -359,10 +375,11 @@ def nested(subtask_id: str, gaps: int) -> SubtaskReport:
 
 
 def test_beyond_the_limit_a_nested_runs_gaps_are_one_with_their_number() -> None:
-    reports = [nested("t1", limits.GAPS_SHOWN - 2), nested("t2", 3)]
-    last = gaps_of({r.id: r for r in reports})[-1]
+    reports = {"t1": nested("t1", limits.GAPS_SHOWN - 2), "t2": nested("t2", 3)}
+    last = gaps_of(reports)[-1]
     assert last.subtask_id == "t2"
     assert "3 gaps" in last.reason
+    assert len(gaps_of({**reports, "t2": nested("t2", 2)})) == limits.GAPS_SHOWN
 
 
 # --- the words ------------------------------------------------------------------------------------
@@ -374,11 +391,22 @@ def test_beyond_the_limit_a_nested_runs_gaps_are_one_with_their_number() -> None
         ("failed", Problem(type="TurnLimit", message="no finding"), "failed: TurnLimit: no finding"),
         ("cancelled", Problem(type="Cancelled", message="by its owner"), "cancelled: by its owner"),
         ("cancelled", Problem(type="DeadlineExceeded", message="late"), "cancelled: DeadlineExceeded: late"),
+        ("skipped", Problem(type="Cancelled", message="ann skipped it"), "ann skipped it"),
+        ("skipped", Problem(type="DependenciesFailed", message="none"), "skipped: DependenciesFailed: none"),
         ("waiting", None, "it is waiting"),
     ],
 )
 def test_a_gap_says_how_its_subtask_ended_and_why(state: SubtaskState, error: Problem | None, reason: str) -> None:
     assert gap_of(report("t1", state, error=error)).reason == reason
+
+
+@pytest.mark.parametrize(("count", "rest"), [(20, ""), (21, ", ...")])
+def test_of_items_that_are_missing_the_first_are_named(count: int, rest: str) -> None:
+    items = {f"t.{n}": report(f"t.{n}", "failed") for n in range(1, count + 1)}
+    template = report("t", "failed", counts={"total": count, "failed": count})
+    named = ", ".join(f"t.{n}" for n in range(1, 21))
+    gap = gap_of(template, {**items, "u": report("u", "failed")})
+    assert gap.reason == f"{count} of {count} items: {named}{rest}"
 
 
 def change(board: Board, subtask_id: str, way: int) -> None:

@@ -1,5 +1,6 @@
 """Supervisors in supervisors: sums and waits of those below, and slots, given in order and lent to them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,6 +79,8 @@ def test_that_work_begins_or_rests_is_a_milestone_and_how_much_of_it_is_not() ->
     resting, one, many = (milestone("executing", Counts(total=400, running=n)) for n in (0, 1, 8))
     assert resting != one
     assert one == many
+    found, failed = Counts(total=400, completed=1), Counts(total=400, failed=1)
+    assert milestone("executing", found) != milestone("executing", failed), "the first finding is one"
 
 
 # --- slots -------------------------------------------------------------------------------------------
@@ -99,6 +102,7 @@ def test_slots_are_given_in_the_order_of_asking() -> None:
     one.ask(second)
     assert holder
     assert (first.held, second.held) == (False, False)
+    one.give_back(holder)
     one.give_back(holder)
     assert (first.held, second.held, one.take(WIDE)) == (True, False, None)
 
@@ -150,6 +154,13 @@ def test_own_work_that_waits_has_its_slots_before_nested_runs_get_more() -> None
     assert (large.held, small.held) == (2, 1)
 
 
+@pytest.mark.parametrize(("starved", "held"), [(0, [4, 2, 1]), (1, [4, 1, 1])])
+def test_no_more_is_lent_than_is_free(starved: int, held: list[int]) -> None:
+    loans = [SlotLease(granted=4, wanted=8), SlotLease(wanted=8), SlotLease(wanted=8)]
+    lending(7, *loans, starved=starved)
+    assert [loan.held for loan in loans] == held
+
+
 def test_who_wants_none_leaves_its_slot_to_others_and_gets_no_cap() -> None:
     resting, eager = SlotLease(wanted=0), SlotLease(wanted=8)
     some = lending(4, resting, eager)
@@ -160,12 +171,17 @@ def test_who_wants_none_leaves_its_slot_to_others_and_gets_no_cap() -> None:
 
 
 def test_the_supervisor_above_is_told_what_all_below_could_use() -> None:
-    some = Slots(lambda: 20, SlotLease(granted=3))
+    lease = SlotLease(granted=3)
+    some = Slots(lambda: 20, lease)
     assert some.take(WIDE)
+    some.return_spare()
+    assert lease.returned == 0, "nothing else needs it"
     some.leases["t0"] = SlotLease(wanted=5)
     assert some.wanted == 5
     some.leases["t0"].granted = 7
     assert some.wanted == 7, "what it has more than it wants is not free yet"
+    some.ask(Slot(WIDE))
+    assert some.wanted == 8
 
 
 # --- trees ----------------------------------------------------------------------------------------------

@@ -334,6 +334,7 @@ def test_each_wait_has_a_note_and_a_closed_breaker_has_none() -> None:
 REPORTS = [
     SubtaskReport(id="t1", role="analyst", description="Sum the sales", state="completed", attempts=2, turns=3),
     SubtaskReport(id="t2", role="writer", state="skipped", depends_on=["t1"], error=Problem(type="X", message="why")),
+    SubtaskReport(id="t3", state="failed", counts=Counts(total=3), attempts=1, replaced_by="t4"),
 ]
 awkward = any_text | st.text("a|\\\n`*")
 
@@ -348,13 +349,14 @@ def test_a_run_reads_at_a_glance() -> None:
     assert shown(notes=["the stand-in model answers"]).splitlines() == [
         "**Which region?**",
         "",
-        "Phase **executing** (paused) · 1 of 2 subtasks · 4 model calls, 2 tool calls"
+        "Phase **executing** (paused) · 1 of 3 subtasks · 4 model calls, 2 tool calls"
         " · 1,500 input tokens, 0 output tokens · $0.2500",
         "",
         "| subtask | role | state | after | turns | what |",
         "|---|---|---|---|---|---|",
         "| t1 | analyst | ✔ completed (attempt 2) |  | 3 | Sum the sales |",
         "| t2 | writer | – skipped | t1 |  | why |",
+        "| t3 |  | ✘ failed 0/3, replaced by t4 |  |  |  |",
         "",
         "> the stand-in model answers",
     ]
@@ -368,6 +370,11 @@ def test_an_answer_comes_first_and_leads_nowhere() -> None:
     assert lines[:3] == ["> an extract", "", "**G**"]
     assert lines[4:7] == ["# Yes", "", r"!\[x\](https://a.example/?q) and \[t1\] \<b\>"]
     assert "| t1 |  | ◐ partial |" in lines[-1]
+
+
+@pytest.mark.parametrize(("count", "last"), [(60, "| t59 |"), (61, "and 1 more |")])
+def test_a_long_plan_is_shown_by_its_beginning(count: int, last: str) -> None:
+    assert last in shown(reports=[SubtaskReport(id=f"t{n}") for n in range(count)]).splitlines()[-1]
 
 
 @given(awkward, awkward, awkward)

@@ -6,11 +6,12 @@ from datetime import timedelta
 from types import FrameType
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
+from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
@@ -19,7 +20,7 @@ from supervision.contract.team import RoleCard
 from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import Answer
 from supervision.run.nested_runs import WaitChanges
-from supervision.run.run_state import RunState, timing
+from supervision.run.run_state import RunState, longest_chain, timing
 from supervision.run.serving_models import Outage
 from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, report, subtask
 
@@ -32,13 +33,14 @@ def state(candidate: Plan | None = None, **changes: object) -> RunState:
 
 
 @given(st.integers(0, 350))
+@example(2 * limits.STATUS_PAGE)
 def test_pages_of_the_status_show_every_subtask_once(count: int) -> None:
     run = state(plan(*[subtask(f"t{n}") for n in range(count)]))
     seen: list[str] = []
     cursor: int | None = 0
     while cursor is not None:
         page = run.status(cursor)
-        assert len(page.subtasks) <= limits.STATUS_PAGE
+        assert bool(count) <= len(page.subtasks) <= limits.STATUS_PAGE
         assert page.counts.total == count
         seen += [report.id for report in page.subtasks]
         cursor = page.next_cursor
@@ -52,19 +54,19 @@ def test_a_full_status_page_stays_below_the_hard_cap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "answer", "outcome", "status"),
+    ("phase", "answer", "outcome", "status", "ending"),
     [
-        ("executing", "", "completed", "running"),
-        ("done", "Yes.", "completed", "completed"),
-        ("done", "Yes.", "failed", "partial"),
-        ("failed", "", "failed", "partial"),
-        ("failed", "Yes.", "completed", "partial"),
-        ("cancelled", "Yes.", "completed", "partial"),
-        ("done", "", "completed", "partial"),
+        ("executing", "", "completed", "running", None),
+        ("done", "Yes.", "completed", "completed", "completed"),
+        ("done", "Yes.", "failed", "partial", "partial"),
+        ("failed", "", "failed", "partial", "failed"),
+        ("failed", "Yes.", "completed", "partial", "failed"),
+        ("cancelled", "Yes.", "completed", "partial", "cancelled"),
+        ("done", "", "completed", "partial", "partial"),
     ],
 )
 def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
-    phase: Phase, answer: str, outcome: str, status: str
+    phase: Phase, answer: str, outcome: str, status: str, ending: str | None
 ) -> None:
     run = state(plan(subtask("a")))
     run.board.start("a", "w")
@@ -74,7 +76,7 @@ def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
         run.board.fail("a", ERROR)
     run.phase, run.answer = phase, Answer(answer)
     result = run.result()
-    assert result.status == status
+    assert (result.status, run.ending) == (status, ending)
     assert [gap.subtask_id for gap in result.gaps] == ([] if outcome == "completed" else ["a"])
     assert ("Missing from this answer" in result.answer) == (bool(answer) and outcome == "failed")
 
@@ -262,6 +264,57 @@ def test_a_run_that_was_reset_has_its_whole_deadline_again() -> None:
     clock.tick(50)
     run.restart()
     assert (run.time_and_budget.deadline_at - clock.at).total_seconds() == 60
+    assert run.decisions.in_advance, "a decision may come back before its wait"
+
+
+def test_a_status_says_what_was_used_on_all_levels_of_which_revision() -> None:
+    run = state(max_reviews=0)
+    assert (run.status().revision, run.status().review, run.planned) == (0, "off", 0)
+    run.adopt(Plan(direct_answer="Yes."))
+    assert run.result().plan_revisions == 1
+    run = state(plan(subtask("a"), subtask("b")), max_reviews=2, goal="x" * 500)
+    run.nested.begin("a")
+    run.nested.report("a", NestedRun(usage=Usage(model_calls=2)), WaitChanges())
+    status = run.status()
+    assert (status.revision, status.review, status.usage.model_calls) == (1, "up to 2 rounds", 2)
+    assert len(status.goal.encode()) == 400
+    run.adopt(plan(subtask("a"), subtask("b"), subtask("c")))
+    assert run.planned == 2, "by the first plan"
+    assert [run.next_number(series) for series in ("judge", "judge", "synthesis")] == [1, 2, 1]
+
+
+def test_a_result_has_the_artifacts_and_the_time_without_that_of_people() -> None:
+    clock, one, table = Clock(), ArtifactRef(name="chart", ref="r1"), ArtifactRef(name="table", ref="r2")
+    run = RunState(RunRequest(goal="g"), clock, START)
+    run.adopt(plan(subtask("a"), subtask("b"), subtask("c")))
+    for subtask_id in ("a", "b"):
+        run.board.start(subtask_id, "w")
+    clock.tick(2)
+    run.board.complete("a", FINDING.model_copy(update={"artifacts": [one]}))
+    run.time_and_budget.hold("q")
+    clock.tick(1.23456)
+    run.time_and_budget.hold("q", wanted=False)
+    run.tables, run.answer = [table], Answer("Yes.", json_ref="r3")
+    result = run.result()
+    assert (result.artifacts, result.truncated, state().result().truncated) == ([table, one], True, False)
+    assert [report.held_seconds for report in result.subtasks] == [0, 1.235, 0]
+    assert result.timing.sequential_seconds == 4
+
+
+def test_the_details_are_of_what_the_plan_names_and_have_the_answer_once_it_is_done() -> None:
+    run = state(plan(subtask("t", for_each="rows:trees"), subtask("t.1")))
+    run.answer = Answer("Forty.")
+    first = run.details()
+    assert ("Forty." in first, "\n>" in first, "| t |" in first, "| t.1 |" in first) == (False, False, True, False)
+    run.adopt(run.plan.model_copy(update={"revision": 2}))
+    run.phase, run.error = "done", ERROR
+    run.trace.note("finding_adopted", "t")
+    assert "\nForty." in run.details()
+    assert run.details().splitlines()[-3:] == [
+        "> plan revision 2",
+        "> last event: t its finding is the answer, word for word",
+        "> TurnLimit: no finding after 10 turns",
+    ]
 
 
 def test_a_partial_finding_is_a_gap_with_what_limits_it_once() -> None:
@@ -303,9 +356,14 @@ def test_a_chain_is_all_critical_and_a_fan_is_its_longest(seconds: list[float]) 
     assert as_fan.sequential_seconds == as_chain.sequential_seconds
 
 
+def test_the_longest_chain_is_that_of_the_last_to_come_without_what_never_began() -> None:
+    reports = [report("a", 10), report("b", 20), report("c", 5, "a", "b"), report("d", None, "c")]
+    assert longest_chain(reports, START) == (timedelta(seconds=25), ["b", "c"])
+
+
 def test_times_leave_out_what_people_were_awaited_for() -> None:
     asked = report("t1", 100).model_copy(update={"held_seconds": 90.0})
-    times = timing([asked, report("t2", 10)], 104.0, 4.0, START, 90.0)
+    times = timing([asked, report("t2", 10)], 104.0004, 4.0, START, 90.0004)
     assert times == Timing(
         wall_seconds=104, held_seconds=90, sequential_seconds=24, critical_path_seconds=14, speedup=1.71
     )
@@ -315,6 +373,7 @@ def test_what_still_runs_counts_until_now_and_what_never_started_takes_no_time()
     running = report("t1", 0).model_copy(update={"state": "running", "finished_at": None})
     times = timing([running, report("t2", None, "t1")], 8.0, 3.0, START + timedelta(seconds=5))
     assert (times.sequential_seconds, times.critical_path_seconds, times.speedup) == (8.0, 8.0, 1.0)
+    assert timing([running], 8.0, 0.0, START, 8.0).speedup == 0, "all of it was a wait for people"
 
 
 # --- the cost of an event ----------------------------------------------------------------------------

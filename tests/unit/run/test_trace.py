@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -25,20 +25,22 @@ def filled(count: int, last_seq: int = 0) -> Trace:
     return trace
 
 
-@given(st.integers(0, 2500), st.integers(0, 100_000))
-def test_the_latest_events_that_fit_are_recent(count: int, limit: int) -> None:
+@given(st.integers(0, 2500), st.integers(0, 2500))
+@example(3, 2)
+def test_the_latest_events_that_fit_are_recent(count: int, shown: int) -> None:
     trace = filled(count)
-    recent = trace.recent(limit)
-    assert [event.seq for event in recent] == list(range(count - len(recent) + 1, count + 1))
-    assert sum(len(event.model_dump_json()) for event in recent) <= limit
-    assert len(recent) <= limits.TRACE_EVENTS
+    kept = trace.recent(10**9)
+    assert [event.seq for event in kept] == list(range(max(0, count - limits.TRACE_EVENTS) + 1, count + 1))
+    latest = kept[len(kept) - min(shown, len(kept)) :]
+    room = sum(len(event.model_dump_json()) for event in latest)
+    assert (trace.recent(room), trace.recent(room - 1)) == (latest, latest[1:])
 
 
 def test_numbers_go_on_from_an_earlier_run_whose_events_are_dropped() -> None:
     trace = filled(2, last_seq=40)
     page = trace.page()
     assert ([event.seq for event in page.events], page.next_cursor, page.dropped) == ([41, 42], 42, 40)
-    assert filled(0, last_seq=40).page(38).dropped == 2
+    assert (filled(0, last_seq=40).page(38).dropped, filled(1).page().dropped) == (2, 0)
 
 
 def test_a_page_fits_into_a_payload_and_its_cursor_leads_to_the_rest() -> None:
@@ -54,12 +56,15 @@ def test_a_page_fits_into_a_payload_and_its_cursor_leads_to_the_rest() -> None:
     assert cursor == trace.last_seq
 
 
-def test_an_event_larger_than_a_page_is_a_page() -> None:
-    trace = Trace(Clock())
+@pytest.mark.parametrize(("surplus", "shown"), [(0, [1, 2]), (1, [1]), (3 * TRACE_PAGE_BYTES, [1])])
+def test_a_page_has_what_fits_and_at_least_one_event(surplus: int, shown: list[int]) -> None:
+    trace, other = Trace(Clock()), Trace(Clock())
+    other.note("tool", "t1", text="")
+    without_text = len(other.page().events[0].model_dump_json())
     for _ in range(2):
-        trace.note("tool", "t1", text="x" * 2 * TRACE_PAGE_BYTES)
+        trace.note("tool", "t1", text="x" * (TRACE_PAGE_BYTES // 2 - without_text + surplus))
     page = trace.page()
-    assert ([event.seq for event in page.events], page.next_cursor) == ([1], 1)
+    assert ([event.seq for event in page.events], page.next_cursor) == (shown, shown[-1])
 
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -177,6 +182,7 @@ def test_an_event_is_a_sentence(kind: str, data: dict[str, JsonValue], line: str
 def test_the_last_line_is_of_the_last_event() -> None:
     trace = Trace(Clock())
     lines = [trace.last_line]
+    trace.note("subtask_started", "t1", attempt=1, role="reader")
     trace.note("finding_adopted")
     trace.note("subtask_completed", "t1", turns=2)
     assert [*lines, trace.last_line] == ["", "t1 completed after 2 turns"]
@@ -188,7 +194,7 @@ def test_a_tools_error_is_bad_news() -> None:
 
 
 def test_what_a_person_did_has_only_what_there_is() -> None:
-    assert said(Update(by="Ann"), now=False, word="go") == {"word": "go", "by": "Ann"}
+    assert said(Update(by="Ann"), now=False, word="go\non", warm=True) == {"word": "go on", "by": "Ann", "warm": True}
     wait = Wait(id="q", kind="question", workflow_id="w", since="", after="page")
     assert decided(wait, None) == {"id": "q", "kind": "question", "after": "page", "decision": "expired"}
     reply = Decision(id="q", choice="reply", by="Ann")

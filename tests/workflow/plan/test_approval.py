@@ -131,7 +131,6 @@ async def test_an_edited_plan_is_checked_and_runs(lab: Lab) -> None:
 REFUSED: list[tuple[dict[str, Any] | None, str]] = [
     ({"revision": 2, "decision": "approve"}, "what does: plan.1"),
     ({"revision": 1, "decision": "yes"}, "decision"),
-    ({"revision": 1, "decision": "change"}, "needs a comment"),
     ({"revision": 1, "decision": "edit"}, "a plan belongs to"),
     (None, "revision"),
 ]
