@@ -56,7 +56,7 @@ def convert(path: str, name: str, out: str) -> Json:
         raise
     except Exception as error:  # of any library, for a file that may be anything
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        report["problem"] = f"it can't be read: {reason.replace(str(folder), '')[:300]}"
+        report["problem"] = f"it can't be read: {reason.replace(f'{named.parent}/', '')[:300]}"
     finally:
         named.unlink(missing_ok=True)
     return report
@@ -71,7 +71,7 @@ def _json(path: Path, folder: Path) -> Json:
             found = table_files.json_tables(path, folder)
             if start.startswith(b"[") or found[0]["rows"] > 1:
                 return {"tables": found}
-        except Unreadable as problem:
+        except (Unreadable, duckdb.Error) as problem:
             if path.stat().st_size > _JSON_TEXT_BYTES:  # as a text it would be too long, which is not the reason
                 raise problem from None
     return {"document": _stored(document_files.plain_document(path, folder), folder)}
@@ -103,12 +103,14 @@ def unpack(path: str, name: str, out: str) -> list[list[str]]:
 
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, folder: Path) -> list[str]:
     inner = f"{name}/{info.filename}"
+    if info.flag_bits & 1:
+        return [inner, "", "it is encrypted"]
     folder.mkdir(parents=True, exist_ok=True)
     unpacked = folder / "unpacked"
     try:
         with archive.open(info) as source, unpacked.open("wb") as target:
             shutil.copyfileobj(source, target)  # never more than the entry says
-    except (RuntimeError, OSError, zipfile.BadZipFile, zlib.error) as error:  # of a password, too
+    except (NotImplementedError, OSError, zipfile.BadZipFile, zlib.error) as error:
         return [inner, "", f"it can't be unpacked: {error}"]
     return [inner, str(unpacked), ""]
 

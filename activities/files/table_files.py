@@ -8,11 +8,11 @@ import contextlib
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -21,7 +21,7 @@ from activities.files.values import literal, numbered, quoted, shown
 Json = dict[str, Any]
 
 ROWS = 10_000_000
-_COLUMNS = 2000  # each is looked at by itself, and listed
+_COLUMNS = 500  # with more, a table of numbers needs more memory than there is
 _TABLES = 500  # of one file: each takes some 20 ms and a file
 _MEMORY = "128MB"
 _SAMPLE_LINES = 200
@@ -68,19 +68,19 @@ class Unreadable(Exception):
     """A file that can't be read; the message says why, for its owner."""
 
 
-@dataclass
-class Column:
-    """The SQL expression that reads a column of texts, and what a reader should know of it."""
+class Column(NamedTuple):
+    """A column of texts: the type that it gets, the SQL that is cast to it, and what a reader should know of it."""
 
-    sql: str
-    notes: list[str] = field(default_factory=list)
+    kind: str = "VARCHAR"
+    sql: str = ""
+    notes: Sequence[str] = ()
 
 
 def typed(name: str, scalars: Scalar, *, semicolons: bool) -> Column:
     """Returns how to read a column.
 
-    All values that are not blank must fit, else it stays text. Identifiers with leading zeros and dates that may be
-    read in two ways stay text. `semicolons` separate the file's fields: then a lone comma is a decimal one.
+    All values that are not blank must fit, else it stays text. Identifiers (a leading zero, 19 digits) and ambiguous
+    dates stay text. `semicolons` separate the file's fields: then a lone comma is a decimal one.
     """
     raw = quoted(name)
     blanks = ", ".join(map(literal, BLANKS))
@@ -88,27 +88,27 @@ def typed(name: str, scalars: Scalar, *, semicolons: bool) -> Column:
     bare = f"regexp_replace({value}, {literal(_SIGNS)}, '', 'g')"
     filled, zeros, plain, point, comma, groups, signed = scalars(
         f"count({value}), "
-        f"count(*) FILTER (regexp_matches({value}, '^0\\d+$')), "
+        f"count(*) FILTER (regexp_matches({value}, '^0\\d+$|^\\d{{19,}}$')), "
         + ", ".join(
             f"count(*) FILTER (regexp_matches({bare}, '{shape}'))" for shape in (_PLAIN, _POINT, _COMMA, _GROUPS)
         )
         + f", count(*) FILTER ({bare} <> {value})"
     )
     if not filled or zeros:
-        return Column(raw)
+        return Column()
     percent = [f"{name}: the numbers are written with signs such as % or €"] if signed else []
     if plain == filled:
         (whole,) = scalars(f"count(TRY_CAST({bare} AS BIGINT)) FILTER (regexp_matches({bare}, '^[+-]?\\d{{1,18}}$'))")
-        return Column(f"TRY_CAST({bare} AS {'BIGINT' if whole == filled else 'DOUBLE'})", percent)
+        return Column("BIGINT" if whole == filled else "DOUBLE", bare, percent)
     if comma == filled and (groups < filled or semicolons or point < filled):
-        read = f"TRY_CAST(replace(replace({bare}, '.', ''), ',', '.') AS DOUBLE)"
-        return Column(read, [f"{name}: decimal commas are read as numbers", *percent])
+        read = f"replace(replace({bare}, '.', ''), ',', '.')"
+        return Column("DOUBLE", read, [f"{name}: decimal commas are read as numbers", *percent])
     if point == filled:
-        return Column(f"TRY_CAST(replace({bare}, ',', '') AS DOUBLE)", [f"{name}: commas group thousands", *percent])
-    return _dated(name, raw, value, scalars, filled, max(plain, point, comma))
+        return Column("DOUBLE", f"replace({bare}, ',', '')", [f"{name}: commas group thousands", *percent])
+    return _dated(name, value, scalars, filled, max(plain, point, comma))
 
 
-def _dated(name: str, raw: str, value: str, scalars: Scalar, filled: int, numbers: int) -> Column:
+def _dated(name: str, value: str, scalars: Scalar, filled: int, numbers: int) -> Column:
     """Returns how to read a column that holds no plain numbers: as dates of one shape, else as text."""
     iso = f"regexp_matches({value}, '^\\d{{4}}-\\d\\d-\\d\\d([ T]\\d\\d:\\d\\d.*)?$')"
     times, midnights, alike = scalars(
@@ -117,27 +117,25 @@ def _dated(name: str, raw: str, value: str, scalars: Scalar, filled: int, number
         f"count(*) FILTER (regexp_matches({value}, '{_ALIKE}'))"
     )
     if times == filled:
-        return Column(f"TRY_CAST({value} AS {'DATE' if midnights == filled else 'TIMESTAMP'})")
+        return Column("DATE" if midnights == filled else "TIMESTAMP", value)
     best = times
     for time in _TIMES if alike >= _MOSTLY * filled else ():  # a look at each shape is what takes the time
-        shapes = {kind: _formats(value, kinds, time) for kind, kinds in _KINDS.items()}
+        shapes = {
+            kind: f"try_strptime({value}, [{', '.join(repr(day + time) for day in days)}])"
+            for kind, days in _KINDS.items()
+        }
         counts = dict(zip(shapes, scalars(", ".join(f"count({shape})" for shape in shapes.values())), strict=True))
         best = max(best, *counts.values())
         fitting = [kind for kind, count in counts.items() if count == filled]
         if len(fitting) > 1:
-            note = f"{name}: the dates may be read day first or month first, so they stay text"
-            return Column(raw, [note])
+            return Column(notes=[f"{name}: the dates may be read day first or month first, so they stay text"])
         if fitting:
             notes = [] if fitting == ["days"] else [f"{name}: dates are read {fitting[0]}"]
-            return Column(f"CAST({shapes[fitting[0]]} AS {'TIMESTAMP' if time else 'DATE'})", notes)
+            return Column("TIMESTAMP" if time else "DATE", shapes[fitting[0]], notes)
     for count, noun in ((numbers, "numbers"), (best, "dates")):
         if _MOSTLY * filled <= count < filled:
-            return Column(raw, [f"{name}: {filled - count} of {filled} values are no {noun}, so it stays text"])
-    return Column(raw)
-
-
-def _formats(value: str, days: tuple[str, ...], time: str) -> str:
-    return f"try_strptime({value}, [{', '.join(repr(day + time) for day in days)}])"
+            return Column(notes=[f"{name}: {filled - count} of {filled} values are no {noun}, so it stays text"])
+    return Column()
 
 
 def csv_tables(path: Path, out: Path) -> list[Json]:
@@ -154,15 +152,16 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
             "delim": literal(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false", "skip": str(skip),
             "auto_detect": "false", "null_padding": "true", "strict_mode": "true", "parallel": "false",
             "ignore_errors": "true", "store_rejects": "true", "columns": f"{{{fields}}}",
-            "max_line_size": str(_LINE_BYTES),
-            "buffer_size": str(2 * _LINE_BYTES),  # else it is 32 lines: 128 MiB
+            "max_line_size": str(_LINE_BYTES), "buffer_size": str(2 * _LINE_BYTES),  # else it is 32 lines: 128 MiB
         }  # fmt: skip
         listed = ", ".join(f"{name} = {value}" for name, value in options.items())
         database.execute(f"CREATE TABLE texts AS SELECT * FROM read_csv(?, {listed})", [str(plain)])
-        count, first = database.execute(
-            "SELECT count(DISTINCT line), min_by(csv_line, line) FROM reject_errors"
-        ).fetchone() or (0, "")
-        notes = [f"{count} rows cannot be read, the first is {str(first)[:_LINE_CHARS]!r}"] if count else []
+        rejected = "SELECT count(DISTINCT line), min_by(csv_line, line) FROM reject_errors"
+        count, first = database.execute(rejected).fetchone() or (0, "")
+        rows = f"{count:,} row{'s' * (count > 1)}"
+        notes = [f"{rows} cannot be read, the first is {str(first)[:_LINE_CHARS]!r}"] if count else []
+        if line := _unclosed(plain, delimiter):
+            notes.append(f"a quotation mark in line {line:,} is not closed: what follows it is not read")
         if skip > 1 and names:
             above = "line, above the header, is" if skip == 2 else f"{skip - 1} lines, above the header, are"
             notes.append(f"the first {above} left out")
@@ -170,6 +169,20 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
     if plain != path:
         plain.unlink()
     return [table | {"notes": notes + table["notes"]}]
+
+
+def _unclosed(path: Path, delimiter: str) -> int:
+    """Returns the line of a quotation mark that nothing closes, else 0. The engine drops the rest without an error."""
+    with path.open("rb") as file:
+        if sum(chunk.count(b'"') for chunk in iter(partial(file.read, _CHUNK), b"")) % 2 == 0:
+            return 0
+    with path.open(encoding="utf-8", errors="replace", newline="") as file, contextlib.suppress(csv.Error):
+        reader, line = csv.reader(chain(file, ["\0"]), delimiter=delimiter), 0
+        for row in reader:  # a field that is too long is an error
+            if row and "\0" in row[-1]:
+                return 0 if row == ["\0"] else line + 1
+            line = reader.line_num
+    return line + 1
 
 
 def row_tables(sheets: Iterable[tuple[str, Rows]], path: Path, out: Path) -> list[Json]:
@@ -251,34 +264,24 @@ def _sqlite_rows(database: Any, table: str) -> Iterator[list[str]]:
         yield ["" if value is None else "(binary)" if isinstance(value, bytes) else str(value) for value in row]
 
 
-def parquet_tables(path: Path, out: Path) -> list[Json]:
-    """Returns the one table of a Parquet file."""
-    return _engine_table("read_parquet(?)", path, out)
-
-
-def json_tables(path: Path, out: Path) -> list[Json]:
-    """Returns the one table of a JSON file: a list of objects, or one object on each line."""
-    return _engine_table("read_json_auto(?, maximum_object_size = 4194304)", path, out)
-
-
 def _engine_table(reader: str, path: Path, out: Path) -> list[Json]:
+    """Returns the one table of a file that the engine reads."""
     with _engine(out) as database:
-        try:
-            database.execute(f"CREATE TABLE texts AS SELECT * FROM {reader}", [str(path)])
-        except duckdb.Error as error:
-            raise Unreadable(f"it holds no table: {str(error).splitlines()[0]}") from None
-        described = database.execute("DESCRIBE texts").fetchall()
+        described = database.execute(f"DESCRIBE SELECT * FROM {reader}", [str(path)]).fetchall()
         if len(described) > _COLUMNS:
             raise Unreadable(f"it has {len(described):,} columns, at most {_COLUMNS:,} are read")
+        database.execute(f"CREATE TABLE texts AS SELECT * FROM {reader}", [str(path)])
         nested = ("STRUCT", "MAP", "UNION", "JSON", "BLOB")
         names = numbered([_column_name(name, number) for number, (name, *_) in enumerate(described)])
         columns = {
-            new: Column(
-                f"CAST({quoted(name)} AS VARCHAR)" if kind.startswith(nested) or kind.endswith("]") else quoted(name)
-            )
+            new: f"CAST({quoted(name)} AS VARCHAR)" if kind.startswith(nested) or kind.endswith("]") else quoted(name)
             for new, (name, kind, *_) in zip(names, described, strict=True)
         }
-        return [_write(database, path.stem, out, columns)]
+        return [_write(database, path.stem, out, columns, [])]
+
+
+parquet_tables = partial(_engine_table, "read_parquet(?)")
+json_tables = partial(_engine_table, "read_json_auto(?, maximum_object_size = 4194304)")  # a list, or one on each line
 
 
 def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, semicolons: bool) -> Json:
@@ -288,22 +291,28 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
         return database.execute(f"SELECT {select} FROM texts").fetchone() or ()
 
     columns = {name: typed(name, scalars, semicolons=semicolons) for name in names}
+    for name, column in columns.items():  # one by one: an expression over a column takes some 2 MiB
+        if column.kind != "VARCHAR":
+            read = f"TRY_CAST({column.sql} AS {column.kind})"
+            database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {column.kind} USING {read}")
     unnamed = [name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({quoted(name)})")[0]]
-    return _write(database, stem, out, {name: columns[name] for name in names if name not in unnamed} or columns)
+    kept = {name: quoted(name) for name in names if name not in unnamed or len(unnamed) == len(names)}
+    return _write(database, stem, out, kept, [note for name in kept for note in columns[name].notes])
 
 
-def _write(database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: dict[str, Column]) -> Json:
-    """Writes the table of the texts as Parquet. Returns its name, file, number of rows and notes."""
+def _write(
+    database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: dict[str, str], notes: list[str]
+) -> Json:
+    """Writes the table of the texts as Parquet, each column by its SQL. Returns what is said of it."""
     (rows,) = database.execute("SELECT count(*) FROM texts").fetchone() or (0,)
     if rows > ROWS:
         raise Unreadable(f"it has {rows:,} rows, at most {ROWS:,} are read")
     file = out / "table.parquet"
-    listed = ", ".join(f"{column.sql} AS {quoted(name)}" for name, column in columns.items())
+    listed = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
     database.execute(f"COPY (SELECT {listed} FROM texts) TO {literal(str(file))} (FORMAT parquet)")
     database.execute(f"CREATE VIEW typed AS SELECT * FROM read_parquet({literal(str(file))})")
     kinds = database.execute("DESCRIBE typed").fetchall()
     described = [_described(database, name, kind, len(kinds)) for name, kind, *_ in kinds]
-    notes = [note for column in columns.values() for note in column.notes]
     return {"name": table_name(stem), "file": str(file), "rows": rows, "columns": described, "notes": notes}
 
 
@@ -340,8 +349,10 @@ def _engine(out: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             # A program without a file counts as interactive: after two seconds a bar would stand in its reply.
             database.execute("SET enable_progress_bar = false")
             yield database
-    except duckdb.OutOfMemoryException:
-        raise Unreadable("a line or a table of it needs too much memory") from None
+    except duckdb.Error as error:
+        if isinstance(error, duckdb.OutOfMemoryException) or "bad allocation" in str(error):
+            raise MemoryError from None  # ends the process: what it still holds would be missing for the next file
+        raise
     finally:
         for file in out.glob("texts.duckdb*"):
             file.unlink()

@@ -146,15 +146,15 @@ def _notices(words: list[str]) -> CheckRow:
 
 
 async def _teams(settings: Settings) -> AsyncIterator[CheckRow]:
-    """Yields a row for each team or file of a team that can't be used, and for each MCP server, which is started.
+    """Yields a row for each team that can't be used or has such files, and for each MCP server, which is started.
 
     Other code of teams is not run.
     """
     checked: Any = (await teams_report(settings)).data
     wrong = {team["name"]: [team["error"]] if team["error"] else team["unread"] for team in checked}
-    for name, problems in wrong.items():
-        for problem in problems:
-            yield CheckRow("warning", f"team {name}", problem, f"correct it; {hint('teams', name)} says more")
+    for name, (problem, *more) in ((name, problems) for name, problems in wrong.items() if problems):
+        text = f"{problem.rstrip('.')}; and {counted(len(more), 'more file')}" if more else problem
+        yield CheckRow("warning", f"team {name}", text, f"correct it; {hint('teams', name)} says more")
     for name in [team["name"] for team in checked if team.get("mcp_servers")]:
         for offer in await offers(team_files(settings), name):
             good = not offer.problems and not offer.changes
@@ -270,7 +270,8 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
         for cause in causes:
             helps = PROVIDER_HELPS if cause.helps == unanswered() else cause.helps  # the first row says if it does
             fix = f"{helps}; {hint('status', run.id)} says more"
-            yield CheckRow("problem", "open run", f"'{run.id}': {cause.cause}", fix)
+            level: Level = "warning" if cause.waits_for == "person" else "problem"
+            yield CheckRow(level, "open run", f"'{run.id}': {cause.cause}", fix)
     if not still:
         yield CheckRow("ok", "open runs", f"{looked_at}, none of them stands still")
 

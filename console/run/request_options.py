@@ -62,7 +62,7 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
     binary = [path for path in given.get("attach", []) if is_data(path.name) and not is_small_text(path)]
     files = [path for path in given.get("attach", []) if path not in binary]
     uploads = [read_text_file(path) for path in files]
-    found = data_files([*data, *binary])
+    found = _readable(data_files([*data, *binary]))
     if data and "team" not in fields:
         fields["team"] = _FILES_TEAM
     if files:
@@ -108,6 +108,13 @@ def data_files(paths: list[Path]) -> list[DataFile]:
         return found_files(paths) if paths else []
     except FilesRefused as refused:
         raise CommandFailed(BAD_INPUT, str(refused)) from None
+
+
+def _readable(found: list[DataFile]) -> list[DataFile]:
+    """Returns the files. Raises CommandFailed if none can be read."""
+    if found and all(file.problem for file in found):
+        raise CommandFailed(BAD_INPUT, f"no file can be read: {'; '.join(f'{f.name}: {f.problem}' for f in found[:3])}")
+    return found
 
 
 def is_small_text(path: Path) -> bool:

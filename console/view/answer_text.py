@@ -116,7 +116,7 @@ def answer_file(result: RunResult, suffix: str) -> bytes:
     if suffix not in (".csv", ".json"):
         return f"{safe(result.answer)}\n".encode()
     if result.answer_json is None:
-        raise ValueError("the answer has no JSON: `--answer-schema` of `run` asks for it")
+        raise ValueError("the answer has no JSON: `--answer-schema` of `run`, or a plan with for_each, makes one")
     if suffix == ".json":
         return f"{safe_json(result.answer_json)}\n".encode()
     if (rows := rows_of(result.answer_json)) is None:

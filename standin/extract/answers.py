@@ -22,8 +22,9 @@ def worker_finding(prompt: Parts, composing: set[str]) -> Json:
     """Returns the fields of a finding: what the tools returned about the subtask; all of it if a tool composed it."""
     question = f"{prompt.question} {prompt.goal}"
     good = [call for call in prompt.request.calls if not call.is_error]
+    named = [call for call in good if prompt.item.startswith(tuple(filter(None, map(str, call.arguments.values()))))]
     failed = [f"{call.name} failed ({clip(call.output, 120)})" for call in prompt.request.calls if call.is_error]
-    parts = [call.output for call in good if call.name in composing] or _parts(good, question)
+    parts = [call.output for call in good if call.name in composing] or _parts(named or good, question)
     text = "\n\n".join(parts) or digest(prompt.findings, question)
     return {
         "outcome": "done" if text else "partial",

@@ -37,7 +37,9 @@ def think(request: ApiRequest) -> ApiReply:
     if request.schema is not None:
         value = _structured(prompt, request.schema)
         return ApiReply([tool_block(request.submit, value)], "tool_use") if request.submit else json_reply(value)
-    return _finished(prompt) if request.tools else text_reply(answers.plain_answer(prompt))
+    if request.tools or marks.LAST_TURN_MARK in request.last_text:
+        return _finished(prompt)
+    return text_reply(answers.plain_answer(prompt))
 
 
 def _finished(prompt: Parts) -> ApiReply:

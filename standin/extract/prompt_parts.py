@@ -170,6 +170,11 @@ class Parts:
         return focus(block(self.text, marks.SUBTASK) or self.goal or self.request.user_text)
 
     @cached_property
+    def item(self) -> str:
+        """What a template's subtask is for; empty for others."""
+        return block(self.text, marks.ITEM) or ""
+
+    @cached_property
     def draft(self) -> str:
         """The draft of an answer; empty if there is none."""
         return block(self.text, marks.DRAFT) or ""

@@ -1,6 +1,7 @@
 """Tables as tools print them: descriptions, results and what their figures say; and the queries of a subtask."""
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass, field
 from html import unescape
 
@@ -53,7 +54,8 @@ class Grid:
 
     def is_number(self, at: int) -> bool:
         """True if a column holds figures."""
-        return all(number(row[at]) is not None for row in self.rows) and not self.is_time(at)
+        cells = [row[at] for row in self.rows if row[at] != "NULL"]
+        return bool(cells) and all(number(cell) is not None for cell in cells) and not self.is_time(at)
 
 
 def parse_tables(text: str) -> list[Table]:
@@ -131,14 +133,16 @@ def series(grid: Grid) -> list[Series]:
     """Returns the series of a result table, in its order."""
     columns = range(len(grid.header))
     time = next((at for at in columns if grid.is_time(at)), None)
-    measures = [at for at in columns if at != time and grid.is_number(at)]
-    labels = [at for at in columns if at != time and at not in measures]
+    figures = [at for at in columns if at != time and grid.is_number(at)]
+    measures = [at for at in figures if "id" not in stems(grid.header[at].replace("_", " "))]
+    labels = [at for at in columns if at != time and at not in figures]
     points: dict[str, list[tuple[str, str]]] = {}
     for row in grid.rows:
         label = ", ".join(row[at] for at in labels)
         for at in measures:
             name = ": ".join(filter(None, (label, grid.header[at].replace("_", " "))))
-            points.setdefault(name, []).append((row[time] if time is not None else "", row[at]))
+            if row[at] != "NULL":
+                points.setdefault(name, []).append((row[time] if time is not None else "", row[at]))
     return [Series(name, sorted(values, key=lambda point: point[0])) for name, values in points.items()]
 
 
@@ -150,7 +154,11 @@ def expressions(grids: list[Grid]) -> list[str]:
 
 def statements(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
     """Returns sentences with the figures of result tables and of calculator results (expression -> output)."""
-    lines = [_stated(one, calculated) for grid in grids for one in series(grid)[:_SERIES]]
+    lines = [
+        (f"of the first {_ROWS} rows, " if len(grid.rows) >= _ROWS else "") + _stated(one, calculated)
+        for grid in grids
+        for one in series(grid)[:_SERIES]
+    ]
     return list(dict.fromkeys(line[0].upper() + line[1:] for line in lines))
 
 
@@ -294,8 +302,10 @@ def _plain(table: Table, names: dict[str, list[str]], times: list[str], wanted: 
 
 
 def _like(time: str, pattern: str, last: bool = False) -> str:
-    """A time as a year, month or day, like the pattern: the first month of its year, or the last."""
-    return (time + ("-12-01" if last else "-01-01")[len(time) - 4 :])[: len(pattern)]
+    """A time as a year, month or day, like the pattern: the first one of the time, or the last."""
+    month = (time + ("-12" if last else "-01"))[:7]
+    day = monthrange(int(month[:4]), int(month[5:]))[1] if last else 1
+    return f"{month}-{day:02}"[: len(pattern)]
 
 
 def _one_of(column: str, values: list[str]) -> str:

@@ -92,6 +92,7 @@ _ID = re.compile(
     r"|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})",
     re.MULTILINE,
 )
+_FILE = re.compile(r"[^\n{}]{1,200}\.\w{1,7}")
 _URL = re.compile(r"https?://[^\s<>\"')\]]+")
 _ARITHMETIC = re.compile(r"(?<![\d.])\.?+\d[\d.]*+(?:\s*+[-+*/]\s*+\(?+\d[\d.]*+\)?+)++")
 
@@ -201,7 +202,7 @@ def _texts(kind: str, prompt: Parts) -> list[str]:
     shown = "\n".join([subtask, goal, *outputs])
     keys = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
     if kind == "sql":
-        return write_queries(parse_tables(shown), parse_examples(shown), subtask, goal)
+        return write_queries(parse_tables(shown), parse_examples(shown), f"{subtask} {prompt.item}", goal)
     if kind == "expression":
         return expressions(parse_grids(shown)) or _ARITHMETIC.findall(subtask)
     if kind == "url":
@@ -209,7 +210,9 @@ def _texts(kind: str, prompt: Parts) -> list[str]:
     if kind == "attachment":
         return prompt.attachments
     if kind == "id":
-        return _ids("\n".join(outputs), [stem(word) for word in keys])
+        found = _ids("\n".join(outputs), [stem(word) for word in keys])
+        named = [name for name in found if prompt.item.startswith(name)]
+        return named or ([prompt.item] if _FILE.fullmatch(prompt.item) else found[:_DOCUMENTS])
     if kind == "body":
         return [digest(prompt.findings, subtask)]
     if kind == "title":
@@ -221,4 +224,4 @@ def _ids(text: str, keys: list[str]) -> list[str]:
     """The identifiers whose line shares most words with the subtask: in brackets at its start, or as `id: x`."""
     found = dict.fromkeys(marked or named for marked, named in _ID.findall(text))
     lines = {name: next(line for line in text.splitlines() if name in line) for name in found}
-    return sorted(lines, key=lambda name: -len(shared(keys, lines[name])))[:_DOCUMENTS]
+    return sorted(lines, key=lambda name: -len(shared(keys, lines[name])))

@@ -119,8 +119,10 @@ class TimeAndBudget:
 
     def spent_line(self) -> str:
         """Returns one line on the budget."""
-        used, limit = self.ledger.spent, self.budget
-        line = f"{used.tokens} of {'any number of' if limit.tokens is None else limit.tokens} tokens spent"
+        used, limit, free = self.ledger.spent, self.budget, self.ledger.free.tokens
+        line = f"{used.tokens:,} of {'any number of' if limit.tokens is None else f'{limit.tokens:,}'} tokens spent"
+        if limit.tokens is not None and free is not None and (held := limit.tokens - used.tokens - free) > 0:
+            line += f", {held:,} set aside for the answer and work at hand"
         if used.usd is not None and limit.usd is not None:
             line += f", {money(used.usd)} of {money(limit.usd)}"
         return line

@@ -47,7 +47,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def is_concrete(description: str, *, reads: bool = False) -> bool:
-    """True if a description names its object; attachments that it `reads` are a part of that."""
+    """True if a description names its object; attachments or items that it `reads` are a part of that."""
     spaced, unspaced = _UNSPACED.subn(" ", description)
     words = {word.casefold() for word in _WORD.findall(spaced)}
     named = sum(_weight(word) for word in words if word not in _GENERIC)
@@ -131,7 +131,7 @@ def description_problems(subtask: Subtask, name: str = "the subtask") -> list[st
         return [f"{name} has no concrete description: say what to find out or produce"]
     if len(subtask.description) > limits.DESCRIPTION_CHARS:
         return [f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters"]
-    if not is_concrete(subtask.description, reads=bool(subtask.attachments)):
+    if not is_concrete(subtask.description, reads=bool(subtask.attachments or subtask.for_each or subtask.item)):
         return [
             f"{name} is vague, any plan could have it: name what to find out or produce, of which things, period or "
             "kind, and from which source"

@@ -143,6 +143,8 @@ async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> No
     assert "t3 (writer, required, after t1, t2)" in whole.out
     status = (await cli("status", "people-owned")).out
     assert "approve people-owned plan.1`" in " ".join(status.split())
+    levels = [row["level"] for row in await cli.json("doctor") if "'people-owned'" in row["text"]]
+    assert levels == ["warning"]  # a person who has time is no alarm
     await cli("cancel", "people-owned")
     assert await cli.json("inbox", "--owner", "ann") == []
 

@@ -2,9 +2,13 @@
 
 import inspect
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
+from console.base.command import CommandFailed
 from console.commands.run_commands import run_goal
 from console.run.request_options import _PARTS, prepared_request
 from supervision.contract.request import RunRequest
@@ -56,3 +60,9 @@ def test_a_plan_of_ones_own_may_be_one_that_another_run_printed(tmp_path: Path) 
     request = options(goal="goal", plan=tmp_path / "plan.json")
     assert request.plan is not None
     assert [subtask.description for subtask in request.plan.subtasks] == ["Count the pears."]
+
+
+def test_a_run_over_nothing_that_can_be_read_is_not_started(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(CommandFailed, match=r"no file can be read: pipe.csv: it is a pipe"):
+        options(goal="goal", data=[tmp_path])

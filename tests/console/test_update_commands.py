@@ -29,7 +29,7 @@ async def test_new_limits_are_totals_and_what_is_not_named_stays(cli: Cli, stand
     before = await cli.json("status", "extend-1")
     done = await cli("extend", "extend-1", "--deadline", "PT2H", "--budget-tokens", "2000000")
     assert done.code == 0
-    assert "of 2000000 tokens spent" in done.out
+    assert "of 2,000,000 tokens spent" in done.out
     after = await cli.json("status", "extend-1")
     limits = after["limits"]
     assert (limits["budget_tokens"], limits["budget_usd"], limits["deadline_seconds"]) == (2_000_000, 2.0, 7200.0)

@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 
 from standin.extract.kind_of_call import think
+from standin.extract.tables import parse_grids, parse_tables, statements, write_queries
 from standin.server.api_reply import ApiReply
 from standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
@@ -21,6 +22,7 @@ table harvests (farm VARCHAR, valley VARCHAR, fruit VARCHAR, year BIGINT, crop_t
   fruit: Apples, Pears
   year: 1980 to 2020
   crop_tonnes: 20.0 to 156.0
+  Note: crop of pears: decimal commas are read as numbers
 """
 
 
@@ -169,6 +171,11 @@ def test_a_document_whose_id_has_blanks_is_read() -> None:
     )
     agent.run()
     assert ("open_note", {"note_id": "Chair notes 2.pdf"}) in agent.calls
+    agent = Agent(
+        "<goal>Why did chairs break?</goal><subtask>Question: Why?</subtask><item>Stools.pdf</item>", NOTES, functions
+    )
+    assert "lot 7" not in agent.run()
+    assert agent.calls[1:] == [("open_note", {"note_id": "Stools.pdf"})]
 
 
 def test_a_document_is_composed_of_the_findings() -> None:
@@ -200,6 +207,20 @@ def test_the_last_turn_calls_nothing() -> None:
     agent = analyst("How large was the pear crop of Hill Farm in 1990?")
     agent.messages[0]["content"] += "\nThis is your last turn: no more tool calls are possible."
     assert agent.reply().stop_reason == "end_turn"
+    agent.tools = []
+    (said,) = agent.reply().content
+    assert said["text"].startswith("The tools returned nothing about: How large")
+
+
+def test_what_dates_and_names_rows_is_no_figure() -> None:
+    (table,) = parse_tables('table sales ("Order ID" BIGINT, Day DATE, Net DOUBLE): x\n  Day: 2025-01-01 to 2026-02-28')
+    (query,) = write_queries([table], [], "Net sales in 2025")
+    assert "BETWEEN '2025-01-01' AND '2025-12-31'" in query
+    shown = "| Order ID | Day | Net |\n| --- | --- | --- |\n| 1 | 2025-01-01 | 5 |\n| 2 | 2025-12-31 | NULL |"
+    assert statements(parse_grids(shown), {}) == ["Net was 5 (2025-01-01)."]
+    many = shown + "\n| 3 | 2025-12-31 | 7 |" * 200
+    (cut,) = statements(parse_grids(many), {})
+    assert cut.startswith("Of the first 200 rows, Net went from 5")
 
 
 def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:

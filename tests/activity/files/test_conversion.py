@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from activities.files import table_files
 from activities.files.conversion import convert
 from activities.files.file_cache import FileCache, FileReport, local_file
 from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
@@ -64,6 +65,7 @@ def test_an_export_of_another_country_is_a_table_of_numbers_and_dates(tmp_path: 
     [
         (["1", "2", ""], "BIGINT", None),
         (["00123", "4"], "VARCHAR", None),
+        (["12345678901234567890", "4"], "VARCHAR", None),
         (["2025-01-31", "2024-12-01"], "DATE", None),
         (["01/31/2025", "01/02/2025"], "DATE", "x: dates are read month first"),
         (["31 Jan 2025", "1 Feb 2025"], "DATE", None),
@@ -88,6 +90,33 @@ def test_fields_may_hold_anything(tmp_path: Path, delimiter: str) -> None:
     (table,) = converted(tmp_path, "t.csv", f"{header}\n{body}\n{body}\n".encode())["tables"]
     assert list(types(table)) == ["Order ID", 'He said "yes"', "column_3", "order id_2"]
     assert rows(table)[0] == (1, f"a{delimiter} b\nline", "x", 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "read", "notes"),
+    [
+        (b'1,5" pipe\n2,"x"\n', [(1, '5" pipe'), (2, "x")], []),
+        (b'1,x\n"2,y\n3,z\n', [(1, "x")], ["a quotation mark in line 3 is not closed: what follows it is not read"]),
+        (b"1,x\n2,y,z\n", [(1, "x")], ["1 row cannot be read, the first is '2,y,z'"]),
+    ],
+)
+def test_what_is_not_read_is_a_note(
+    tmp_path: Path, body: bytes, read: list[tuple[object, ...]], notes: list[str]
+) -> None:
+    (table,) = converted(tmp_path, "t.csv", b"a,b\n" + body)["tables"]
+    assert (rows(table), table["notes"]) == (read, notes)
+
+
+def test_a_wide_table_is_read(tmp_path: Path) -> None:
+    wide = "\n".join(",".join(str(column + row) for column in range(300)) for row in range(3))
+    (table,) = converted(tmp_path, "t.csv", wide.encode())["tables"]
+    assert rows(table) == [tuple(range(row, row + 300)) for row in range(3)]
+
+
+def test_a_table_that_needs_too_much_memory_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_files, "_MEMORY", "8MB")
+    with pytest.raises(MemoryError):
+        converted(tmp_path, "t.csv", ("word," * 400 + "\n").encode() * 3)
 
 
 _PRINTED = st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from('\t\n",;|')
@@ -160,12 +189,17 @@ async def test_a_zipped_folder_is_its_members(tmp_path: Path) -> None:
         "__MACOSX/x": b"?",
         "bad.pdf": b"no",
     }
-    reports = await read_by_cache(tmp_path, {"all.zip": zipped(members), "broken.zip": b"PK broken"})
+    locked = bytearray(zipped({"a.md": b"x"}))
+    locked[6] |= 1  # in the header of the member, and in the list at the end
+    locked[locked.index(b"PK\x01\x02") + 8] |= 1
+    given = {"all.zip": zipped(members), "broken.zip": b"PK broken", "locked.zip": bytes(locked)}
+    reports = await read_by_cache(tmp_path, given)
     assert [(report.name, report.problem) for report in reports] == [
         ("all.zip/q1/orders.csv", None),
         ("all.zip/docs/notes.txt", None),
         ("all.zip/bad.pdf", "it is no PDF that can be read: Failed to load document (PDFium: Data format error)."),
         ("broken.zip", "it can't be unpacked: File is not a zip file"),
+        ("locked.zip/a.md", "it is encrypted"),
     ]
     written = [report.document["file"] for report in reports if report.document]
     assert all(Path(file).resolve().is_relative_to(tmp_path / "cache") for file in written)
@@ -219,7 +253,7 @@ def database(tables: int) -> bytes:
         ("a.pdf", b"%PDF-1.7 broken", "it is no PDF that can be read"),
         ("a.xlsx", b"PK\x03\x04 broken", "it is no spreadsheet that can be read"),
         ("a.db", b"no database at all" * 100, "it is no SQLite database that can be read"),
-        ("a.parquet", b"PAR1 broken", "it holds no table"),
+        ("a.parquet", b"PAR1 broken", "it can't be read: Invalid Input Error: File 'a.parquet' too small"),
         ("a.exe", b"MZ", "files of the kind '.exe' are not read"),
         ("a.xlsx", compound("EncryptionInfo", "EncryptedPackage"), "it is encrypted"),
         ("a.pdf", ENCRYPTED_PDF, "it is encrypted"),

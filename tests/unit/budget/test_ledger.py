@@ -552,7 +552,10 @@ def test_as_many_subtasks_as_the_budget_has_room_for(
 @pytest.mark.parametrize(
     ("budget", "line"),
     [
-        (Budget(tokens=5000, usd=2.0), "0 of 5000 tokens spent, $0.0000 of $2.00"),
+        (
+            Budget(tokens=5000, usd=2.0),
+            "0 of 5,000 tokens spent, 2,500 set aside for the answer and work at hand, $0.0000 of $2.00",
+        ),
         (Budget(tokens=None, usd=None), "0 of any number of tokens spent"),
     ],
 )

@@ -229,6 +229,12 @@ def test_two_names_or_one_with_a_number_are_concrete_and_an_attachment_is_a_name
     assert is_concrete(text, reads=reads) == concrete
 
 
+@pytest.mark.parametrize("each", [{"item": "a.pdf"}, {"for_each": "files:*"}])
+def test_an_item_is_a_name(each: dict[str, str]) -> None:
+    template = subtask("t1").model_copy(update={"description": "Read the contract", **each})
+    assert not any("vague" in problem for problem in plan_problems(plan(template), 1))
+
+
 # --- revisions ---------------------------------------------------------------------------------------
 
 
