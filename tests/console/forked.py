@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import runpy
 import sys
+from multiprocessing.connection import wait
 from pathlib import Path
 
 _IMPORTED = ["tests.console.forked", "starter", "worker_main"]
@@ -20,7 +21,8 @@ async def ended(module: str, words: tuple[str, ...], environ: dict[str, str], fo
     process.start()
     try:
         async with asyncio.timeout(_LIMIT):
-            await asyncio.to_thread(process.join)
+            await asyncio.to_thread(wait, [process.sentinel])
+        process.join()  # in this thread, as `start` looks at all processes: whoever reads a status second reads 255
     finally:
         if process.exitcode is None:
             process.kill()

@@ -13,6 +13,7 @@ from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
 from temporalio.client import Client
 
 from tests.console.conftest import GOAL, Cli
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,11 @@ async def rows(alone: Cli) -> AsyncIterator[list[str]]:
                 memo=Memo(fields={"phase": odd, "team": odd, "partial": odd}),
             )
         )
+
+    async def are_listed() -> bool:
+        return {run.id async for run in client.list_workflows()}.issuperset(ids)
+
+    await until(are_listed)
     yield ids
     for run_id in ids:
         await client.get_workflow_handle(run_id).terminate()
