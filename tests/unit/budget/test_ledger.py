@@ -550,14 +550,18 @@ def test_as_many_subtasks_as_the_budget_has_room_for(
 
 
 @pytest.mark.parametrize(
-    ("budget", "line"),
+    ("budget", "spent", "line"),
     [
         (
             Budget(tokens=5000, usd=2.0),
-            "0 of 5,000 tokens spent, 2,500 set aside for the answer and work at hand, $0.0000 of $2.00",
+            1000,
+            "1,000 of 5,000 tokens spent, 2,500 set aside for the answer and work at hand, $0.1000 of $2.00",
         ),
-        (Budget(tokens=None, usd=None), "0 of any number of tokens spent"),
+        (Budget(tokens=5000, usd=None), 5000, "5,000 of 5,000 tokens spent"),
+        (Budget(tokens=None, usd=None), 0, "0 of any number of tokens spent"),
     ],
 )
-def test_the_budget_in_one_line(budget: Budget, line: str) -> None:
-    assert TimeAndBudget(RunRequest(goal="x", budget=budget), Clock(), START).spent_line() == line
+def test_the_budget_in_one_line(budget: Budget, spent: int, line: str) -> None:
+    time = TimeAndBudget(RunRequest(goal="x", budget=budget), Clock(), START)
+    time.ledger.settle_call(0, Usage(input_tokens=spent, usd=0.1))
+    assert time.spent_line() == line
