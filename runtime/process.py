@@ -25,9 +25,10 @@ def keep_files_private() -> None:
     os.umask(0o077)
 
 
-def command(program: str, words: Iterable[str]) -> str:
-    """Returns a command of ours in backticks, quoted for a shell."""
-    return f"`{' '.join([program_here(program), *map(quote, words)])}`"
+def command(program: str, words: Iterable[str], **environ: str) -> str:
+    """Returns a command of ours in backticks, quoted for a shell, after the variables that it is to have."""
+    given = [f"{name}={quote(value)}" for name, value in environ.items()]
+    return f"`{' '.join([*given, program_here(program), *map(quote, words)])}`"
 
 
 def program_here(name: str) -> str:

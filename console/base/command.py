@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import shlex
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -38,15 +37,14 @@ def keep_connection(address: str | None, namespace: str | None, env_file: Path |
     _connection[:] = [word for name, value in given.items() if value for word in (name, value)]
 
 
-def hint(*words: str) -> str:
-    """Returns a command of this program."""
-    return command(PROGRAM, [*_connection, *words])
+def hint(*words: str, **environ: str) -> str:
+    """Returns a command of this program, after the variables that it is to have."""
+    return command(PROGRAM, [*_connection, *words], **environ)
 
 
 def worker_hint(*words: str, build: str = "") -> str:
     """Returns the command that starts a Worker, of that build if one is named."""
-    set_build = f"SUPERVISOR_BUILD_ID={shlex.quote(build)} " if build else ""
-    return f"`{set_build}{hint('worker', *words)[1:]}"
+    return hint("worker", *words, **({"SUPERVISOR_BUILD_ID": build} if build else {}))
 
 
 DONE = 0

@@ -95,7 +95,7 @@ def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
 
 async def _open_workflows(client: Client, run_id: str) -> list[tuple[str, str]]:
     """Returns id and execution of each open workflow, children first: a run that is reset looks for them."""
-    children = [(each.id, each.run_id) for each in await tree(client, run_id) if is_open(each) and each.id != run_id]
+    children = [(each.id, each.run_id) for each in await tree(client, run_id, "Running") if each.id != run_id]
     described = await client.get_workflow_handle(run_id).describe(rpc_timeout=RPC_TIMEOUT)
     deepest_first = sorted(children, key=lambda child: (-child[0].count("/"), child[0]))
     return [*deepest_first, (run_id, described.run_id)]

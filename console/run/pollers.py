@@ -65,6 +65,8 @@ async def builds(client: Client) -> list[Build]:
 
 async def none_current(client: Client) -> str:
     """Returns that no build is current, if every Worker has a build: then no run begins; else nothing."""
+    if not all(poller.deployment_options.build_id for poller in await _fresh(client, WORKFLOW_QUEUE, WORKFLOWS)):
+        return ""
     try:
         known = await builds(client)
     except RPCError:  # the server answers for a new deployment only after a while
@@ -72,8 +74,7 @@ async def none_current(client: Client) -> str:
     served = [build.build_id for build in known if build.served]
     if not served or any(build.current for build in known):
         return ""
-    every = all(poller.deployment_options.build_id for poller in await _fresh(client, WORKFLOW_QUEUE, WORKFLOWS))
-    return f"none is current, so new runs wait; served: {', '.join(served)}" if every else ""
+    return f"none is current, so new runs wait; served: {', '.join(served)}"
 
 
 def shown(workers: dict[str, datetime]) -> str:

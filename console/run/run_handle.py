@@ -296,11 +296,15 @@ async def roots(client: Client, limit: int, state: str | None = None) -> list[Wo
     return list(newest.values())[:limit]
 
 
-async def tree(client: Client, run_id: str) -> list[WorkflowExecution]:
+async def tree(client: Client, run_id: str, state: str | None = None) -> list[WorkflowExecution]:
     """Returns the executions of a run, of its worker agents and of nested runs; none of a workflow that started it."""
-    query = f"WorkflowId = {quoted(run_id)} OR WorkflowId STARTS_WITH {quoted(run_id + '/')}"
-    found = [each async for each in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT)]
-    below = [each for each in found if is_child_id(each.id, each.parent_id)]
-    own = [each for each in found if each.id == run_id and each.workflow_type == RUN_TYPE and each not in below]
+    query = f"(WorkflowId = {quoted(run_id)} OR WorkflowId STARTS_WITH {quoted(run_id + '/')})"
+    query += f" AND ExecutionStatus = '{state}'" if state else ""
+    own, below = list[WorkflowExecution](), list[WorkflowExecution]()
+    async for each in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT):
+        if is_child_id(each.id, each.parent_id):
+            below.append(each)
+        elif each.id == run_id and each.workflow_type == RUN_TYPE:
+            own.append(each)
     tops = {run_id, *(each.root_id for each in own)}
     return [*own, *(each for each in below if each.root_id in tops)]
