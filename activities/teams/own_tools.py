@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -24,8 +23,6 @@ from supervision.base import limits
 from supervision.base.text import NAME_SHOWN_BYTES, one_line
 from supervision.contract.team import ToolRights
 
-_PATIENCE = timedelta(seconds=1)  # a loop that does not answer for so long after a call's timeout is blocked
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -34,8 +31,8 @@ T = TypeVar("T")
 class OwnTools(ToolSource):
     """The source of an author's tools.
 
-    A call that blocks the thread delays the team's other calls, never the Worker. If it still blocks it after its
-    timeout, the file is imported again in another thread.
+    A call that blocks the thread delays the team's other calls, never the Worker. It may still do so after its timeout,
+    so the file is then imported again in another thread.
     """
 
     def __init__(self, file: Path) -> None:
@@ -59,13 +56,14 @@ class OwnTools(ToolSource):
             self._thread.end()
 
     async def _run(self, name: str, arguments: Any, context: ToolContext) -> Any:
-        thread = self._thread
-        assert thread is not None
-        if not await thread.answers() and thread is self._thread:
-            log.error("the tools of %s block their thread, which is replaced\n%s", self._file, thread.stack())
-            self._thread = _TeamThread(self._file)
-        assert self._thread is not None
-        return await self._thread.call(name, arguments, context)
+        thread = self._thread = self._thread or _TeamThread(self._file)
+        try:
+            return await thread.call(name, arguments, context)
+        except asyncio.CancelledError:  # timed out, or stopped
+            if self._thread is thread:
+                thread.end()
+                self._thread = None
+            raise
 
 
 class _TeamThread:
@@ -75,33 +73,16 @@ class _TeamThread:
         self.tools: Future[list[Tool[Any]]] = Future()
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._loop = self._runner.get_loop()
-        self._timed_out = False
         self._thread = threading.Thread(target=self._serve, args=[file], name=f"team-{file.parent.name}", daemon=True)
         self._thread.start()
 
     async def call(self, name: str, arguments: Any, context: ToolContext) -> Any:
         """Returns what the tool returns; raises what it raises."""
         running = asyncio.run_coroutine_threadsafe(self._outcome(name, arguments, context), self._loop)
-        try:
-            output, error = await asyncio.wrap_future(running)
-        except asyncio.CancelledError:  # timed out, or stopped
-            self._timed_out = True
-            raise
+        output, error = await asyncio.wrap_future(running)
         if error is not None:
             raise error
         return output
-
-    async def answers(self) -> bool:
-        """True if the loop is free. It is only asked after a call that did not end by itself."""
-        if self._timed_out:
-            asked = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop)
-            await asyncio.wait([asyncio.wrap_future(asked)], timeout=_PATIENCE.total_seconds())
-            self._timed_out = not asked.done()
-        return not self._timed_out
-
-    def stack(self) -> str:
-        """Returns where the thread stands."""
-        return "".join(traceback.format_stack(sys._current_frames().get(self._thread.ident or 0), limit=8))
 
     def end(self) -> None:
         """Ends the thread after the time of a call: a call may be in flight, or about to begin."""
