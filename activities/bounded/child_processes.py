@@ -43,6 +43,10 @@ class BoundExceeded(Exception):
     """The function needed more time, memory or depth than it may; the message says so."""
 
 
+class TooSlow(BoundExceeded):
+    """It needed more time: on a machine that is less busy it may not."""
+
+
 class Failed(Exception):
     """The function raised an exception; `text` is its message."""
 
@@ -184,7 +188,8 @@ class _ChildProcess:
                     reply += chunk
             answer: Json = json.loads(reply)
         except TimeoutError:
-            problem = f"it takes longer than {time.total_seconds():g} s"
+            self.end()
+            return {"exceeded": f"it takes longer than {time.total_seconds():g} s", "slow": True}
         except (OSError, ValueError, RecursionError):
             pass
         except asyncio.CancelledError:  # its answer would be taken for the next one's
@@ -205,7 +210,7 @@ def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
 
 def _result(name: str, reply: Json) -> Any:
     if "exceeded" in reply:
-        raise BoundExceeded(reply["exceeded"])
+        raise (TooSlow if "slow" in reply else BoundExceeded)(reply["exceeded"])
     if "error" in reply:
         raise Failed(name, reply["type"], reply["error"])
     return reply["result"]

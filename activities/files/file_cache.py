@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
+from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed, TooSlow
 from activities.files.values import VERSION, is_data, numbered
 from supervision.base import limits
 from supervision.base.text import clean, one_line
@@ -166,7 +166,7 @@ class FileCache:
         return kept
 
     async def _converted(self, name: str, fetched: Path, owner: str) -> list[Json]:
-        """Returns a report on a file or on each member of a zipped folder. Raises BoundExceeded."""
+        """Returns a report on a file or on each member of a zipped folder. Raises BoundExceeded, which is not kept."""
         if not name.lower().endswith(".zip"):
             return [await self._one(name, fetched, owner)]
         try:
@@ -180,18 +180,22 @@ class FileCache:
         for inner, path, problem in members:
             try:
                 if not problem and time.monotonic() > until:
-                    raise BoundExceeded("the files before it took too long")
+                    raise TooSlow("the files before it took too long")
                 reports.append({"name": inner, "problem": problem} if problem else await self._one(inner, path, owner))
-            except BoundExceeded as exceeded:
+            except TooSlow as exceeded:
                 reports.append({"name": inner, "problem": f"it can't be read: {exceeded}"})
         return reports
 
     async def _one(self, name: str, file: str | Path, owner: str) -> Json:
+        """Returns a report on a file, which is kept; one that needs too much memory does so each time. TooSlow."""
         asked = (str(file), name, os.path.dirname(file))
         try:
             report: Json = await self._children.call(owner, _CONVERSION_TIME, "convert", *asked)
-        except Failed as error:
-            return {"name": name, "problem": f"it can't be read: {error.text}"}
+        except TooSlow:
+            raise
+        except (BoundExceeded, Failed) as error:
+            why = error.text if isinstance(error, Failed) else error
+            return {"name": name, "problem": f"it can't be read: {why}"}
         finally:
             Path(file).unlink(missing_ok=True)
         return report

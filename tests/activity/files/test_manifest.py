@@ -304,7 +304,9 @@ def hostile_files(folder: Path) -> dict[str, bytes]:
     }
 
 
-async def test_hostile_files_are_named_and_leave_the_others(store: ArtifactStore, tmp_path: Path) -> None:
+async def test_hostile_files_are_named_once_and_leave_the_others(
+    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = FileCache(tmp_path / "cache")
     files = await run_files(store, cache, hostile_files(tmp_path))
     reports = {report.name: report for report in await files.reports()}
@@ -328,6 +330,9 @@ async def test_hostile_files_are_named_and_leave_the_others(store: ArtifactStore
     ]
     assert reports["line break' OR 1=1.csv"].tables[0]["name"] == "line_break_or_1_1"
     assert output.text.startswith("| select |")
+    monkeypatch.setattr(FileCache, "_one", None)  # nothing is converted again
+    kept = await RunFiles(store, FileCache(tmp_path / "cache"), "run-2", files.ref).reports()
+    assert {report.name: report for report in kept} == reports
 
 
 async def test_a_manifest_beyond_the_ceilings_is_refused(store: ArtifactStore) -> None:
