@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from activities.teams.toolbox import complaints
 from activities.tools.files import open_to_others
@@ -78,11 +78,9 @@ class _TeamThread:
 
     async def call(self, name: str, arguments: Any, context: ToolContext) -> Any:
         """Returns what the tool returns; raises what it raises."""
-        running = asyncio.run_coroutine_threadsafe(self._outcome(name, arguments, context), self._loop)
-        output, error = await asyncio.wrap_future(running)
-        if error is not None:
-            raise error
-        return output
+        return await asyncio.wrap_future(
+            asyncio.run_coroutine_threadsafe(self._called(name, arguments, context), self._loop)
+        )
 
     def end(self) -> None:
         """Ends the thread after the time of a call: a call may be in flight, or about to begin."""
@@ -92,37 +90,26 @@ class _TeamThread:
     def _serve(self, file: Path) -> None:
         asyncio.set_event_loop(self._loop)
         _settle(self.tools, partial(own_tools, file))
-        while True:
-            try:
-                self._loop.run_forever()
-            except BaseException:  # a task of an author's own that ends with SystemExit
-                log.warning("a task of %s failed", self._thread.name, exc_info=True)
-            else:
-                break
+        self._loop.run_forever()
         self._runner.close()
 
-    async def _outcome(self, name: str, arguments: Any, context: ToolContext) -> tuple[Any, BaseException | None]:
-        """Returns output and exception: asyncio would end the thread with a SystemExit."""
+    async def _called(self, name: str, arguments: Any, context: ToolContext) -> Any:
+        """Returns the output of a tool. A plain function gets a thread, so that it delays no other call."""
+        tool = next(tool for tool in self.tools.result() if tool.name == name)
         try:
-            tool = next(tool for tool in self.tools.result() if tool.name == name)
-            try:
-                parsed = tool.arguments.model_validate(arguments)
-            except ValidationError as error:
-                raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
-            return await _called(tool.run, parsed, context), None
-        except BaseException as error:
-            return None, error
-
-
-async def _called(function: Callable[..., Any], arguments: Any, context: ToolContext) -> Any:
-    """Returns the output of an author's function. A plain one gets a thread, so that it delays no other call."""
-    if inspect.iscoroutinefunction(function):
-        return await function(arguments, context)
-    done: Future[Any] = Future()
-    work = partial(function, arguments, context)
-    threading.Thread(target=_settle, args=(done, work), daemon=True).start()
-    output = await asyncio.wrap_future(done)
-    return await output if inspect.isawaitable(output) else output
+            parsed = tool.arguments.model_validate(arguments)
+        except ValidationError as error:
+            raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
+        try:
+            if inspect.iscoroutinefunction(tool.run):
+                return await tool.run(parsed, context)
+            done: Future[Any] = Future()
+            work = partial(tool.run, parsed, context)
+            threading.Thread(target=_settle, args=(done, work), daemon=True).start()
+            output = await asyncio.wrap_future(done)
+            return await output if inspect.isawaitable(output) else output
+        except (SystemExit, KeyboardInterrupt) as error:  # of an author: it would end the thread
+            raise RuntimeError(f"the tool raised {type(error).__name__}: {error}") from error
 
 
 def _settle(done: "Future[T]", work: Callable[[], T]) -> None:
@@ -167,23 +154,20 @@ def _problems(number: int, tool: object) -> Iterator[str]:
         ToolRights.model_validate({field: getattr(tool, field) for field in ToolRights.model_fields})
     except ValidationError as error:
         yield f"{where}: {complaints(error)}"
-    if not (isinstance(tool.arguments, type) and issubclass(tool.arguments, BaseModel)):
-        yield f"{where}: its arguments must be a class derived from Arguments"
-    else:
-        try:
-            tool.schema()
-        except Exception as error:  # pydantic raises several kinds, for types that JSON does not have
-            yield f"{where}: its arguments have no JSON schema: {one_line(str(error), limits.SENTENCE_BYTES)}"
+    try:
+        tool.schema()
+    except Exception as error:  # of pydantic, for types that JSON does not have, or of what is no class
+        why = one_line(str(error), limits.SENTENCE_BYTES)
+        yield f"{where}: its arguments must be a class derived from Arguments that has a JSON schema: {why}"
+    if not callable(tool.run):
+        yield f"{where}: its function must be callable, it is of type {type(tool.run).__name__}"
+        return
     try:
         signature = inspect.signature(tool.run)
-    except (ValueError, TypeError):
-        if not callable(tool.run):  # else made by other means than `def`: the first call shows what it takes
-            yield f"{where}: its function must be callable, it is of type {type(tool.run).__name__}"
+    except ValueError:  # made by other means than `def`: the first call shows what it takes
         return
     try:
         signature.bind(object(), object())
     except TypeError:
         taken = one_line(str(signature), limits.SENTENCE_BYTES)
         yield f"{where}: its function must take (arguments, context), it takes {taken}"
-    if signature.return_annotation is None:
-        yield f"{where}: its function must return a ToolOutput, a text, a number, a list or a dict, not None"

@@ -214,9 +214,7 @@ class McpConnection:
 class _ServerProcess:
     """A child process. It has a session of its own, in which its server is, too, so that one signal ends both."""
 
-    def __init__(
-        self, folder: Path, environment: dict[str, str], setup: Json, when_ended: Callable[[], None]
-    ) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str], setup: Json, when_ended: Callable[[], None]) -> None:
         self._process, ours = start_child(_BOOT, environment=environment, folder=folder)
         self._waiting: dict[int, asyncio.Future[Json]] = {0: asyncio.get_running_loop().create_future()}
         self._progress: dict[int, str] = {}

@@ -185,7 +185,7 @@ def test_names_that_are_taken_or_impossible_are_refused(names: list[str]) -> Non
 
 
 HEAD = """
-import asyncio, contextvars, sqlite3, threading, time
+import asyncio, sqlite3, threading
 from typing import Any
 from pydantic import BaseModel
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolOutput
@@ -201,18 +201,11 @@ async def block(arguments, context) -> str:
     threading.release.wait()
     return "late"
 
-def plain(arguments, context) -> str:
-    threading.release.wait()
-    return "late"
-
 async def wait(arguments, context) -> str:
     try:
         await asyncio.Event().wait()
     finally:
         threading.ended.set()
-
-async def span(arguments, context) -> str:
-    return threading.span.get()
 
 connection = sqlite3.connect(":memory:")
 
@@ -226,9 +219,9 @@ async def meet(arguments, context) -> str:
     return "met"
 
 async def fail(arguments, context) -> str:
-    raise threading.error
+    raise SystemExit(3)
 
-TOOLS = [Tool(run.__name__, "d", City, run) for run in (quick, block, plain, wait, span, select, meet, fail)]
+TOOLS = [Tool(run.__name__, "d", City, run) for run in (quick, block, wait, select, meet, fail)]
 """
 
 
@@ -279,6 +272,8 @@ async def test_a_mistake_is_found_when_the_team_is_loaded(tmp_path: Path, code: 
 async def test_a_tool_runs_in_its_teams_thread_with_what_its_module_opened(crew: Crew) -> None:
     assert (await crew.call("quick")).text == "team-crew"
     assert (await crew.call("select")).text == "(1,)"
+    assert (await crew.call("fail")).text == "RuntimeError: the tool raised SystemExit: 3"
+    assert (await crew.call("quick")).text == "team-crew"
 
 
 @pytest.mark.usefixtures("short_times")
