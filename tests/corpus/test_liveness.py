@@ -15,7 +15,7 @@ from temporalio.client import Client
 from supervision.contract.base import depth_exceeds
 from supervision.contract.request import REQUEST_DEPTH
 from tests.corpus.test_hostages import BITES, SCHEMAS
-from tests.corpus.test_raw_inputs import FIELDS, ODD, ends, field
+from tests.corpus.test_raw_inputs import ODD, ends, field
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools
 from tests.serving import own_server, worker_processes
 from tests.workflow import runs
@@ -64,12 +64,9 @@ async def start_runs(client: Client, model: ScriptedModel, run_id: str, kind: st
     assert [ending for ending in endings.values() if ending.startswith("stuck")] == []
 
 
-# Every run of FIELDS is looked at in test_raw_inputs; for the memory of a process a part of them is enough.
-SOME = dict(list(FIELDS.items())[::8])
 SHALLOW = [schema for schema in SCHEMAS if not depth_exceeds(schema, REQUEST_DEPTH)]
 CASES: dict[str, Callable[[Client, ScriptedModel, str], Awaitable[None]]] = {
     "worker agents": partial(start_runs, kind="WorkerAgentWorkflow", inputs=ODD),
-    "fields": partial(start_runs, kind="SupervisorWorkflow", inputs=SOME),
     "schemas": partial(
         start_runs,
         kind="SupervisorWorkflow",

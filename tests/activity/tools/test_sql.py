@@ -35,6 +35,8 @@ MERGE INTO cities USING cities AS b ON true WHEN MATCHED THEN DELETE
 SELECT * INTO x FROM cities
 WITH x AS (INSERT INTO cities VALUES ('x', 1, NULL) RETURNING *) SELECT * FROM x
 WITH x AS (DELETE FROM cities RETURNING *) SELECT * FROM x
+WITH x AS (DROP TABLE cities) SELECT * FROM x
+WITH x AS (VACUUM) SELECT * FROM x
 COPY cities TO '{folder}/out.csv'
 COPY cities FROM '{canary}'
 COPY cities TO PROGRAM 'touch {folder}/out.csv'
