@@ -4,6 +4,7 @@ The names of types and fields are public: the query `trace` returns them. Whatev
 terminal or in the Web UI, asks this table.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -19,13 +20,15 @@ from supervision.run.decisions import Decision
 
 Mood = Literal["plain", "good", "bad", "faint", "head"]
 _Data = Mapping[str, JsonValue]
+_OPTIONAL = re.compile(r"\[([^]]*{(\w+)}[^]]*)\]")
 
 
 @dataclass(frozen=True)
 class EventRow:
     """A type of event. Names in `fields` that end in `?` are of fields which are not always there.
 
-    A `sentence` names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2 turns`).
+    A `sentence` names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2 turns`). A part in
+    square brackets is left out where its field says nothing.
     """
 
     type: str
@@ -35,7 +38,11 @@ class EventRow:
 
     def line(self, data: _Data) -> tuple[str, Mood]:
         """Returns the sentence of an event with this data, and its mood."""
-        words = self.sentence.format_map(_Words(data)) if isinstance(self.sentence, str) else self.sentence(data)
+        if isinstance(self.sentence, str):
+            said = _OPTIONAL.sub(lambda part: part[1] if data.get(part[2]) else "", self.sentence)
+            words = said.format_map(_Words(data))
+        else:
+            words = self.sentence(data)
         return words, "bad" if data.get("is_error") else self.mood
 
 
@@ -103,24 +110,6 @@ def _written(data: _Data) -> str:
     return f"{work} from {_Word(data.get('findings')):finding}"
 
 
-def _decided(data: _Data) -> str:
-    by, text = (f"{before}{data.get(name) or ''}" for before, name in ((" by ", "by"), (": ", "text")))
-    said = f"{by if data.get('by') else ''}{text if data.get('text') else ''}"
-    after = f" ({data['after']})" if data.get("after") else ""
-    return f"{data.get('id')}: {data.get('decision')}{said}{after}"
-
-
-def _by(words: str) -> Callable[[_Data], str]:
-    """Returns the sentence of what a person did, with who, and why."""
-
-    def sentence(data: _Data) -> str:
-        by, why = data.get("by"), data.get("why")
-        done = words.format_map(_Words(data))
-        return f"{done}{f', by {by}' if by else ''}{f': {why}' if why else ''}"
-
-    return sentence
-
-
 def _turn(data: _Data) -> str:
     names = data.get("withheld")
     without = f", without {', '.join(map(str, names))}" if isinstance(names, list) and names else ""
@@ -128,6 +117,7 @@ def _turn(data: _Data) -> str:
 
 
 _R = EventRow
+_BY = "[, by {by}][: {why}]"  # who did it, and why
 
 TABLE: tuple[EventRow, ...] = (
     # The run.
@@ -136,10 +126,10 @@ TABLE: tuple[EventRow, ...] = (
     _R("limits_extended", "limits", "new limits: {limits}", "good"),
     _R("deadline_reached", "", "the deadline is reached: writing the answer from what exists", "bad"),
     _R("waiting_provider", "why", "waits for `resume`: {why}", "bad"),
-    _R("decided", "id kind decision after? by? text?", _decided, "good"),
-    _R("paused", "now? by? why?", _by("the run is paused"), "head"),
-    _R("resumed", "by? why?", _by("the run is resumed"), "head"),
-    _R("steered", "word by? why?", _by("a person says: {word}"), "good"),
+    _R("decided", "id kind decision after? by? text?", "{id}: {decision}[ by {by}][: {text}][ ({after})]", "good"),
+    _R("paused", "now? by? why?", "the run is paused" + _BY, "head"),
+    _R("resumed", "by? why?", "the run is resumed" + _BY, "head"),
+    _R("steered", "word by? why?", "a person says: {word}" + _BY, "good"),
     _R("model_replaced", "model by why work? head?", "model {by} takes over from {model}: {why}", "bad"),
     # The plan.
     _R("plan_requested", "attempt revision", _requested, "faint"),
@@ -154,8 +144,8 @@ TABLE: tuple[EventRow, ...] = (
     _R("subtask_failed", "error message attempts? head? trace_ref?", "failed: {error}", "bad"),
     _R("subtask_retried", "error message role description head? trace_ref?", _retried, "bad"),
     _R("subtask_reopened", "feedback warm", _reopened),
-    _R("retry_asked", "instruction? by? why?", _by("is to be done again"), "good"),
-    _R("skip_asked", "by? why?", _by("is to be skipped"), "bad"),
+    _R("retry_asked", "instruction? by? why?", "is to be done again" + _BY, "good"),
+    _R("skip_asked", "by? why?", "is to be skipped" + _BY, "bad"),
     _R("subtask_skipped", "", "skipped: none of its dependencies succeeded", "bad"),
     _R("subtask_cancelled", "turns? head? trace_ref?", "stopped", "bad"),
     _R("subtask_held", "role", "waits: the breaker of role {role} is open", "bad"),

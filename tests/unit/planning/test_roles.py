@@ -246,9 +246,9 @@ def test_a_new_role_may_use_a_tool_of_the_toolbox_that_another_role_has(tools: l
     [
         (new(tools=["shell"]), "new role 'counter' asks for the tool 'shell', which is not in the toolbox: search, co"),
         (new("reader"), "new role 'reader': the name is taken"),
-        (new("Big Boss"), "new role 'Big Boss': a name is 1 to 48 lower-case letters"),
-        (new(description=" "), "new role 'counter' has no description"),
-        (new(system_prompt="x" * 40_001), "new role 'counter' has a system_prompt of more than 40000 characters"),
+        (new("Big Boss"), "new role 'Big Boss': name: must be 1 to 48 lower-case letters"),
+        (new(system_prompt=" "), "new role 'counter': system_prompt: a role needs a system_prompt"),
+        (new(system_prompt="x" * 40_001), "new role 'counter': system_prompt: String should have at most 40000"),
     ],
 )
 def test_a_role_that_may_not_join_is_told_why(role: NewRole, complaint: str) -> None:
