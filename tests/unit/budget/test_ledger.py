@@ -310,7 +310,7 @@ def test_work_ends_before_the_deadline_so_that_there_is_time_for_the_answer() ->
 
 def test_a_stop_ends_the_time_for_work_alone_whatever_the_deadline_becomes() -> None:
     run = a_run()
-    assert run.stopped_because == ""
+    assert (run.stopped_because, run.agents_waiting) == ("", 0)
     run.stop("its history is full")
     assert (run.time_left, run.stopped_because) == (False, "its history is full")
     assert (run.deadline_at, run.closing_time) == (START + HOUR, limits.CHILD_CLOSE_WAIT)

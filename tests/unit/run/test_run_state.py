@@ -162,8 +162,12 @@ def test_a_finding_on_any_level_counts(where: str) -> None:
     assert run.has_finding
 
 
-def test_a_finding_may_come_only_from_work_that_is_not_refused() -> None:
+def test_a_finding_may_come_only_from_work_that_is_not_refused_and_from_who_has_a_slot() -> None:
     run = state(plan(subtask("a"), subtask("b")))
+    slot = run.slots.take(RoleCard(name="digger", description="Digs.", model="m"))
+    assert slot
+    assert run.finding_may_come
+    run.slots.give_back(slot)
     assert not run.finding_may_come
     run.board.start("a", "w")
     run.board.start("b", "w")
@@ -179,15 +183,6 @@ def test_unknown_dollars_are_warned_of_where_a_budget_has_some() -> None:
     assert run.warnings == []
     run.note_spending("hand", "m", Usage(usd=None))
     assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
-
-
-def test_a_worker_agent_with_a_slot_may_bring_a_finding_before_its_subtask_runs() -> None:
-    run = state(plan(subtask("a")))
-    slot = run.slots.take(RoleCard(name="digger", description="Digs.", model="m"))
-    assert slot
-    assert run.finding_may_come
-    run.slots.give_back(slot)
-    assert not run.finding_may_come
 
 
 def test_a_model_is_away_longer_after_each_failed_try_and_without_a_time_until_a_person_resumes() -> None:
@@ -447,22 +442,3 @@ def calls_of_events(subtasks: int) -> int:
 def test_an_event_costs_the_same_in_a_plan_of_any_size() -> None:
     small, large = calls_of_events(500), calls_of_events(limits.MAX_SUBTASKS)
     assert large < 1.05 * small
-
-
-def test_the_end_of_a_subtask_costs_its_dependents_not_the_plan() -> None:
-    def calls(others: int) -> int:
-        state = run_of(2)
-        chain = [subtask("a"), subtask("b", "a"), subtask("c", "a", "b")]
-        state.adopt(plan(*chain, *[subtask(f"x{i}", "c") for i in range(others)]))
-        board = state.board
-        board.start("a", "run/a/1")
-
-        def end() -> None:
-            board.complete("a", FINDING)
-            board.skip_blocked()
-
-        counted = calls_of(end)
-        assert next(board.ready()) == "b"
-        return counted
-
-    assert calls(900) == calls(9)
