@@ -22,8 +22,7 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.contract.status import Status, Wait
-from supervision.run.waits import AWAITED
-from supervision.run.web_details import breaker_note
+from supervision.run.waits import AWAITED, breaker_note
 
 WaitsFor = Literal["provider", "worker", "store", "server", "person", "code", "tool"]
 

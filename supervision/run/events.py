@@ -13,7 +13,6 @@ from pydantic import JsonValue
 
 from supervision.base import limits
 from supervision.base.text import one_line
-from supervision.contract.plan import Estimate, Plan
 from supervision.contract.status import TraceEvent, Wait
 from supervision.contract.updates import Update
 from supervision.run.decisions import Decision
@@ -177,23 +176,6 @@ def sentence(event: TraceEvent) -> tuple[str, Mood]:
     if row := ROWS.get(event.type):
         return row.line(event.data)
     return f"{event.type} {event.data if event.data else ''}", "faint"
-
-
-def plan_accepted(plan: Plan, strategy: str, estimate: Estimate | None = None) -> dict[str, JsonValue]:
-    """Returns the fields of `plan_accepted`."""
-    return {
-        "subtasks": len(plan.subtasks),
-        "revision": plan.revision,
-        "strategy": strategy,
-        "reasoning": plan.reasoning,
-        "estimated_tokens": sum(subtask.estimated_tokens for subtask in plan.subtasks),
-        "expected": estimate.total.line if estimate else "",
-    }
-
-
-def reviewed(number: int, feedback: Mapping[str, str], missing: list[str]) -> dict[str, JsonValue]:
-    """Returns the fields of `reviewed`; `feedback` is by the subtasks that are done again."""
-    return {"round": number, "flagged": [*feedback], "feedback": {**feedback}, "missing": [*missing]}
 
 
 def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:

@@ -451,7 +451,6 @@ def test_work_ends_with_its_time() -> None:
     assert time.time_left
     clock.tick()
     assert not time.time_left
-    assert [a_run(budget={"tokens": tokens}).out_of_budget for tokens in (10**6, 1)] == [False, True]
 
 
 @pytest.mark.parametrize(

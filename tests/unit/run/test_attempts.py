@@ -57,10 +57,13 @@ def test_an_attempt_waits_is_paid_again_or_ends(
 
 @given(kinds, st.integers(1, 10), st.booleans())
 def test_a_subtask_is_tried_thrice_then_once_by_its_fallback(kind: ErrorKind, failures: int, spare: bool) -> None:
-    step = next_try(kind, failures, has_fallback=spare)
+    step = next_try(kind, failures, 0, has_fallback=spare)
+    of_person = next_try(kind, failures, 0, has_fallback=spare, is_person=True)
     if not is_retried(kind):
-        assert step is NextTry.GIVE_UP
-    elif failures < limits.SUBTASK_ATTEMPTS:
+        assert step is of_person is NextTry.GIVE_UP
+        return
+    assert of_person is (NextTry.FALLBACK_ROLE if spare else NextTry.GIVE_UP)
+    if failures < limits.SUBTASK_ATTEMPTS:
         assert step is NextTry.SAME_ROLE
     else:
         assert step is (NextTry.FALLBACK_ROLE if spare else NextTry.GIVE_UP)

@@ -327,7 +327,7 @@ def report(subtask_id: str, state: SubtaskState = "completed", **fields: object)
 
 
 def missing(*reports: SubtaskReport) -> list[str]:
-    return [gap.subtask_id for gap in gaps_of({r.id: r for r in reports})]
+    return [gap.subtask_id for gap in gaps_of({r.id: r for r in reports}, {})]
 
 
 # --- replacements ---------------------------------------------------------------------------------
@@ -351,10 +351,10 @@ def nested(subtask_id: str, gaps: int) -> SubtaskReport:
 
 def test_beyond_the_limit_a_nested_runs_gaps_are_one_with_their_number() -> None:
     reports = {"t1": nested("t1", limits.GAPS_SHOWN - 2), "t2": nested("t2", 3)}
-    last = gaps_of(reports)[-1]
+    last = gaps_of(reports, {})[-1]
     assert last.subtask_id == "t2"
     assert "3 gaps" in last.reason
-    assert len(gaps_of({**reports, "t2": nested("t2", 2)})) == limits.GAPS_SHOWN
+    assert len(gaps_of({**reports, "t2": nested("t2", 2)}, {})) == limits.GAPS_SHOWN
 
 
 # --- the words ------------------------------------------------------------------------------------
@@ -372,7 +372,7 @@ def test_beyond_the_limit_a_nested_runs_gaps_are_one_with_their_number() -> None
     ],
 )
 def test_a_gap_says_how_its_subtask_ended_and_why(state: SubtaskState, error: Problem | None, reason: str) -> None:
-    assert gap_of(report("t1", state, error=error)).reason == reason
+    assert gap_of(report("t1", state, error=error), {}, {}).reason == reason
 
 
 @pytest.mark.parametrize(("count", "rest"), [(20, ""), (21, ", ...")])
@@ -380,7 +380,7 @@ def test_of_items_that_are_missing_the_first_are_named(count: int, rest: str) ->
     items = {f"t.{n}": report(f"t.{n}", "failed") for n in range(1, count + 1)}
     template = report("t", "failed", counts={"total": count, "failed": count})
     named = ", ".join(f"t.{n}" for n in range(1, 21))
-    gap = gap_of(template, {**items, "u": report("u", "failed")})
+    gap = gap_of(template, {**items, "u": report("u", "failed")}, {})
     assert gap.reason == f"{count} of {count} items: {named}{rest}"
 
 

@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 
 from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts, NestedRun
+from supervision.contract.request import RunRequest
 from supervision.contract.result import Problem, SubtaskReport
-from supervision.contract.status import Flags, Wait
+from supervision.contract.status import Wait
 from supervision.contract.updates import RetrySubtask, SkipSubtask, Steer
 from supervision.contract.usage import Usage
+from supervision.results.answer import Answer
 from supervision.run.board import Board
 from supervision.run.decisions import ALL, Decision, Decisions, Steering
-from supervision.run.waits import Waits
-from supervision.run.web_details import breaker_note, markdown
+from supervision.run.run_state import RunState
+from supervision.run.waits import Waits, breaker_note
+from supervision.run.web_details import markdown
 from tests.unit.shapes import ERROR, FINDING, START, Clock, any_text, plan, subtask
 
 HASH, OTHER = "a" * 64, "b" * 64
@@ -336,17 +339,26 @@ REPORTS = [
 awkward = any_text | st.text("a|\\\n`*")
 
 
-def shown(goal: str = "Which region?", reports: list[SubtaskReport] = REPORTS, notes: list[str] | None = None) -> str:
-    counts = Counts(total=len(reports), completed=1)
-    usage = Usage(model_calls=4, tool_calls=2, input_tokens=1500, usd=0.25)
-    return markdown(goal, "executing", Flags(paused=True), counts, reports, usage, notes or [])
+def a_run(goal: str, *reports: SubtaskReport, error: str | None = None) -> RunState:
+    run = RunState(RunRequest(goal="g"), Clock(), START)
+    run.request = run.request.model_copy(update={"goal": goal})
+    run.adopt(plan(*(subtask(each.id) for each in reports)))
+    for each in reports:
+        for name, value in each:
+            setattr(run.board[each.id], name, value)
+    run.error = None if error is None else Problem(type="Timeout", message=error)
+    return run
 
 
 def test_a_run_reads_at_a_glance() -> None:
-    assert shown(notes=["the stand-in model answers"]).splitlines() == [
+    run = a_run("Which region?", *REPORTS, error="too late")
+    run.time_and_budget.ledger.settle_call(0, Usage(model_calls=4, tool_calls=2, input_tokens=1500, usd=0.25))
+    run.phase = "executing"
+    run.steering.pause(now=False)
+    assert markdown(run).splitlines() == [
         "**Which region?**",
         "",
-        "Phase **executing** (paused) · 1 of 3 subtasks · 4 model calls, 2 tool calls"
+        "Phase **executing** (paused) · 0 of 3 subtasks · 4 model calls, 2 tool calls"
         " · 1,500 input tokens, 0 output tokens · $0.2500",
         "",
         "| subtask | role | state | after | turns | what |",
@@ -355,15 +367,17 @@ def test_a_run_reads_at_a_glance() -> None:
         "| t2 | writer | – skipped | t1 |  | why |",
         "| t3 |  | ✘ failed 0/3, replaced by t4 |  |  |  |",
         "",
-        "> the stand-in model answers",
+        "> Timeout: too late",
     ]
 
 
 def test_an_answer_comes_first_and_leads_nowhere() -> None:
     partial = Finding(outcome="partial", summary="Half.", text_ref="r")
     report = SubtaskReport(id="t1", state="completed", finding=partial)
-    answer = "# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n"
-    lines = markdown("G", "done", Flags(), Counts(), [report], Usage(), [], "an extract", answer).split("\n")
+    run = a_run("G", report)
+    run.phase, run.model_notice = "done", "an extract"
+    run.answer = Answer("# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n")
+    lines = markdown(run).split("\n")
     assert lines[:3] == ["> an extract", "", "**G**"]
     assert lines[4:7] == ["# Yes", "", r"!\[x\](https://a.example/?q) and \[t1\] \<b\>"]
     assert "| t1 |  | ◐ partial |" in lines[-1]
@@ -371,13 +385,13 @@ def test_an_answer_comes_first_and_leads_nowhere() -> None:
 
 @pytest.mark.parametrize(("count", "last"), [(60, "| t59 |"), (61, "and 1 more |")])
 def test_a_long_plan_is_shown_by_its_beginning(count: int, last: str) -> None:
-    assert last in shown(reports=[SubtaskReport(id=f"t{n}") for n in range(count)]).splitlines()[-1]
+    assert last in markdown(a_run("G", *(SubtaskReport(id=f"t{n}") for n in range(count)))).splitlines()[-1]
 
 
 @given(awkward, awkward, awkward)
 def test_no_text_breaks_the_table(goal: str, description: str, note: str) -> None:
     report = SubtaskReport(id="t1", role="analyst", description=description)
-    lines = shown(goal, [report], [note]).split("\n")
+    lines = markdown(a_run(goal, report, error=note)).split("\n")
     assert len(lines) == 9
     row = lines[6]
     assert len(re.sub(r"\\.", "", row).split("|")) == 8
@@ -390,7 +404,7 @@ def test_foreign_text_is_shown_as_it_is() -> None:
         SubtaskReport(id="t1", role="analyst", description=text),
         SubtaskReport(id="t2", role="analyst", state="failed", error=Problem(type="X", message=text)),
     ]
-    lines = shown(text, reports, [text]).splitlines()
+    lines = markdown(a_run(text, *reports, error=text)).splitlines()
     for line in (lines[0], lines[6], lines[7], lines[9]):
         ours = line.removeprefix("**").removesuffix("**").removeprefix("> ").replace(" | ", "  ")
         assert not re.search(r"(?<!\\)[`*_\[\]<>!#~&]", ours), line

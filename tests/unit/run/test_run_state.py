@@ -22,6 +22,7 @@ from supervision.results.answer import Answer
 from supervision.run.nested_runs import WaitChanges
 from supervision.run.run_state import RunState, longest_chain, timing
 from supervision.run.serving_models import Outage
+from supervision.run.web_details import markdown
 from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, report, subtask
 
 
@@ -299,13 +300,13 @@ def test_a_result_has_the_artifacts_and_the_time_without_that_of_people() -> Non
 def test_the_details_are_of_what_the_plan_names_and_have_the_answer_once_it_is_done() -> None:
     run = state(plan(subtask("t", for_each="rows:trees"), subtask("t.1")))
     run.answer = Answer("Forty.")
-    first = run.details()
+    first = markdown(run)
     assert ("Forty." in first, "\n>" in first, "| t |" in first, "| t.1 |" in first) == (False, False, True, False)
     run.adopt(run.plan.model_copy(update={"revision": 2}))
     run.phase, run.error = "done", ERROR
     run.trace.note("finding_adopted", "t")
-    assert "\nForty." in run.details()
-    assert run.details().splitlines()[-3:] == [
+    assert "\nForty." in markdown(run)
+    assert markdown(run).splitlines()[-3:] == [
         "> plan revision 2",
         "> last event: t its finding is the answer, word for word",
         "> TurnLimit: no finding after 10 turns",

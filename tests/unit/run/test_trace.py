@@ -13,9 +13,9 @@ from supervision.base import limits
 from supervision.contract.status import TraceEvent, Wait
 from supervision.contract.updates import Update
 from supervision.run.decisions import Decision
-from supervision.run.events import ROWS, TABLE, EventRow, decided, plan_accepted, reviewed, said, sentence
+from supervision.run.events import ROWS, TABLE, EventRow, decided, said, sentence
 from supervision.run.trace import TRACE_PAGE_BYTES, Trace
-from tests.unit.shapes import Clock, plan, subtask
+from tests.unit.shapes import Clock
 
 
 def filled(count: int, last_seq: int = 0) -> Trace:
@@ -126,11 +126,6 @@ def test_every_row_has_a_sentence_of_its_own_fields(row: EventRow) -> None:
     if isinstance(row.sentence, str):
         with_all = row.line({name: "x" for name in fields(row)})[0]
         assert "?" not in with_all, "it names a field that the row does not have"
-
-
-def test_what_a_program_makes_of_a_plan_and_a_review_are_the_fields_of_their_rows() -> None:
-    assert set(plan_accepted(plan(subtask("a")), "plan")) == fields(ROWS["plan_accepted"])
-    assert set(reviewed(1, {"t1": "say when"}, ["the price"])) == fields(ROWS["reviewed"])
 
 
 SENTENCES: list[tuple[str, dict[str, JsonValue], str]] = [
