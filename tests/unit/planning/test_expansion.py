@@ -16,18 +16,10 @@ from supervision.planning.plan_graph import find_cycle, plan_problems
 from supervision.planning.revisions import merge, revision_problems
 from supervision.results.success_rule import nothing_missing
 from supervision.run.board import Board
-from tests.unit.shapes import ERROR, FINDING, Clock, subtask
+from tests.unit.shapes import Clock, subtask, work
 
 SOURCES = ["items:t1", "rows:orders", "lines:trees", "files:*.pdf"]
 DATA = Data(rows=["orders"], lines=["trees"], files=["a.pdf", "B.PDF", "c.txt"])
-
-
-def worked(board: Board, subtask_id: str, *, well: bool = True) -> None:
-    board.begin(subtask_id, "hand")
-    if well:
-        board.complete(subtask_id, FINDING)
-    else:
-        board.fail(subtask_id, ERROR)
 
 
 @st.composite
@@ -91,7 +83,7 @@ def test_a_board_counts_items_and_gives_their_template_the_state_they_come_to(pl
             plan = expanded(plan, items_of(plan.subtask(expandable[0]), ["a", "b", "c"]))
             board.extend(plan)
         elif ready := list(board.ready()):
-            worked(board, data.draw(st.sampled_from(ready)), well=data.draw(st.booleans()))
+            work(board, data.draw(st.sampled_from(ready)), data.draw(st.sampled_from(["completed", "failed"])))
         elif not board.skip_blocked():
             break
         reports = {report.id: report for report in board.reports()}
@@ -120,9 +112,8 @@ def test_items_whose_findings_are_partial_are_one_gap() -> None:
     board = Board(plan, Clock())
     board.extend(expanded(plan, items_of(plan.subtask("t1"), ["elm", "oak", "ash"])))
     for number, outcome in enumerate(("partial", "done", "partial"), 1):
-        board.begin(f"t1.{number}", "hand")
         found = {"outcome": outcome, "summary": "Half.", "limitations": ["no scales"][: number - 1], "text_ref": "ref"}
-        board.complete(f"t1.{number}", Finding.model_validate(found))
+        work(board, f"t1.{number}", finding=Finding.model_validate(found))
     reason = "only in part: t1.1 (only a part: Half.), t1.3 (no scales)"
     assert [(gap.subtask_id, gap.reason) for gap in board.partial_findings()] == [("t1", reason)]
     assert board.gaps() == []

@@ -18,44 +18,28 @@ VAGUE = """
 Do the research
 Find information about it
 Analyze the data and provide insights
-Research the topic
 Gather all relevant information
-Find the best solution
 Write a report
-Review everything
 Answer the question
-Process the input and produce the output
 Prepare the final answer
 Identify key trends and patterns in the data
-Understand the context of the request
 Search for useful material
-Make a plan and execute it
 Perform an in-depth analysis
 Support the project with additional information
-Continue with the next step
 """.strip().splitlines()
 
 CONCRETE = """
 Count the pears of 1990
 Give life expectancy at birth in Japan and Sierra Leone in 2007, in years, and the difference
-How did the share price of Amazon change between March 2001 and June 2005?
 Write the findings of t1 and t2 as a document with a table of both countries
-Translate the warranty clause into French
 Review the indemnification clauses of the supplier contract for unlimited liability
-Write a Python function that returns the first n prime numbers
 Identify competitors of the e-bike rental Wheely in Lyon with their hourly prices
-Rank the portfolio's bonds by duration and credit rating
-Describe how photosynthesis differs between maize and wheat
 Count the swans
-Sum the sales
 Answer this goal: How large is the pear crop?
 Finds background, causes and definitions. Question: Why did wind power grow in Iowa?
 Vergleiche die Strompreise für Haushalte in Dänemark und Polen seit der Einführung der Einspeisevergütung
-Erkläre, warum die Erwerbslosigkeit im Baugewerbe nach der Finanzkrise stieg
 Calculer la part de l'éolien dans la production électrique de l'Iowa en 2011
-Traduire la notice du chauffe-eau en italien
 Compara el precio de las acciones de IBM y Amazon entre 2001 y 2005
-Confronta l'aspettativa di vita in Cile e in Norvegia tra il 1962 e il 1992
 Calcule a participação da energia eólica na matriz elétrica do Ceará
 比较日本和塞拉利昂2007年的预期寿命
 アイオワ州の風力発電が伸びた理由を資料から説明する

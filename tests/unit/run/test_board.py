@@ -14,7 +14,7 @@ from supervision.contract.usage import Usage
 from supervision.planning.expansion import expanded, items_of
 from supervision.run.board import Board
 from supervision.run.gaps import gap_of, gaps_of
-from tests.unit.shapes import ERROR, FINDING, Clock, acyclic_plans, completed, plan, subtask
+from tests.unit.shapes import ERROR, FINDING, Clock, acyclic_plans, completed, end, plan, subtask, work
 
 ENDED = {"completed", "failed", "skipped", "cancelled"}
 
@@ -33,15 +33,6 @@ def may_start(board: Board, candidate: Plan) -> set[str]:
         and ended >= set(s.depends_on)
         and (not s.depends_on or completed & {*s.depends_on})
     }
-
-
-def end(board: Board, subtask_id: str, outcome: str) -> None:
-    if outcome == "completed":
-        board.complete(subtask_id, FINDING)
-    elif outcome == "failed":
-        board.fail(subtask_id, ERROR)
-    else:
-        board.cancel(subtask_id, ERROR)
 
 
 @given(acyclic_plans(), st.integers(1, 4), st.data())
@@ -82,8 +73,7 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
 @pytest.mark.parametrize("outcome", ["completed", "failed", "cancelled"])
 def test_what_has_ended_never_changes_again(outcome: str) -> None:
     board = Board(plan(subtask("a")), Clock())
-    board.start("a", "w")
-    end(board, "a", outcome)
+    work(board, "a", outcome)
     before = board["a"].model_copy(deep=True)
     for again in ("completed", "failed", "cancelled"):
         with pytest.raises(ValueError, match=f"'a' is {outcome}"):
@@ -112,13 +102,7 @@ def test_stopping_closes_what_waits_and_what_runs_and_keeps_the_finding_of_what_
 @pytest.mark.parametrize("course", ["completed", "reopened", "failed", "cancelled"])
 def test_a_finding_counts_whatever_becomes_of_its_subtask(course: str) -> None:
     board = Board(plan(subtask("a"), subtask("b")), Clock())
-    board.start("a", "w")
-    if course == "failed":
-        board.fail("a", ERROR, FINDING)
-    elif course == "cancelled":
-        board.cancel("a", ERROR, FINDING)
-    else:
-        board.complete("a", FINDING)
+    work(board, "a", "completed" if course == "reopened" else course, FINDING)
     if course == "reopened":
         board.reopen("a")
     assert board.has_finding
@@ -132,7 +116,7 @@ def test_completed_subtasks_that_rest_on_a_changed_finding_are_stale() -> None:
     assert board.mark_stale(["a"]) == {"c": ["a"]}
     assert {report.id for report in board.reports() if report.stale} == {"c"}
     board = with_items(1)
-    run(board, "t.1")
+    work(board, "t.1")
     assert board.mark_stale(["b"]) == {"t.1": ["b"]}
 
 
@@ -157,7 +141,7 @@ def revised(*changed: Subtask, candidate: Plan) -> Plan:
 def test_what_was_skipped_stays_so_until_a_revision_gives_it_ground() -> None:
     shape = plan(subtask("a"), subtask("b", "a"), subtask("c"), subtask("e", "b"))
     board = completed("c", candidate=shape)
-    run(board, "a", "failed")
+    work(board, "a", "failed")
     assert board.skip_blocked() == ["b", "e"]
     board.extend(revised(subtask("d"), candidate=shape))
     assert (board["b"].state, list(board.ready())) == ("skipped", ["d"])
@@ -180,17 +164,12 @@ def with_items(count: int = 3) -> Board:
     return board
 
 
-def run(board: Board, subtask_id: str, outcome: str = "completed") -> None:
-    board.start(subtask_id, "w")
-    end(board, subtask_id, outcome)
-
-
 def test_a_template_waits_for_its_items_and_takes_no_part_once_it_has_them() -> None:
     board = completed("a", candidate=WITH_ITEMS)
     assert (board.expandable(), list(board.ready())) == ([], ["b"])
     assert [board.names_items(name) for name in "abz"] == [True, False, False]
     assert Board(plan(*WITH_ITEMS.subtasks, subtask("y", for_each="rows:r")), Clock()).names_items("a")
-    run(board, "b", "failed")
+    work(board, "b", "failed")
     assert (board.expandable(), list(board.ready())) == (["t"], [])
     assert completed("a", "b", candidate=plan(*WITH_ITEMS.subtasks[:2])).expandable() == []
     board = with_items()
@@ -232,8 +211,7 @@ def test_partial_items_are_counted_once_and_no_longer_when_they_are_whole() -> N
     for subtask_id, finding in zip(*found, strict=True):
         if board[subtask_id].state == "completed":
             board.reopen(subtask_id)
-        board.start(subtask_id, "w")
-        board.complete(subtask_id, finding)
+        work(board, subtask_id, finding=finding)
     counts = board["t"].counts
     assert counts is not None
     assert counts.partial == 2
@@ -242,7 +220,7 @@ def test_partial_items_are_counted_once_and_no_longer_when_they_are_whole() -> N
 def test_items_that_get_no_subtask_are_named_with_the_reason() -> None:
     board = with_items(1)
     for subtask_id in ("t.1", "z"):
-        run(board, subtask_id)
+        work(board, subtask_id)
     board.leave_out("t", 0, "nothing")
     assert board.gaps() == []
     board.leave_out("t", 4, "max_items is 1")
@@ -255,7 +233,7 @@ def test_items_that_get_no_subtask_are_named_with_the_reason() -> None:
 
 def test_what_has_not_ended_of_a_template_are_its_items() -> None:
     board = with_items()
-    run(board, "t.1")
+    work(board, "t.1")
     board.start("t.2", "w")
     assert board.parts("t") == ["t.2", "t.3"]
     assert (board.parts("z"), board.parts("a"), board.parts("t.1")) == (["z"], [], [])

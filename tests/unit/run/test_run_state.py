@@ -23,7 +23,7 @@ from supervision.run.nested_runs import WaitChanges
 from supervision.run.run_state import RunState, longest_chain, timing
 from supervision.run.serving_models import Outage
 from supervision.run.web_details import markdown
-from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, report, subtask
+from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, report, subtask, work
 
 
 def state(candidate: Plan | None = None, **changes: object) -> RunState:
@@ -70,11 +70,7 @@ def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
     phase: Phase, answer: str, outcome: str, status: str, ending: str | None
 ) -> None:
     run = state(plan(subtask("a")))
-    run.board.start("a", "w")
-    if outcome == "completed":
-        run.board.complete("a", FINDING)
-    else:
-        run.board.fail("a", ERROR)
+    work(run.board, "a", outcome)
     run.phase, run.answer = phase, Answer(answer)
     result = run.result()
     assert (result.status, run.ending) == (status, ending)
@@ -108,8 +104,7 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
     run = state(plan(subtask("a"), subtask("b")))
     run.board.skip_blocked()
     for subtask_id in ("a", "b"):
-        run.board.start(subtask_id, "w")
-        run.board.complete(subtask_id, FINDING)
+        work(run.board, subtask_id)
     run.open_point("a", "x" * 700)
     run.open_point("b", "no unit")
     run.open_point("answer", "empty")
@@ -155,8 +150,7 @@ def test_a_finding_on_any_level_counts(where: str) -> None:
     elif where == "child":
         run.child_has_finding = True
     elif where == "board":
-        run.board.start("a", "w")
-        run.board.complete("a", FINDING)
+        work(run.board, "a")
     else:
         run.nested.begin("a")
         run.nested.report("a", NestedRun(counts=Counts(total=2, completed=1)), WaitChanges())
@@ -210,11 +204,7 @@ def test_a_model_is_away_longer_after_each_failed_try_and_without_a_time_until_a
 def test_what_completed_is_enough_or_says_why_not(ends: str, success: str, kind: str | None) -> None:
     run = state(plan(subtask("a"), subtask("b")), success=success)
     for subtask_id, end in zip("ab", ends, strict=True):
-        run.board.start(subtask_id, "w")
-        if end == "c":
-            run.board.complete(subtask_id, FINDING)
-        else:
-            run.board.fail(subtask_id, ERROR)
+        work(run.board, subtask_id, "completed" if end == "c" else "failed")
     if kind is None:
         run.check_success()
     else:
@@ -237,8 +227,7 @@ def test_findings_stand_in_for_an_answer_unless_there_is_one() -> None:
 def answered(confidence: float | None) -> RunState:
     """A run with one completed subtask, which its answer cites."""
     run = state(plan(subtask("a")))
-    run.board.start("a", "w")
-    run.board.complete("a", FINDING)
+    work(run.board, "a")
     run.answer = Answer("Yes.", confidence=confidence, citations=[Citation(claim="c", subtask_ids=["a"])])
     return run
 
@@ -316,9 +305,8 @@ def test_the_details_are_of_what_the_plan_names_and_have_the_answer_once_it_is_d
 def test_a_partial_finding_is_a_gap_with_what_limits_it_once() -> None:
     run = state(plan(subtask("a"), subtask("b"), subtask("c")))
     for subtask_id, words in (("a", ["no table has 2025"]), ("b", []), ("c", ["stale"])):
-        run.board.start(subtask_id, "w")
         partial = FINDING.model_copy(update={"outcome": "partial", "limitations": words, "summary": "Half."})
-        run.board.complete(subtask_id, partial)
+        work(run.board, subtask_id, finding=partial)
     run.open_point("c", "a review still finds: no unit")
     role = run.board["a"].role
     assert [(gap.subtask_id, gap.reason) for gap in run.gaps] == [
