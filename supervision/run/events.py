@@ -110,8 +110,7 @@ def _written(data: _Data) -> str:
 
 
 def _turn(data: _Data) -> str:
-    names = data.get("withheld")
-    without = f", without {', '.join(map(str, names))}" if isinstance(names, list) and names else ""
+    without = f", without {_Word(data['withheld'])}" if data.get("withheld") else ""
     return f"turn {data.get('turn')}{without}: {data.get('preview') or data.get('stop_reason')}"
 
 

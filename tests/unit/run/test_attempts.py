@@ -295,6 +295,7 @@ def test_an_answer_brings_a_model_back_before_its_time() -> None:
     models.went_away("large", work, "busy").first = work
     assert models.choose(["large", "small"]) == "small"
     models.answered("large", work)
+    models.leave(work)
     assert (models.choose(["large", "small"]), ended) == ("large", ["outage"])
 
 

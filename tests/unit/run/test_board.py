@@ -139,10 +139,10 @@ def revised(*changed: Subtask, candidate: Plan) -> Plan:
 
 
 def test_what_was_skipped_stays_so_until_a_revision_gives_it_ground() -> None:
-    shape = plan(subtask("a"), subtask("b", "a"), subtask("c"), subtask("e", "b"))
+    shape = plan(subtask("a"), subtask("b", "a"), subtask("c"), subtask("e", "b"), subtask("f", "a"))
     board = completed("c", candidate=shape)
     work(board, "a", "failed")
-    assert board.skip_blocked() == ["b", "e"]
+    assert board.skip_blocked() == ["b", "e", "f"]
     board.extend(revised(subtask("d"), candidate=shape))
     assert (board["b"].state, list(board.ready())) == ("skipped", ["d"])
     board.extend(revised(subtask("d", replaces=["a"]), subtask("b", "d", "c"), candidate=shape))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
+from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts, NestedRun, Phase
@@ -213,6 +214,15 @@ def test_what_completed_is_enough_or_says_why_not(ends: str, success: str, kind:
         assert raised.value.kind == kind
 
 
+def test_without_a_finding_the_end_of_budget_or_time_is_the_reason() -> None:
+    poor, late, stopped = state(budget={"tokens": 1}), state(), state()
+    late.time_and_budget.extend(None, timedelta())
+    stopped.time_and_budget.stop("its history is full")
+    for run, why in ((poor, "no finding within the budget"), (late, "the deadline came"), (stopped, "its history")):
+        with pytest.raises(SupervisionError, match=why):
+            run.check_success()
+
+
 def test_findings_stand_in_for_an_answer_unless_there_is_one() -> None:
     run = answered(None)
     assert not run.answer_by_findings("the model is away")
@@ -250,6 +260,19 @@ def test_a_run_that_was_reset_has_its_whole_deadline_again() -> None:
     run.restart()
     assert (run.time_and_budget.deadline_at - clock.at).total_seconds() == 60
     assert run.decisions.in_advance, "a decision may come back before its wait"
+
+
+def test_a_run_has_an_owner_is_paused_until_its_end_and_keeps_to_the_operators_ceilings() -> None:
+    run = state(metadata={"owner": "Ann\n"})
+    assert (run.owner, run.flags.paused, run.breaker("digger").role) == ("Ann", False, "digger")
+    run.steering.pause(now=False)
+    assert run.flags.paused
+    run.finished_at = START
+    assert not run.flags.paused
+    run.prepared(None)
+    assert run.request.budget.tokens == 1_000_000
+    run.prepared(Ceilings(tokens=5))
+    assert run.request.budget.tokens == run.time_and_budget.budget.tokens == 5
 
 
 def test_a_status_says_what_was_used_on_all_levels_of_which_revision() -> None:

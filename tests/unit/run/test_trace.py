@@ -152,7 +152,7 @@ SENTENCES: list[tuple[str, dict[str, JsonValue], str]] = [
     ("paused", {}, "the run is paused"),
     ("steered", {"word": "be brief", "by": "Ann", "why": "time"}, "a person says: be brief, by Ann: time"),
     ("turn", {"turn": 3, "stop_reason": "tool_use"}, "turn 3: tool_use"),
-    ("turn", {"turn": 3, "preview": "so", "withheld": ["a", "b"]}, "turn 3, without a, b: so"),
+    ("turn", {"turn": 3, "preview": "so", "withheld": ["a", "b"]}, "turn 3, without a; b: so"),
     ("model_replaced", {"by": "b"}, "model b takes over from ?: ?"),
     ("subtask_completed", {"turns": 2_000}, "completed after 2,000 turns"),
     ("subtask_completed", {"turns": None}, "completed after None turns"),
