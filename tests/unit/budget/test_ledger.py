@@ -171,20 +171,30 @@ def test_new_totals_are_never_below_what_is_spent_and_promised() -> None:
 @pytest.mark.parametrize(
     ("grant", "used", "estimate", "last_grant", "step"),
     [
-        (10_000, call(4000), 3000, False, NextCall.CALL),
-        (10_000, call(4000), 3001, False, NextCall.STOP),  # one call early: what follows needs one to conclude in
-        (10_000, call(4000), 3000, True, NextCall.CALL),
-        (10_000, call(4000), 3001, True, NextCall.CONCLUDE),
-        (10_000, call(4000), 6000, True, NextCall.CONCLUDE),
-        (10_000, call(4000), 6001, True, NextCall.STOP),
-        (0, Usage(), 5000, False, NextCall.CALL),
-        (0, Usage(), 5000, True, NextCall.CONCLUDE),
+        (Amount(tokens=10_000), call(4000), 3000, False, NextCall.CALL),
+        (
+            Amount(tokens=10_000),
+            call(4000),
+            3001,
+            False,
+            NextCall.STOP,
+        ),  # one call early: what follows needs one to conclude in
+        (Amount(tokens=10_000), call(4000), 3000, True, NextCall.CALL),
+        (Amount(tokens=10_000), call(4000), 3001, True, NextCall.CONCLUDE),
+        (Amount(tokens=10_000), call(4000), 6000, True, NextCall.CONCLUDE),
+        (Amount(tokens=10_000), call(4000), 6001, True, NextCall.STOP),
+        (Amount(tokens=0), Usage(), 5000, False, NextCall.CALL),
+        (Amount(tokens=0), Usage(), 5000, True, NextCall.CONCLUDE),
+        (Amount(usd=1.5), call(100, 1.0), 25, False, NextCall.CALL),  # a token costs 0.01
+        (Amount(usd=1.5), call(100, 1.0), 50, True, NextCall.CONCLUDE),
+        (Amount(usd=1.5), call(100, 1.0), 51, True, NextCall.STOP),
+        (Amount(usd=1.5), call(100, None), 10**6, False, NextCall.CALL),
     ],
 )
 def test_a_worker_agent_keeps_within_its_grant_and_a_grant_of_nothing_pays_one_call(
-    grant: int, used: Usage, estimate: int, last_grant: bool, step: NextCall
+    grant: Amount, used: Usage, estimate: int, last_grant: bool, step: NextCall
 ) -> None:
-    assert next_call(Amount(tokens=grant), used, estimate, last_grant=last_grant) is step
+    assert next_call(grant, used, estimate, last_grant=last_grant) is step
 
 
 def test_what_is_free_is_shared_among_agents_without_a_grant_and_the_supervisor() -> None:
@@ -252,16 +262,6 @@ def test_with_dollars_for_less_than_the_smallest_grant_no_agent_can_be_paid() ->
     assert ledger.exhausted
     nothing = Ledger(None, 0.0)
     assert (nothing.free, nothing.exhausted, nothing.has_room(0)) == (Amount(usd=0.0), True, False)
-
-
-USED = Usage(model_calls=1, input_tokens=100, usd=1.0)
-
-
-def test_a_call_that_takes_exactly_what_is_left_may_be_made() -> None:
-    assert may_call(Amount(tokens=150), USED, 50)
-    assert not may_call(Amount(tokens=149), USED, 50)
-    assert may_call(Amount(usd=1.5), USED, 50)
-    assert not may_call(Amount(usd=1.4), USED, 50)
 
 
 def test_a_call_takes_its_prompt_and_a_usual_reply_at_the_price_of_those_before() -> None:

@@ -86,14 +86,8 @@ def test_a_decision_may_come_back_before_its_wait_once_the_run_was_reset() -> No
         decisions.check(approval(OTHER), ["tool"], WAITS)
 
 
-def test_ids_of_nested_waits_are_paths() -> None:
+def test_waits_are_asked_for_by_their_ids() -> None:
     nested = QUESTION.below("t7").below("t8")
-    assert (nested.id, nested.subtask_id, nested.levels, nested.own_id) == (
-        "t8/t7/t1/1:1.0",
-        "t8/t7/t1",
-        2,
-        QUESTION.id,
-    )
     waits = Waits(Clock(), lambda: [nested])
     waits.show(CALL, None, '{"to": "all"}')
     waits.show(OUTAGE, START)
