@@ -91,5 +91,5 @@ def is_child_id(workflow_id: str, parent_id: str | None) -> bool:
 
 
 def subtask_path(workflow_id: str, run_id: str) -> str:
-    """Returns the path of a worker agent's subtask from the root, such as t3/t1."""
+    """Returns the path of a worker agent's subtask from the root, such as t3/t1; "" for the run itself."""
     return "/".join(workflow_id.removeprefix(run_id).split("/")[1::2])

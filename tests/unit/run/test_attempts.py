@@ -88,7 +88,7 @@ def test_a_declined_subtask_is_described_better_once_and_counts_against_nobody(k
 def test_the_path_of_a_subtask_is_read_from_the_id_of_its_workflow() -> None:
     nested = child_id(child_id("a/run", "t3", 1), "t1.2", 4, 2)
     assert nested == "a/run/t3/1/t1.2/4.2"
-    assert subtask_path(nested, "a/run") == "t3/t1.2"
+    assert [subtask_path(of, "a/run") for of in (nested, "a/run")] == ["t3/t1.2", ""]
     assert [is_child_id(nested, parent) for parent in ("a/run/t3/1", "a/run", None)] == [True, False, False]
     assert not is_child_id("a/run/t3/x", "a/run")
     assert subtask_path(child_id("a/run", "t3", 12), "a/run") == "t3"
