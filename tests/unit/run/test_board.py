@@ -110,11 +110,16 @@ def test_a_finding_counts_whatever_becomes_of_its_subtask(course: str) -> None:
     assert [report.id for report in board.usable()] == ["a"]
 
 
-def test_completed_subtasks_that_rest_on_a_changed_finding_are_stale() -> None:
-    candidate = plan(subtask("a"), subtask("b"), subtask("c", "b", "a"), subtask("d", "b"), subtask("e", "a"))
-    board = completed("a", "b", "c", "d", candidate=candidate)
+def test_subtasks_that_were_done_with_a_finding_before_it_changed_are_stale() -> None:
+    shape = [subtask("a"), subtask("b"), subtask("c", "b", "a"), subtask("d", "b")]
+    board = completed("a", "b", "c", "d", candidate=plan(*shape, *(subtask(each, "a") for each in "efg")))
+    board.start("e", "w")
+    board.begin("f", "hand")  # no attempt yet: it reads the finding as it is now
     assert board.mark_stale(["a"]) == {"c": ["a"]}
-    assert {report.id for report in board.reports() if report.stale} == {"c"}
+    board.start("f", "w")
+    for subtask_id in ("e", "f"):
+        end(board, subtask_id)
+    assert {report.id for report in board.reports() if report.stale} == {"c", "e"}
     board = with_items(1)
     work(board, "t.1")
     assert board.mark_stale(["b"]) == {"t.1": ["b"]}
@@ -259,12 +264,15 @@ def test_a_template_whose_items_were_stopped_has_the_reason_of_the_end() -> None
 # --- sums ---------------------------------------------------------------------------------------------
 
 
-def test_what_attempts_consume_adds_up_and_the_first_beginning_stays() -> None:
+def test_what_attempts_consume_adds_up_and_agents_at_work_are_counted_by_role() -> None:
     clock = Clock()
-    board = Board(plan(subtask("a")), clock)
+    board = Board(plan(subtask("a"), subtask("b")), clock)
+    board.begin("b", "hand")
     began = clock().isoformat()
     for number in (1, 2):
+        assert board.in_flight() == {"hand": 1}
         board.begin("a", "hand")
+        assert board.in_flight() == {"hand": 2}
         assert board.start("a", "w") == number
         clock.tick()
         board.record("a", 2, Usage(model_calls=3))
@@ -272,32 +280,11 @@ def test_what_attempts_consume_adds_up_and_the_first_beginning_stays() -> None:
     assert (board["a"].turns, board["a"].usage.model_calls, board["a"].started_at) == (4, 6, began)
 
 
-def test_agents_at_work_are_counted_by_the_role_that_does_the_work() -> None:
-    board = Board(plan(subtask("a"), subtask("b")), Clock())
-    for subtask_id in ("a", "b"):
-        board.begin(subtask_id, "hand")
-    assert board.in_flight() == {"hand": 2}
-    board.put_back("a")
-    assert board.in_flight() == {"hand": 1}
-
-
 def test_the_size_of_a_subtask_is_its_estimate_against_the_mean() -> None:
     sized = [subtask(name, estimated_tokens=n) for name, n in (("a", 1), ("b", 3), ("c", 0))]
     board = Board(plan(*sized), Clock())
     assert [board.size(name) for name in "abc"] == [0.5, 1.5, 1.0]
     assert [Board(plan(subtask("a", estimated_tokens=n)), Clock()).size("a") for n in (0, 2)] == [1.0, 1.0]
-
-
-def test_work_that_began_before_a_finding_changed_is_stale_once_it_completes() -> None:
-    candidate = plan(subtask("a"), subtask("b", "a"), subtask("c", "a"))
-    board = completed("a", candidate=candidate)
-    board.start("b", "w")
-    board.begin("c", "hand")  # no attempt yet: it reads the finding as it is now
-    board.mark_stale(["a"])
-    board.start("c", "w")
-    for subtask_id in ("b", "c"):
-        board.complete(subtask_id, FINDING)
-    assert (board["b"].stale, board["c"].stale) == (True, False)
 
 
 def report(subtask_id: str, state: SubtaskState = "completed", **fields: object) -> SubtaskReport:

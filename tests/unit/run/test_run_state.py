@@ -24,7 +24,7 @@ from supervision.run.nested_runs import WaitChanges
 from supervision.run.run_state import RunState, longest_chain, timing
 from supervision.run.serving_models import Outage
 from supervision.run.web_details import markdown
-from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, report, subtask, work
+from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, report, subtask, work
 
 
 def state(candidate: Plan | None = None, **changes: object) -> RunState:
@@ -337,20 +337,6 @@ def test_a_partial_finding_is_a_gap_with_what_limits_it_once() -> None:
         ("b", f"{role}: only a part: Half."),
         ("c", "a review still finds: no unit"),
     ]
-
-
-durations = st.none() | st.floats(0, 10_000)
-
-
-@given(acyclic_plans(), st.data(), st.floats(0, 100), st.floats(0, 100))
-def test_the_critical_path_lies_between_the_longest_subtask_and_all_of_them(
-    plan: Plan, data: st.DataObject, planning: float, synthesis: float
-) -> None:
-    reports = [report(s.id, data.draw(durations), *s.depends_on) for s in plan.subtasks]
-    times = timing(reports, 50.0, planning + synthesis, START)
-    alone = [timing([r], 50.0, planning + synthesis, START).sequential_seconds for r in reports]
-    assert max(alone) <= times.critical_path_seconds <= times.sequential_seconds
-    assert times.speedup == pytest.approx(times.sequential_seconds / 50.0, abs=0.01)
 
 
 @given(st.lists(st.floats(0, 1000), min_size=1, max_size=8))
