@@ -27,11 +27,11 @@ from supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
 from supervision.results.success_rule import explain, met, nothing_missing
 from supervision.run.board import Board
 from supervision.run.decisions import Decisions, Steering
+from supervision.run.events import Trace
 from supervision.run.nested_runs import NestedRuns
 from supervision.run.role_breaker import RoleBreaker
 from supervision.run.serving_models import ServingModels
 from supervision.run.slots import Slots
-from supervision.run.trace import Trace
 from supervision.run.waits import Waits
 
 _OWNER_BYTES = 200  # databases that lists are kept in take 255

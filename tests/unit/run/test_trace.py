@@ -13,8 +13,7 @@ from supervision.base import limits
 from supervision.contract.status import TraceEvent, Wait
 from supervision.contract.updates import Update
 from supervision.run.decisions import Decision
-from supervision.run.events import ROWS, TABLE, EventRow, decided, said, sentence
-from supervision.run.trace import TRACE_PAGE_BYTES, Trace
+from supervision.run.events import ROWS, TABLE, TRACE_PAGE_BYTES, EventRow, Trace, decided, said, sentence
 from tests.unit.shapes import Clock
 
 
