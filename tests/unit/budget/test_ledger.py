@@ -300,12 +300,19 @@ def a_run(clock: Clock | None = None, grant: Amount | None = None, **fields: obj
     return TimeAndBudget(request, clock or Clock(), START, grant)
 
 
-def test_work_ends_before_the_deadline_so_that_there_is_time_for_the_answer() -> None:
-    assert a_run().deadline_at == START + HOUR
-    assert a_run().work_until == START + HOUR - limits.SYNTHESIS_RESERVE
-    short = a_run(deadline=100 * SECOND)
+def test_work_ends_before_the_deadline_and_children_have_a_part_of_what_is_left_to_stop() -> None:
+    clock, short = Clock(), a_run(deadline=100 * SECOND)
+    run = a_run(clock)
+    assert (run.deadline_at, run.work_until) == (START + HOUR, START + HOUR - limits.SYNTHESIS_RESERVE)
     assert short.work_until == START + 100 * SECOND * (1 - limits.SYNTHESIS_RESERVE_SHARE)
     assert short.latest_deadline_at == START + limits.MAX_DEADLINE
+    for left in (SECOND, 0 * SECOND):
+        clock.at = run.work_until - left
+        assert run.time_left == bool(left)
+    closing = {HOUR: limits.CHILD_CLOSE_WAIT, 20 * SECOND: 10 * SECOND, SECOND: limits.LEAST_CALL_TIME}
+    for left, closing_time in closing.items():
+        clock.at = run.deadline_at - left
+        assert run.closing_time == closing_time
 
 
 def test_a_stop_ends_the_time_for_work_alone_whatever_the_deadline_becomes() -> None:
@@ -320,16 +327,6 @@ def test_a_stop_ends_the_time_for_work_alone_whatever_the_deadline_becomes() -> 
     assert run.deadline_at == START + 2 * HOUR
     run.restart_clock()
     assert not run.time_left
-
-
-@pytest.mark.parametrize(
-    ("left", "closing"), [(HOUR, limits.CHILD_CLOSE_WAIT), (20 * SECOND, 10 * SECOND), (SECOND, limits.LEAST_CALL_TIME)]
-)
-def test_children_get_a_part_of_what_is_left_to_stop(left: timedelta, closing: timedelta) -> None:
-    clock = Clock()
-    run = a_run(clock)
-    clock.at = run.deadline_at - left
-    assert run.closing_time == closing
 
 
 def test_a_budget_must_cover_what_is_spent_and_stay_below_the_ceilings() -> None:
@@ -442,15 +439,6 @@ def test_the_clock_stands_still_while_anything_holds_it() -> None:
         time.set_slice(Amount(tokens=grant[0], usd=grant[1]), clock.at + timedelta(minutes=3))
         assert time.deadline_at == clock.at + timedelta(minutes=3)
         assert (time.budget.tokens, time.budget.usd) == total
-
-
-def test_work_ends_with_its_time() -> None:
-    clock = Clock()
-    time = TimeAndBudget(RunRequest(goal="x"), clock, START)
-    clock.at = time.work_until - timedelta(seconds=1)
-    assert time.time_left
-    clock.tick()
-    assert not time.time_left
 
 
 @pytest.mark.parametrize(

@@ -65,13 +65,10 @@ def test_waits_change_by_what_has_begun_and_ended() -> None:
     assert nested.waits() == []
 
 
-def test_milestones_are_as_many_for_a_large_run_as_for_a_small_one() -> None:
+def test_milestones_are_as_many_for_a_large_run_and_count_that_work_begins_or_rests() -> None:
     for total in (20, 400, 1000):
         seen = {milestone("executing", Counts(total=total, completed=done, running=1)) for done in range(total + 1)}
         assert NESTED_STEPS <= len(seen) <= NESTED_STEPS + 2
-
-
-def test_that_work_begins_or_rests_is_a_milestone_and_how_much_of_it_is_not() -> None:
     resting, one, many = (milestone("executing", Counts(total=400, running=n)) for n in (0, 1, 8))
     assert resting != one
     assert one == many

@@ -121,9 +121,13 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
     assert [gap.subtask_id for gap in run.open_points] == ["b", "answer"]
 
 
-def test_a_warning_is_said_once_and_a_tool_that_never_worked_is_one() -> None:
-    run = state()
-    run.warn("one")
+def test_a_warning_is_said_once_as_those_of_unknown_prices_and_of_tools_that_never_worked() -> None:
+    run = state(budget={"usd": 1.0})
+    for usd in (0.1, None, None):
+        run.note_spending("hand", "m", Usage(usd=usd))
+    assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
+    run = state(budget={"usd": None})
+    run.note_spending("hand", "m", Usage(usd=None))
     run.warn("one")
     run.count_tools({"dig": ToolTally(calls=2, failures=2, error="no spade"), "look": ToolTally(calls=2, failures=1)})
     run.count_tools({"dig": ToolTally(calls=1, failures=1, error="no spade left")})
@@ -171,14 +175,6 @@ def test_a_finding_may_come_only_from_work_that_is_not_refused_and_from_who_has_
     assert run.finding_may_come
     run.rejected_subtasks.add("b")
     assert not run.finding_may_come
-
-
-def test_unknown_dollars_are_warned_of_where_a_budget_has_some() -> None:
-    run = state(budget={"usd": 1.0})
-    run.note_spending("hand", "m", Usage(usd=0.1))
-    assert run.warnings == []
-    run.note_spending("hand", "m", Usage(usd=None))
-    assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
 
 
 def test_a_model_is_away_longer_after_each_failed_try_and_without_a_time_until_a_person_resumes() -> None:
