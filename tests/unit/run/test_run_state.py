@@ -123,8 +123,9 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
 
 def test_a_warning_is_said_once_as_those_of_unknown_prices_and_of_tools_that_never_worked() -> None:
     run = state(budget={"usd": 1.0})
-    for usd in (0.1, None, None):
+    for usd, warnings in ((0.1, 0), (None, 1), (None, 1)):
         run.note_spending("hand", "m", Usage(usd=usd))
+        assert len(run.warnings) == warnings
     assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
     run = state(budget={"usd": None})
     run.note_spending("hand", "m", Usage(usd=None))
