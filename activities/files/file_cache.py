@@ -22,7 +22,7 @@ from supervision.base.text import clean, one_line
 
 Json = dict[str, Any]
 
-FILE_BYTES = 1 << 30  # of one file, and of what it is converted to
+_FILE_BYTES = 1 << 30  # of what a file is converted to
 _CONVERSION_TIME = timedelta(minutes=4)  # 200 MB of CSV take some 30 s of CPU, on a busy machine four times that
 _CHILDREN = 2
 _ZIP_TIME = timedelta(minutes=10)  # of all files in one zipped folder
@@ -92,7 +92,7 @@ class FileCache:
         self._folder = whole / f"files-{VERSION}"
         self._kept = 0  # what this process has added
         seconds = _CONVERSION_TIME.total_seconds()
-        self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY_BYTES, seconds=seconds, file_bytes=FILE_BYTES)
+        self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY_BYTES, seconds=seconds, file_bytes=_FILE_BYTES)
 
     async def reports(self, sources: Iterable[SourceFile], owner: str) -> list[FileReport]:
         """Returns a report on each file, or on each member of a zipped folder. Table names are unique among them."""
@@ -139,8 +139,6 @@ class FileCache:
         if not is_data(source.name):
             kind = PurePosixPath(source.name).suffix or source.name
             return [{"name": source.name, "problem": f"files of the kind '{kind}' are not read"}]
-        if source.bytes > FILE_BYTES:
-            return [{"name": source.name, "problem": f"it is larger than {FILE_BYTES >> 20} MiB"}]
         key = hashlib.sha256(f"{source.sha256} {source.name}".encode("utf-8", "replace")).hexdigest()
         folder = self._folder / key
         if (known := await asyncio.to_thread(_read, folder)) is not None:

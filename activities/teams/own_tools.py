@@ -1,8 +1,8 @@
 """The tools of a team's `tools.py`. The file is imported in a thread of its own and its tools run there."""
 
 import asyncio
+import contextlib
 import inspect
-import logging
 import sys
 import threading
 import traceback
@@ -22,8 +22,6 @@ from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolSource
 from supervision.base import limits
 from supervision.base.text import NAME_SHOWN_BYTES, one_line
 from supervision.contract.team import ToolRights
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -78,14 +76,14 @@ class _TeamThread:
 
     async def call(self, name: str, arguments: Any, context: ToolContext) -> Any:
         """Returns what the tool returns; raises what it raises."""
-        return await asyncio.wrap_future(
-            asyncio.run_coroutine_threadsafe(self._called(name, arguments, context), self._loop)
-        )
+        running = asyncio.run_coroutine_threadsafe(self._called(name, arguments, context), self._loop)
+        return await asyncio.wrap_future(running)
 
     def end(self) -> None:
         """Ends the thread after the time of a call: a call may be in flight, or about to begin."""
         loop = self._loop
-        loop.call_soon_threadsafe(loop.call_later, limits.TOOL_TIMEOUT.total_seconds(), loop.stop)
+        with contextlib.suppress(RuntimeError):  # it has ended
+            loop.call_soon_threadsafe(loop.call_later, limits.TOOL_TIMEOUT.total_seconds(), loop.stop)
 
     def _serve(self, file: Path) -> None:
         asyncio.set_event_loop(self._loop)
