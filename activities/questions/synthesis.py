@@ -37,7 +37,7 @@ from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
-from supervision.grounding.citations import CitedFindings, marked_citations, with_valid_marks
+from supervision.grounding.citations import CitedFindings, with_valid_marks
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported_texts
 from supervision.results.answer import checked_contradictions
 
@@ -317,7 +317,7 @@ def _look_up(
 ) -> None:
     """Writes into the reply what it cites, and what it claims that is neither `given` nor in the finding it cites."""
     if call.mode != "digest":
-        reply.citations = cited.holding(marked_citations(text, citable), citable)[: limits.CITATIONS]
+        reply.citations = list(islice(cited.citations(text, citable), limits.CITATIONS))
     settled = [f"{item.description}\n{item.resolution}" for item in call.contradictions]
     sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
     miscited = cited.miscited(text, citable, given)

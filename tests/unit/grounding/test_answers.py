@@ -3,15 +3,13 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from supervision.contract.finding import Evidence
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
-from supervision.grounding.citations import CitedFindings, marked_citations, marks_from_below, with_valid_marks
+from supervision.grounding.citations import CitedFindings, marks_from_below, with_valid_marks
 
 WIND = """## Sites
 
@@ -115,23 +113,6 @@ def test_a_year_may_come_from_the_goal() -> None:
 # --- citations ---------------------------------------------------------------------------------------
 
 
-ids = st.sampled_from(["t1", "t2", "t3", "ghost", ""])
-completed_sets = st.sets(st.sampled_from(["t1", "t2", "t3"]))
-SILENT = CitedFindings({})
-
-
-@given(
-    st.lists(st.builds(Citation, claim=st.sampled_from(["growth", " ", ""]), subtask_ids=st.lists(ids))), completed_sets
-)
-def test_citations_rest_on_completed_subtasks_only(citations: list[Citation], completed: set[str]) -> None:
-    kept = SILENT.holding(citations, completed)
-    assert all(c.claim.strip() and c.subtask_ids and set(c.subtask_ids) <= completed for c in kept)
-    assert all(len(set(c.subtask_ids)) == len(c.subtask_ids) for c in kept)
-    assert len(kept) == sum(bool(c.claim.strip()) and bool(completed & {*c.subtask_ids}) for c in citations)
-
-
-# --- what a citation claims ----------------------------------------------------------------------
-
 FOUND = CitedFindings(
     {"t1": "Wind output fell by 90 %.", "t2": 'Wind grew 300 %. "We never saw such a year", says iea.org.'}
 )
@@ -155,8 +136,8 @@ BOTH = {"t1", "t2"}
     ],
 )
 def test_a_citation_holds_only_if_the_findings_that_it_names_say_so(claim: str, named: list[str], holds: bool) -> None:
-    citation = Citation(claim=claim, subtask_ids=named)
-    assert FOUND.holding([citation], BOTH) == [citation] * holds
+    cited = list(FOUND.citations(f"{claim} [{', '.join(named)}]", BOTH))
+    assert cited == [Citation(claim=claim, subtask_ids=named)] * holds
 
 
 def test_a_finding_in_a_digest_is_cited_by_the_digest() -> None:
@@ -225,20 +206,13 @@ def test_the_marks_of_a_nested_answer_say_where_they_lead() -> None:
         ("Pears grew [t9] a lot [t1]", [("Pears grew [t9] a lot", ["t1"])]),
         ("Pears grew [t2/t1, t2/t3].", [("Pears grew", ["t2"])]),
         ("Pears grew.", []),
+        *((f"Pears grew {both}.", [("Pears grew", ["t1", "t2"])]) for both in ("[t1][t2]", "[t1] [t2]", "[t1], [t2]")),
+        # a mark that begins a sentence or line
+        *((f"Pears grew [t1]{after}", [("Pears grew", ["t1"])]) for after in (". [t2] says so.", ".\n\n[t2]", "\n[t2]")),
     ],
-)
+)  # fmt: skip
 def test_a_mark_cites_for_the_statement_before_it(text: str, claims: list[tuple[str, list[str]]]) -> None:
-    assert [(c.claim, c.subtask_ids) for c in marked_citations(text, {"t1", "t2"})] == claims
-
-
-@pytest.mark.parametrize("marks", ["[t1][t2]", "[t1] [t2]", "[t1], [t2]", "[t1, t2]"])
-def test_several_marks_after_a_statement_cite_for_it_together(marks: str) -> None:
-    assert marked_citations(f"Pears grew {marks}.", PLANNED) == [Citation(claim="Pears grew", subtask_ids=["t1", "t2"])]
-
-
-@pytest.mark.parametrize("text", ["Pears grew [t1]. [t2] says so.", "Pears grew [t1].\n\n[t2]", "Pears [t1]\n[t2]"])
-def test_a_mark_that_begins_a_sentence_or_line_cites_nothing_before_it(text: str) -> None:
-    assert [c.subtask_ids for c in marked_citations(text, PLANNED)] == [["t1"]]
+    assert [(c.claim, c.subtask_ids) for c in CitedFindings({}).citations(text, BOTH)] == claims
 
 
 # --- chains ------------------------------------------------------------------------------------------
