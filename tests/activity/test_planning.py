@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from activities.contracts.run_contracts import AttachmentRef, PlanInput, PlanReply, WorkNote
-from activities.questions.planning import PLAN
+from activities.questions.planning import PLAN, fits
 from activities.teams.stored_teams import CATALOGUE_CHARS
 from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
@@ -286,6 +286,22 @@ async def test_a_fixed_route_is_taken_before_the_model_is_asked(desk: Desk, stra
     )
     assert "pear crop" in planned(reply).reasoning
     assert desk.asked == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "goal", "is_fit"),
+    [
+        ("reset my password", "How do I RESET   my\npassword?", True),
+        ("*invoice*march*", "Where is the invoice of early March 2023?", True),
+        ("größe", "Welche GRÖSSE hat es?", True),
+        ("refund", "Refunding rules", False),
+        ("*invoice*march*", "March: where is the invoice?", False),
+        ("(a+)+$", "aaaaaaaa", False),
+        ("[ab]*?", "a b", False),
+    ],
+)
+def test_a_goal_fits_a_pattern_by_its_words_or_around_the_star(pattern: str, goal: str, is_fit: bool) -> None:
+    assert fits(pattern, goal) == is_fit
 
 
 # --- Attachments -------------------------------------------------------------------------------------
