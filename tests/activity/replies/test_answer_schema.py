@@ -1,7 +1,6 @@
 """The user's schema: what is refused, what is sent, and what is bounded in time."""
 
 import socket
-from datetime import timedelta
 from typing import Any
 
 import anthropic
@@ -110,23 +109,3 @@ def test_what_fits_the_schema_sent_fits_the_users(schema: dict[str, Any], value:
     anthropic.transform_schema(sent)  # the provider's client takes it
     if sent.get("type") != "string" and jsonschema.Draft202012Validator(sent).is_valid(value):
         assert schema_rules.problems(schema, value) == []
-
-
-@pytest.fixture
-def short_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives a question to a child process less than a second."""
-    monkeypatch.setattr("activities.bounded.child_processes._BOUNDED_TIME", timedelta(seconds=0.6))
-
-
-def doubling(word: str, depth: int) -> dict[str, Any]:
-    """A schema of references that unfold to 2 ** depth parts."""
-    parts: dict[str, Any] = {f"d{i}": {word: [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(depth)}
-    return {"$ref": "#/$defs/d0", "$defs": {**parts, f"d{depth}": {"type": "string"}}}
-
-
-@pytest.mark.usefixtures("short_bound")
-async def test_references_that_unfold_without_measure_are_refused_or_sent_as_text() -> None:
-    for word in ("allOf", "anyOf", "oneOf", "prefixItems"):
-        assert sendable(doubling(word, 12))["type"] == "string"
-    with pytest.raises(SupervisionError, match="takes longer than 0.6 s .*use fewer references"):
-        await check_schema(doubling("anyOf", 60), "run")
