@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from supervision.contract.base import Model
-from supervision.contract.finding import CheckedClaim, Evidence, Grounding
+from supervision.contract.finding import Evidence, FindingRecord
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
@@ -33,20 +33,16 @@ class Link(Model):
     problem: str = ""
 
 
-class Grounded(Model):
+class Grounded(FindingRecord):
     """A finding as the store has it: its text, its tool calls with their outputs, and objects that were changed.
 
-    `unsupported` is what its author's claims were found to lack when it was written: of these no output is proof.
+    Of what its author's claims were found to lack when it was written (`unsupported`) no output is proof.
     `output` is the object that its role's schema asked for: it may be a row of the answer.
     """
 
     text: str = ""
-    evidence: list[Evidence] = []
-    checked: list[CheckedClaim] = []
     outputs: Mapping[str, str] = {}
     problems: list[str] = []
-    unsupported: list[str] = []
-    grounding: Grounding = "tools"
     output: JsonValue = None
 
 

@@ -16,6 +16,7 @@ from supervision.contract.result import SubtaskReport
 
 Rule = str | float
 
+
 def met(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
     """True if what has completed is enough; reports of other ids do not count."""
     completed = {report.id for report in reports if report.state == "completed"}
