@@ -58,6 +58,17 @@ async def test_an_answer_is_stored_and_cites_what_it_may(desk: Desk) -> None:
     assert "Name the unit." in desk.prompt
 
 
+async def test_a_contradiction_names_findings_that_exist(desk: Desk) -> None:
+    def contradiction(*ids: str, words: str = "44 against 45") -> dict[str, Any]:
+        return {"subtask_ids": list(ids), "description": words, "resolution": "45 is newer."}
+
+    listed = [contradiction("t1", "t9", "t1"), contradiction("t9"), contradiction("t1", "t2", words=" ")]
+    reply = await synthesize(desk, answer("It is 45 t.", contradictions=listed))
+    assert reply.contradictions == [
+        Contradiction(subtask_ids=["t1"], description="44 against 45", resolution="45 is newer.")
+    ]
+
+
 async def test_a_digest_is_plain_text_known_by_reference(desk: Desk) -> None:
     words = "In 1991 it was 44 t [t1]. " * 400
     reply = await synthesize(desk, text(words), mode="digest", missing=[Gap(subtask_id="t3", reason="failed")])

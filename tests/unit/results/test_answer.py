@@ -15,26 +15,12 @@ from supervision.contract.result import Citation, Contradiction, Gap, SubtaskRep
 from supervision.results.answer import (
     TRIED_SHOWN,
     Answer,
-    checked_contradictions,
     failure_text,
     findings_as_answer,
     with_gaps,
 )
 from supervision.results.confidence import SURE, ceiling, unsupported_in
 from tests.unit.shapes import any_text
-
-ids = st.sampled_from(["t1", "t2", "t3", "ghost", ""])
-completed_sets = st.sets(st.sampled_from(["t1", "t2", "t3"]))
-
-
-@given(
-    st.lists(st.builds(Contradiction, description=st.sampled_from(["a", " "]), subtask_ids=st.lists(ids))),
-    completed_sets,
-)
-def test_contradictions_name_completed_subtasks_only(items: list[Contradiction], completed: set[str]) -> None:
-    kept = checked_contradictions(items, completed)
-    assert all(set(c.subtask_ids) <= completed and c.subtask_ids for c in kept)
-    assert len(kept) == sum(c.description == "a" and bool(completed & {*c.subtask_ids}) for c in items)
 
 
 def test_the_answer_lists_what_is_missing() -> None:
