@@ -109,7 +109,9 @@ def _plain(part: Any, root: Json, inside: tuple[str, ...], parts: Iterator[int])
 
     rules, kind = own.keys() - _WORDS, own.get("type")
     if rules and rules <= {"enum", "const"}:
-        return _literal(own)
+        if any(isinstance(value, dict | list) for value in own.get("enum", [own.get("const")])):
+            raise _Beyond
+        return own
     if isinstance(kind, list):
         return {"anyOf": [inner({**own, "type": one}) for one in kind]}
     if kind is None and rules in ({"anyOf"}, {"oneOf"}):
@@ -129,13 +131,6 @@ def _typed(own: Json, rules: set[str], inner: Callable[[Any], Json]) -> Json:
         return {**own, "items": inner(own["items"])}
     if kind in _PLAIN and not rules & {*_BRANCHES, "enum", "const"}:
         return own
-    raise _Beyond
-
-
-def _literal(schema: Json) -> Json:
-    values = schema.get("enum", [schema.get("const")])
-    if all(value is None or isinstance(value, str | int | float) for value in values):
-        return schema
     raise _Beyond
 
 
