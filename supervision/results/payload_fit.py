@@ -57,21 +57,19 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     templates = {report.id for report in result.subtasks if report.counts is not None}
     tables = [artifact for artifact in shorter.artifacts if artifact.subtask_id in templates]
     fields = dict(shorter) | {"citations": [], "contradictions": [], "unsupported": [], "artifacts": tables}
+    fields["answer"] = cut(result.answer, _LEAST_ANSWER_BYTES)
     gaps = [gap.model_copy(update={"reason": "", "description": ""}) for gap in result.gaps]
     # Of a report id, state and counts stay: its cost is unknown, not 0.
-    subtasks = [
-        SubtaskReport(id=report.id, state=report.state, counts=report.counts, usage=Usage(usd=None))
-        for report in result.subtasks
-    ]
-    answer, warnings = cut(result.answer, _LEAST_ANSWER_BYTES), shorter.warnings
-    while True:
-        more = [(len(result.gaps) - len(gaps), "gaps"), (len(result.subtasks) - len(subtasks), "subtasks")]
-        counted = [f"{count} more {kind} stand only in the stored result" for count, kind in more if count]
-        fields |= {"answer": answer, "gaps": gaps, "subtasks": subtasks, "warnings": [*counted, *warnings]}
+    reports = [SubtaskReport(id=r.id, state=r.state, counts=r.counts, usage=Usage(usd=None)) for r in result.subtasks]
+    for tenths in reversed(range(11)):
+        shown, listed = reports[: len(reports) * tenths // 10], gaps[: len(gaps) * tenths // 10]
+        more = {"gaps": len(gaps) - len(listed), "subtasks": len(reports) - len(shown)}
+        counted = [f"{count} more {kind} stand only in the stored result" for kind, count in more.items() if count]
+        fields |= {"gaps": listed, "subtasks": shown, "warnings": [*counted, *shorter.warnings]}
         bare = RunResult.model_construct(**fields)
-        if _bytes(bare) <= max(limit, PAYLOAD_ROOM_BYTES) or not (gaps or subtasks):
-            return bare
-        gaps, subtasks = gaps[: len(gaps) * 9 // 10], subtasks[: len(subtasks) * 9 // 10]
+        if _bytes(bare) <= max(limit, PAYLOAD_ROOM_BYTES):
+            break
+    return bare
 
 
 def pages(items: list[M], limit: int) -> list[list[M]]:
