@@ -2,7 +2,6 @@
 
 import re
 from datetime import timedelta
-from math import ceil, log2
 from typing import Any
 
 import pytest
@@ -180,17 +179,6 @@ def test_groups_are_consecutive_and_fit_unless_they_are_pairs(sizes: list[int], 
     assert all(len(group) <= 2 or sum(sizes[n] for n in group) <= budget for group in found)
     for group, following in zip(found, found[1:], strict=False):
         assert sum(sizes[n] for n in group) + sizes[following[0]] > budget
-
-
-@given(st.lists(st.integers(0, 100), min_size=2, max_size=200), st.integers(0, 300))
-def test_condensing_group_by_group_ends_after_a_logarithm_of_rounds(sizes: list[int], budget: int) -> None:
-    """Even when digests are as long as all they were made of."""
-    rounds, texts = 0, sizes
-    while len(texts) > 1:
-        found = groups(texts, budget)
-        texts = [sum(texts[n] for n in group) for group in found]
-        rounds += 1
-    assert rounds <= ceil(log2(len(sizes)))
 
 
 def test_findings_that_fit_together_are_one_group() -> None:
