@@ -13,15 +13,7 @@ from opentelemetry import metrics
 from activities.model.port import ModelEndpoint, ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from supervision.base import limits, spans
 from supervision.base.errors import ErrorKind
-from supervision.provider.provider_breaker import (
-    AskAgain,
-    BreakerOpen,
-    CallTicket,
-    Go,
-    Paced,
-    ProviderBreaker,
-    ProviderState,
-)
+from supervision.provider.provider_breaker import CallTicket, Hold, ProviderBreaker, ProviderState
 
 GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the process; a longer one is a later attempt
 
@@ -74,23 +66,19 @@ class ModelGate:
 
     async def _first_in_line(self, model: str) -> CallTicket:
         breaker = self.breaker(model)
-        while True:
-            now = self._clock()
-            admission = breaker.ask(now, any(other.trusted(now) for other in self._breakers.values()))
-            match admission:
-                case Go():
-                    self._note(model)
-                    return admission.ticket
-                case BreakerOpen():
-                    raise _circuit_open(model, admission.seconds, self._last_failures.get(model, "not sent"))
-                case Paced() if admission.seconds > GATE_WAIT.total_seconds():
-                    words = f"the provider of {model} asked for no calls for another {admission.seconds:.0f} s"
-                    raise _held_back(words, admission.seconds)
-                case Paced():
-                    await asyncio.sleep(admission.seconds)
-                case AskAgain():
-                    # Calls report meanwhile, so the breaker is asked again after every change.
-                    await self._changed.wait()
+        while isinstance(held := breaker.ask(self._clock()), Hold):
+            if held.why == "open":
+                raise _circuit_open(model, held.seconds, self._last_failures.get(model, "not sent"))
+            if held.seconds > GATE_WAIT.total_seconds():
+                words = f"the provider of {model} asked for no calls for another {held.seconds:.0f} s"
+                raise _held_back(words, held.seconds)
+            if held.seconds:
+                await asyncio.sleep(held.seconds)
+            else:
+                # Calls report meanwhile, so the breaker is asked again after every change.
+                await self._changed.wait()
+        self._note(model)
+        return held
 
     async def _send(self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket) -> ModelMessage:
         """Sends the call and reports its outcome to the breaker, whatever it is."""
