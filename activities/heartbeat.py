@@ -9,16 +9,18 @@ its process says nothing about the call.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio import activity
 
+from activities.store.artifacts import ArtifactUnavailable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import DEADLY
 
+T = TypeVar("T")
 Details = Callable[[], dict[str, Any]]
 Witness = Callable[[str, str], Callable[[], None]]
 """Remembers what a process is at work on, by activity type and workflow id, until what it returns is called."""
@@ -83,6 +85,25 @@ async def waiting() -> AsyncIterator[None]:
         attempt.works()
         if attempt.suspect:
             attempt.beat()  # not awaited: what has come may have to be stored first
+
+
+async def until_stored(write: Callable[[], Awaitable[T]]) -> T:
+    """Returns what `write` returns, tried until the attempt ends: what it stores was paid, or has had effects.
+
+    Heartbeats say why it waits.
+    """
+    attempt, pause = _attempt.get(None), limits.STORE_RETRY_INITIAL
+    details: Details = attempt.details if attempt else dict
+    while True:
+        try:
+            return await write()
+        except ArtifactUnavailable as error:
+            held = {**details(), "held": str(error)}
+            show(held.copy)
+            activity.logger.warning("a result can't be stored yet: %s", error)
+            async with waiting():
+                await asyncio.sleep(pause.total_seconds())
+            pause = min(2 * pause, limits.STORE_RETRY_MAX)
 
 
 @contextlib.asynccontextmanager

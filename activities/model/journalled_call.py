@@ -5,10 +5,10 @@ workflow, the step and the hash of the question, and every attempt looks for it 
 asked for again. An attempt that fails leaves its counts in the heartbeat's details for the next one.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from secrets import SystemRandom
 from typing import Any
 
@@ -18,7 +18,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import RunRef, SupervisorCall
 from activities.contracts.turn_contracts import TurnInput, arguments_sha256
-from activities.heartbeat import show, waiting
+from activities.heartbeat import show, until_stored, waiting
 from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
 from activities.model.gate import ModelGate
 from activities.model.port import (
@@ -215,7 +215,7 @@ class ModelCalls:
             at=datetime.now(UTC).isoformat(),
         )
         key = name.key(workflow_id)
-        return self._answered(key, await self._save(key, entry, earlier))
+        return self._answered(key, await until_stored(partial(self.conversations.save, key, entry)))
 
     async def _afford(self, model: str, earlier: EarlierAttempts) -> None:
         """Raises an error if the operator's ceiling of a day allows no call, or can't count this one."""
@@ -304,18 +304,6 @@ class ModelCalls:
         earlier.failures[failure.kind] = failures
         show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
         return to_application_error(failure, failures, earlier.spent.model_dump())
-
-    async def _save(self, key: str, entry: Entry, earlier: EarlierAttempts) -> Entry:
-        """Tries until the attempt ends: giving up would pay for the same answer again. The heartbeat says why."""
-        while True:
-            try:
-                return await self.conversations.save(key, entry)
-            except ArtifactUnavailable as error:
-                held = {**earlier.model_dump(), "held": str(error)}
-                show(held.copy)
-                activity.logger.warning("an answer can't be stored yet: %s", error)
-                async with waiting():
-                    await asyncio.sleep(limits.STORE_RETRY_MAX.total_seconds())
 
     def _answered(self, key: str, entry: Entry) -> Answered:
         reply = entry.reply
