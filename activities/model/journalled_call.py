@@ -276,7 +276,7 @@ class ModelCalls:
             """Returns what the next attempt needs to know if this one ends now, and how far the answer has come."""
             spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
             handed_on = earlier.model_copy(update={"spent": spent}).model_dump()
-            return {"tokens": progress.output_tokens, "tail": progress.tail, **handed_on}
+            return {"tokens": progress.usage.output_tokens, "tail": progress.tail, **handed_on}
 
         show(sent)
         model, tokens = request.model, None
@@ -284,7 +284,7 @@ class ModelCalls:
             async with waiting():
                 message = await self._gate.complete(request, progress)
             model, tokens = message.model, message.usage
-            return _distinct(message)
+            return message
         except ModelFailure:
             earlier.spent += usage_of(self.model, request.model, progress.usage, calls=0)
             show(earlier.model_dump)
@@ -318,14 +318,3 @@ def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: 
         **tokens.model_dump(exclude={"web_searches"}),
         usd=0.0 if tokens == ModelUsage() else endpoint.price(model, tokens),
     )
-
-
-def _distinct(message: ModelMessage) -> ModelMessage:
-    """Returns the message. Raises ModelFailure if its tool calls cannot be told apart: it is no answer to build on."""
-    calls = message.tool_uses()
-    ids = [block.get("id") for block in calls]
-    names = [block.get("name") for block in calls]
-    if not all(isinstance(name, str) and name for name in (*ids, *names)) or len(set(ids)) < len(ids):
-        words = "the answer's tool calls lack names, or ids of their own"
-        raise ModelFailure(ErrorKind.BAD_RESPONSE, words, retryable=True)
-    return message

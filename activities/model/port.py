@@ -6,7 +6,9 @@ because signed thinking blocks must return byte for byte.
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import Field
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -43,14 +45,17 @@ class ModelRequest:
     run: str = ""
 
 
+Count = Annotated[int, Field(ge=0, le=10**12)]  # budgets rely on it: an endpoint may say anything
+
+
 class ModelUsage(Model, frozen=True):
     """Tokens of one call; `input_tokens` are the uncached ones. `web_searches` are those of the provider's own tool."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    web_searches: int = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cache_read_tokens: Count = 0
+    cache_write_tokens: Count = 0
+    web_searches: Count = 0
 
     @property
     def prompt_tokens(self) -> int:
@@ -95,11 +100,6 @@ class StreamProgress:
     usage: ModelUsage = field(default_factory=ModelUsage)
     tail: str = ""
     on_content: Callable[[], None] = lambda: None
-
-    @property
-    def output_tokens(self) -> int:
-        """How many tokens have come."""
-        return self.usage.output_tokens
 
 
 @dataclass(eq=False)
