@@ -46,9 +46,8 @@ class AnthropicModel(ModelEndpoint):
 
     `idle_timeout` bounds the wait for the next sign of life (see StreamReader). `structured` is the way of asking for
     JSON that the endpoint understands; `without` names the booleans of EndpointProfile that it lacks. `max_output` caps
-    a reply, `windows` are by name or pattern of models, both in tokens. Calls of a `free` endpoint cost nothing.
-    `max_connections` must not be below the number of concurrent calls. Raises ValueError for an address that may not
-    be sent the key, which `plain_http` allows, or a key that no header can carry.
+    a reply, `windows` are by name or pattern of models, both in tokens. Calls of a `free` endpoint cost nothing. Raises
+    ValueError for an address that may not be sent the key, which `plain_http` allows, or a key that no header carries.
     """
 
     def __init__(
@@ -63,7 +62,6 @@ class AnthropicModel(ModelEndpoint):
         max_output: int | None = None,
         windows: Mapping[str, int] | None = None,
         free: bool = False,
-        max_connections: int = limits.ACTIVITY_SLOTS,
         plain_http: bool = False,
         http_options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -97,7 +95,7 @@ class AnthropicModel(ModelEndpoint):
                 timeout=timeout,
                 http_client=_BoundedClient(
                     self.endpoint,
-                    limits=httpx2.Limits(max_connections=max_connections),
+                    limits=httpx2.Limits(max_connections=limits.ACTIVITY_SLOTS),
                     timeout=timeout,
                     **(http_options or {}),
                 ),

@@ -327,8 +327,6 @@ def _local_store(directory: str, folder: str, seal: Seal | None) -> ArtifactStor
     root = Path(directory).expanduser().absolute() / folder
     try:
         root.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise ValueError(f"'{root}' can't hold the artifact store: it is a file, or below one") from None
     except OSError as error:
         raise ValueError(
             f"'{root}' can't hold the artifact store ({error.strerror}): let user {os.getuid()} write there, "

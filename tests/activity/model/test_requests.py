@@ -77,7 +77,7 @@ async def test_what_a_cut_stream_has_cost_is_known() -> None:
         ("anthropic/claude-opus-4.8", True, 64_000),
         ("us.anthropic.claude-sonnet-4-6-v1", True, 64_000),
         ("claude-haiku-4-5-20251001", False, 64_000),
-        ("claude-3-7-sonnet-20250219", False, 64_000),
+        ("claude-3-7-sonnet-20250219", False, None),
         ("qwen3-coder", False, None),
     ],
 )
