@@ -149,26 +149,11 @@ async def test_a_broken_answer_is_never_used(reply: Reply, kind: str, retryable:
 
 
 async def test_a_refused_connection_names_the_address() -> None:
-    port = http.unused_port()
-    async with adapter(base_url=f"http://user:{KEY}@127.0.0.1:{port}") as model:
-        with pytest.raises(ModelFailure, match=f"cannot reach 127.0.0.1:{port}: Connection refused") as caught:
+    async with adapter(base_url=f"http://user:{KEY}@127.0.0.1:9") as model:
+        with pytest.raises(ModelFailure, match="cannot reach 127.0.0.1:9: Connection refused") as caught:
             await model.complete(ask(), StreamProgress())
     assert (caught.value.kind, caught.value.retryable) == ("ProviderUnreachable", True)
     assert KEY not in caught.value.message
-
-
-async def test_content_keeps_a_slow_stream_alive() -> None:
-    async def slowly(exchange: http.Exchange) -> None:
-        for _ in range(6):
-            await asyncio.sleep(IDLE.total_seconds() / 3)
-            await exchange.chunk(http.sse(http.delta(0, {"type": "text_delta", "text": "."})))
-        for event in [{"type": "content_block_stop", "index": 0}, *http.finish()]:
-            await exchange.chunk(http.sse(event))
-        await http.eof(exchange)
-
-    first = http.block(0, http.text(""))[0]
-    outcome = await answer(http.stream(http.start(), first, end=slowly), idle_timeout=IDLE)
-    assert outcome.message.text() == "......"
 
 
 @pytest.mark.parametrize("reply", [http.silence, http.stream(*HELLO, end=http.silence)], ids=["headers", "stream"])

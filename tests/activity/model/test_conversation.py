@@ -38,22 +38,15 @@ def reply(content: list[Json], stop_reason: str = "tool_use") -> ModelMessage:
 
 
 class Counting(ArtifactStore):
-    """The real store, counting what is read from it, and how much of it at once."""
+    """The real store, counting what is read from it."""
 
     def __init__(self, store: ArtifactStore) -> None:
         self.__dict__.update(store.__dict__)
         self.reads: list[str] = []
-        self.at_once = 0
-        self.most_at_once = 0
 
     async def find(self, key: str) -> bytes | None:
         self.reads.append(key)
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
-        try:
-            return await super().find(key)
-        finally:
-            self.at_once -= 1
+        return await super().find(key)
 
 
 async def talk(store: ArtifactStore, turns: int, output_chars: int = 5000) -> list[Json]:

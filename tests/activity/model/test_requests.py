@@ -43,10 +43,16 @@ PING = http.sse({"type": "ping"})
 
 
 @pytest.mark.parametrize(
-    "block", [THOUGHT, http.tool_use("t1", "write", {"text": "x" * 5000})], ids=["thinks", "writes"]
+    ("block", "sign"),
+    [
+        (THOUGHT, PING),
+        (http.tool_use("t1", "write", {"text": "x" * 5000}), PING),
+        (http.text(""), http.sse(http.delta(0, {"type": "text_delta", "text": "."}))),
+    ],
+    ids=["thinks", "writes", "slow text"],
 )
-async def test_a_silent_block_lives_as_long_as_pings_come(block: Json) -> None:
-    assert (await answer(silent(block, PING), idle_timeout=IDLE)).message.text() == "done"
+async def test_a_stream_lives_as_long_as_its_open_block_gives_signs(block: Json, sign: bytes) -> None:
+    assert (await answer(silent(block, sign), idle_timeout=IDLE)).message.text().strip(".") == "done"
 
 
 @pytest.mark.parametrize(
