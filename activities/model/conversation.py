@@ -126,8 +126,8 @@ class ConversationStore:
 
     async def resolve(self, messages: list[Json]) -> list[Json]:
         """Returns a copy of `messages` with tool outputs in place of their references."""
-        blocks = (block for message in messages for block in _blocks(message))
-        texts = await self._read([b["content_ref"] for b in blocks if "content_ref" in b], _text)
+        refs = [block["content_ref"] for block in tool_results(messages) if "content_ref" in block]
+        texts = await self._read(refs, _text)
         return [_with_blocks(message, partial(_with_output, texts=texts)) for message in messages]
 
     @staticmethod
@@ -204,15 +204,8 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _blocks(message: Json) -> Sequence[Json]:
-    content = message["content"]
-    return content if isinstance(content, list) else []
-
-
 def _with_blocks(message: Json, change: Callable[[Json], Json]) -> Json:
     """Returns a copy of a message with its blocks changed."""
-    if not isinstance(message["content"], list):
-        return dict(message)
     return {**message, "content": [change(block) for block in message["content"]]}
 
 
@@ -241,24 +234,23 @@ def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]]
 
 def outputs_shown(added: list[Json], number: int, cleared: int) -> Iterator[str]:
     """Yields the tool outputs that a call adds to reply `number`, from 1, the first `cleared` of them as previews."""
-    for at, block in enumerate(block for message in added for block in tool_results(message)):
+    for at, block in enumerate(tool_results(added)):
         limit = _CLEARED_OUTPUT_CHARS if at < cleared else limits.TOOL_OUTPUT_CHARS
         yield beginning(str(block.get("content", "")), output_name(number, at + 1), limit)
 
 
-def texts_of(messages: list[Json]) -> Iterator[str]:
-    """Yields the texts of messages, without tool outputs."""
-    for message in messages:
-        content: Any = message["content"]
-        if isinstance(content, str):
-            yield content
-        else:
-            yield from (str(block["text"]) for block in content if block.get("type") == "text")
+def texts_of(messages: list[Json]) -> list[str]:
+    """Returns the texts of messages, without tool outputs."""
+    return [str(block["text"]) for block in _blocks(messages, "text")]
 
 
-def tool_results(message: Json) -> list[Json]:
-    """Returns the tool outputs of a message."""
-    return [block for block in _blocks(message) if block.get("type") == "tool_result"]
+def tool_results(messages: list[Json]) -> list[Json]:
+    """Returns the tool outputs of messages."""
+    return _blocks(messages, "tool_result")
+
+
+def _blocks(messages: list[Json], kind: str) -> list[Json]:
+    return [block for message in messages for block in message["content"] if block.get("type") == kind]
 
 
 def _shown(block: Json, texts: Iterator[str]) -> Json:

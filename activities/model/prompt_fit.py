@@ -91,7 +91,7 @@ class NextPrompt:
     instead: FirstPrompt | None = None
 
     def __post_init__(self) -> None:
-        self.opening, self._new = self.past.opening, sum(len(tool_results(message)) for message in self.whole)
+        self.opening, self._new = self.past.opening, len(tool_results(self.whole))
         self._view = self.past.last.view
         if [*self.withheld] != self._view.withheld:
             changed = {"withheld": [*self.withheld], "thinking_removed_before": len(self.past.entries)}

@@ -151,7 +151,7 @@ async def test_all_calls_of_a_turn_are_answered_in_one_message_in_order(tmp_path
     )
     message["content"].append({"type": "text", "text": "Two turns are left."})
     assert [block.get("content_ref") for block in message["content"]] == [good, bad, good, None]
-    assert await conversations.resolve([message, {"role": "user", "content": "plain"}]) == [
+    assert await conversations.resolve([message]) == [
         {
             "role": "user",
             "content": [
@@ -161,7 +161,6 @@ async def test_all_calls_of_a_turn_are_answered_in_one_message_in_order(tmp_path
                 {"type": "text", "text": "Two turns are left."},
             ],
         },
-        {"role": "user", "content": "plain"},
     ]
 
 
