@@ -50,9 +50,6 @@ def nested(team: str | Team = "crew", run: RunRef = RUN, brief: SubtaskBrief | N
     return SetupInput(run=run, request=RunRequest(goal="g", team=team), brief=brief)
 
 
-# --- references ---------------------------------------------------------------------------------------
-
-
 # --- what goes beyond a grant -------------------------------------------------------------------------
 
 
@@ -211,30 +208,16 @@ async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, ca
 # --- grants in the store -----------------------------------------------------------------------------
 
 
-async def test_a_grant_is_named_by_what_it_grants(store_url: str) -> None:
-    grants = Grants(open_store(store_url))
+async def test_a_grant_is_named_by_what_it_grants(tmp_path: Path) -> None:
+    grants = Grants(open_store(tmp_path))
     ref = await grants.write(grant())
     assert is_grant(ref, "run")
     assert await grants.write(grant()) == ref
-    more = {
-        "workflow_id": "run/t1/1",
-        "depth": 2,
-        "models": ["large"],
-        "nested_teams": [],
-        "expires_at": datetime(2027, 1, 1, tzinfo=UTC),
-    }
+    more = {"workflow_id": "run/t1/1", "depth": 2, "models": ["large"], "nested_teams": []}
+    more["expires_at"] = NOW + timedelta(days=365)
     others = {await grants.write(grant(**{name: value})) for name, value in more.items()}
     assert len(others - {ref}) == len(more)
     assert {digest_of(name) for name in others}.isdisjoint({None, digest_of(ref)})
-
-
-@pytest.mark.parametrize("change", [b"", b"{}", grant(models=["large", "secret"]).model_dump_json().encode()])
-async def test_a_grant_that_was_changed_in_the_store_is_refused(store_url: str, change: bytes) -> None:
-    store = open_store(store_url)
-    ref = await Grants(store).write(grant())
-    await store.put(ref, change)
-    with pytest.raises(ArtifactChanged, match="not what was stored"):
-        await Grants(store).find("run", ref)
 
 
 async def test_a_grant_of_another_run_is_none_before_and_after_it_is_known(tmp_path: Path) -> None:

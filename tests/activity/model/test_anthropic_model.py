@@ -117,6 +117,9 @@ async def test_an_error_status_becomes_one_typed_failure_after_one_request(
 
 
 HELLO = [http.start(), *http.block(0, http.text("Hello"))]
+WORDS, THOUGHT = (
+    http.block(0, block)[0] for block in (http.text(""), {"type": "thinking", "thinking": "", "signature": "c2ln"})
+)
 
 
 async def bad_json(exchange: http.Exchange) -> None:
@@ -128,8 +131,9 @@ BROKEN: list[tuple[str, Reply, str, bool]] = [
 ("reset before headers", http.reset, "ProviderUnreachable", True),
 ("headers never come", http.silence, "IdleTimeout", True),
 ("cut mid-stream", http.stream(*HELLO, end=http.cut), "StreamBroken", True),
-("stalled without pings", http.stream(*HELLO, end=http.silence), "IdleTimeout", True),
 ("stalled with pings", http.stream(*HELLO, end=http.pings), "IdleTimeout", True),
+("pings in a text", http.stream(http.start(), WORDS, end=http.pings), "IdleTimeout", True),
+("thinking without pings", http.stream(http.start(), THOUGHT, end=http.silence), "IdleTimeout", True),
 ("empty stream", http.stream(), "StreamBroken", True),
 ("no stop reason", http.stream(*HELLO, *http.finish(None)), "StreamBroken", True),
 ("overloaded mid-stream", http.stream(*HELLO, http.error_body("overloaded_error")), "Overloaded", True),

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, StreamProgress, user_message
+from activities.model.port import CacheUse, Json, ModelRequest, user_message
 from activities.model.request_body import profile_of, request_body
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
-from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, adapter, answer, ask, fail
+from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, answer, ask, fail
 
 THOUGHT: Json = {"type": "thinking", "thinking": "", "signature": "c2ln"}
 ADD: Json = {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}
@@ -20,7 +20,7 @@ OPUS, OLD, UNKNOWN = "claude-opus-5-5", "claude-haiku-4-5-20251001", "qwen3-code
 SILENCE = IDLE.total_seconds() * 2.7  # as 4 minutes to the 90 seconds of the real limit
 
 
-def silent(block: Json, sign: bytes | None, seconds: float = SILENCE) -> Reply:
+def silent(block: Json, sign: bytes) -> Reply:
     """A reply whose first block opens, then says nothing for a while but `sign`, then comes at once."""
     opened, *rest = http.block(0, block)
 
@@ -28,9 +28,8 @@ def silent(block: Json, sign: bytes | None, seconds: float = SILENCE) -> Reply:
         await http.stream(http.start(), opened, end=pause)(exchange)
 
     async def pause(exchange: Exchange) -> None:
-        for _ in range(round(seconds / 0.1)):
-            if sign:
-                await exchange.chunk(sign)
+        for _ in range(round(SILENCE / 0.1)):
+            await exchange.chunk(sign)
             await asyncio.sleep(0.1)
         for event in [*rest, *http.block(1, http.text("done")), *http.finish()]:
             await exchange.chunk(http.sse(event))
@@ -53,26 +52,6 @@ PING = http.sse({"type": "ping"})
 )
 async def test_a_stream_lives_as_long_as_its_open_block_gives_signs(block: Json, sign: bytes) -> None:
     assert (await answer(silent(block, sign), idle_timeout=IDLE)).message.text().strip(".") == "done"
-
-
-@pytest.mark.parametrize(
-    ("block", "sign"), [(THOUGHT, None), (http.text("words"), PING)], ids=["no bytes", "text is never held back"]
-)
-async def test_a_dead_stream_is_ended_with_a_block_open(block: Json, sign: bytes | None) -> None:
-    async with http.model_server(silent(block, sign, 60)) as server, adapter(server, idle_timeout=IDLE) as model:
-        with pytest.raises(ModelFailure) as caught:
-            await asyncio.wait_for(model.complete(ask(), StreamProgress()), 10)
-    assert (caught.value.kind, len(server.requests)) == ("IdleTimeout", 1)
-
-
-async def test_what_a_cut_stream_has_cost_is_known() -> None:
-    progress = StreamProgress()
-    reply = http.stream(http.start(), *http.block(0, http.text("word " * 70)), end=http.cut)
-    async with http.model_server(reply) as server, adapter(server) as model:
-        with pytest.raises(ModelFailure):
-            await model.complete(ask(), progress)
-    usage = progress.usage
-    assert (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens) == (10, 100, 100)
 
 
 @pytest.mark.parametrize(
