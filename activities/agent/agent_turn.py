@@ -281,10 +281,9 @@ class AgentTurnActivities:
     async def _stored(
         self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered, conclusion: Conclusion
     ) -> tuple[Finding, list[str]]:
-        """Stores the text, the output and the record of a conclusion, and looks its claims up in what it is built on.
+        """Stores a conclusion, checked. Returns the finding, and what keeps its output from the form of its role.
 
-        Returns the finding, and what keeps its output from the form of its role. Of a quarantined role that has read
-        untrusted text the output alone is kept: any word beside it may be the attacker's.
+        Of a quarantined role that has read untrusted text the output alone is kept: other words may be the attacker's.
         """
         keep = partial(self._calls.store.put_output, turn.run.run_id)
         output, misfit = await _output(role, conclusion, turn.run.run_id)

@@ -57,9 +57,9 @@ class ConversationView(Model):
 class Entry(Model):
     """One model call: the messages that it added to the conversation, and the reply. Only the first has an opening.
 
-    `ancestors` are the keys of all entries before it, oldest first. In `input` a tool_result block has `content_ref`, a
-    key, in place of `content`, and the `sources` and `artifacts` that the tool named. `labels` is what the call had
-    read, `spent` what failed attempts at it had cost, `at` when the answer was stored, as ISO 8601.
+    `ancestors` are the keys of the entries before it, oldest first. In `input` a tool_result block has `content_ref`, a
+    key, in place of `content`, beside `sources` and `artifacts`. `labels` is what the call had read, `spent` what
+    failed attempts at it had cost, `at` when the answer was stored.
     """
 
     opening: Opening | None = None

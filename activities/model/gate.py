@@ -30,10 +30,9 @@ _state = _meter.create_gauge(
 class ModelGate:
     """The way of calls to an endpoint, which are sent only while it can serve them. One per process.
 
-    Beside the failures of the model itself it raises ModelFailure CircuitOpen with the remaining seconds while the
-    breaker of the request's model is open, and RateLimited where the call would have to wait for more than GATE_WAIT
-    after a 429, or has waited for GATE_PATIENCE. It waits for room among the calls in flight (`most` of a model at
-    first), and for calls that decide whether the breaker opens. Runs are served in turn.
+    It raises ModelFailure CircuitOpen with the remaining seconds while the breaker of the request's model is open, and
+    RateLimited where the call would have to wait for more than GATE_WAIT after a 429, or has waited for GATE_PATIENCE
+    for room among the calls in flight (`most` of a model at first). Runs are served in turn.
     """
 
     def __init__(

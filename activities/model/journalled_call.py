@@ -92,8 +92,7 @@ def to_application_error(failure: ModelFailure, failures: int, spent: Json | Non
 class CallName:
     """The name of a call within its workflow: the step, and the hash of what is asked.
 
-    What is asked is the activity's input without its run: references, model, effort, not the words sent, so that a
-    Worker of another version finds the answer, too. Labels say nothing of what is asked.
+    That is the activity's input without run and labels, not the words sent: a Worker of another version finds it, too.
     """
 
     run: RunRef

@@ -25,10 +25,9 @@ CacheUse = Literal["none", "prefix", "conversation"]
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One call. `messages` and `tools` are in the provider's JSON; `output_schema` asks for JSON text.
+    """One call, in the provider's JSON. It has `tools` or an `output_schema`, not both; `concludes` forbids tool calls.
 
-    A call has `tools` or an `output_schema`, not both; `concludes` forbids tool calls. `effort` None is the model's
-    default. `room` is what the window has left for the reply, `run` the id of the run that asks.
+    `effort` None is the model's default, `room` what the window has left for the reply, `run` the run that asks.
     """
 
     model: str

@@ -30,10 +30,9 @@ _EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gat
 class StreamReader:
     """Reads one stream into `progress`: within bounds, without the credentials in it, until it ends or is dead.
 
-    A stream is dead when nothing comes at all for `idle` seconds: `end` is moved on while it lives. When only pings
-    come, it is dead unless a block is open whose content the provider may hold back: thinking, or arguments of a tool.
-    How long that may take is the attempt's to say. Raises ModelFailure `BadResponse` for a stream, an event or an
-    answer that grows too large.
+    A stream is dead when nothing comes for `idle` seconds: `end` is moved on while it lives. With only pings it lives
+    while a block is open whose content the provider may hold back: thinking, or arguments of a tool. Raises
+    ModelFailure `BadResponse` for a stream, an event or an answer that grows too large.
     """
 
     def __init__(

@@ -17,11 +17,9 @@ _GRANTS = 4  # for one call more, at most: with as many as a large window has, s
 
 
 class CallWindow:
-    """Additive increase, multiplicative decrease, as in TCP.
+    """The calls that may be in flight: halved by a 429, widened by one after some granted calls, up to `most`.
 
-    A 429 leaves half of the calls that were in flight, at most once a second, and never less than one. As many granted
-    calls as the window has, or four, widen it by one, up to `most`. A call is granted with its first content: how long
-    an answer takes says nothing about the limit.
+    A call is granted with its first content: how long an answer takes says nothing about the limit.
     """
 
     def __init__(self, most: int) -> None:
@@ -73,14 +71,11 @@ class ProviderBreaker:
     A row ends with the success of a call sent after the row began. Of calls that failed without content, first content
     is enough, so that a few refused calls among many slow good ones do not open the breaker.
 
-    Unless the provider is trusted, at most BREAKER_WINDOW calls are unanswered at a time, so an outage costs at most
-    BREAKER_FAILURES + BREAKER_WINDOW - 1 requests, whatever the number of callers. The provider is trusted for
-    BREAKER_TRUST after content that is younger than the last failure; calls sent in that time are on top.
+    Unless the provider is trusted, at most BREAKER_WINDOW calls are unanswered at a time, which bounds the requests
+    that an outage costs. It is trusted for BREAKER_TRUST after content that is younger than the last failure.
 
-    Half-open leases one probe at a time. Any readable answer to it closes the breaker, a 429 or a rejection too: the
-    outage is over. An outage or an unreadable answer opens it for another cool-down.
-
-    While it is closed, no more calls are in flight than its CallWindow has, which begins with `most`.
+    Half-open leases one probe at a time. Any readable answer to it closes the breaker, a 429 or a rejection too. An
+    outage or an unreadable answer opens it for another cool-down.
     """
 
     def __init__(self, most: int = limits.MODEL_SLOTS) -> None:
