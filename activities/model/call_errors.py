@@ -87,7 +87,7 @@ _OVERFLOW = re.compile(
 )
 
 # Errors of the transport; the first class of an error's ancestry that is listed decides.
-_BY_TRANSPORT: dict[str, ErrorKind] = {
+_TRANSPORT = {
     "ReadTimeout": ErrorKind.IDLE_TIMEOUT,
     "WriteTimeout": ErrorKind.IDLE_TIMEOUT,
     "UnsupportedProtocol": ErrorKind.MODEL_NOT_SERVED,  # ANTHROPIC_BASE_URL is no http(s) address
@@ -96,7 +96,13 @@ _BY_TRANSPORT: dict[str, ErrorKind] = {
     "DecodingError": ErrorKind.BAD_RESPONSE,
     "TooManyRedirects": ErrorKind.BAD_RESPONSE,
 }
-_BEFORE_HEADERS = _BY_TRANSPORT | {"ValueError": ErrorKind.MODEL_NOT_SERVED}  # a header that HTTP cannot carry
+_BEFORE_HEADERS = _TRANSPORT | {"ValueError": ErrorKind.MODEL_NOT_SERVED}  # a header that HTTP cannot carry
+_AFTER_HEADERS = _TRANSPORT | {
+    "TimeoutError": ErrorKind.IDLE_TIMEOUT,  # the idle watchdog
+    "AssertionError": ErrorKind.STREAM_BROKEN,  # how the SDK reports a stream without a message
+    "HTTPError": ErrorKind.STREAM_BROKEN,  # the SDK lets the transport's errors through
+    "StreamError": ErrorKind.STREAM_BROKEN,
+}
 
 
 def classify(
@@ -193,19 +199,10 @@ def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:
 
 
 def _transport_kind(error: BaseException, names: list[str]) -> ErrorKind:
-    if isinstance(error, TimeoutError):  # the idle watchdog
-        return ErrorKind.IDLE_TIMEOUT
-    if isinstance(error, AssertionError):  # how the SDK reports a stream without a message
-        return ErrorKind.STREAM_BROKEN
-    if "APIConnectionError" in names:  # before the headers
-        return _listed(_names(error.__cause__), _BEFORE_HEADERS, ErrorKind.PROVIDER_UNREACHABLE)
-    if "HTTPError" in names or "StreamError" in names:  # after them: the SDK lets the transport's errors through
-        return _listed(names, _BY_TRANSPORT, ErrorKind.STREAM_BROKEN)
-    # unreadable JSON, events in no order, blocks without their fields
-    return _listed(names, _BY_TRANSPORT, ErrorKind.BAD_RESPONSE)
-
-
-def _listed(names: list[str], kinds: Mapping[str, ErrorKind], otherwise: ErrorKind) -> ErrorKind:
+    # what else comes after the headers: unreadable JSON, events in no order, blocks without their fields
+    kinds, otherwise = _AFTER_HEADERS, ErrorKind.BAD_RESPONSE
+    if "APIConnectionError" in names:
+        names, kinds, otherwise = _names(error.__cause__), _BEFORE_HEADERS, ErrorKind.PROVIDER_UNREACHABLE
     return next((kinds[name] for name in names if name in kinds), otherwise)
 
 
