@@ -1,5 +1,6 @@
 """Calls that are fitted into their model's window: what is sent and stored, and what a refusal leads to."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -48,12 +49,8 @@ class Talk:
 
     async def begin(self, prompt: Any = "Look.") -> Answered:
         """Makes the first call."""
-        name = await self.desk.new_call("turn.1")
-
-        async def ask(_: object) -> Answered:
-            return await self.desk.calls.begin(name, OPENING, prompt, OPTIONS)
-
-        self.answered = await self.desk.do(ask, None)
+        begin = partial(self.desk.calls.begin, await self.desk.new_call("turn.1"), OPENING, prompt)
+        self.answered = await self.desk.do(begin, OPTIONS)
         return self.answered
 
     async def go_on(self, *outputs: str) -> Answered:
@@ -63,12 +60,8 @@ class Talk:
         refs = [await self.desk.store.put_output(self.desk.run_id, output.encode()) for output in outputs]
         results = [ToolResultRef(call_id=use["id"], ref=ref) for use, ref in zip(uses, refs, strict=True)]
         added = [self.desk.calls.conversations.tool_result_message(results)]
-        name = await self.desk.new_call("turn.2")
-
-        async def ask(_: object) -> Answered:
-            return await self.desk.calls.go_on(name, head, added, OPTIONS)
-
-        self.answered = await self.desk.do(ask, None)
+        go_on = partial(self.desk.calls.go_on, await self.desk.new_call("turn.2"), head, added)
+        self.answered = await self.desk.do(go_on, OPTIONS)
         return self.answered
 
     @property
@@ -172,13 +165,10 @@ async def test_a_first_prompt_is_written_again_with_less_room_once(desk: Desk) -
 
 async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(desk: Desk) -> None:
     desk.say(message([{"type": "text", "text": '{"answer": "ha'}], "model_context_window_exceeded", tokens=70))
-    name, opening = await desk.new_call("plan.1.1"), Opening(system="", model=MODEL, output_schema={"type": "object"})
-
-    async def ask(_: object) -> Answered:
-        return await desk.calls.begin(name, opening, "Plan.", OPTIONS)
-
+    opening = Opening(system="", model=MODEL, output_schema={"type": "object"})
+    begin = partial(desk.calls.begin, await desk.new_call("plan.1.1"), opening, "Plan.")
     with pytest.raises(ApplicationError, match="models.supervisor.* SUPERVISOR_MODEL_WINDOW") as caught:
-        await desk.do(ask, None)
+        await desk.do(begin, OPTIONS)
     assert caught.value.type == "ContextOverflow"
     assert caught.value.details[0]["spent"]["output_tokens"] == 70, "what it cost counts"
 
