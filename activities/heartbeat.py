@@ -44,7 +44,7 @@ class _Beats:
         """From now on the end of the process counts."""
         self._at_risk = self._witness(self._info.activity_type, self._info.workflow_id or "")
 
-    def rests(self) -> None:
+    def waits(self) -> None:
         """From now on it does not."""
         if self._at_risk:
             self._at_risk()
@@ -77,7 +77,7 @@ async def waiting() -> AsyncIterator[None]:
     if attempt is None:
         yield
         return
-    attempt.rests()
+    attempt.waits()
     await attempt.say()
     try:
         yield
@@ -139,7 +139,7 @@ async def beating(witness: Witness = lambda *_: lambda: None) -> AsyncIterator[N
         raise
     finally:
         task.cancel()
-        attempt.rests()
+        attempt.waits()
         _attempt.reset(token)
 
 

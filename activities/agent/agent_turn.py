@@ -150,7 +150,7 @@ class AgentTurnActivities:
                 results["content"] += user_message(correction_request(turn.brief.feedback))["content"]
             results["content"] += user_message(note)["content"] if note else []
             messages = [results] if results["content"] else []
-            answered = await self._calls.go_on(name, turn.head, messages, options)
+            answered = await self._calls.follow_up(name, turn.head, messages, options)
         own = loaded.toolbox.labels_of(role, answered.message.provided_uses(), place)
         return await self._reply(turn, loaded, role, replace(answered, labels=answered.labels | own))
 

@@ -31,7 +31,7 @@ from supervision.contract.finding import ArtifactRef
 
 _TOOL_PREVIEW_BYTES = 512
 _MISUSES = {FINISH_TOOL: FINISH_MISUSE, ASK_TOOL: ASK_MISUSE}  # what asks a person never comes here
-ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings that nobody anticipates
+ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings without a kind of their own
 
 
 class ToolActivities:

@@ -174,7 +174,7 @@ class RunSetup(Model):
     """Everything that a run depends on beside its request, fixed when it starts.
 
     `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds. `data_labels` are those
-    of attachments and items. With `notices` the operator's SUPERVISOR_NOTIFY is told of the run.
+    of attachments and items. With `notices` the run is reported to SUPERVISOR_NOTIFY.
     """
 
     store_id: str
@@ -259,7 +259,7 @@ NoticeKind = WaitKind | Literal["paused", "ended"]
 
 
 class Notice(Model):
-    """What the operator is told of a run: how it has ended, or what it waits for, by the wait's `kind` and `id`."""
+    """A report on a run to its operator: how it has ended, or what it waits for, by the wait's `kind` and `id`."""
 
     run: RunRef
     event: Literal["waiting", "ended", "failed"]

@@ -158,7 +158,7 @@ class ModelCalls:
         prompt = FirstPrompt(self.model.window(opening.model), opening, text, note, options.withheld)
         return await self._found(name) or await self._call(name, prompt, options)
 
-    async def go_on(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
+    async def follow_up(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
         return await self._found(name) or await self._call(name, await self._next(head, messages, options), options)
 

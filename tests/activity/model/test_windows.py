@@ -60,7 +60,7 @@ class Talk:
         refs = [await self.desk.store.put_output(self.desk.run_id, output.encode()) for output in outputs]
         results = [ToolResultRef(call_id=use["id"], ref=ref) for use, ref in zip(uses, refs, strict=True)]
         added = [self.desk.calls.conversations.tool_result_message(results)]
-        go_on = partial(self.desk.calls.go_on, await self.desk.new_call("turn.2"), head, added)
+        go_on = partial(self.desk.calls.follow_up, await self.desk.new_call("turn.2"), head, added)
         self.answered = await self.desk.do(go_on, OPTIONS)
         return self.answered
 
