@@ -85,7 +85,7 @@ _step: ContextVar[_Step] = ContextVar("step")
 def stepped(argument: object, parent_of: ParentOf, *, content: bool) -> Iterator[None]:
     """The step that an activity's input asks for, with a line, a span and figures; nothing if it is no run's.
 
-    An error is in the span by its type alone, as its message may quote foreign text. `parent_of` returns the context of a
+    An error is in the span by its type alone: its message may quote foreign text. `parent_of` returns the context of a
     span's parent by run, first run id and place, None without traces; `content` shows texts in spans.
     """
     info, run = activity.info(), getattr(argument, "run", None)
