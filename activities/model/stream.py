@@ -147,12 +147,9 @@ def _usage(usage: Any) -> ModelUsage:
 
 def _plain(value: Any) -> Json:
     # `to_dict` keeps exactly what came: dumping with defaults adds nulls, dropping nulls loses tool input.
-    plain: Json = value if isinstance(value, dict) else value.to_dict(mode="json")
-    text = json.dumps(plain, ensure_ascii=False)
-    if text.isascii() or _joined(text) == text:
-        return plain
-    repaired: Json = json.loads(_joined(text))
-    return repaired
+    plain = value if isinstance(value, dict) else value.to_dict(mode="json")
+    stored: Json = json.loads(_joined(json.dumps(plain, ensure_ascii=False)))
+    return stored
 
 
 def _joined(text: str) -> str:

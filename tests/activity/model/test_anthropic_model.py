@@ -23,6 +23,7 @@ from tests.activity.model.http_fixture import ModelServer, Reply
 KEY = "sk-ant-secret-canary"
 PROMPT = "prompt-canary: what is the answer?"
 IDLE = timedelta(seconds=0.4)
+ELSEWHERE = {"base_url": "http://model.example:8000"}
 
 
 @asynccontextmanager
@@ -198,6 +199,8 @@ async def test_a_key_goes_before_a_token_and_without_either_a_dummy_is_sent(
         ({"base_url": "model-host:8080"}, "ANTHROPIC_BASE_URL"),
         ({"base_url": "http://host:port"}, "ANTHROPIC_BASE_URL"),
         ({"api_key": "with\nnewline"}, "ANTHROPIC_API_KEY"),
+        ({"api_key": KEY, **ELSEWHERE}, "ANTHROPIC_BASE_URL.*SUPERVISOR_MODEL_PLAIN_HTTP"),
+        ({"auth_token": KEY, **ELSEWHERE}, "ANTHROPIC_BASE_URL.*SUPERVISOR_MODEL_PLAIN_HTTP"),
     ],
 )
 def test_settings_that_can_never_work_are_refused_at_once(options: dict[str, str], names: str) -> None:

@@ -55,20 +55,24 @@ async def test_a_stream_lives_as_long_as_its_open_block_gives_signs(block: Json,
 
 
 @pytest.mark.parametrize(
-    ("model", "thinks", "most_output"),
+    ("model", "thinks", "effort", "most_output"),
     [
-        ("claude-opus-5-5", True, 128_000),
-        ("claude-fable-5-2", True, 128_000),
-        ("anthropic/claude-opus-4.8", True, 64_000),
-        ("us.anthropic.claude-sonnet-4-6-v1", True, 64_000),
-        ("claude-haiku-4-5-20251001", False, 64_000),
-        ("claude-3-7-sonnet-20250219", False, None),
-        ("qwen3-coder", False, None),
+        ("claude-opus-5-5", True, True, 128_000),
+        ("claude-fable-5-2", True, True, 128_000),
+        ("anthropic/claude-opus-4.8", True, True, 64_000),
+        ("us.anthropic.claude-sonnet-4-6-v1", True, True, 64_000),
+        ("claude-opus-4-5", False, True, 64_000),
+        ("claude-haiku-4-5-20251001", False, False, 64_000),
+        ("claude-3-7-sonnet-20250219", False, False, None),
+        ("qwen3-coder", False, False, None),
     ],
 )
-def test_a_model_is_known_by_its_name(model: str, thinks: bool, most_output: int | None) -> None:
+def test_a_model_is_known_by_its_name(model: str, thinks: bool, effort: bool, most_output: int | None) -> None:
     profile = profile_of(model)
-    assert (profile.thinking, profile.most_output) == (thinks, most_output)
+    assert (profile.thinking, profile.effort, profile.most_output) == (thinks, effort, most_output)
+    body = request_body(ask(model=model, effort="low", output_schema=SCHEMA), profile, "format")
+    form = {"format": {"type": "json_schema", "schema": SCHEMA}}
+    assert body["output_config"] == ({"effort": "low", **form} if effort else form)
 
 
 @pytest.mark.parametrize(
@@ -179,14 +183,3 @@ def test_breakpoints_stand_on_the_system_and_on_the_last_two_messages(
     use: CacheUse, turns: int, places: list[str]
 ) -> None:
     assert marks(body_of(use, turns)) == places
-
-
-JSON_REPLY = http.message(http.text(json.dumps(GOOD)))
-
-
-@pytest.mark.parametrize(("model", "sent"), [(OPUS, "low"), (OLD, None), (UNKNOWN, None)])
-async def test_effort_goes_to_models_that_have_it(model: str, sent: str | None) -> None:
-    outcome = await answer(JSON_REPLY, ask(model=model, effort="low", output_schema=SCHEMA))
-    config = outcome.body.get("output_config", {})
-    assert config.get("effort") == sent
-    assert config["format"]["schema"] == SCHEMA
