@@ -14,7 +14,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Literal
 
 from pydantic_core import from_json
@@ -40,12 +39,9 @@ _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own
 _NAME = re.compile(
     r"claude-(?:(?P<family>opus|sonnet|haiku|fable|mythos)-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)"
 )
+_OLDEST = (4, 0)  # what is older gets requests as unknown models do
 _ADAPTIVE_SINCE = (4, 6)
-_OUTPUT_SINCE = (
-    ((5, 0), 128_000),
-    ((4, 5), 64_000),
-    ((4, 0), 32_000),
-)
+_OUTPUT_SINCE = (((5, 0), 128_000), ((4, 5), 64_000), (_OLDEST, 32_000))
 
 
 def ask(body: Json, schema: Json, rung: Rung) -> Json:
@@ -122,15 +118,13 @@ def first_json(text: str) -> Any:
     return array
 
 
-def _parts(schema: Any) -> Iterator[Json]:
-    """Yields every schema inside a schema, itself included; definitions count where they stand."""
-    if isinstance(schema, dict):
-        yield schema
-        named = [schema.get(name) or {} for name in ("properties", "$defs")]
-        lists = [schema.get(name) or [] for name in ("anyOf", "allOf")]
-        parts = [*(part for group in named for part in group.values()), *(part for group in lists for part in group)]
-        for part in [*parts, schema.get("items")]:
-            yield from _parts(part)
+def _parts(value: object) -> Iterator[Json]:
+    """Yields every object inside a schema, itself included; definitions count where they stand."""
+    if isinstance(value, dict):
+        yield value
+        value = [*value.values()]
+    for part in value if isinstance(value, list) else []:
+        yield from _parts(part)
 
 
 def _is_beginning(text: str) -> bool:
@@ -159,27 +153,19 @@ class EndpointProfile:
 
 def profile_of(model: str, without: Iterable[str] = (), most_output: int | None = None) -> EndpointProfile:
     """Returns the profile of a model, named the provider's way or a gateway's; settings go before what is known."""
-    known = _known(model)
-    return replace(known, most_output=most_output or known.most_output, **dict.fromkeys(without, False))
-
-
-@lru_cache(limits.KNOWN_MODELS)
-def _known(model: str) -> EndpointProfile:
-    match = _NAME.search(model)
+    known, match = EndpointProfile(), _NAME.search(model)
     version = (int(match["major"]), int(match["minor"] or 0)) if match else (0, 0)
-    if match is None or version < (4, 0):
-        return EndpointProfile()
-    family = match["family"] or ""
-    most = next(tokens for since, tokens in _OUTPUT_SINCE if version >= since)
-    if family == "sonnet" and version in ((4, 0), (4, 6)):
-        most = 64_000
-    return EndpointProfile(
-        thinking=version >= _ADAPTIVE_SINCE,
-        eager_input_streaming=True,
-        server_tools=True,
-        effort=version >= ((4, 5) if family == "opus" else _ADAPTIVE_SINCE),
-        most_output=most,
-    )
+    if match and version >= _OLDEST:
+        family = match["family"] or ""
+        most = next(tokens for since, tokens in _OUTPUT_SINCE if version >= since)
+        known = EndpointProfile(
+            thinking=version >= _ADAPTIVE_SINCE,
+            eager_input_streaming=True,
+            server_tools=True,
+            effort=version >= ((4, 5) if family == "opus" else _ADAPTIVE_SINCE),
+            most_output=64_000 if (family, version) == ("sonnet", _OLDEST) else most,
+        )
+    return replace(known, most_output=most_output or known.most_output, **dict.fromkeys(without, False))
 
 
 def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) -> Json:
