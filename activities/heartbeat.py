@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from temporalio import activity
 
-from activities.store.artifacts import ArtifactUnavailable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import DEADLY
@@ -97,7 +96,9 @@ async def until_stored(write: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await write()
-        except ArtifactUnavailable as error:
+        except SupervisionError as error:
+            if error.kind is not ErrorKind.ARTIFACT_UNAVAILABLE:
+                raise
             held = {**details(), "held": str(error)}
             show(held.copy)
             activity.logger.warning("a result can't be stored yet: %s", error)

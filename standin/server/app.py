@@ -177,7 +177,7 @@ async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> 
         await _stall(exchange, fault, sent)
         if fault.chunk_delay_ms and event["type"] == "content_block_delta":
             await asyncio.sleep(fault.chunk_delay_ms / 1000)
-        await exchange.write(encoded(event), more=event["type"] != "message_stop")
+        await exchange.write(_encoded(event), more=event["type"] != "message_stop")
     return "answered"
 
 
@@ -189,7 +189,7 @@ async def _stall(exchange: _Exchange, fault: Fault, sent: int) -> None:
             await asyncio.sleep(min(_PING_SECONDS, left))
             left -= _PING_SECONDS
             if fault.pings:
-                await exchange.write(encoded({"type": "ping"}))
+                await exchange.write(_encoded({"type": "ping"}))
 
 
 def _message(reply: ApiReply, model: str, usage: Json) -> Json:
@@ -214,22 +214,18 @@ def _events(reply: ApiReply, message: Json, size: int) -> Iterator[Json]:
     yield {"type": "message_start", "message": message | opened}
     yield {"type": "ping"}
     for index, block in enumerate(reply.content):
-        yield {"type": "content_block_start", "index": index, "content_block": begun(block)}
-        for delta in deltas(block, size):
+        begun = _written(block) | _BEGUN.get(block["type"], {})
+        if "citations" in begun:
+            begun["citations"] = []
+        yield {"type": "content_block_start", "index": index, "content_block": begun}
+        for delta in _deltas(block, size):
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
     yield {"type": "message_delta", "delta": ends, "usage": message["usage"]}
     yield {"type": "message_stop"}
 
 
-def begun(block: Json) -> Json:
-    """Returns a block as its stream begins."""
-    cited: Json = {"citations": []} if "citations" in block else {}
-    return _written(block) | _BEGUN.get(block["type"], {}) | cited
-
-
-def deltas(block: Json, size: int) -> Iterator[Json]:
-    """Yields what the stream of a block adds to its beginning, at most `size` characters of text in each."""
+def _deltas(block: Json, size: int) -> Iterator[Json]:
     kinds = {"text": ("text_delta", "text"), "thinking": ("thinking_delta", "thinking")}
     kind, name = kinds.get(block["type"], ("input_json_delta", "partial_json"))
     if block["type"] in _BEGUN:
@@ -244,7 +240,7 @@ def _written(block: Json) -> Json:
     return {key: value for key, value in block.items() if key != CUT_JSON}
 
 
-def encoded(event: Json) -> bytes:
+def _encoded(event: Json) -> bytes:
     """Returns one event as bytes: ASCII, so that half of a surrogate pair arrives as it was written."""
     return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from standin.server.api_reply import text_block as text
 from standin.server.api_request import Json
-from standin.server.app import begun, deltas
-from standin.server.app import encoded as sse
+from standin.server.app import _BEGUN, _deltas
+from standin.server.app import _encoded as sse
 
 __all__ = ["sse", "text"]
 
@@ -206,8 +206,8 @@ def delta(index: int, part: Json) -> Json:
 def block(index: int, content: Json) -> list[Json]:
     """The events of one content block, as the provider streams it."""
     return [
-        {"type": "content_block_start", "index": index, "content_block": begun(content)},
-        *(delta(index, part) for part in deltas(content, 8)),
+        {"type": "content_block_start", "index": index, "content_block": content | _BEGUN.get(content["type"], {})},
+        *(delta(index, part) for part in _deltas(content, 8)),
         {"type": "content_block_stop", "index": index},
     ]
 
