@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from activities.model.port import ModelFailure
+from activities.model.port import BadAnswer, ModelFailure
 from supervision.base import limits
 from supervision.base.errors import RETRIED, WAITING, ErrorKind
 from supervision.base.text import one_line
@@ -34,7 +34,6 @@ _MEANINGS: dict[ErrorKind, str] = {
     ErrorKind.MODEL_NOT_SERVED: "{endpoint} cannot be asked like this: check ANTHROPIC_BASE_URL and the credential",
     ErrorKind.PROVIDER_REJECTED: "{endpoint} rejects this request",
     ErrorKind.CONTEXT_OVERFLOW: "the prompt does not fit into the window of '{model}'",
-    ErrorKind.CIRCUIT_OPEN: "{endpoint} is in an outage: not sent",
 }
 
 # What an endpoint may not know, by its age or behind a gateway, and the setting that leaves it out. The API has no
@@ -114,12 +113,10 @@ def classify(
     names = _names(error)
     if "APIStatusError" in names:
         return _status_failure(error, model, endpoint, credentials)
-    return failure(_transport_kind(error, names), endpoint=endpoint, detail=_reason(error))
-
-
-def failure(kind: ErrorKind, *, endpoint: str = "the provider", detail: str = "") -> ModelFailure:
-    """Returns a failure without an HTTP error status, with the message of its kind."""
-    text = _MEANINGS[kind].format(endpoint=endpoint, model="the model")
+    kind, detail = _transport_kind(error, names), _reason(error)
+    if isinstance(error, BadAnswer):
+        kind, detail = error.kind, str(error)
+    text = _MEANINGS[kind].format(endpoint=endpoint, model=model)
     return ModelFailure(kind, _message(text, detail), retryable=kind in RETRIED)
 
 

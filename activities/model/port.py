@@ -117,6 +117,14 @@ class ModelFailure(Exception):
         return self.message
 
 
+class BadAnswer(Exception):
+    """An answer that is none, or that broke off, in words that are safe to show."""
+
+    def __init__(self, detail: str, kind: ErrorKind = ErrorKind.BAD_RESPONSE) -> None:
+        super().__init__(detail)
+        self.kind = kind
+
+
 @dataclass(frozen=True)
 class Window:
     """The tokens that a prompt and its reply may have together. Above `long_context_threshold` a prompt costs more."""

@@ -9,12 +9,11 @@ import json
 from collections import Counter
 from typing import Any
 
-from activities.model.call_errors import failure
-from activities.model.port import Json, ModelFailure, ModelMessage, ModelUsage, StreamProgress
+from activities.model.port import BadAnswer, Json, ModelMessage, ModelUsage, StreamProgress
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.text import size
-from supervision.base.trust import NO_CREDENTIALS, Credentials
+from supervision.base.trust import Credentials
 from supervision.contract.base import depth_exceeds
 
 _MODEL_WIRE_BYTES = 64 * 1024 * 1024  # a reply with its framing, which is up to thirty times the text of a small piece
@@ -31,19 +30,12 @@ class StreamReader:
     """Reads one stream into `progress`: within bounds, without the credentials in it, until it ends or is dead.
 
     A stream is dead when nothing comes for `idle` seconds: `end` is moved on while it lives. With only pings it lives
-    while a block is open whose content the provider may hold back: thinking, or arguments of a tool. Raises
-    ModelFailure `BadResponse` for a stream, an event or an answer that grows too large.
+    while a block is open whose content the provider may hold back: thinking, or arguments of a tool. Raises BadAnswer
+    for a stream, an event or an answer that grows too large.
     """
 
-    def __init__(
-        self,
-        progress: StreamProgress,
-        end: asyncio.Timeout,
-        idle: float,
-        endpoint: str,
-        credentials: Credentials = NO_CREDENTIALS,
-    ) -> None:
-        self._progress, self._endpoint, self._credentials = progress, endpoint, credentials
+    def __init__(self, progress: StreamProgress, end: asyncio.Timeout, idle: float, credentials: Credentials) -> None:
+        self._progress, self._credentials = progress, credentials
         self._end, self._idle = end, idle
         self._wire = self._event = self._lines = self._bytes = self._chars = 0
         self._last = b""
@@ -56,7 +48,7 @@ class StreamReader:
         """Takes one piece in, whatever it is: a ping is a sign of life while a block may be silent."""
         self._wire += len(chunk)
         if self._wire > _MODEL_WIRE_BYTES:
-            raise _too_large(self._endpoint, "the stream", _MODEL_WIRE_BYTES)
+            raise _too_large("the stream", _MODEL_WIRE_BYTES)
         for line in chunk.splitlines(keepends=True):
             self._event += len(line)
             self._lines += 1
@@ -64,7 +56,7 @@ class StreamReader:
             if self._last.endswith(_EVENT_ENDS):
                 self._event, self._lines, self._last = 0, 0, b""
             elif self._event > _MODEL_EVENT_BYTES or self._lines > _MODEL_EVENT_LINES:
-                raise _too_large(self._endpoint, "one event", _MODEL_EVENT_BYTES)
+                raise _too_large("one event", _MODEL_EVENT_BYTES)
         if self._silent_block:
             self._lives()
 
@@ -103,9 +95,9 @@ class StreamReader:
         if arguments:
             self._arguments[index] += size(arguments)
         if self._bytes > _MODEL_REPLY_BYTES:
-            raise _too_large(self._endpoint, "the answer", _MODEL_REPLY_BYTES)
+            raise _too_large("the answer", _MODEL_REPLY_BYTES)
         if self._arguments[index] > _MODEL_TOOL_INPUT_BYTES:
-            raise _too_large(self._endpoint, "a tool call", _MODEL_TOOL_INPUT_BYTES)
+            raise _too_large("a tool call", _MODEL_TOOL_INPUT_BYTES)
         self._chars += len(shown)
         self._count(output_tokens=round(self._chars / limits.CHARS_PER_TOKEN))
         if text:
@@ -117,12 +109,12 @@ class StreamReader:
         self._progress.usage = ModelUsage(**{**dict(self._progress.usage), **tokens})
 
 
-def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelMessage:
+def whole_message(message: Any, request_id: str | None) -> ModelMessage:
     """Returns the finished message as plain JSON. Raises an error if it has no stop reason, content or usage."""
     if message.stop_reason is None:
-        raise failure(ErrorKind.STREAM_BROKEN, endpoint=endpoint, detail="the message has no stop reason")
+        raise BadAnswer("the message has no stop reason", ErrorKind.STREAM_BROKEN)
     if message.usage.output_tokens is None:
-        raise _bad(endpoint, "the message has no usage")
+        raise BadAnswer("the message has no usage")
     return ModelMessage(
         content=[_plain(block) for block in message.content],
         stop_reason=message.stop_reason,
@@ -157,17 +149,17 @@ def _joined(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> ModelMessage:
-    """Returns `message` without credentials. Raises ModelFailure `BadResponse` if nothing can be built on it."""
+def checked(message: ModelMessage, credentials: Credentials) -> ModelMessage:
+    """Returns `message` without credentials. Raises BadAnswer if nothing can be built on it."""
     names = (message.model, message.message_id, message.stop_reason, message.request_id or "")
     if any(size(name) > limits.MODEL_NAME_BYTES for name in names):
-        raise _bad(endpoint, "its id, model or stop reason is too long")
+        raise BadAnswer("its id, model or stop reason is too long")
     if depth_exceeds([message.content, message.stop_details], MODEL_REPLY_DEPTH):
-        raise _bad(endpoint, "the answer is nested too deeply")
+        raise BadAnswer("the answer is nested too deeply")
     calls = [(call.get("id"), call.get("name")) for call in message.tool_uses()]
     named = all(isinstance(part, str) and part for call in calls for part in call)
     if not named or len({call_id for call_id, _ in calls}) < len(calls):
-        raise _bad(endpoint, "its tool calls lack names, or ids of their own")
+        raise BadAnswer("its tool calls lack names, or ids of their own")
     try:
         message.text()  # its texts are texts
         json.dumps(message.model_dump(), allow_nan=False)  # nor do readers take any number of digits
@@ -176,16 +168,12 @@ def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> M
     except (ValueError, TypeError):
         unchanged = False
     if not unchanged:
-        raise _bad(endpoint, "the answer would not come back from the store as it was")
+        raise BadAnswer("the answer would not come back from the store as it was")
     if size(data) > _MODEL_REPLY_BYTES:
-        raise _too_large(endpoint, "the answer", _MODEL_REPLY_BYTES)
+        raise _too_large("the answer", _MODEL_REPLY_BYTES)
     shown = credentials.withheld(data)
     return message if shown == data else ModelMessage.model_validate_json(shown)
 
 
-def _bad(endpoint: str, detail: str) -> ModelFailure:
-    return failure(ErrorKind.BAD_RESPONSE, endpoint=endpoint, detail=detail)
-
-
-def _too_large(endpoint: str, part: str, limit: int) -> ModelFailure:
-    return _bad(endpoint, f"{part} has more than {limit} bytes")
+def _too_large(part: str, limit: int) -> BadAnswer:
+    return BadAnswer(f"{part} has more than {limit} bytes")

@@ -11,7 +11,7 @@ import pytest
 from cryptography import x509
 
 from activities.model.anthropic_model import MODEL_ERROR_BODY_BYTES
-from activities.model.port import ModelFailure, ModelMessage, ModelUsage, StreamProgress
+from activities.model.port import BadAnswer, ModelFailure, ModelMessage, ModelUsage, StreamProgress
 from activities.model.stream import MODEL_REPLY_DEPTH, checked
 from supervision.base.trust import Credentials
 from tests.activity.certificates import self_signed
@@ -140,8 +140,8 @@ def test_an_answer_that_is_no_json_is_never_stored(value: Any) -> None:
     message = ModelMessage(
         content=[{"type": "new", "a": value}], stop_reason="end_turn", usage=ModelUsage(), model="m", message_id="i"
     )
-    with pytest.raises(ModelFailure):
-        checked(message, "host:443", Credentials())
+    with pytest.raises(BadAnswer):
+        checked(message, Credentials())
 
 
 IMPOSSIBLE: list[Any] = [-1, 10**400, [1]]  # the SDK makes numbers of "10" and true
