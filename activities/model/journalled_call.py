@@ -187,7 +187,6 @@ class ModelCalls:
 
     async def _call(self, name: CallName, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
         workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
-        await self._afford(prompt.opening.model, earlier)
         request = ModelRequest(
             **dict(prompt.opening),
             messages=[],
@@ -197,7 +196,14 @@ class ModelCalls:
             headers={CALL_HEADER: call_header(workflow_id, name.step)} if self._call_header else {},
             run=name.run.run_id,
         )
-        message, draft = await self._fitted(prompt, request, earlier)
+        try:
+            await self._afford(request.model)
+            message, draft = await self._fitted(prompt, request, earlier)
+        except ModelFailure as failure:
+            # Temporal counts attempts that were held back as well: an outage would use up all patience.
+            failures = earlier.failures[failure.kind] = earlier.failures.get(failure.kind, 0) + 1
+            show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
+            raise to_application_error(failure, failures, earlier.spent.model_dump()) from failure
         past = draft.past
         note(response_model=message.model, finish_reasons=[message.stop_reason])
         show_text(spans.SYSTEM_TEXT, prompt.opening.system)
@@ -216,15 +222,14 @@ class ModelCalls:
         key = name.key(workflow_id)
         return self._answered(key, await until_stored(partial(self.conversations.save, key, entry)))
 
-    async def _afford(self, model: str, earlier: EarlierAttempts) -> None:
-        """Raises an error if the operator's ceiling of a day allows no call, or can't count this one."""
+    async def _afford(self, model: str) -> None:
+        """Raises ModelFailure if the operator's ceiling of a day allows no call, or can't count this one."""
         if self._daily.ceiling is not None and self.model.price(model, ModelUsage(input_tokens=1)) is None:
             words = f"not sent: SUPERVISOR_DAILY_USD is set, and the price of '{model}' is unknown"
-            raise self._error(ModelFailure(ErrorKind.MODEL_NOT_SERVED, words, retryable=False), earlier)
+            raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words, retryable=False)
         if held := await self._daily.reached():
             why, wait = held
-            seconds = wait.total_seconds()
-            raise self._error(ModelFailure(ErrorKind.CIRCUIT_OPEN, why, retryable=False, retry_after=seconds), earlier)
+            raise ModelFailure(ErrorKind.CIRCUIT_OPEN, why, retryable=False, retry_after=wait.total_seconds())
 
     async def _fitted(
         self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: EarlierAttempts
@@ -244,7 +249,7 @@ class ModelCalls:
             return message, draft
         assert refusal is not None
         self._spend(message, earlier)
-        raise self._error(lasting(refusal), earlier) from refusal
+        raise lasting(refusal)
 
     async def _try(
         self, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts
@@ -256,7 +261,7 @@ class ModelCalls:
             message = await self._complete(replace(request, messages=draft.messages, tools=tools, room=room), earlier)
         except ModelFailure as failure:
             if failure.kind is not ErrorKind.CONTEXT_OVERFLOW:
-                raise self._error(failure, earlier) from failure
+                raise
             return None, failure
         cut = message.stop_reason == "max_tokens" and message.usage.output_tokens >= room
         full = cut or message.stop_reason == WINDOW_FULL
@@ -286,7 +291,6 @@ class ModelCalls:
             return message
         except ModelFailure:
             earlier.spent += usage_of(self.model, request.model, progress.usage, calls=0)
-            show(earlier.model_dump)
             raise
         finally:
             usage = usage_of(self.model, model, tokens or progress.usage)
@@ -295,14 +299,6 @@ class ModelCalls:
                 await self._daily.add(usage.usd)
             except ArtifactUnavailable as error:
                 activity.logger.warning("the day's spend can't be stored: %s", error)
-
-    def _error(self, failure: ModelFailure, earlier: EarlierAttempts) -> ApplicationError:
-        """Returns the failure as Temporal sees it, and leaves what the next attempt needs to know."""
-        # Temporal counts attempts that were held back as well: an outage would use up all patience.
-        failures = earlier.failures.get(failure.kind, 0) + 1
-        earlier.failures[failure.kind] = failures
-        show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
-        return to_application_error(failure, failures, earlier.spent.model_dump())
 
     def _answered(self, key: str, entry: Entry) -> Answered:
         reply = entry.reply
