@@ -129,14 +129,11 @@ async def beating(witness: Witness = lambda *_: lambda: None) -> AsyncIterator[N
     try:
         await attempt.say()
         yield
-    except asyncio.CancelledError:
+    except (Exception, asyncio.CancelledError) as error:
         attempt.ended()
         reason = activity.cancellation_details()
-        if reason and reason.not_found:
+        if isinstance(error, asyncio.CancelledError) and reason and reason.not_found:
             raise SupervisionError(ErrorKind.CANCELLED, "stopped: its workflow is gone") from None
-        raise
-    except Exception:
-        attempt.ended()
         raise
     finally:
         task.cancel()

@@ -269,12 +269,10 @@ class AgentTurnActivities:
 
     async def _last_text(self, head: str) -> str:
         """Returns the last text that the model wrote beside its tool calls; empty if it wrote none."""
-        for message in reversed((await self._calls.conversations.load(head)).messages):
-            texts = [block.get("text") or "" for block in message["content"] if block.get("type") == "text"]
-            text = "".join(texts).strip()
-            if message["role"] == "assistant" and text:
+        for entry in reversed(await self._calls.conversations.chain(head)):
+            if text := entry.reply.text().strip():
                 return text
-            if any(map(is_correction_request, texts)):  # before it stands the finding that should be corrected
+            if any(map(is_correction_request, texts_of(entry.input))):  # before it is the finding to be corrected
                 break
         return ""
 

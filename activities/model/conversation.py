@@ -86,16 +86,6 @@ class Conversation:
         """The entry at `head`."""
         return self.entries[-1]
 
-    @property
-    def messages(self) -> list[Json]:
-        """All messages, with whole tool outputs."""
-        messages = []
-        for entry, added in zip(self.entries, self.inputs, strict=True):
-            messages += [dict(message) for message in added]
-            if entry.reply.content:
-                messages.append({"role": "assistant", "content": [dict(block) for block in entry.reply.content]})
-        return messages
-
 
 class ConversationStore:
     """Conversations in an artifact store. Entries are shared with its cache: read them, never change them."""

@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.contracts.turn_contracts import ToolResultRef
-from activities.model.conversation import ConversationStore, Entry, Opening
+from activities.model.conversation import (
+    Conversation,
+    ConversationStore,
+    ConversationView,
+    Entry,
+    Opening,
+    visible_messages,
+)
 from activities.model.port import Json, ModelMessage, ModelUsage, user_message
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore, open_store
 from supervision.base.store_keys import call_key
@@ -83,6 +90,12 @@ async def talk(store: ArtifactStore, turns: int, output_chars: int = 5000) -> li
     return expected
 
 
+def whole(conversation: Conversation) -> list[Json]:
+    """The messages of a conversation that fits."""
+    replies = [entry.reply.content for entry in conversation.entries]
+    return visible_messages(conversation.inputs, replies, ConversationView())
+
+
 def as_bytes(messages: list[Json]) -> bytes:
     return json.dumps(messages, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
@@ -91,9 +104,10 @@ READER = """
 import asyncio, json, sys
 from activities.store.artifacts import open_store
 from activities.model.conversation import ConversationStore
+from tests.activity.model.test_conversation import whole
 
 conversation = asyncio.run(ConversationStore(open_store(sys.argv[1])).load(sys.argv[2]))
-sys.stdout.buffer.write(json.dumps(conversation.messages, ensure_ascii=False).encode())
+sys.stdout.buffer.write(json.dumps(whole(conversation), ensure_ascii=False).encode())
 """
 
 
@@ -118,7 +132,7 @@ async def test_a_warm_process_reads_only_what_is_new(tmp_path: Path) -> None:
     first = await conversations.load(key_of(9))
     assert len(store.reads) == len(set(store.reads)) == 9 + 2 * 8
     store.reads.clear()
-    assert (await conversations.load(key_of(10))).messages[: len(first.messages)] == first.messages
+    assert whole(await conversations.load(key_of(10)))[: len(whole(first))] == whole(first)
     assert len(store.reads) == 1 + 2
     assert key_of(10) in store.reads
 
@@ -134,7 +148,7 @@ async def test_of_two_attempts_at_one_call_both_get_the_first_answer(store_url: 
     assert saved[0] in entries
     late = ConversationStore(open_store(store_url))
     assert await late.save(key_of(1), entries[3]) == saved[0] == await late.find(key_of(1))
-    messages = (await late.load(key_of(1))).messages
+    messages = whole(await late.load(key_of(1)))
     assert messages == [user_message("?"), {"role": "assistant", "content": saved[0].reply.content}]
 
 
@@ -186,7 +200,7 @@ async def test_the_providers_json_passes_through_unchanged(
     )
     await ConversationStore(open_store(directory)).save(key_of(1), entry)
     loaded = await ConversationStore(open_store(directory)).load(key_of(1))
-    assert as_bytes(loaded.messages) == as_bytes([*entry.input, {"role": "assistant", "content": [block]}])
+    assert as_bytes(whole(loaded)) == as_bytes([*entry.input, {"role": "assistant", "content": [block]}])
 
 
 async def test_a_lost_part_of_a_conversation_is_named(tmp_path: Path) -> None:

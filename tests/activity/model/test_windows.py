@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.conversation import Opening
+from activities.model.conversation import Opening, tool_results
 from activities.model.journalled_call import Answered, CallOptions
 from activities.model.port import Json
 from activities.model.prompt_fit import outputs_to_clear
@@ -97,8 +97,8 @@ async def test_old_outputs_and_the_thinking_after_them_give_way_and_the_store_ke
     await talk.go_on("short")
     assert talk.sent[: len(cleared)] == cleared, "between clearings a conversation only grows"
     assert [block["thinking"] for block in talk.of("thinking")] == ["before call 4"]
-    whole = (await desk.calls.conversations.load(answered.head)).messages
-    assert [block["content"] for m in whole for block in m["content"] if block["type"] == "tool_result"] == [LONG] * 3
+    inputs = (await desk.calls.conversations.load(answered.head)).inputs
+    assert [block["content"] for added in inputs for block in tool_results(added)] == [LONG] * 3
 
 
 @pytest.mark.parametrize(
