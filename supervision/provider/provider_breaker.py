@@ -48,11 +48,8 @@ ProviderState = Literal["closed", "open", "half_open"]
 _NEVER = float("-inf")
 
 
-class CallTicket(NamedTuple):
-    """An admitted call, to be sent and reported on; `number` is its place in the order of sending."""
-
-    number: int
-    probe: bool
+CallTicket = int
+"""An admitted call, to be sent and reported on: its place in the order of sending."""
 
 
 class Hold(NamedTuple):
@@ -79,7 +76,7 @@ class ProviderBreaker:
     """
 
     def __init__(self, most: int = limits.MODEL_SLOTS) -> None:
-        self._sent = 0  # calls admitted, ever: the number of the latest ticket
+        self._sent = 0  # calls admitted, ever: the latest ticket
         self._in_flight: set[CallTicket] = set()  # sent, without outcome yet
         self._unanswered: set[CallTicket] = set()  # those of them without content
         self.window = CallWindow(most)
@@ -107,10 +104,6 @@ class ProviderBreaker:
         """Returns the seconds of cool-down left, 0 if it is not open."""
         return max((self._open_until or now) - now, 0.0)
 
-    def paced(self, now: float) -> float:
-        """Returns the seconds for which the provider asked for no calls, 0 if there are none left."""
-        return max(self._paced_until - now, 0.0)
-
     def trusted(self, now: float) -> bool:
         """True if the provider has answered for this model lately."""
         return now < self._trusted_until
@@ -119,7 +112,7 @@ class ProviderBreaker:
         """Returns the ticket of a call, or why it has to wait."""
         if wait := self.remaining(now):
             return Hold("open", wait)
-        if wait := self.paced(now):
+        if (wait := self._paced_until - now) > 0:
             return Hold("paced", wait)
         probing = self._open_until is not None
         if probing:
@@ -130,7 +123,7 @@ class ProviderBreaker:
         if waits:
             return Hold("no room")
         self._sent += 1
-        ticket = CallTicket(self._sent, probing)
+        ticket = self._sent
         self._in_flight.add(ticket)
         self._unanswered.add(ticket)
         if probing:
@@ -174,7 +167,7 @@ class ProviderBreaker:
         self._unanswered.discard(ticket)
         if ticket == self._probe:
             self._open(now, asked)
-        elif kind in OUTAGES and ticket.number > self._opened_at and not ticket.probe:
+        elif kind in OUTAGES and ticket > self._opened_at:
             self._count(now, silent, asked)
 
     def released(self, ticket: CallTicket) -> None:
@@ -186,7 +179,7 @@ class ProviderBreaker:
 
     def _is_current(self, ticket: CallTicket) -> bool:
         """True if the breaker is closed and the call was sent after the row began."""
-        return self._open_until is None and ticket.number > max(self._row_start, self._opened_at)
+        return self._open_until is None and ticket > max(self._row_start, self._opened_at)
 
     def _count(self, now: float, silent: bool, asked: float) -> None:
         if self.trusted(now) or not self.failures:
