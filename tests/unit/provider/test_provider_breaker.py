@@ -285,8 +285,8 @@ def test_a_row_ends_only_by_evidence_that_is_younger(
 
 def test_calls_from_before_an_opening_do_not_count_after_it() -> None:
     breaker = _trusted()
-    old = [_go(breaker) for _ in range(WINDOW - 1)]
-    _open(breaker)
+    opening, *old = [_go(breaker) for _ in range(WINDOW)]
+    breaker.failed(opening, 0, ErrorKind.OVERLOADED, COOLDOWN)
     breaker.succeeded(_go(breaker, COOLDOWN), COOLDOWN)
     for ticket in old:
         breaker.failed(ticket, COOLDOWN, ErrorKind.OVERLOADED)
