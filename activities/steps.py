@@ -44,6 +44,12 @@ _SHOWN = {
     spans.JOURNAL: "from_journal",
     spans.ERROR: "error",
 }
+# The conventions' names of the provider's blocks, and of their fields.
+_PARTS: Mapping[object, tuple[str, Mapping[str, str]]] = {
+    "text": ("text", {"content": "text"}),
+    "tool_use": ("tool_call", {"id": "id", "name": "name", "arguments": "input"}),
+    "tool_result": ("tool_call_response", {"id": "tool_use_id", "response": "content"}),
+}
 
 _meter = metrics.get_meter(spans.SCOPE)
 _tokens = _meter.create_histogram(
@@ -184,16 +190,8 @@ def messages(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _part(block: Mapping[str, Any]) -> dict[str, Any]:
-    match block.get("type"):
-        case "text":
-            return {"type": "text", "content": block.get("text")}
-        case "tool_use":
-            arguments = block.get("input")
-            return {"type": "tool_call", "id": block.get("id"), "name": block.get("name"), "arguments": arguments}
-        case "tool_result":
-            return {"type": "tool_call_response", "id": block.get("tool_use_id"), "response": block.get("content")}
-        case other:
-            return {"type": str(other)}
+    kind, fields = _PARTS.get(block.get("type"), (str(block.get("type")), {}))
+    return {"type": kind, **{name: block.get(own) for name, own in fields.items()}}
 
 
 def run_ended(run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_id: str, ended_at: datetime) -> None:
