@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from os.path import commonprefix
 from typing import Annotated, Any, TypeVar
 
@@ -90,10 +91,10 @@ class Conversation:
 class ConversationStore:
     """Conversations in an artifact store. Entries are shared with its cache: read them, never change them."""
 
-    def __init__(self, store: ArtifactStore, cache_bytes: int = _ENTRY_CACHE_BYTES) -> None:
+    def __init__(self, store: ArtifactStore) -> None:
         self._store = store
         self._cache: LRUCache[tuple[object, str], tuple[Any, int]] = LRUCache(
-            cache_bytes, getsizeof=lambda cached: cached[1]
+            _ENTRY_CACHE_BYTES, getsizeof=itemgetter(1)
         )
         self._reading = asyncio.Semaphore(limits.STORE_READS)
 

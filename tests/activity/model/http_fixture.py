@@ -52,12 +52,6 @@ class Exchange:
             pass
         self.closed_by_client.set()
 
-    def reset(self) -> None:
-        """Drops the connection with RST instead of FIN."""
-        raw: socket.socket = self.writer.get_extra_info("socket")
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.writer.transport.abort()
-
 
 Reply = Callable[[Exchange], Awaitable[None]]
 
@@ -163,11 +157,13 @@ async def cut(exchange: Exchange) -> None:
 
 
 async def reset(exchange: Exchange) -> None:
-    exchange.reset()
+    """Drops the connection with RST instead of FIN."""
+    raw: socket.socket = exchange.writer.get_extra_info("socket")
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    exchange.writer.transport.abort()
 
 
-async def silence(exchange: Exchange) -> None:
-    await exchange.until_client_leaves()
+silence = Exchange.until_client_leaves
 
 
 async def pings(exchange: Exchange) -> None:
