@@ -163,6 +163,20 @@ async def test_a_first_prompt_is_written_again_with_less_room_once(desk: Desk) -
         assert len(desk.asked) == requests
 
 
+async def test_a_correction_without_room_asks_the_question_alone(desk: Desk) -> None:
+    async def write(tokens: int) -> str:
+        return f"Look at {tokens} tokens."
+
+    desk.say(text("no JSON"), REFUSAL, text("done"))
+    talk = Talk(desk)
+    head = (await talk.begin(write)).head
+    correct = partial(desk.calls.correct, await desk.new_call("turn.2"), head, "Write JSON.", OPENING, write)
+    assert (await desk.do(correct, OPTIONS)).message.text() == "done"
+    assert len(desk.asked[1].step.body["messages"]) == 3
+    (alone,) = talk.sent
+    assert alone["content"][0]["text"].endswith("was removed to save space. Write JSON.")
+
+
 async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(desk: Desk) -> None:
     desk.say(message([{"type": "text", "text": '{"answer": "ha'}], "model_context_window_exceeded", tokens=70))
     opening = Opening(system="", model=MODEL, output_schema={"type": "object"})
