@@ -45,10 +45,7 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
     resolved = iter(await conversations.resolve([message for entry in chain for message in entry.input]))
     answers = list[dict[object, tuple[Json, Json]]]()  # by the ids of calls, each with what is stored of it
     for entry in chain:
-        stored, shown = (
-            [block for message in messages for block in tool_results(message)]
-            for messages in (entry.input, [next(resolved) for _ in entry.input])
-        )
+        stored, shown = tool_results(entry.input), tool_results([next(resolved) for _ in entry.input])
         answers.append({block.get("tool_use_id"): (block, raw) for block, raw in zip(shown, stored, strict=True)})
     provided, uses = _Provided(chain), list[ToolUse]()
     for entry, answered in zip(chain, [*answers[1:], {}], strict=True):
@@ -125,7 +122,7 @@ async def earlier_output(conversations: ConversationStore, head: str, call: Read
     reply, number = call.place or (len(keys), 0)
     if reply < len(keys):  # its outputs are in the entry after it
         added = await conversations.resolve((await conversations.entry(keys[reply])).input)
-        outputs = [block for message in added for block in tool_results(message)]
+        outputs = tool_results(added)
         if number <= len(outputs):
             return str(outputs[number - 1].get("content"))
     name = one_line(call.output, limits.LINE_BYTES)
