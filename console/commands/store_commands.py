@@ -1,7 +1,5 @@
 """The commands `inspect`, `put`, `prune` and `delete`: what files hold, storing them, deleting by age, and one run."""
 
-import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,9 +15,9 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.files.file_cache import FileCache, FileReport, local_file
-from activities.files.manifest import MANIFEST_TYPE, DataFile, Manifest, put_files
+from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from activities.files.values import is_data
-from activities.store.artifacts import ArtifactMissing, ArtifactStore, Contents, StoredRun, StoredUpload, read_contents
+from activities.store.artifacts import ArtifactStore, Contents, StoredRun, StoredUpload, read_contents
 from activities.store.grants import RunGrant
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, console, counted, print_err, print_out, safe_line
@@ -28,7 +26,7 @@ from console.run.request_options import data_files, is_small_text, read_text_fil
 from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open, tree
 from runtime.process import cache_dir
 from supervision.base import limits
-from supervision.base.store_keys import digest_of, run_of, run_prefix, upload_key
+from supervision.base.store_keys import digest_of, run_of, run_prefix
 from supervision.contract.base import Duration
 from supervision.run.attempt_rules import is_child_id
 
@@ -36,7 +34,6 @@ Yes = Annotated[bool, typer.Option("--yes", help="delete without asking")]
 _OWNER = "inspect"
 _SHOWN_VALUES = 5
 _SHOWN_COLUMNS = 40  # of a table; more scroll everything else away
-_UPLOAD = re.compile(r"uploads/([0-9a-f]{64})")
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
@@ -179,27 +176,20 @@ def _time_before(age: str) -> datetime:
 async def _unused_uploads(
     owner: "_Owner", contents: Contents, ended: list[StoredRun], oldest: datetime
 ) -> list[StoredUpload]:
-    """Returns the old uploads that no other run than the ended ones has, and that no open run asks for."""
+    """Returns the old uploads that no other run than the ended ones has; none while a run may yet ask for any."""
     old = [upload for upload in contents.uploads if upload.modified < oldest]
     if not old:
         return []
     stays = [run for run in contents.runs if run not in ended]
-    try:
-        in_use = await owner.requested(stays)
-    except _Unreadable as error:
-        print_err(f"uploads are left alone: {error}")
+    if begins := await owner.not_prepared(stays):
+        print_err(f"uploads are left alone until the open run '{begins}' has read its own, or is cancelled")
         return []
-    for run in stays:
-        in_use |= run.digests
+    in_use = set[str]().union(*(run.digests for run in stays))
     return [upload for upload in old if digest_of(upload.ref) not in in_use]
 
 
 def _line(modified: datetime, size: int, objects: int, name: str) -> str:
     return f"{modified:%Y-%m-%d}  {size:>12,} bytes  {objects:>6} objects  {name}"
-
-
-class _Unreadable(Exception):
-    """The request of an open run, which may name any upload, can't be read."""
 
 
 @dataclass(frozen=True)
@@ -228,31 +218,11 @@ class _Owner:
                 return True
             raise
 
-    async def requested(self, prepared: list[StoredRun]) -> set[str]:
-        """Returns the hashes of the uploads that open runs ask for and have not read yet. Raises _Unreadable."""
+    async def not_prepared(self, prepared: list[StoredRun]) -> str | None:
+        """Returns an open run that has not read its uploads yet, which may be any; None if there is none."""
         known = {run.run_prefix for run in prepared}
         query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
-        wanted: set[str] = set()
         async for execution in self.client.list_workflows(query):
             if run_prefix(execution.id) not in known and not is_child_id(execution.id, execution.parent_id):
-                wanted |= await self._uploads_of(execution.id)
-        return wanted
-
-    async def _uploads_of(self, run_id: str) -> set[str]:
-        async for event in self.client.get_workflow_handle(run_id).fetch_history_events(page_size=1):
-            payloads = event.workflow_execution_started_event_attributes.input.payloads
-            try:
-                values = await self.client.data_converter.decode(payloads)
-            except Exception as error:  # converters raise whatever they like
-                raise _Unreadable(f"the request of the open run '{run_id}' cannot be read") from error
-            named = set(_UPLOAD.findall(json.dumps(values, default=str)))
-            return named.union(*[await self._parts_of(digest) for digest in named])
-        return set()
-
-    async def _parts_of(self, digest: str) -> set[str]:
-        """Returns the hashes that an upload names if it is the manifest of files; none of another one."""
-        try:
-            manifest = Manifest.model_validate_json(await self.store.get(upload_key(digest)))
-        except (ArtifactMissing, ValueError):
-            return set()
-        return {digest_of(part) or "" for file in manifest.files for part in file.parts}
+                return execution.id
+        return None

@@ -1,6 +1,7 @@
 """The tools and resources of the MCP server. Runs are read and changed in Temporal; this process keeps nothing."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -242,7 +243,10 @@ async def wait(
     described = await run.require()
     if not is_open(described):
         phase, _, usd = await facts(described)
-        return RunStanding(run_id=run.id, state=state_word(described), phase=phase, usd=usd)
+        ended = RunStanding(run_id=run.id, state=state_word(described), phase=phase, usd=usd)
+        with contextlib.suppress(NoAnswer):  # without a Worker that is all
+            ended.subtasks = (await run.status()).counts
+        return ended
     status, items = await run.status(), await _asked(run)
     causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
     return RunStanding(
