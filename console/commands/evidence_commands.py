@@ -14,7 +14,7 @@ from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, print_err, safe, safe_line
-from console.report.evidence import call_time, entries_of, evidence_of, said_in, stored_calls
+from console.report.report_data import call_time, entries_of, evidence_of, said_in, stored_calls
 from console.run.command_line import AnyRun
 from console.run.run_handle import NoAnswer, RunHandle, find_run
 from console.run.run_outcome import outcome_so_far, published_end, read_result

@@ -30,7 +30,7 @@ from supervision.base.store_keys import digest_of, output_key
 from supervision.contract.progress import Counts
 from supervision.contract.request import parse_request
 from supervision.contract.result import AnswerParts, RunResult
-from supervision.contract.status import WaitKind
+from supervision.contract.status import Wait, WaitKind
 from supervision.contract.updates import Steer, UpdateReply
 
 _LOOK = timedelta(seconds=1)
@@ -55,19 +55,12 @@ class StartedRun(BaseModel):
     web: str | None = None
 
 
-class AskedItem(BaseModel):
-    """What a run asks a person; `shown` is all of it, `preview` its beginning."""
+class AskedItem(Wait):
+    """What a run asks a person; `shown` is all of it, `prompt_preview` its beginning."""
 
     run_id: str
     goal: str
-    id: str
-    kind: WaitKind
-    preview: str
     shown: str | None = None
-    choices: list[str] = []
-    arguments_sha256: str | None = None
-    since: str
-    expires_at: str | None = None
 
 
 class AskedItems(BaseModel):
@@ -369,9 +362,8 @@ async def _asked(run: RunHandle) -> list[temporal_supervisor.Item]:
 
 
 def _asked_item(item: temporal_supervisor.Item, shown: str | None = None) -> AskedItem:
-    wait, not_asked = item.wait, {"choices"} if item.wait.kind != "question" else set()
-    own = wait.model_dump(include=set(AskedItem.model_fields) - not_asked)
-    return AskedItem(run_id=item.run_id, goal=item.goal, preview=wait.prompt_preview, shown=shown, **own)
+    wait = item.wait.model_dump(exclude=set() if item.wait.kind == "question" else {"choices"})
+    return AskedItem(run_id=item.run_id, goal=item.goal, shown=shown, **wait)
 
 
 async def _whole(access: Access, item: temporal_supervisor.Item) -> str:
