@@ -1,7 +1,6 @@
 """The commands `inspect`, `put`, `prune` and `delete`: what files hold, storing them, deleting by age, and one run."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -109,10 +108,10 @@ async def prune(
     """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
     oldest = _time_before(older_than)
     store = await access.store()
-    owner = _Owner(await access.client(), store)
+    client = await access.client()
     contents = await read_contents(store)
-    runs = [run for run in contents.runs if run.modified < oldest and await owner.has_ended(run)]
-    uploads = await _unused_uploads(owner, contents, runs, oldest)
+    runs = [run for run in contents.runs if run.modified < oldest and await _has_ended(client, store, run)]
+    uploads = await _unused_uploads(client, contents, runs, oldest)
     if not runs and not uploads:
         print_err(f"nothing to delete: no ended run stored its last object before {oldest:%Y-%m-%d %H:%M} UTC")
         return DONE
@@ -128,7 +127,7 @@ async def prune(
         return DONE
     deleted = 0
     for run in runs:
-        if await owner.has_ended(run):  # it may have been started again in the meantime
+        if await _has_ended(client, store, run):  # it may have been started again in the meantime
             deleted += await store.delete_run(run.run_prefix)
     for upload in uploads:
         await store.delete(upload.ref)
@@ -139,12 +138,11 @@ async def prune(
 async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
     """Delete an ended run: its objects in the store, and its workflows from the server."""
     store = await access.store()
-    owner = _Owner(run.client, store)
     keys = await store.list_keys(run_prefix(run.id))
     workflows = await tree(run.client, run.id)
     if not keys and not workflows:
         await run.require()
-    if any(map(is_open, workflows)) or not await owner.is_closed(run.id):
+    if any(map(is_open, workflows)) or not await _is_closed(run.client, run.id):
         raise CommandFailed(FAILED, f"run '{run.id}' is open: {hint('cancel', run.id)} ends it")
     parts = counted(len(workflows), "workflow")
     if not _confirmed(f"delete run '{run.id}', {counted(len(keys), 'object')} and {parts}?", yes):
@@ -174,14 +172,14 @@ def _time_before(age: str) -> datetime:
 
 
 async def _unused_uploads(
-    owner: "_Owner", contents: Contents, ended: list[StoredRun], oldest: datetime
+    client: Client, contents: Contents, ended: list[StoredRun], oldest: datetime
 ) -> list[StoredUpload]:
     """Returns the old uploads that no other run than the ended ones has; none while a run may yet ask for any."""
     old = [upload for upload in contents.uploads if upload.modified < oldest]
     if not old:
         return []
     stays = [run for run in contents.runs if run not in ended]
-    if begins := await owner.not_prepared(stays):
+    if begins := await _not_prepared(client, stays):
         print_err(f"uploads are left alone until the open run '{begins}' has read its own, or is cancelled")
         return []
     in_use = set[str]().union(*(run.digests for run in stays))
@@ -192,37 +190,30 @@ def _line(modified: datetime, size: int, objects: int, name: str) -> str:
     return f"{modified:%Y-%m-%d}  {size:>12,} bytes  {objects:>6} objects  {name}"
 
 
-@dataclass(frozen=True)
-class _Owner:
-    """A namespace and its part of the store."""
+async def _has_ended(client: Client, store: ArtifactStore, run: StoredRun) -> bool:
+    """True if the server says that the run closed, or no longer knows it."""
+    run_id = run_of(run.run_prefix)
+    if run_prefix(run_id) != run.run_prefix:  # too long to be read back from a key
+        if not run.grant_ref:
+            return False
+        run_id = RunGrant.model_validate_json(await store.get(run.grant_ref)).run_id
+    return await _is_closed(client, run_id)
 
-    client: Client
-    store: ArtifactStore
 
-    async def has_ended(self, run: StoredRun) -> bool:
-        """True if the server says that the run closed, or no longer knows it."""
-        run_id = run_of(run.run_prefix)
-        if run_prefix(run_id) != run.run_prefix:  # too long to be read back from a key
-            if not run.grant_ref:
-                return False
-            run_id = RunGrant.model_validate_json(await self.store.get(run.grant_ref)).run_id
-        return await self.is_closed(run_id)
+async def _is_closed(client: Client, run_id: str) -> bool:
+    try:
+        return not is_open(await client.get_workflow_handle(run_id).describe(rpc_timeout=RPC_TIMEOUT))
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:  # its retention is over
+            return True
+        raise
 
-    async def is_closed(self, run_id: str) -> bool:
-        """True if the server says that the run closed, or no longer knows it."""
-        try:
-            handle = self.client.get_workflow_handle(run_id)
-            return not is_open(await handle.describe(rpc_timeout=RPC_TIMEOUT))
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:  # its retention is over
-                return True
-            raise
 
-    async def not_prepared(self, prepared: list[StoredRun]) -> str | None:
-        """Returns an open run that has not read its uploads yet, which may be any; None if there is none."""
-        known = {run.run_prefix for run in prepared}
-        query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
-        async for execution in self.client.list_workflows(query):
-            if run_prefix(execution.id) not in known and not is_child_id(execution.id, execution.parent_id):
-                return execution.id
-        return None
+async def _not_prepared(client: Client, prepared: list[StoredRun]) -> str | None:
+    """Returns an open run that has not read its uploads yet, which may be any; None if there is none."""
+    known = {run.run_prefix for run in prepared}
+    query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
+    async for execution in client.list_workflows(query):
+        if run_prefix(execution.id) not in known and not is_child_id(execution.id, execution.parent_id):
+            return execution.id
+    return None

@@ -23,7 +23,7 @@ from console.report.report_page import report_page
 from console.run.request_options import seconds as as_duration
 from console.run.run_handle import NoAnswer, RunHandle, facts, find_run, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far
-from console.run.standstill import grouped, observed, stated
+from console.run.standstill import causes_of
 from console.view.answer_text import answer_report
 from supervision.base import limits
 from supervision.base.store_keys import digest_of, output_key
@@ -241,7 +241,7 @@ async def wait(
             ended.subtasks = (await run.status()).counts
         return ended
     status, items = await run.status(), await _asked(run)
-    causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
+    causes = await causes_of(run, described, status)
     return RunStanding(
         run_id=run.id,
         state=state_word(described),

@@ -1,7 +1,6 @@
 """Reading runs afterwards: from workers, from the server alone, from the store alone."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from console.run.run_handle import RunHandle
 from console.run.run_outcome import replayed
-from runtime.connection import connect, namespace_id
+from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from supervision.contract.plan import Plan
 from supervision.contract.status import Status, TraceEvent
@@ -53,20 +52,6 @@ async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:
     for word in ("completed", "default", GOAL):
         assert word in row
     assert f"{RUN}/" not in done.out
-
-
-async def test_result_and_trace_outlive_the_server_where_another_takes_over_its_part_of_the_store(
-    read: Cli, alone: Cli, place: Path
-) -> None:
-    parts = [
-        place / "artifacts" / await namespace_id(await connect(address=cli.environ["TEMPORAL_ADDRESS"]))
-        for cli in (read, alone)
-    ]
-    shutil.copytree(parts[0], parts[1], dirs_exist_ok=True)
-    for words in (["result"], ["trace"], ["trace", "--json"]):
-        done = await alone(words[0], RUN, *words[1:])
-        assert done.code == 0
-        assert done.out == (await read(words[0], RUN, *words[1:])).out
 
 
 async def test_without_a_worker_the_plan_comes_from_the_history(
