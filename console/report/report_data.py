@@ -18,7 +18,7 @@ from activities.replies.agent_story import read_tool_uses
 from activities.store.artifacts import ArtifactChanged, ArtifactError, ArtifactMissing, ArtifactStore
 from activities.store.reading import read_text
 from console.base.command import DONE, Access, CommandFailed
-from console.run.run_handle import RunHandle, facts, find_run, is_open, state_word, subtask_path
+from console.run.run_handle import RunHandle, facts, find_run, is_open, state_word
 from console.run.run_outcome import RunOutcome, full_trace, read_result, run_outcome, stored_end, stored_trace
 from console.run.standstill import stated
 from console.view.answer_text import answer_file, rows_of, tables_of
@@ -32,6 +32,7 @@ from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import TraceEvent
 from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
 from supervision.grounding.support import BRIEF
+from supervision.run.attempt_rules import subtask_path
 
 _CALL_SEGMENTS = 5  # of the key of a stored model call
 

@@ -17,14 +17,14 @@ from temporalio.client import Client, WorkflowExecutionDescription
 from console.base.command import UNREACHABLE, CommandFailed, hint, worker_hint
 from console.base.terminal import safe_line
 from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, limited, none_current, pollers, shown
-from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck, subtask_path
+from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck
 from runtime.payloads import readable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.contract.status import Status, Wait
-from supervision.run.waits import AWAITED
-from supervision.run.web_details import breaker_note
+from supervision.run.attempt_rules import subtask_path
+from supervision.run.waits import AWAITED, breaker_note
 
 WaitsFor = Literal["provider", "worker", "store", "server", "person", "code", "tool"]
 
@@ -104,7 +104,8 @@ async def causes_of(
 ) -> list[Standstill]:
     """Returns what an open run stands still for; without its `status` that is asked of a run that says it waits."""
     causes = await observed(run, described, answered=True if status else None)
-    if status is None and described.typed_search_attributes.get(WAITING):
+    waits = described.typed_search_attributes.get(WAITING)
+    if status is None and waits:
         with contextlib.suppress(NoAnswer):  # then the server's knowledge says whom it waits for
             status = await run.status()
     return grouped([*(stated(status, run.id) if status else []), *causes])
