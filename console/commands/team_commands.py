@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -18,7 +18,7 @@ from rich.console import RenderableType
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, counted, indented, print_err, print_json, print_out, safe, safe_line
 from console.commands.store_commands import reports_on
-from console.run.request_options import data_files, json_object
+from console.run.request_options import data_files, json_object, read_text_file
 from runtime.process import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
@@ -358,6 +358,7 @@ async def try_tool(
     access: Access,
     name: Annotated[str, typer.Argument(metavar="TEAM/TOOL", help="a tool as `teams` lists it")],
     arguments: Annotated[str | None, typer.Argument(help='a JSON object such as {"title": "emma"}')] = None,
+    attach: Annotated[list[Path] | None, typer.Option(help="a text file that the tool may read")] = None,
 ) -> int:
     """Try a tool without a run: print its schema, or its output for these arguments."""
     # these load the tools' libraries: 0.3 s for one command only
@@ -379,6 +380,7 @@ async def try_tool(
         return DONE
     given = json_object(arguments, "the JSON of the arguments", '{"title": "emma"}')
     context = ToolContext(
+        attachments={path.name: _reader(path) for path in attach or ()},
         idempotency_key=hashlib.sha256(arguments.encode()).hexdigest(),
         run_id="tried-by-hand",
     )
@@ -396,3 +398,12 @@ async def try_tool(
     if len(ran.text) > limits.TOOL_OUTPUT_CHARS:
         print_err(f"a worker agent sees the first {limits.TOOL_OUTPUT_CHARS:,} characters, and more by read_output")
     return DONE
+
+
+def _reader(path: Path) -> Callable[[], Awaitable[str]]:
+    text = read_text_file(path).decode("utf-8-sig")
+
+    async def read() -> str:
+        return text
+
+    return read
