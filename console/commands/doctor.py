@@ -129,7 +129,7 @@ async def _today(store: ArtifactStore, ceiling: float) -> CheckRow:
     text = f"{money(spent)} of {money(ceiling)} spent since 00:00 UTC by Workers that have a ceiling"
     if spent < ceiling:
         return CheckRow("ok", "spend of the day", text)
-    fix = "runs wait until 00:00 UTC: start Workers with a higher SUPERVISOR_DAILY_USD to go on before"
+    fix = "runs wait until 00:00 UTC: start Workers with a higher SUPERVISOR_DAILY_USD to continue before"
     return CheckRow("problem", "spend of the day", text, fix)
 
 

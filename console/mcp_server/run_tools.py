@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 import temporal_supervisor
 from console.base.command import BAD_INPUT, Access, CommandFailed, web_address
 from console.base.terminal import safe_line
-from console.commands.people_commands import item_report, require_open, tell, told
+from console.commands.people_commands import applied, item_report, require_open, tell
 from console.commands.run_commands import require_likely_team, require_workers
 from console.report.report_data import report_data
 from console.report.report_page import report_page
@@ -230,7 +230,7 @@ async def wait(
     if item and form:
         word, text = ("reply", form.reply) if isinstance(form, ReplyForm) else (form.decision, form.comment or None)
         word = "reply" if word == "change" else word
-        await told(run, partial(temporal_supervisor.decide, run.client, item, word, text, by=_by(ctx, " form")))
+        await applied(run, partial(temporal_supervisor.decide, run.client, item, word, text, by=_by(ctx, " form")))
     elif item and filled.action != "accept":
         notes.append(f"the person left '{item.wait.id}' open")
     described = await run.require()
@@ -289,18 +289,18 @@ async def decide(
     run, by = await _run(ctx, run_id), _by(ctx)
     if plan := _PLAN.fullmatch(id):
         on_plan = partial(temporal_supervisor.decide_plan, run.client, run.id, int(plan[1]), _ON_PLAN[decision])
-        return _taken(await told(run, partial(on_plan, comment=comment, by=by)))
+        return _taken(await applied(run, partial(on_plan, comment=comment, by=by)))
     if decision == "change" or arguments_sha256 is None:
         why = "a tool call is approved or denied, with the `arguments_sha256` that `wait` shows"
         raise CommandFailed(BAD_INPUT, f"{why}; questions are answered by `reply`")
     on_call = partial(temporal_supervisor.decide_tool_call, run.client, run.id, id, decision, arguments_sha256)
-    return _taken(await told(run, partial(on_call, comment=comment, by=by)))
+    return _taken(await applied(run, partial(on_call, comment=comment, by=by)))
 
 
 async def reply(run_id: RunId, id: AskedId, text: str, ctx: Ctx) -> Taken:  # noqa: A002 - as in the run's updates
     """Gives a run a person's answer to its question, or their finding for a subtask that is theirs."""
     run = await _run(ctx, run_id)
-    return _taken(await told(run, partial(temporal_supervisor.reply, run.client, run.id, id, text, by=_by(ctx))))
+    return _taken(await applied(run, partial(temporal_supervisor.reply, run.client, run.id, id, text, by=_by(ctx))))
 
 
 async def steer(

@@ -286,14 +286,14 @@ async def _beginning(run: RunHandle, store: ArtifactStore) -> ReportData:
             return ended
         _, team, _ = await facts(described)
         events = await full_trace(run, store)
-        return _told(run.id, await run_outcome(run, store), events, goal=await run.recorded_goal(), team=team)
+        return _as_data(run.id, await run_outcome(run, store), events, goal=await run.recorded_goal(), team=team)
     status, result = await run.status(), await run.result()
     if not result.subtasks:  # the plan waits for approval
         result.subtasks = [
             SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
             for each in (await run.plan()).subtasks
         ]
-    return _told(
+    return _as_data(
         run.id,
         RunOutcome(DONE, state, result),
         await full_trace(run, store),
@@ -310,12 +310,12 @@ async def _ended(run_id: str, store: ArtifactStore) -> ReportData | None:
         return None
     (published, outcome), events = stored, await stored_trace(run_id, store) or []
     if (known := published.facts) is None:
-        return _told(run_id, outcome, events)
+        return _as_data(run_id, outcome, events)
     goal = await read_text(store, known.goal_ref)
-    return _told(run_id, outcome, events, goal=goal, team=known.team, notice=known.notice or "")
+    return _as_data(run_id, outcome, events, goal=goal, team=known.team, notice=known.notice or "")
 
 
-def _told(run_id: str, outcome: RunOutcome, events: list[TraceEvent], **known: Any) -> ReportData:
+def _as_data(run_id: str, outcome: RunOutcome, events: list[TraceEvent], **known: Any) -> ReportData:
     result = outcome.result or RunResult(status="partial")
     return ReportData(
         run_id,
@@ -397,7 +397,7 @@ async def _subtasks(
         found = known.get(report.id) or (await grounded(store, report.finding) if report.finding else Grounded())
         own = calls.get(path, [])
         listed = {call.output.ref for call in own}
-        own = own + [  # what a finding rests on is there, wherever its call was made
+        own = own + [  # what a finding is based on is there, wherever its call was made
             ToolCall(
                 item.tool,
                 Excerpt.of(item.arguments, "", CALL_BYTES),
