@@ -20,6 +20,7 @@ from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
 from console.view.live_view import ENDED_PHASES, LiveAgent, Picture, Screen
+from supervision.base import limits
 from supervision.contract.status import Status, TraceEvent
 
 SERVER_AWAY = "the Temporal server does not answer; the run is safe and continues when it is back"
@@ -124,8 +125,10 @@ class RunPoller:
         return sorted(lines, key=lambda item: item.at)
 
     async def _poll_status(self, news: bool) -> None:
-        """Asks for the status if there is news, or the last answer is old."""
-        if news or time.monotonic() - self._answered_at >= IDLE.total_seconds():
+        """Asks for the status if there is news, less often for many pages, or if the last answer is old."""
+        pages = 0 if self.picture.closed else len(self.picture.reports) // limits.STATUS_PAGE
+        age = timedelta(seconds=time.monotonic() - self._answered_at)
+        if age >= IDLE or (news and age >= pages * _POLL):
             self.picture.status = await self._run.whole_status()
             self.picture.reports |= {report.id: report for report in self.picture.status.subtasks}
             self._answered_at = time.monotonic()
