@@ -72,7 +72,11 @@ def team_files(settings: Settings) -> "TeamFiles":
 
 async def offers(files: "TeamFiles", team: str) -> list[Offer]:
     """Returns what each server of a team offers now: this starts them. Raises TeamError."""
-    return await asyncio.gather(*(_offer(files, team, *server) for server in files.servers(team).items()))
+    connections = files.servers(team)
+    try:
+        return await asyncio.gather(*(_offer(files, team, name, found) for name, found in connections.items()))
+    finally:
+        await asyncio.gather(*(connection.close() for connection in connections.values()))
 
 
 async def _offer(files: "TeamFiles", team: str, name: str, connection: "McpConnection") -> Offer:
@@ -85,8 +89,6 @@ async def _offer(files: "TeamFiles", team: str, name: str, connection: "McpConne
     except McpFailed as failed:
         offer.problems.append(str(failed))
         return offer
-    finally:
-        await connection.close()  # another server may wait for its place
     offer.tools = {tool.name: tool for tool in offered}
     for tool in files.definition(team).mcp_servers[name].tools:
         found = [each for each in offered if each.name == tool]

@@ -30,7 +30,6 @@ from activities.tools.mcp.mcp_servers import McpFailed, McpPlaces, McpTools
 from activities.tools.mcp.pins import Pinned, differences, write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext
-from console.commands.team_commands import offers
 from supervision.base import limits
 from supervision.contract.team import Team
 from tests.activity.tools.servers import hostile
@@ -305,9 +304,6 @@ async def test_a_server_waits_for_a_place(shop: Shop, monkeypatch: pytest.Monkey
             await other.tools()
     assert [each.name for each in await other.tools()] == ["price"]
     await other.close()
-    text = (shop.folder / "team.toml").read_text()
-    (shop.folder / "team.toml").write_text(text + text[text.index("[mcp_servers") :].replace("store", "shelf"))
-    assert [offer.problems for offer in await offers(shop.files, "shop")] == [[], []]  # one after the other
 
 
 async def test_a_call_in_flight_outlives_a_new_team_file(benign: Shop) -> None:
