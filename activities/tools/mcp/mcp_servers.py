@@ -6,8 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
-from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from itertools import count
@@ -58,7 +56,29 @@ class McpPlaces:
 
     def __init__(self, number: int = limits.MCP_SERVERS, memory_mib: int = limits.MCP_MEMORY_MIB) -> None:
         self.number, self.memory_mib = number, memory_mib
-        self.free = asyncio.Semaphore(number)
+        self._holders: dict[McpConnection, None] = {}  # the longest unused first
+        self._turn, self._changed = asyncio.Lock(), asyncio.Event()
+
+    async def take(self, holder: "McpConnection") -> None:
+        """Returns once the holder has a place: a free one, or that of the longest unused server without a call."""
+        async with self._turn:
+            while holder not in self._holders and len(self._holders) >= self.number:
+                self._changed.clear()
+                if unused := next((each for each in self._holders if each.unused), None):
+                    unused.rest()
+                await self._changed.wait()
+            self._holders[holder] = None
+
+    def used(self, holder: "McpConnection") -> None:
+        """Says that a call of the holder has ended."""
+        if holder in self._holders:
+            self._holders[holder] = self._holders.pop(holder)
+        self._changed.set()
+
+    def give_back(self, holder: "McpConnection") -> None:
+        """Frees the place of a holder whose process has ended."""
+        self._holders.pop(holder, None)
+        self._changed.set()
 
 
 class McpTools(ToolSource):
@@ -156,9 +176,10 @@ class McpConnection:
                 return await (await self._ready()).ask(question, time)
             finally:
                 self._open -= 1
+                self._places.used(self)
                 if not self._open:
                     rest = 0 if self._closed else _IDLE.total_seconds()
-                    self._idle = asyncio.get_running_loop().call_later(rest, self._rest)
+                    self._idle = asyncio.get_running_loop().call_later(rest, self.rest)
 
     async def close(self) -> None:
         """Ends the process; if it is at work, once that is done."""
@@ -167,7 +188,13 @@ class McpConnection:
             self._idle.cancel()
         await self._end()
 
-    def _rest(self) -> None:
+    @property
+    def unused(self) -> bool:
+        """True if there is a process without a call."""
+        return self._child is not None and not self._open
+
+    def rest(self) -> None:
+        """Ends the process, unless a call has come in between."""
         self._ending = asyncio.create_task(self._end())
 
     async def _end(self) -> None:
@@ -175,9 +202,13 @@ class McpConnection:
             return
         child, self._child = self._child, None
         child.cancel()  # does nothing to one that has started
-        await asyncio.wait({child})
-        if not child.cancelled() and child.exception() is None:
-            await child.result().close()
+        try:
+            await asyncio.wait({child})
+            if not child.cancelled() and child.exception() is None:
+                await child.result().close()
+        finally:
+            if self._child is None:
+                self._places.give_back(self)
 
     async def _ready(self) -> "_ServerProcess":
         child = self._child
@@ -195,37 +226,41 @@ class McpConnection:
         except ValueError as error:
             raise McpFailed(str(error)) from None
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        if self._ending:
+            await asyncio.wait({self._ending})  # else one place would have two processes
         try:
-            await asyncio.wait_for(self._places.free.acquire(), _START.total_seconds())
+            await asyncio.wait_for(self._places.take(self), _START.total_seconds())
         except TimeoutError:
-            most = f"all {self._places.number} servers that this Worker may run (SUPERVISOR_MCP_SERVERS) are in use"
-            raise McpFailed(most) from None
+            raise McpFailed(f"all {self._places.number} servers that this Worker may run are at work") from None
+        child = await asyncio.to_thread(_ServerProcess, self._folder, {**kept, **secrets})
         setup = {**server.model_dump(include={"command", "args", "url", "headers"}), "secrets": [*secrets]}
-        setup |= {"pin": pin_command(self._folder), "memory_mib": self._places.memory_mib}
-        try:
-            child = _ServerProcess(self._folder, {**kept, **secrets}, setup, self._places.free.release)
-        except OSError:
-            self._places.free.release()
-            raise
-        await child.start()
+        await child.start({**setup, "pin": pin_command(self._folder), "memory_mib": self._places.memory_mib})
         return child
 
 
 class _ServerProcess:
     """A child process. It has a session of its own, in which its server is, too, so that one signal ends both."""
 
+<<<<<<< ours
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._process, self._socket = start_child(_BOOT, environment=environment, folder=folder)
+        self._waiting: dict[int, asyncio.Future[Json]] = {}
+=======
     def __init__(self, folder: Path, environment: dict[str, str], setup: Json, when_ended: Callable[[], None]) -> None:
         self._process, ours = start_child(_BOOT, environment=environment, folder=folder)
         self._waiting: dict[int, asyncio.Future[Json]] = {0: asyncio.get_running_loop().create_future()}
+>>>>>>> theirs
         self._progress: dict[int, str] = {}
         self._numbers = count(1)
         self._reason, self._sent = "its process ended", set[int]()
         self.ended = False  # True once it answers no more
-        self._reading = asyncio.create_task(self._read(ours, setup))
-        self._reading.add_done_callback(lambda _: when_ended())
 
-    async def start(self) -> None:
+    async def start(self, setup: Json) -> None:
         """Returns once the server is connected. Raises McpFailed."""
+        reader, self._writer = await asyncio.open_connection(sock=self._socket, limit=_LINE_BYTES)
+        self._reading = asyncio.create_task(self._read(reader))
+        self._waiting[0] = asyncio.get_running_loop().create_future()
+        self._send(setup)
         try:
             await self._answer(0, _START, f"no answer within {_START.total_seconds():g} s")
         except asyncio.CancelledError:
@@ -274,9 +309,7 @@ class _ServerProcess:
             self._progress.pop(number, None)
             self._sent.discard(number)
 
-    async def _read(self, ours: socket.socket, setup: Json) -> None:
-        reader, self._writer = await asyncio.open_connection(sock=ours, limit=_LINE_BYTES)
-        self._send(setup)
+    async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             while line := await reader.readline():
                 message = json.loads(line)

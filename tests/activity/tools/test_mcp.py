@@ -292,16 +292,49 @@ def _servers() -> int:
     return found
 
 
-async def test_a_server_waits_for_a_place(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_servers, "_IDLE", timedelta(seconds=3))
+async def test_twenty_servers_take_turns_in_four_places(shop: Shop) -> None:
     shop.hostile("nothing", more="timeout = 60")
-    shop.files = TeamFiles([shop.folder.parent], places=McpPlaces(1))
-    assert (await shop.call("store__price")).text == "12 euros"
+    text = (shop.folder / "team.toml").read_text()
+    head, server = text.split("[mcp_servers.store]")
+    names = [f"store{number}" for number in range(20)]
+    listed = ", ".join(f'"{name}__price"' for name in names)
+    blocks = "".join(
+        f"[mcp_servers.store]{server}".replace("mcp_servers.store", f"mcp_servers.{name}") for name in names
+    )
+    (shop.folder / "team.toml").write_text(head.replace('"store__price"', listed) + blocks)
+    write_pins(shop.folder, {name: {"price": PRICE} for name in names})
+    shop.files = TeamFiles([shop.folder.parent], places=McpPlaces(4))
+    most, done, others = 0, asyncio.Event(), _servers()
+
+    async def watch() -> None:
+        nonlocal most
+        while not done.is_set():
+            most = max(most, await asyncio.to_thread(_servers))
+            await asyncio.sleep(0.02)
+
+    watching = asyncio.create_task(watch())
+    ran = await asyncio.gather(*(shop.call(f"{name}__price") for name in names))
+    again = [(await shop.call(f"{names[0]}__price")).text for _ in range(2)]
+    done.set()
+    await watching
+    assert {each.text for each in ran} | set(again) == {"12 euros"}
+    assert most - others == 4
+
+
+async def test_a_server_waits_for_a_place_while_all_are_at_work(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = McpPlaces(1)
+    shop.hostile("hangs", more="timeout = 30")
+    shop.files = TeamFiles([shop.folder.parent], places=places)
+    hanging = asyncio.create_task(shop.call("store__price"))
+    connection = cast(McpTools, (await shop.files.load("shop")).toolbox._sources[0])._connection
+    await until(lambda: connection._child is not None and connection._child.done())
+    monkeypatch.setattr(mcp_servers, "_START", timedelta(seconds=1))
     other = shop.files.servers("shop")["store"]
-    with monkeypatch.context() as patience:
-        patience.setattr(mcp_servers, "_START", timedelta(seconds=0.2))
-        with pytest.raises(McpFailed, match="all 1 servers that this Worker may run .* are in use"):
-            await other.tools()
+    with pytest.raises(McpFailed, match="all 1 servers that this Worker may run are at work"):
+        await other.tools()
+    hanging.cancel()
+    await asyncio.wait({hanging})
+    monkeypatch.undo()  # a server that hangs takes some seconds to end
     assert [each.name for each in await other.tools()] == ["price"]
     await other.close()
 
