@@ -1,20 +1,21 @@
 """The tools of a team's `tools.py`. The file is imported in a thread of its own and its tools run there."""
 
 import asyncio
-import contextlib
 import inspect
+import logging
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from activities.teams.toolbox import complaints
 from activities.tools.files import open_to_others
@@ -23,14 +24,18 @@ from supervision.base import limits
 from supervision.base.text import NAME_SHOWN_BYTES, one_line
 from supervision.contract.team import ToolRights
 
+_PATIENCE = timedelta(seconds=1)  # a loop that does not answer for so long after a call's timeout is blocked
+
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
 class OwnTools(ToolSource):
     """The source of an author's tools.
 
-    A call that blocks the thread delays the team's other calls, never the Worker. It may still do so after its timeout,
-    so the file is then imported again in another thread.
+    A call that blocks the thread delays the team's other calls, never the Worker. If it still blocks it after its
+    timeout, the file is imported again in another thread.
     """
 
     def __init__(self, file: Path) -> None:
@@ -54,14 +59,13 @@ class OwnTools(ToolSource):
             self._thread.end()
 
     async def _run(self, name: str, arguments: Any, context: ToolContext) -> Any:
-        thread = self._thread = self._thread or _TeamThread(self._file)
-        try:
-            return await thread.call(name, arguments, context)
-        except asyncio.CancelledError:  # timed out, or stopped
-            if self._thread is thread:
-                thread.end()
-                self._thread = None
-            raise
+        thread = self._thread
+        assert thread is not None
+        if not await thread.answers() and thread is self._thread:
+            log.error("the tools of %s block their thread, which is replaced\n%s", self._file, thread.stack())
+            self._thread = _TeamThread(self._file)
+        assert self._thread is not None
+        return await self._thread.call(name, arguments, context)
 
 
 class _TeamThread:
@@ -71,43 +75,73 @@ class _TeamThread:
         self.tools: Future[list[Tool[Any]]] = Future()
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._loop = self._runner.get_loop()
+        self._timed_out = False
         self._thread = threading.Thread(target=self._serve, args=[file], name=f"team-{file.parent.name}", daemon=True)
         self._thread.start()
 
     async def call(self, name: str, arguments: Any, context: ToolContext) -> Any:
         """Returns what the tool returns; raises what it raises."""
-        running = asyncio.run_coroutine_threadsafe(self._called(name, arguments, context), self._loop)
-        return await asyncio.wrap_future(running)
+        running = asyncio.run_coroutine_threadsafe(self._outcome(name, arguments, context), self._loop)
+        try:
+            output, error = await asyncio.wrap_future(running)
+        except asyncio.CancelledError:  # timed out, or stopped
+            self._timed_out = True
+            raise
+        if error is not None:
+            raise error
+        return output
+
+    async def answers(self) -> bool:
+        """True if the loop is free. It is only asked after a call that did not end by itself."""
+        if self._timed_out:
+            asked = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop)
+            await asyncio.wait([asyncio.wrap_future(asked)], timeout=_PATIENCE.total_seconds())
+            self._timed_out = not asked.done()
+        return not self._timed_out
+
+    def stack(self) -> str:
+        """Returns where the thread stands."""
+        return "".join(traceback.format_stack(sys._current_frames().get(self._thread.ident or 0), limit=8))
 
     def end(self) -> None:
         """Ends the thread after the time of a call: a call may be in flight, or about to begin."""
         loop = self._loop
-        with contextlib.suppress(RuntimeError):  # it has ended
-            loop.call_soon_threadsafe(loop.call_later, limits.TOOL_TIMEOUT.total_seconds(), loop.stop)
+        loop.call_soon_threadsafe(loop.call_later, limits.TOOL_TIMEOUT.total_seconds(), loop.stop)
 
     def _serve(self, file: Path) -> None:
         asyncio.set_event_loop(self._loop)
         _settle(self.tools, partial(own_tools, file))
-        self._loop.run_forever()
+        while True:
+            try:
+                self._loop.run_forever()
+            except BaseException:  # a task of an author's own that ends with SystemExit
+                log.warning("a task of %s failed", self._thread.name, exc_info=True)
+            else:
+                break
         self._runner.close()
 
-    async def _called(self, name: str, arguments: Any, context: ToolContext) -> Any:
-        """Returns the output of a tool. A plain function gets a thread, so that it delays no other call."""
-        tool = next(tool for tool in self.tools.result() if tool.name == name)
+    async def _outcome(self, name: str, arguments: Any, context: ToolContext) -> tuple[Any, BaseException | None]:
+        """Returns output and exception: asyncio would end the thread with a SystemExit."""
         try:
-            parsed = tool.arguments.model_validate(arguments)
-        except ValidationError as error:
-            raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
-        try:
-            if inspect.iscoroutinefunction(tool.run):
-                return await tool.run(parsed, context)
-            done: Future[Any] = Future()
-            work = partial(tool.run, parsed, context)
-            threading.Thread(target=_settle, args=(done, work), daemon=True).start()
-            output = await asyncio.wrap_future(done)
-            return await output if inspect.isawaitable(output) else output
-        except (SystemExit, KeyboardInterrupt) as error:  # of an author: it would end the thread
-            raise RuntimeError(f"the tool raised {type(error).__name__}: {error}") from error
+            tool = next(tool for tool in self.tools.result() if tool.name == name)
+            try:
+                parsed = tool.arguments.model_validate(arguments)
+            except ValidationError as error:
+                raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
+            return await _called(tool.run, parsed, context), None
+        except BaseException as error:
+            return None, error
+
+
+async def _called(function: Callable[..., Any], arguments: Any, context: ToolContext) -> Any:
+    """Returns the output of an author's function. A plain one gets a thread, so that it delays no other call."""
+    if inspect.iscoroutinefunction(function):
+        return await function(arguments, context)
+    done: Future[Any] = Future()
+    work = partial(function, arguments, context)
+    threading.Thread(target=_settle, args=(done, work), daemon=True).start()
+    output = await asyncio.wrap_future(done)
+    return await output if inspect.isawaitable(output) else output
 
 
 def _settle(done: "Future[T]", work: Callable[[], T]) -> None:
@@ -152,20 +186,23 @@ def _problems(number: int, tool: object) -> Iterator[str]:
         ToolRights.model_validate({field: getattr(tool, field) for field in ToolRights.model_fields})
     except ValidationError as error:
         yield f"{where}: {complaints(error)}"
-    try:
-        tool.schema()
-    except Exception as error:  # of pydantic, for types that JSON does not have, or of what is no class
-        why = one_line(str(error), limits.SENTENCE_BYTES)
-        yield f"{where}: its arguments must be a class derived from Arguments that has a JSON schema: {why}"
-    if not callable(tool.run):
-        yield f"{where}: its function must be callable, it is of type {type(tool.run).__name__}"
-        return
+    if not (isinstance(tool.arguments, type) and issubclass(tool.arguments, BaseModel)):
+        yield f"{where}: its arguments must be a class derived from Arguments"
+    else:
+        try:
+            tool.schema()
+        except Exception as error:  # pydantic raises several kinds, for types that JSON does not have
+            yield f"{where}: its arguments have no JSON schema: {one_line(str(error), limits.SENTENCE_BYTES)}"
     try:
         signature = inspect.signature(tool.run)
-    except ValueError:  # made by other means than `def`: the first call shows what it takes
+    except (ValueError, TypeError):
+        if not callable(tool.run):  # else made by other means than `def`: the first call shows what it takes
+            yield f"{where}: its function must be callable, it is of type {type(tool.run).__name__}"
         return
     try:
         signature.bind(object(), object())
     except TypeError:
         taken = one_line(str(signature), limits.SENTENCE_BYTES)
         yield f"{where}: its function must take (arguments, context), it takes {taken}"
+    if signature.return_annotation is None:
+        yield f"{where}: its function must return a ToolOutput, a text, a number, a list or a dict, not None"

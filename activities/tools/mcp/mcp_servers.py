@@ -241,15 +241,9 @@ class McpConnection:
 class _ServerProcess:
     """A child process. It has a session of its own, in which its server is, too, so that one signal ends both."""
 
-<<<<<<< ours
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self._process, self._socket = start_child(_BOOT, environment=environment, folder=folder)
         self._waiting: dict[int, asyncio.Future[Json]] = {}
-=======
-    def __init__(self, folder: Path, environment: dict[str, str], setup: Json, when_ended: Callable[[], None]) -> None:
-        self._process, ours = start_child(_BOOT, environment=environment, folder=folder)
-        self._waiting: dict[int, asyncio.Future[Json]] = {0: asyncio.get_running_loop().create_future()}
->>>>>>> theirs
         self._progress: dict[int, str] = {}
         self._numbers = count(1)
         self._reason, self._sent = "its process ended", set[int]()
