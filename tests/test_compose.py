@@ -213,7 +213,7 @@ def test_the_image_gets_every_package_and_main_of_the_wheel() -> None:
 
 async def test_the_namespace_job_makes_every_search_attribute_and_may_run_again(tmp_path: Path) -> None:
     (tmp_path / "temporal").symlink_to(find_temporal())
-    async with EmbeddedServer(cache=tmp_path, shared=False, headless=True) as info:
+    async with EmbeddedServer(shared=False, headless=True) as info:
         environment = os.environ | {
             "PATH": f"{tmp_path}:{os.environ['PATH']}",
             "TEMPORAL_ADDRESS": info.address,
