@@ -14,7 +14,7 @@ from runtime.server.temporal_binary import find_temporal
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, status
-from tests.serving import WorkerProcesses, store_of
+from tests.serving import WorkerProcesses, address_of, store_of
 from tests.waiting import until
 from workflows.supervisor import SupervisorWorkflow
 
@@ -33,7 +33,7 @@ async def test_a_reset_call_with_a_stored_answer_is_not_sent_again(
     await until(lambda: "t1/1/turn.1" in lone_model.steps(run_id), 30)
     activity_id = await _waiting(lone_client, agent)
     await _store_answer(lone_client, workers, run_id, agent)
-    address = lone_client.service_client.config.target_host
+    address = address_of(lone_client)
     command = [str(find_temporal()), "activity", "reset", "--address", address]
     command += ["--workflow-id", agent, "--activity-id", activity_id]
     await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
