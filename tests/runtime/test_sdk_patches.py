@@ -337,6 +337,7 @@ async def test_payloads_are_visited_where_a_codec_is_set(
     leave_plain_payloads()
     keys = Keys({"a": bytes(32)}) if encrypted else None
     own = await connect(address=client.service_client.config.target_host, keys=keys)
-    async with Worker(own, task_queue=run_id, workflows=[Greeting]):
+    runner = UnsandboxedWorkflowRunner()
+    async with Worker(own, task_queue=run_id, workflows=[Greeting], workflow_runner=runner):
         assert await own.execute_workflow(Greeting.run, "you", id=run_id, task_queue=run_id) == "Hello, you"
     assert bool(visits) == encrypted
