@@ -79,6 +79,13 @@ def test_a_figure_is_the_last_of_the_line_about_it_and_no_year() -> None:
     assert value["answer_json"] == {"pear_crop": 44, "farm": "Hill"}
 
 
+def test_an_empty_list_does_not_read_like_none_found() -> None:
+    rows = item(breaches={"type": "array", "items": item(supplier=TEXT)})
+    value = ask(FINDINGS, item(answer=TEXT, answer_json=rows))
+    assert value["answer_json"] == {"breaches": []}
+    assert "fills in no lists" in value["answer"]
+
+
 def test_a_refined_description_keeps_the_subtask_and_names_the_error() -> None:
     prompt = "<goal>G</goal><subtask>{}</subtask><error>{}</error>"
     value = ask(prompt.format("Count the pears of 1990", "Timeout: too slow"), item(description=TEXT))
