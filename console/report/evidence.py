@@ -9,12 +9,12 @@ from urllib.parse import unquote
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore
-from console.run.run_handle import subtask_path
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
 from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.result import RunResult
 from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
+from supervision.run.attempt_rules import subtask_path
 
 _CALL_SEGMENTS = 5  # of the key of a stored model call
 
