@@ -15,8 +15,6 @@ from standin.server.api_reply import ApiReply, json_reply
 from standin.server.api_request import ApiRequest
 from standin.server.app import BrainServer
 from standin.server.app import serving as serving_model
-from standin.server.call_log import CallLog
-from standin.server.faults import FaultScript
 from supervision.contract.request import RunRequest
 from tests.serving import own_server, settings_for
 from worker_main import serving
@@ -79,7 +77,7 @@ async def sent() -> list[tuple[str, dict[str, Any]]]:
         return json_reply(_REPLY) if _kind(step) == "plan" else think(request)
 
     with tempfile.TemporaryDirectory() as folder:
-        async with own_server() as client, serving_model(BrainServer(listening, CallLog(), FaultScript())) as url:
+        async with own_server() as client, serving_model(BrainServer(listening)) as url:
             settings = settings_for(url, folder, teams_dir=BUILTIN_TEAMS, model="standin")
             async with serving(client, settings):
                 await client.execute_workflow(

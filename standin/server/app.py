@@ -70,10 +70,10 @@ class BrainServer:
     It is itself the endpoint of messages, as an ASGI app: a handler would not notice that its client leaves.
     """
 
-    def __init__(self, brain: Brain, log: CallLog, script: FaultScript) -> None:
+    def __init__(self, brain: Brain, log: CallLog | None = None, script: FaultScript | None = None) -> None:
         self._brain = brain
-        self._script = script
-        self._log = log
+        self._script = script or FaultScript()
+        self._log = log or CallLog()
         self._count = 0
         self._cache = PromptCache()
 
