@@ -53,18 +53,10 @@ async def grounded(store: ArtifactStore, finding: Finding) -> Grounded:
     record = FindingRecord.model_validate_json(stored) if stored else FindingRecord()
     refs = {item.output_ref for item in record.evidence if item.output_ref}
     outputs = {ref: await verified_text(store, ref, problems) for ref in sorted(refs)}
-    return Grounded(
-        text=text,
-        evidence=record.evidence,
-        checked=record.checked,
-        outputs=outputs,
-        problems=problems,
-        unsupported=record.unsupported,
-        grounding=record.grounding,
-        output=json.loads(await verified_text(store, finding.output_ref, problems) or "null")
-        if finding.output_ref
-        else None,
+    output = (
+        json.loads(await verified_text(store, finding.output_ref, problems) or "null") if finding.output_ref else None
     )
+    return Grounded(**dict(record), text=text, outputs=outputs, problems=problems, output=output)
 
 
 async def verified_text(store: ArtifactStore, ref: str, problems: list[str]) -> str:

@@ -22,7 +22,7 @@ from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer, with_gaps
-from supervision.results.confidence import basis_of, ceiling, unsupported_in
+from supervision.results.confidence import ceiling, unsupported_in
 from supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
 from supervision.results.success_rule import explain, met, nothing_missing
 from supervision.run.board import Board
@@ -354,8 +354,8 @@ class RunState:
             return None
         points = [point for point in (*self.open_points, *self._lacks) if point.subtask_id not in (ANSWER, ANSWER_JSON)]
         by_id = self.plan.importance
-        basis = basis_of(self.answer, self.board.current(), by_id, self.contradictions, points)
-        return min(self.answer.confidence, ceiling(basis))
+        bound = ceiling(self.answer, self.board.current(), by_id, self.contradictions, points)
+        return min(self.answer.confidence, bound)
 
     def _artifacts(self) -> list[ArtifactRef]:
         findings = [report.finding for report in self.board.usable() if report.finding]
