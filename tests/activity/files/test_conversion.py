@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from activities.files import table_files
 from activities.files.conversion import convert
 from activities.files.file_cache import FileCache, FileReport, local_file
-from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
+from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 Json = dict[str, Any]
 

@@ -29,10 +29,10 @@ from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.tool import ToolContext
-from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 from supervision.base import limits
 from supervision.base.store_keys import upload_key
 from tests.activity.files.test_conversion import replaced
+from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 
 @pytest.fixture
