@@ -45,7 +45,7 @@ _SHOWN = {
     spans.ERROR: "error",
 }
 # The conventions' names of the provider's blocks, and of their fields.
-_PARTS: Mapping[object, tuple[str, Mapping[str, str]]] = {
+_PARTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "text": ("text", {"content": "text"}),
     "tool_use": ("tool_call", {"id": "id", "name": "name", "arguments": "input"}),
     "tool_result": ("tool_call_response", {"id": "tool_use_id", "response": "content"}),
@@ -190,8 +190,9 @@ def messages(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _part(block: Mapping[str, Any]) -> dict[str, Any]:
-    kind, fields = _PARTS.get(block.get("type"), (str(block.get("type")), {}))
-    return {"type": kind, **{name: block.get(own) for name, own in fields.items()}}
+    name = str(block.get("type"))  # an endpoint may send anything
+    kind, fields = _PARTS.get(name, (name, {}))
+    return {"type": kind, **{field: block.get(own) for field, own in fields.items()}}
 
 
 def run_ended(run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_id: str, ended_at: datetime) -> None:

@@ -9,6 +9,8 @@ import json
 from collections import Counter
 from typing import Any
 
+from pydantic import ValidationError
+
 from activities.model.port import BadAnswer, Json, ModelMessage, ModelUsage, StreamProgress
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -106,7 +108,7 @@ class StreamReader:
             self._progress.tail = _joined(self._credentials.withheld(self._tail)[-limits.HEARTBEAT_TAIL_CHARS :])
 
     def _count(self, **tokens: int) -> None:
-        self._progress.usage = ModelUsage(**{**dict(self._progress.usage), **tokens})
+        self._progress.usage = _counted(**{**dict(self._progress.usage), **tokens})
 
 
 def whole_message(message: Any, request_id: str | None) -> ModelMessage:
@@ -127,14 +129,23 @@ def whole_message(message: Any, request_id: str | None) -> ModelMessage:
 
 
 def _usage(usage: Any) -> ModelUsage:
-    """Returns the counts of a message, zeros where some are missing."""
-    return ModelUsage(
+    """Returns the counts of a message, zeros where some are missing. Raises BadAnswer if all are, or one cannot be."""
+    if usage is None:
+        raise BadAnswer("the message has no usage")
+    return _counted(
         input_tokens=usage.input_tokens or 0,
         output_tokens=usage.output_tokens or 0,
         cache_read_tokens=usage.cache_read_input_tokens or 0,
         cache_write_tokens=usage.cache_creation_input_tokens or 0,
         web_searches=getattr(usage.server_tool_use, "web_search_requests", None) or 0,
     )
+
+
+def _counted(**tokens: int) -> ModelUsage:
+    try:
+        return ModelUsage(**tokens)
+    except ValidationError:
+        raise BadAnswer("its usage is no possible number of tokens") from None
 
 
 def _plain(value: Any) -> Json:
