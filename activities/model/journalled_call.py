@@ -291,6 +291,7 @@ class ModelCalls:
             return message
         except ModelFailure:
             earlier.spent += usage_of(self.model, request.model, progress.usage, calls=0)
+            show(earlier.model_dump)  # `sent` would count it twice
             raise
         finally:
             usage = usage_of(self.model, model, tokens or progress.usage)

@@ -1,5 +1,6 @@
 """One call as an activity makes it: the journal at every attempt, and what attempts hand on to each other."""
 
+import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
 from functools import partial
@@ -16,6 +17,7 @@ from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallName, CallOptions, ModelCalls
 from activities.store.artifacts import open_store
+from activities.store.spending import DailySpend
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import ModelServer, Reply
 from tests.activity.model.test_anthropic_model import adapter
@@ -58,6 +60,13 @@ class Attempts:
 async def attempts(tmp_path: Path) -> AsyncIterator[Attempts]:
     async with http.model_server(HELLO) as server:
         yield Attempts(server, tmp_path)
+
+
+async def test_a_block_of_an_odd_type_is_kept_as_it_came(attempts: Attempts) -> None:
+    odd = {"type": "content_block_start", "index": 0, "content_block": {"type": ["odd"]}}
+    end = {"type": "content_block_stop", "index": 0}
+    attempts.server.reply = http.stream(http.start(), odd, end, *http.finish())
+    assert (await attempts.make()).message.content == [{"type": ["odd"]}]
 
 
 USE: dict[str, Any] = http.tool_use("t1", "add", {})
@@ -105,6 +114,22 @@ async def test_what_failed_attempts_cost_is_part_of_the_answers_usage(attempts: 
     assert answered.usage.output_tokens == alone.output_tokens + 2 * 100
     assert (answered.usage.usd or 0) > 2 * (alone.usd or 0)
     assert (await second.make()).usage == answered.usage
+
+
+async def test_a_failure_costs_once_if_its_attempt_ends_before_the_days_spend_is_stored(
+    attempts: Attempts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stopped(*_: object) -> None:
+        raise asyncio.CancelledError
+
+    alone = (await attempts.make()).usage
+    second = Attempts(attempts.server, attempts.folder / "x")
+    second.server.reply = CUT
+    with monkeypatch.context() as patch, pytest.raises(asyncio.CancelledError):
+        patch.setattr(DailySpend, "add", stopped)
+        await second.make()
+    second.server.reply = HELLO
+    assert (await second.make()).usage.input_tokens == 2 * alone.input_tokens
 
 
 RUN = RunRef(run_id="run", store_id="s", first_run_id="first", grant_ref="run/grant.1")
