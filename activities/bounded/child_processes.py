@@ -41,7 +41,7 @@ class BoundExceeded(Exception):
 
 
 class TooSlow(BoundExceeded):
-    """It needed more time: on a machine that is less busy it may not."""
+    """It needed more time, or was killed: on a machine that is less busy it may succeed."""
 
 
 class Failed(Exception):
@@ -155,9 +155,9 @@ class _ChildProcess:
     def __init__(self, setup: Json) -> None:
         self._ended = f"{TOO_LARGE.format(setup['memory'] >> 20)}, or its process ended for another reason"
         environment = {"TMPDIR": tempfile.gettempdir(), "MALLOC_ARENA_MAX": "1"}
-        process, self._socket = start_child(_BOOT, json.dumps(setup), environment=environment)
+        self._process, self._socket = start_child(_BOOT, json.dumps(setup), environment=environment)
         self._socket.setblocking(False)
-        self.end = weakref.finalize(self, _end, process, self._socket)  # also with a pool that is used no longer
+        self.end = weakref.finalize(self, _end, self._process, self._socket)  # also with a pool that is used no longer
 
     async def ask(self, line: bytes, time: timedelta) -> Json:
         """Returns the answer to a line; what was `exceeded`, with the process ended, where there is none."""
@@ -186,7 +186,9 @@ class _ChildProcess:
         else:
             return answer
         self.end()
-        return {"exceeded": problem}
+        # A busy machine did that: it had no memory left, or the process was late by its own clock.
+        was_killed = problem == self._ended and self._process.returncode in (-signal.SIGKILL, -signal.SIGALRM)
+        return {"exceeded": problem, **({"slow": True} if was_killed else {})}
 
 
 def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
