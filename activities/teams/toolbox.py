@@ -180,7 +180,8 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
         return _error(str(misuse))
     except BaseException as error:
         log.warning("tool %s failed", tool.name, exc_info=error)
-        (what, *_) = format_exception_only(error)  # an exception's own text is foreign code, too
+        # An exception's own text is foreign code, too. Indented lines are of the source that a SyntaxError quotes.
+        what = next(line for line in format_exception_only(error) if not line.startswith(" "))
         return _error(one_line(clean(what), limits.SENTENCE_BYTES))
 
 

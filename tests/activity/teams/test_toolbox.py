@@ -76,6 +76,7 @@ class Odd(Exception):
         (ValueError("bad\nvalue\x1b[31m"), "ValueError: bad value"),
         (ExceptionGroup("many", [ValueError("a")]), "ExceptionGroup: many"),
         (SystemExit(3), "SystemExit: 3"),
+        (SyntaxError("bad", ("expression", 1, 3, "1 +", 1, 3)), "SyntaxError: bad"),
         (Odd(), f"{__name__}.Odd: <exception str() failed>"),
         (asyncio.CancelledError(), "The tool ended the call without a result."),
     ],
