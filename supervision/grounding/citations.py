@@ -49,8 +49,9 @@ class CitedFindings:
     def citations(self, text: str, completed: set[str]) -> Iterator[Citation]:
         """Yields the citations of a text that hold: each statement with the subtasks in the marks after it."""
         for statement, ids in _marked(text, completed):
-            if not self.lacking(statement, ids):
-                yield Citation(claim=one_line(statement, limits.SENTENCE_BYTES), subtask_ids=ids)
+            claim = one_line(statement, limits.SENTENCE_BYTES)  # a hostile one may be the whole answer
+            if not self.lacking(claim, ids):
+                yield Citation(claim=claim, subtask_ids=ids)
 
     def miscited(self, text: str, completed: set[str], given: Sequence[str]) -> dict[str, list[str]]:
         """Returns what a text claims beside marks such as [t3] and the findings marked lack, with the ids of these.

@@ -1,10 +1,12 @@
 """Answers and what they rest on: fields of structured ones, citations, the chain from a claim to a tool's output."""
 
+import time
 from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
+from supervision.base import limits
 from supervision.contract.finding import Evidence
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
@@ -138,6 +140,13 @@ BOTH = {"t1", "t2"}
 def test_a_citation_holds_only_if_the_findings_that_it_names_say_so(claim: str, named: list[str], holds: bool) -> None:
     cited = list(FOUND.citations(f"{claim} [{', '.join(named)}]", BOTH))
     assert cited == [Citation(claim=claim, subtask_ids=named)] * holds
+
+
+def test_a_statement_that_is_a_whole_answer_is_looked_up_as_far_as_it_is_shown() -> None:
+    began = time.process_time()
+    (cited,) = FOUND.citations("1 " * 100_000 + "[t1]", BOTH)
+    assert time.process_time() - began < 1
+    assert len(cited.claim) <= limits.SENTENCE_BYTES
 
 
 def test_a_finding_in_a_digest_is_cited_by_the_digest() -> None:
