@@ -125,9 +125,10 @@ async def test_a_failure_costs_once_if_its_attempt_ends_before_the_days_spend_is
     alone = (await attempts.make()).usage
     second = Attempts(attempts.server, attempts.folder / "x")
     second.server.reply = CUT
-    with monkeypatch.context() as patch, pytest.raises(asyncio.CancelledError):
+    with monkeypatch.context() as patch:
         patch.setattr(DailySpend, "add", stopped)
-        await second.make()
+        with pytest.raises(asyncio.CancelledError):
+            await second.make()
     second.server.reply = HELLO
     assert (await second.make()).usage.input_tokens == 2 * alone.input_tokens
 
