@@ -115,9 +115,15 @@ class ChildLinks:
             link.workflow_id = workflow_id
             self.update()
 
-    def close(self, subtask_id: str, run: NestedRun | None) -> None:
-        """Closes the link to a nested supervisor that has ended; its late messages are ignored."""
-        self._links.pop(subtask_id, None)
+    def close(self, subtask_id: str, account: str, run: NestedRun | None) -> None:
+        """Closes the link to a nested supervisor that has ended; its late messages are ignored.
+
+        Of a subtask that was given up and begun again it may be the next one's.
+        """
+        link = self._links.get(subtask_id)
+        if link is None or link.account != account:
+            return
+        del self._links[subtask_id]
         self._state.slots.leases.pop(subtask_id, None)
         self._state.slots.serve()
         self._state.nested.end(subtask_id, run)

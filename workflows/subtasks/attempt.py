@@ -129,7 +129,7 @@ class _Attempt:
     async def _run_candidate(self, candidate: int, slot: Slot) -> WorkerAgentResult:
         """Runs one worker agent to its end; after each wait and each refill it resumes from where it stood."""
         state = self.context.state
-        account, models = f"{self.subtask_id}.{candidate}", self.assignment.models
+        account, models = f"{self.subtask_id}.{self.number}.{candidate}", self.assignment.models
         progress = (None if candidate else self.assignment.resume_from) or LoopProgress()
         booked = result = WorkerAgentResult()
         stood: dict[str, LoopProgress] = {}  # where the conversations with other models stand

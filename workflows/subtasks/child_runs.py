@@ -112,7 +112,7 @@ async def run_nested(
             )
         )
     finally:
-        links.close(subtask_id, result.nested)
+        links.close(subtask_id, account, result.nested)
     return result
 
 
