@@ -1,7 +1,6 @@
 """Supervisors inside supervisors: a role that is a team, to three levels, as one tree with one purse and one clock."""
 
 import asyncio
-import json
 import logging
 from datetime import datetime, timedelta
 
@@ -20,7 +19,7 @@ from tests.scripted_model import Reply, Script, answer, plan, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import GOAL, Lab, end_soon, failure, found, scheduled, status_of
+from tests.workflow.runs import GOAL, Lab, end_soon, found, scheduled, status_of
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
 from workflows.supervisor import SupervisorWorkflow
@@ -214,24 +213,6 @@ async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(la
 
 
 # --- depth and inputs -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("depth", "level"), [(1, ""), (2, "t1/1")])
-async def test_a_team_beyond_the_depth_is_refused_when_it_is_planned(lab: Lab, depth: int, level: str) -> None:
-    again = {f"t1/{attempt}": PLANS["t1/1"] for attempt in (2, 3)}
-    lab.play(tree({**PLANS, **again}))
-    handle = await lab.start(max_depth=depth)
-    where = f"{level}/" if level else ""
-    if depth == 1:
-        error = await failure(handle)
-        assert error.type == "InvalidPlan"
-        assert "nesting is not possible" in error.message
-    else:
-        result = await handle.result()
-        assert "InvalidPlan" in result.gaps[0].reason
-    assert "nesting is not possible" in lab.prompt(f"{where}plan.1.2")
-    offered = next(c for c in lab.calls if c.step.call == f"{lab.run_id}/{where}plan.1.1").step.body
-    assert ("storey" if depth == 1 else "bench") not in json.dumps(offered["output_config"])
 
 
 # --- what passes between levels ----------------------------------------------------------------------
