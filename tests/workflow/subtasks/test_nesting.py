@@ -300,20 +300,6 @@ async def test_limits_that_a_person_changes_at_the_root_reach_every_level(lab: L
     assert (await handle.result()).status == "completed"
 
 
-async def test_a_nested_run_without_room_for_a_plan_gets_more_from_the_root(lab: Lab) -> None:
-    """The first slice of level three is a tenth of a tenth: too little for its plan beside what is held back."""
-    plans = {
-        "": subtasks(item("t1", "storey"), *[item(f"t{n}") for n in range(2, 9)]),
-        "t1/1": subtasks(item("f1", "bench"), *[item(f"f{n}", "walker") for n in range(2, 9)]),
-        "t1/1/f1/1": PLANS["t1/1/f1/1"],
-    }
-    lab.play(tree(plans))
-    result = await lab.run(budget={"tokens": 300_000})
-    assert (result.status, result.gaps) == ("completed", [])
-    deepest = (await nested_status(lab.client, f"{lab.run_id}/t1/1/f1/1")).limits.budget_tokens or 0
-    assert deepest > 9_000
-
-
 # --- slots -------------------------------------------------------------------------------------------
 
 
