@@ -73,8 +73,9 @@ class ChildLinks:
     def listen(self, name: str, subtask_id: str) -> Instructions:
         """Returns the instructions for a child that is about to start; later ones are sent to it."""
         latest = partial(self._state.steering.instructions, subtask_id)
-        mailbox = self._listeners[name] = _Mailbox("instructions", latest, latest())
-        return mailbox.latest()
+        instructions = latest()
+        self._listeners[name] = _Mailbox("instructions", latest, instructions)
+        return instructions
 
     def listens(self, name: str, workflow_id: str) -> None:
         """Sends a child that has started the instructions that came meanwhile."""

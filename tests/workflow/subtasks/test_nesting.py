@@ -123,28 +123,19 @@ async def test_a_nested_supervisor_answers_at_its_own_deadline_before_the_parent
 # --- failure and cancellation ---------------------------------------------------------------------------
 
 
-async def test_what_fails_below_is_named_above(lab: Lab) -> None:
+async def test_what_fails_below_is_named_above_and_a_nested_supervisor_that_fails_is_a_failed_attempt(lab: Lab) -> None:
     bad = {f"f1/{attempt}/turn.{turn}": text("") for attempt in (1, 2, 3) for turn in (1, 2)}
-    plans = {"": PLANS[""], "t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))}
-    lab.play(tree(plans, **bad))
+    below = subtasks(item("f1", "walker"), item("f2", "walker"))
+    nothing = {f"t2/{attempt}": plan() for attempt in (1, 2, 3)}
+    lab.play(tree({"": subtasks(item("t1", "storey"), item("t2", "storey")), "t1/1": below, **nothing}, **bad))
     result = await lab.run(max_turns=1)
-    assert result.subtasks[0].state == "completed"
-    assert [gap.subtask_id for gap in result.gaps] == ["t1/f1"]
+    assert [(report.state, report.attempts) for report in result.subtasks] == [("completed", 1), ("failed", 3)]
+    assert [gap.subtask_id for gap in result.gaps] == ["t1/f1", "t2"]
     assert "TurnLimit" in result.gaps[0].reason
-    assert result.status == "partial"
+    assert "NoSubtasks" in result.gaps[1].reason
+    assert (result.status, result.usage.model_calls) == ("partial", len(lab.calls))
     assert "`t1/f1`" in result.answer
     assert '<missing subtask_id="t1/f1"' in lab.prompt("synthesis.1")
-
-
-async def test_a_nested_supervisor_that_fails_is_a_failed_attempt_whose_cost_counts(lab: Lab) -> None:
-    nothing = {f"t1/{attempt}": plan() for attempt in (1, 2, 3)}
-    lab.play(tree({"": PLANS[""], **nothing}))
-    result = await lab.run()
-    assert result.status == "partial"
-    assert [gap.subtask_id for gap in result.gaps] == ["t1"]
-    assert "NoSubtasks" in result.gaps[0].reason
-    assert result.subtasks[0].attempts == 3
-    assert result.usage.model_calls == len(lab.calls)
 
 
 async def test_a_wrong_key_below_fails_the_whole_run_once(lab: Lab) -> None:
