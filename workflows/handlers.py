@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.text import cut
     from supervision.contract.plan import Plan
     from supervision.contract.result import RunResult
-    from supervision.contract.status import Asked, Status, TracePage
+    from supervision.contract.status import Asked, Status, TracePage, WaitKind
     from supervision.contract.updates import (
         DecidePlan,
         DecideToolCall,
@@ -118,8 +118,8 @@ class Handlers:
 
     @decide_plan.validator
     def _decide_plan_valid(self, update: DecidePlan | JsonValue = None) -> None:
-        state, decision = self._root_state("decide at its root"), _on_plan(update)
-        state.decisions.check(decision, ("plan",), state.waits.current)
+        decision = _on_plan(update)
+        state = self._checked(decision, "plan")
         wait = next((wait for wait in state.waits.current if wait.id == decision.id), None)
         if wait is not None and decision.choice not in wait.choices:
             raise ValueError(f"'{wait.id}' cannot be decided so: possible are {', '.join(wait.choices)}")
@@ -142,8 +142,7 @@ class Handlers:
 
     @reply.validator
     def _reply_valid(self, update: Reply | JsonValue = None) -> None:
-        state = self._root_state("decide at its root")
-        state.decisions.check(_on_question(update), ("question", "finding"), state.waits.current)
+        self._checked(_on_question(update), "question", "finding")
 
     @workflow.update(
         description='Decides about a tool call: {"id": "t3/1:4.0", "decision": "approve", "arguments_sha256": "..."}, '
@@ -155,8 +154,13 @@ class Handlers:
 
     @decide_tool_call.validator
     def _decide_tool_call_valid(self, update: DecideToolCall | JsonValue = None) -> None:
+        self._checked(_on_tool_call(update), "tool")
+
+    def _checked(self, decision: Decision, *kinds: WaitKind) -> RunState:
+        """Returns the state of a root in which something of these kinds waits for the decision, or did."""
         state = self._root_state("decide at its root")
-        state.decisions.check(_on_tool_call(update), ("tool",), state.waits.current)
+        state.decisions.check(decision, kinds, state.waits.current)
+        return state
 
     def _decide(self, decision: Decision) -> UpdateReply:
         state = self._run_state()

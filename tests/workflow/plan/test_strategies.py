@@ -79,13 +79,6 @@ def failing(*subtask_ids: str) -> dict[str, Any]:
     return {subtask_id: lambda step: GIVES_UP for subtask_id in subtask_ids}
 
 
-async def test_optional_work_that_failed_is_not_planned_anew(lab: Lab) -> None:
-    first = subtasks(item("t1", importance="optional"), item("t2"))
-    lab.play(plans(first, NOTHING, turns=failing("t1")))
-    await lab.run(max_replans=2)
-    assert "plan.2.1" not in lab.steps
-
-
 # --- The caller's own plan ------------------------------------------------------------------------
 
 OWN = {"subtasks": [{"id": "a", "description": "Weigh the pears of 1990", "role": "reckoner"}]}

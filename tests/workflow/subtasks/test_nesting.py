@@ -130,9 +130,9 @@ async def test_what_fails_below_is_named_above_and_a_nested_supervisor_that_fail
     lab.play(tree({"": subtasks(item("t1", "storey"), item("t2", "storey")), "t1/1": below, **nothing}, **bad))
     result = await lab.run(max_turns=1)
     assert [(report.state, report.attempts) for report in result.subtasks] == [("completed", 1), ("failed", 3)]
-    assert [gap.subtask_id for gap in result.gaps] == ["t1/f1", "t2"]
-    assert "TurnLimit" in result.gaps[0].reason
-    assert "NoSubtasks" in result.gaps[1].reason
+    reasons = {gap.subtask_id: gap.reason for gap in result.gaps}
+    assert sorted(reasons) == ["t1/f1", "t2"]
+    assert ("TurnLimit" in reasons["t1/f1"], "NoSubtasks" in reasons["t2"]) == (True, True)
     assert (result.status, result.usage.model_calls) == ("partial", len(lab.calls))
     assert "`t1/f1`" in result.answer
     assert '<missing subtask_id="t1/f1"' in lab.prompt("synthesis.1")
