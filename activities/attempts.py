@@ -3,7 +3,7 @@
 Heartbeats come first, as the guard reads the store, which may be slow. It compares what an input asks for with the
 grant of its run: workflows can be started with any input, and models may obey an attacker. A grant is named by its
 hash, so an input can only refer to one that was issued; references, team, models, depth and expiry are compared with
-it. Whoever may poll the task queues of the namespace can do anything that a run may do: see docs/decisions/0016.
+it. A process that may poll the task queues of the namespace can do all that a run may do: see docs/decisions/0016.
 """
 
 from collections.abc import AsyncIterator, Iterator

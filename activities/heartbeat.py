@@ -9,9 +9,9 @@ its process says nothing about the call.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio import activity
 
@@ -19,6 +19,7 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import DEADLY
 
+T = TypeVar("T")
 Details = Callable[[], dict[str, Any]]
 Witness = Callable[[str, str], Callable[[], None]]
 """Remembers what a process is at work on, by activity type and workflow id, until what it returns is called."""
@@ -42,7 +43,7 @@ class _Beats:
         """From now on the end of the process counts."""
         self._at_risk = self._witness(self._info.activity_type, self._info.workflow_id or "")
 
-    def rests(self) -> None:
+    def waits(self) -> None:
         """From now on it does not."""
         if self._at_risk:
             self._at_risk()
@@ -75,7 +76,7 @@ async def waiting() -> AsyncIterator[None]:
     if attempt is None:
         yield
         return
-    attempt.rests()
+    attempt.waits()
     await attempt.say()
     try:
         yield
@@ -83,6 +84,27 @@ async def waiting() -> AsyncIterator[None]:
         attempt.works()
         if attempt.suspect:
             attempt.beat()  # not awaited: what has come may have to be stored first
+
+
+async def until_stored(write: Callable[[], Awaitable[T]]) -> T:
+    """Returns what `write` returns, tried until the attempt ends: what it stores was paid, or has had effects.
+
+    Heartbeats say why it waits.
+    """
+    attempt, pause = _attempt.get(None), limits.STORE_RETRY_INITIAL
+    details: Details = attempt.details if attempt else dict
+    while True:
+        try:
+            return await write()
+        except SupervisionError as error:
+            if error.kind is not ErrorKind.ARTIFACT_UNAVAILABLE:
+                raise
+            held = {**details(), "held": str(error)}
+            show(held.copy)
+            activity.logger.warning("a result can't be stored yet: %s", error)
+            async with waiting():
+                await asyncio.sleep(pause.total_seconds())
+            pause = min(2 * pause, limits.STORE_RETRY_MAX)
 
 
 @contextlib.asynccontextmanager
@@ -107,18 +129,15 @@ async def beating(witness: Witness = lambda *_: lambda: None) -> AsyncIterator[N
     try:
         await attempt.say()
         yield
-    except asyncio.CancelledError:
+    except (Exception, asyncio.CancelledError) as error:
         attempt.ended()
         reason = activity.cancellation_details()
-        if reason and reason.not_found:
+        if isinstance(error, asyncio.CancelledError) and reason and reason.not_found:
             raise SupervisionError(ErrorKind.CANCELLED, "stopped: its workflow is gone") from None
-        raise
-    except Exception:
-        attempt.ended()
         raise
     finally:
         task.cancel()
-        attempt.rests()
+        attempt.waits()
         _attempt.reset(token)
 
 

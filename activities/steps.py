@@ -44,6 +44,12 @@ _SHOWN = {
     spans.JOURNAL: "from_journal",
     spans.ERROR: "error",
 }
+# The conventions' names of the provider's blocks, and of their fields.
+_PARTS: Mapping[object, tuple[str, Mapping[str, str]]] = {
+    "text": ("text", {"content": "text"}),
+    "tool_use": ("tool_call", {"id": "id", "name": "name", "arguments": "input"}),
+    "tool_result": ("tool_call_response", {"id": "tool_use_id", "response": "content"}),
+}
 
 _meter = metrics.get_meter(spans.SCOPE)
 _tokens = _meter.create_histogram(
@@ -85,7 +91,7 @@ _step: ContextVar[_Step] = ContextVar("step")
 def stepped(argument: object, parent_of: ParentOf, *, content: bool) -> Iterator[None]:
     """The step that an activity's input asks for, with a line, a span and figures; nothing if it is no run's.
 
-    An error is in the span by its type alone, as its message may quote somebody. `parent_of` returns the context of a
+    An error is in the span by its type alone: its message may quote foreign text. `parent_of` returns the context of a
     span's parent by run, first run id and place, None without traces; `content` shows texts in spans.
     """
     info, run = activity.info(), getattr(argument, "run", None)
@@ -184,16 +190,8 @@ def messages(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _part(block: Mapping[str, Any]) -> dict[str, Any]:
-    match block.get("type"):
-        case "text":
-            return {"type": "text", "content": block.get("text")}
-        case "tool_use":
-            arguments = block.get("input")
-            return {"type": "tool_call", "id": block.get("id"), "name": block.get("name"), "arguments": arguments}
-        case "tool_result":
-            return {"type": "tool_call_response", "id": block.get("tool_use_id"), "response": block.get("content")}
-        case other:
-            return {"type": str(other)}
+    kind, fields = _PARTS.get(block.get("type"), (str(block.get("type")), {}))
+    return {"type": kind, **{name: block.get(own) for name, own in fields.items()}}
 
 
 def run_ended(run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_id: str, ended_at: datetime) -> None:
@@ -201,32 +199,25 @@ def run_ended(run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_
     place, end = spans.place_of(workflow_id, run.run_id), ended_at.isoformat()
     for report in result.subtasks:
         if report.workflow_id and report.started_at:
-            role = report.role
-            facts: Facts = {spans.AGENT: role, spans.ATTEMPTS: report.attempts, spans.STATUS: report.state}
-            error, at = report.error.type if report.error else "", spans.place_of(report.workflow_id, run.run_id)
+            facts: Facts = {spans.AGENT: report.role, spans.ATTEMPTS: report.attempts, spans.STATUS: report.state}
+            facts |= {spans.ERROR: report.error.type} if report.error else {}
             times = (report.started_at, report.finished_at or end)
-            _written(run, spans.INVOKE_AGENT, role, at, place, facts, times, error)
+            at = spans.place_of(report.workflow_id, run.run_id)
+            _written(run, spans.INVOKE_AGENT, report.role, at, place, facts, times)
     if of_run is None or workflow_id != run.run_id:
         return
     team, status = of_run.team, result.status if of_run.phase == "done" else of_run.phase
-    facts = {spans.WORKFLOW: team, spans.STATUS: status}
-    error, times = of_run.error.type if of_run.error else "", (of_run.began_at or end, end)
-    _written(run, spans.INVOKE_WORKFLOW, team, place, None, facts, times, error)
-    seconds = round((ended_at - datetime.fromisoformat(times[0])).total_seconds(), 3)
+    facts, began = {spans.WORKFLOW: team, spans.STATUS: status}, of_run.began_at or end
+    seconds = round((ended_at - datetime.fromisoformat(began)).total_seconds(), 3)
     _run_seconds.record(seconds, facts)
-    fields = {"run": run.run_id, "status": status, "seconds": seconds, **({"error": error} if error else {})}
-    log.info("run ended", extra={"fields": fields})
+    error = {"error": of_run.error.type} if of_run.error else {}
+    facts |= {spans.ERROR: of_run.error.type} if of_run.error else {}
+    _written(run, spans.INVOKE_WORKFLOW, team, place, None, facts, (began, end))
+    log.info("run ended", extra={"fields": {"run": run.run_id, "status": status, "seconds": seconds, **error}})
 
 
 def _written(
-    run: RunRef,
-    operation: str,
-    name: str,
-    place: str,
-    above: str | None,
-    facts: Facts,
-    times: tuple[str, str],
-    error: str,
+    run: RunRef, operation: str, name: str, place: str, above: str | None, facts: Facts, times: tuple[str, str]
 ) -> None:
     """Writes a span of an id that its children know already."""
     step = _step.get(None)
@@ -242,8 +233,7 @@ def _written(
         )
     finally:
         context.detach(token)
-    known: Facts = {spans.OPERATION: operation, spans.CONVERSATION: run.run_id}
-    span.set_attributes(known | facts | ({spans.ERROR: error} if error else {}))
-    if error:
+    span.set_attributes({spans.OPERATION: operation, spans.CONVERSATION: run.run_id, **facts})
+    if spans.ERROR in facts:
         span.set_status(trace.StatusCode.ERROR)
     span.end(max(began, ended))

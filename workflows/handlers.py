@@ -34,6 +34,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.decisions import ALL, Decision, Instructions
     from supervision.run.events import said
     from supervision.run.run_state import RunState
+    from supervision.run.web_details import markdown
     from workflows.children.child_contracts import NestedReport, NestedTerms
     from workflows.children.child_links import ChildLinks
     from workflows.children.parent_link import ParentLink
@@ -86,7 +87,7 @@ class Handlers:
 
     def details(self) -> str:
         """Returns the Markdown for the Web UI: what the SDK's own query for metadata shows."""
-        return self._state.details() if isinstance(self._state, RunState) else self._state.message
+        return markdown(self._state) if isinstance(self._state, RunState) else self._state.message
 
     @workflow.update(
         description='Gives the run new totals, which count from its start: {"deadline": "PT2H", "budget": {"usd": 10, '

@@ -37,7 +37,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.contract.usage import ToolTally, Usage
-    from supervision.run.trace import Trace
+    from supervision.run.events import Trace
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult

@@ -10,7 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.contract.status import TracePage
     from supervision.run.decisions import Instructions
-    from supervision.run.trace import Trace
+    from supervision.run.events import Trace
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import WorkerAgentInput, WorkerAgentResult
     from workflows.tool_loop import ToolLoop

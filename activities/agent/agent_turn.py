@@ -150,7 +150,7 @@ class AgentTurnActivities:
                 results["content"] += user_message(correction_request(turn.brief.feedback))["content"]
             results["content"] += user_message(note)["content"] if note else []
             messages = [results] if results["content"] else []
-            answered = await self._calls.go_on(name, turn.head, messages, options)
+            answered = await self._calls.follow_up(name, turn.head, messages, options)
         own = loaded.toolbox.labels_of(role, answered.message.provided_uses(), place)
         return await self._reply(turn, loaded, role, replace(answered, labels=answered.labels | own))
 
@@ -269,22 +269,19 @@ class AgentTurnActivities:
 
     async def _last_text(self, head: str) -> str:
         """Returns the last text that the model wrote beside its tool calls; empty if it wrote none."""
-        for message in reversed((await self._calls.conversations.load(head)).messages):
-            texts = [block.get("text") or "" for block in message["content"] if block.get("type") == "text"]
-            text = "".join(texts).strip()
-            if message["role"] == "assistant" and text:
+        for entry in reversed(await self._calls.conversations.chain(head)):
+            if text := entry.reply.text().strip():
                 return text
-            if any(map(is_correction_request, texts)):  # before it stands the finding that should be corrected
+            if any(map(is_correction_request, texts_of(entry.input))):  # before it is the finding to be corrected
                 break
         return ""
 
     async def _stored(
         self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered, conclusion: Conclusion
     ) -> tuple[Finding, list[str]]:
-        """Stores the text, the output and the record of a conclusion, and looks its claims up in what it is built on.
+        """Stores a conclusion, checked. Returns the finding, and what keeps its output from the form of its role.
 
-        Returns the finding, and what keeps its output from the form of its role. Of a quarantined role that has read
-        untrusted text the output alone is kept: any word beside it may be the attacker's.
+        Of a quarantined role that has read untrusted text the output alone is kept: other words may be the attacker's.
         """
         keep = partial(self._calls.store.put_output, turn.run.run_id)
         output, misfit = await _output(role, conclusion, turn.run.run_id)

@@ -3,19 +3,18 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities import steps
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
-from activities.heartbeat import waiting
+from activities.heartbeat import until_stored
 from activities.model.conversation import ConversationStore, Entry, texts_of
 from activities.model.port import Json, ModelEndpoint
 from activities.prompts.agent_prompts import ASK_MISUSE, FINISH_MISUSE, NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
 from activities.replies.agent_story import earlier_output
-from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable
+from activities.store.artifacts import ArtifactError, ArtifactStore
 from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams, TeamUnavailable
 from activities.teams.team_files import LoadedTeam
@@ -32,9 +31,7 @@ from supervision.contract.finding import ArtifactRef
 
 _TOOL_PREVIEW_BYTES = 512
 _MISUSES = {FINISH_TOOL: FINISH_MISUSE, ASK_TOOL: ASK_MISUSE}  # what asks a person never comes here
-ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings that nobody anticipates
-
-T = TypeVar("T")
+ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings without a kind of their own
 
 
 class ToolActivities:
@@ -112,7 +109,7 @@ class ToolActivities:
                 return ToolReply.model_validate_json(stored)
             return await self._reply(request, ToolRun(UNKNOWN_OUTCOME, is_error=True))
         reply = await self._reply(request, await run())
-        await _stored(lambda: self._store.put(result, reply.model_dump_json().encode()))
+        await until_stored(lambda: self._store.put(result, reply.model_dump_json().encode()))
         return reply
 
     async def _run(self, request: ToolInput, loaded: LoadedTeam, block: Json) -> ToolRun:
@@ -134,11 +131,11 @@ class ToolActivities:
 
     async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
         put = partial(self._store.put_output, request.run.run_id)
-        ref = await _stored(lambda: put(ran.text))
+        ref = await until_stored(lambda: put(ran.text))
         steps.show(spans.TOOL_RESULT, ran.text)
         artifacts = []
         for new in ran.artifacts:
-            key = await _stored(partial(put, new.data))
+            key = await until_stored(partial(put, new.data))
             artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
         return ToolReply(
             result=ToolResultRef(
@@ -148,19 +145,6 @@ class ToolActivities:
             asks=ran.asks,
             choices=ran.choices,
         )
-
-
-async def _stored(write: Callable[[], Awaitable[T]]) -> T:
-    """Writes what a tool gave, again and again until the attempt ends: the tool has run, and may have had effects."""
-    pause = limits.STORE_RETRY_INITIAL
-    while True:
-        try:
-            return await write()
-        except ArtifactUnavailable as error:
-            activity.logger.warning("a tool's output can't be stored yet: %s", error)
-            async with waiting():
-                await asyncio.sleep(pause.total_seconds())
-            pause = min(2 * pause, limits.STORE_RETRY_MAX)
 
 
 def _shown_block(blocks: list[Json], call: ToolCallRef) -> Json | None:

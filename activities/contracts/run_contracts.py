@@ -78,11 +78,10 @@ PackedPlan = Annotated[Plan | None, BeforeValidator(_unpack), WrapSerializer(_pa
 
 
 class RunRef(Model):
-    """The run that an activity works for: its id, its store, and what it may do, by the reference of its grant.
+    """The run that an activity works for; that of a nested supervisor is its root's, with a grant of its own.
 
-    A nested supervisor works for its root's run, with a grant of its own. `first_run_id` is the root's first run id,
-    which stays the same over resets: calls are journalled under it. `files_ref` is the manifest of the user's data,
-    `date` the day of the root's start.
+    `first_run_id` is the root's, the same over resets: calls are journalled under it. `files_ref` is the manifest of
+    the user's data, `date` the day of the root's start.
     """
 
     run_id: str
@@ -103,10 +102,9 @@ class CallTerms(NamedTuple):
 
 
 class SupervisorCall(Model):
-    """The fields of every question of a supervisor to its model; `effort` None is the model's default.
+    """The fields of every question of a supervisor to its model.
 
-    `plan_ref` is the plan as it stands, empty before the first one. `steers` are people's words that the conversation
-    does not have yet.
+    `plan_ref` is empty before the first plan; `steers` are people's words that the conversation does not have yet.
     """
 
     run: RunRef
@@ -176,7 +174,7 @@ class RunSetup(Model):
     """Everything that a run depends on beside its request, fixed when it starts.
 
     `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds. `data_labels` are those
-    of attachments and items. With `notices` the operator's SUPERVISOR_NOTIFY is told of the run.
+    of attachments and items. With `notices` the run is reported to SUPERVISOR_NOTIFY.
     """
 
     store_id: str
@@ -224,9 +222,8 @@ class PublishInput(Model):
     """The result of a run, to be stored whole.
 
     Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input that `is_page`. The
-    answer is read by `answer_ref`, a long table of it by `answer_json_ref`, descriptions by `plan_ref`. The artifacts
-    of findings are added. What the finished run of a root took is kept for `team`: its first plan had `planned`
-    subtasks, of which `estimate` was shown.
+    answer is read by `answer_ref`, a long table of it by `answer_json_ref`, descriptions by `plan_ref`. What a root
+    took is kept for `team`: its first plan had `planned` subtasks, of which `estimate` was shown.
     """
 
     run: RunRef
@@ -262,7 +259,7 @@ NoticeKind = WaitKind | Literal["paused", "ended"]
 
 
 class Notice(Model):
-    """What the operator is told of a run: how it has ended, or what it waits for, by the wait's `kind` and `id`."""
+    """A report on a run to its operator: how it has ended, or what it waits for, by the wait's `kind` and `id`."""
 
     run: RunRef
     event: Literal["waiting", "ended", "failed"]

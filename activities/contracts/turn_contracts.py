@@ -85,12 +85,10 @@ class ToolCallRef(Model):
 class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
-    A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one reads as if it were.
-    `misfit` says what keeps its output from the form of its role.
-    `finish_call_id` names the call of `finish` that gave it: it is answered if more turns follow.
-    A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
-    would make a cut reply longer. `cleared` tool outputs of the conversation, the oldest ones, were shown as previews.
-    The tools `withheld` were not offered, for the `labels` of the conversation.
+    A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one may mean it. `misfit`
+    says what keeps its output from the form of its role, `finish_call_id` names the call of `finish` that gave it. A
+    `last` turn without a text has the last text before it as `earlier`. `fullest`: no more room would make a cut reply
+    longer. The oldest `cleared` tool outputs were shown as previews, the tools `withheld` not offered.
     """
 
     head: str

@@ -12,8 +12,9 @@ import anthropic
 import httpx2
 
 from activities.model import pricing
-from activities.model.call_errors import classify, failure
+from activities.model.call_errors import classify
 from activities.model.port import (
+    BadAnswer,
     Json,
     ModelEndpoint,
     ModelFailure,
@@ -46,9 +47,8 @@ class AnthropicModel(ModelEndpoint):
 
     `idle_timeout` bounds the wait for the next sign of life (see StreamReader). `structured` is the way of asking for
     JSON that the endpoint understands; `without` names the booleans of EndpointProfile that it lacks. `max_output` caps
-    a reply, `windows` are by name or pattern of models, both in tokens. Calls of a `free` endpoint cost nothing.
-    `max_connections` must not be below the number of concurrent calls. Raises ValueError for an address that may not
-    be sent the key, which `plain_http` allows, or a key that no header can carry.
+    a reply, `windows` are by name or pattern of models, both in tokens. Calls of a `free` endpoint cost nothing. Raises
+    ValueError for an address that may not be sent the key, which `plain_http` allows, or a key that no header carries.
     """
 
     def __init__(
@@ -63,7 +63,6 @@ class AnthropicModel(ModelEndpoint):
         max_output: int | None = None,
         windows: Mapping[str, int] | None = None,
         free: bool = False,
-        max_connections: int = limits.ACTIVITY_SLOTS,
         plain_http: bool = False,
         http_options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -96,8 +95,7 @@ class AnthropicModel(ModelEndpoint):
                 max_retries=0,  # Temporal retries: it shows every attempt and frees the slot meanwhile
                 timeout=timeout,
                 http_client=_BoundedClient(
-                    self.endpoint,
-                    limits=httpx2.Limits(max_connections=max_connections),
+                    limits=httpx2.Limits(max_connections=limits.ACTIVITY_SLOTS),
                     timeout=timeout,
                     **(http_options or {}),
                 ),
@@ -112,7 +110,7 @@ class AnthropicModel(ModelEndpoint):
             raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, words, retryable=False)
         try:
             async with asyncio.timeout(self._idle) as end:
-                reader = StreamReader(progress, end, self._idle, self.endpoint, self._credentials)
+                reader = StreamReader(progress, end, self._idle, self._credentials)
                 return await self._read(self._client, request, reader)
         except Exception as error:
             failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
@@ -160,20 +158,19 @@ class AnthropicModel(ModelEndpoint):
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_MODEL_LINGER.total_seconds()):
                     await stream.until_done()
-            message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
+            message = whole_message(stream.current_message_snapshot, stream.request_id)
         if request.output_schema is not None:
             message = with_answer_as_text(message)
         limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
-        return checked(message, self.endpoint, self._credentials)
+        return checked(message, self._credentials)
 
-    def _unfinished(self, reader: StreamReader, content_type: str) -> Exception:
+    def _unfinished(self, reader: StreamReader, content_type: str) -> BadAnswer:
         if reader.started or content_type.startswith("text/event-stream"):
-            return failure(ErrorKind.STREAM_BROKEN, endpoint=self.endpoint, detail="it ended without message_stop")
+            return BadAnswer("it ended without message_stop", ErrorKind.STREAM_BROKEN)
         shown = self._credentials.withheld(one_line(content_type, limits.MODEL_NAME_BYTES)) or "missing"
-        detail = f"content type {shown} where an event stream was due"
-        return failure(ErrorKind.BAD_RESPONSE, endpoint=self.endpoint, detail=detail)
+        return BadAnswer(f"content type {shown} where an event stream was due")
 
 
 @lru_cache(limits.KNOWN_FORMS)
@@ -185,10 +182,6 @@ def _form_of(model: type[Model]) -> Json:
 class _BoundedClient(anthropic.DefaultAioHttpClient):
     """The SDK's HTTP client over aiohttp, which takes a third less CPU; nothing is followed, or read without end."""
 
-    def __init__(self, endpoint: str, **options: Any) -> None:
-        super().__init__(**{**options, "follow_redirects": False})
-        self._endpoint = endpoint
-
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         """Returns the answer, its body bounded."""
         if request.url.userinfo:  # a gateway's user and password: aiohttp takes them as a header or in the address
@@ -198,7 +191,7 @@ class _BoundedClient(anthropic.DefaultAioHttpClient):
         response = httpx2.Response(
             raw.status_code,
             headers=raw.headers,
-            stream=_BoundedBody(raw, raw.headers.pop("content-encoding", "identity").lower(), self._endpoint),
+            stream=_BoundedBody(raw, raw.headers.pop("content-encoding", "identity").lower()),
             request=request,
             extensions=raw.extensions,
         )
@@ -208,12 +201,11 @@ class _BoundedClient(anthropic.DefaultAioHttpClient):
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
-    """The body of an answer: an error's up to its cap, since its status says the most; ModelFailure for others."""
+    """The body of an answer: an error's up to its cap, since its status says the most."""
 
-    def __init__(self, raw: httpx2.Response, encoding: str, endpoint: str) -> None:
+    def __init__(self, raw: httpx2.Response, encoding: str) -> None:
         self._raw = raw
         self._encoding = encoding
-        self._endpoint = endpoint
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._raw.status_code >= 300:
@@ -225,8 +217,8 @@ class _BoundedBody(httpx2.AsyncByteStream):
                     break
             return
         if self._encoding != "identity":
-            detail = f"it compresses ({one_line(self._encoding, limits.MODEL_NAME_BYTES)}), though asked not to"
-            raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail=detail)
+            encoding = one_line(self._encoding, limits.MODEL_NAME_BYTES)
+            raise BadAnswer(f"it compresses ({encoding}), though asked not to")
         reader = _reader.get()
         async for piece in self._raw.aiter_raw():
             reader.bytes_came(piece)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from activities.model.port import ModelFailure
+from activities.model.port import BadAnswer, ModelFailure
 from supervision.base import limits
 from supervision.base.errors import RETRIED, WAITING, ErrorKind
 from supervision.base.text import one_line
@@ -34,7 +34,6 @@ _MEANINGS: dict[ErrorKind, str] = {
     ErrorKind.MODEL_NOT_SERVED: "{endpoint} cannot be asked like this: check ANTHROPIC_BASE_URL and the credential",
     ErrorKind.PROVIDER_REJECTED: "{endpoint} rejects this request",
     ErrorKind.CONTEXT_OVERFLOW: "the prompt does not fit into the window of '{model}'",
-    ErrorKind.CIRCUIT_OPEN: "{endpoint} is in an outage: not sent",
 }
 
 # What an endpoint may not know, by its age or behind a gateway, and the setting that leaves it out. The API has no
@@ -87,7 +86,7 @@ _OVERFLOW = re.compile(
 )
 
 # Errors of the transport; the first class of an error's ancestry that is listed decides.
-_BY_TRANSPORT: dict[str, ErrorKind] = {
+_TRANSPORT = {
     "ReadTimeout": ErrorKind.IDLE_TIMEOUT,
     "WriteTimeout": ErrorKind.IDLE_TIMEOUT,
     "UnsupportedProtocol": ErrorKind.MODEL_NOT_SERVED,  # ANTHROPIC_BASE_URL is no http(s) address
@@ -96,7 +95,13 @@ _BY_TRANSPORT: dict[str, ErrorKind] = {
     "DecodingError": ErrorKind.BAD_RESPONSE,
     "TooManyRedirects": ErrorKind.BAD_RESPONSE,
 }
-_BEFORE_HEADERS = _BY_TRANSPORT | {"ValueError": ErrorKind.MODEL_NOT_SERVED}  # a header that HTTP cannot carry
+_BEFORE_HEADERS = _TRANSPORT | {"ValueError": ErrorKind.MODEL_NOT_SERVED}  # a header that HTTP cannot carry
+_AFTER_HEADERS = _TRANSPORT | {
+    "TimeoutError": ErrorKind.IDLE_TIMEOUT,  # the idle watchdog
+    "AssertionError": ErrorKind.STREAM_BROKEN,  # how the SDK reports a stream without a message
+    "HTTPError": ErrorKind.STREAM_BROKEN,  # the SDK lets the transport's errors through
+    "StreamError": ErrorKind.STREAM_BROKEN,
+}
 
 
 def classify(
@@ -108,12 +113,10 @@ def classify(
     names = _names(error)
     if "APIStatusError" in names:
         return _status_failure(error, model, endpoint, credentials)
-    return failure(_transport_kind(error, names), endpoint=endpoint, detail=_reason(error))
-
-
-def failure(kind: ErrorKind, *, endpoint: str = "the provider", detail: str = "") -> ModelFailure:
-    """Returns a failure without an HTTP error status, with the message of its kind."""
-    text = _MEANINGS[kind].format(endpoint=endpoint, model="the model")
+    kind, detail = _transport_kind(error, names), _reason(error)
+    if isinstance(error, BadAnswer):
+        kind, detail = error.kind, str(error)
+    text = _MEANINGS[kind].format(endpoint=endpoint, model=model)
     return ModelFailure(kind, _message(text, detail), retryable=kind in RETRIED)
 
 
@@ -193,19 +196,10 @@ def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:
 
 
 def _transport_kind(error: BaseException, names: list[str]) -> ErrorKind:
-    if isinstance(error, TimeoutError):  # the idle watchdog
-        return ErrorKind.IDLE_TIMEOUT
-    if isinstance(error, AssertionError):  # how the SDK reports a stream without a message
-        return ErrorKind.STREAM_BROKEN
-    if "APIConnectionError" in names:  # before the headers
-        return _listed(_names(error.__cause__), _BEFORE_HEADERS, ErrorKind.PROVIDER_UNREACHABLE)
-    if "HTTPError" in names or "StreamError" in names:  # after them: the SDK lets the transport's errors through
-        return _listed(names, _BY_TRANSPORT, ErrorKind.STREAM_BROKEN)
-    # unreadable JSON, events in no order, blocks without their fields
-    return _listed(names, _BY_TRANSPORT, ErrorKind.BAD_RESPONSE)
-
-
-def _listed(names: list[str], kinds: Mapping[str, ErrorKind], otherwise: ErrorKind) -> ErrorKind:
+    # what else comes after the headers: unreadable JSON, events in no order, blocks without their fields
+    kinds, otherwise = _AFTER_HEADERS, ErrorKind.BAD_RESPONSE
+    if "APIConnectionError" in names:
+        names, kinds, otherwise = _names(error.__cause__), _BEFORE_HEADERS, ErrorKind.PROVIDER_UNREACHABLE
     return next((kinds[name] for name in names if name in kinds), otherwise)
 
 

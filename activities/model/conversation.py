@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from os.path import commonprefix
 from typing import Annotated, Any, TypeVar
 
@@ -57,9 +58,9 @@ class ConversationView(Model):
 class Entry(Model):
     """One model call: the messages that it added to the conversation, and the reply. Only the first has an opening.
 
-    `ancestors` are the keys of all entries before it, oldest first. In `input` a tool_result block has `content_ref`, a
-    key, in place of `content`, and the `sources` and `artifacts` that the tool named. `labels` is what the call had
-    read, `spent` what failed attempts at it had cost, `at` when the answer was stored, as ISO 8601.
+    `ancestors` are the keys of the entries before it, oldest first. In `input` a tool_result block has `content_ref`, a
+    key, in place of `content`, beside `sources` and `artifacts`. `labels` is what the call had read, `spent` what
+    failed attempts at it had cost, `at` when the answer was stored.
     """
 
     opening: Opening | None = None
@@ -86,24 +87,14 @@ class Conversation:
         """The entry at `head`."""
         return self.entries[-1]
 
-    @property
-    def messages(self) -> list[Json]:
-        """All messages, with whole tool outputs."""
-        messages = []
-        for entry, added in zip(self.entries, self.inputs, strict=True):
-            messages += [dict(message) for message in added]
-            if entry.reply.content:
-                messages.append({"role": "assistant", "content": [dict(block) for block in entry.reply.content]})
-        return messages
-
 
 class ConversationStore:
     """Conversations in an artifact store. Entries are shared with its cache: read them, never change them."""
 
-    def __init__(self, store: ArtifactStore, cache_bytes: int = _ENTRY_CACHE_BYTES) -> None:
+    def __init__(self, store: ArtifactStore) -> None:
         self._store = store
         self._cache: LRUCache[tuple[object, str], tuple[Any, int]] = LRUCache(
-            cache_bytes, getsizeof=lambda cached: cached[1]
+            _ENTRY_CACHE_BYTES, getsizeof=itemgetter(1)
         )
         self._reading = asyncio.Semaphore(limits.STORE_READS)
 
@@ -126,8 +117,8 @@ class ConversationStore:
 
     async def resolve(self, messages: list[Json]) -> list[Json]:
         """Returns a copy of `messages` with tool outputs in place of their references."""
-        blocks = (block for message in messages for block in _blocks(message))
-        texts = await self._read([b["content_ref"] for b in blocks if "content_ref" in b], _text)
+        refs = [block["content_ref"] for block in tool_results(messages) if "content_ref" in block]
+        texts = await self._read(refs, _text)
         return [_with_blocks(message, partial(_with_output, texts=texts)) for message in messages]
 
     @staticmethod
@@ -204,15 +195,8 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _blocks(message: Json) -> Sequence[Json]:
-    content = message["content"]
-    return content if isinstance(content, list) else []
-
-
 def _with_blocks(message: Json, change: Callable[[Json], Json]) -> Json:
     """Returns a copy of a message with its blocks changed."""
-    if not isinstance(message["content"], list):
-        return dict(message)
     return {**message, "content": [change(block) for block in message["content"]]}
 
 
@@ -241,24 +225,23 @@ def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]]
 
 def outputs_shown(added: list[Json], number: int, cleared: int) -> Iterator[str]:
     """Yields the tool outputs that a call adds to reply `number`, from 1, the first `cleared` of them as previews."""
-    for at, block in enumerate(block for message in added for block in tool_results(message)):
+    for at, block in enumerate(tool_results(added)):
         limit = _CLEARED_OUTPUT_CHARS if at < cleared else limits.TOOL_OUTPUT_CHARS
         yield beginning(str(block.get("content", "")), output_name(number, at + 1), limit)
 
 
-def texts_of(messages: list[Json]) -> Iterator[str]:
-    """Yields the texts of messages, without tool outputs."""
-    for message in messages:
-        content: Any = message["content"]
-        if isinstance(content, str):
-            yield content
-        else:
-            yield from (str(block["text"]) for block in content if block.get("type") == "text")
+def texts_of(messages: list[Json]) -> list[str]:
+    """Returns the texts of messages, without tool outputs."""
+    return [str(block["text"]) for block in _blocks(messages, "text")]
 
 
-def tool_results(message: Json) -> list[Json]:
-    """Returns the tool outputs of a message."""
-    return [block for block in _blocks(message) if block.get("type") == "tool_result"]
+def tool_results(messages: list[Json]) -> list[Json]:
+    """Returns the tool outputs of messages."""
+    return _blocks(messages, "tool_result")
+
+
+def _blocks(messages: list[Json], kind: str) -> list[Json]:
+    return [block for message in messages for block in message["content"] if block.get("type") == kind]
 
 
 def _shown(block: Json, texts: Iterator[str]) -> Json:

@@ -13,15 +13,7 @@ from opentelemetry import metrics
 from activities.model.port import ModelEndpoint, ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from supervision.base import limits, spans
 from supervision.base.errors import ErrorKind
-from supervision.provider.provider_breaker import (
-    AskAgain,
-    BreakerOpen,
-    CallTicket,
-    Go,
-    Paced,
-    ProviderBreaker,
-    ProviderState,
-)
+from supervision.provider.provider_breaker import CallTicket, Hold, ProviderBreaker, ProviderState
 
 GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the process; a longer one is a later attempt
 
@@ -38,10 +30,9 @@ _state = _meter.create_gauge(
 class ModelGate:
     """The way of calls to an endpoint, which are sent only while it can serve them. One per process.
 
-    Beside the failures of the model itself it raises ModelFailure CircuitOpen with the remaining seconds while the
-    breaker of the request's model is open, and RateLimited where the call would have to wait for more than GATE_WAIT
-    after a 429, or has waited for GATE_PATIENCE. It waits for room among the calls in flight (`most` of a model at
-    first), and for calls that decide whether the breaker opens. Runs are served in turn.
+    It raises ModelFailure CircuitOpen with the remaining seconds while the breaker of the request's model is open, and
+    RateLimited where the call would have to wait for more than GATE_WAIT after a 429, or has waited for GATE_PATIENCE
+    for room among the calls in flight (`most` of a model at first). Runs are served in turn.
     """
 
     def __init__(
@@ -74,23 +65,19 @@ class ModelGate:
 
     async def _first_in_line(self, model: str) -> CallTicket:
         breaker = self.breaker(model)
-        while True:
-            now = self._clock()
-            admission = breaker.ask(now, any(other.trusted(now) for other in self._breakers.values()))
-            match admission:
-                case Go():
-                    self._note(model)
-                    return admission.ticket
-                case BreakerOpen():
-                    raise _circuit_open(model, admission.seconds, self._last_failures.get(model, "not sent"))
-                case Paced() if admission.seconds > GATE_WAIT.total_seconds():
-                    words = f"the provider of {model} asked for no calls for another {admission.seconds:.0f} s"
-                    raise _held_back(words, admission.seconds)
-                case Paced():
-                    await asyncio.sleep(admission.seconds)
-                case AskAgain():
-                    # Calls report meanwhile, so the breaker is asked again after every change.
-                    await self._changed.wait()
+        while isinstance(held := breaker.ask(self._clock()), Hold):
+            if held.why == "open":
+                raise _circuit_open(model, held.seconds, self._last_failures.get(model, "not sent"))
+            if held.seconds > GATE_WAIT.total_seconds():
+                words = f"the provider of {model} asked for no calls for another {held.seconds:.0f} s"
+                raise _held_back(words, held.seconds)
+            if held.seconds:
+                await asyncio.sleep(held.seconds)
+            else:
+                # Calls report meanwhile, so the breaker is asked again after every change.
+                await self._changed.wait()
+        self._note(model)
+        return held
 
     async def _send(self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket) -> ModelMessage:
         """Sends the call and reports its outcome to the breaker, whatever it is."""

@@ -5,10 +5,10 @@ workflow, the step and the hash of the question, and every attempt looks for it 
 asked for again. An attempt that fails leaves its counts in the heartbeat's details for the next one.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from secrets import SystemRandom
 from typing import Any
 
@@ -18,7 +18,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import RunRef, SupervisorCall
 from activities.contracts.turn_contracts import TurnInput, arguments_sha256
-from activities.heartbeat import show, waiting
+from activities.heartbeat import show, until_stored, waiting
 from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
 from activities.model.gate import ModelGate
 from activities.model.port import (
@@ -92,8 +92,7 @@ def to_application_error(failure: ModelFailure, failures: int, spent: Json | Non
 class CallName:
     """The name of a call within its workflow: the step, and the hash of what is asked.
 
-    What is asked is the activity's input without its run: references, model, effort, not the words sent, so that a
-    Worker of another version finds the answer, too. Labels say nothing of what is asked.
+    That is the activity's input without run and labels, not the words sent: a Worker of another version finds it, too.
     """
 
     run: RunRef
@@ -159,7 +158,7 @@ class ModelCalls:
         prompt = FirstPrompt(self.model.window(opening.model), opening, text, note, options.withheld)
         return await self._found(name) or await self._call(name, prompt, options)
 
-    async def go_on(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
+    async def follow_up(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
         return await self._found(name) or await self._call(name, await self._next(head, messages, options), options)
 
@@ -188,7 +187,6 @@ class ModelCalls:
 
     async def _call(self, name: CallName, prompt: FirstPrompt | NextPrompt, how: CallOptions) -> Answered:
         workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
-        await self._afford(prompt.opening.model, earlier)
         request = ModelRequest(
             **dict(prompt.opening),
             messages=[],
@@ -198,7 +196,14 @@ class ModelCalls:
             headers={CALL_HEADER: call_header(workflow_id, name.step)} if self._call_header else {},
             run=name.run.run_id,
         )
-        message, draft = await self._fitted(prompt, request, earlier)
+        try:
+            await self._afford(request.model)
+            message, draft = await self._fitted(prompt, request, earlier)
+        except ModelFailure as failure:
+            # Temporal counts attempts that were held back as well: an outage would use up all patience.
+            failures = earlier.failures[failure.kind] = earlier.failures.get(failure.kind, 0) + 1
+            show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
+            raise to_application_error(failure, failures, earlier.spent.model_dump()) from failure
         past = draft.past
         note(response_model=message.model, finish_reasons=[message.stop_reason])
         show_text(spans.SYSTEM_TEXT, prompt.opening.system)
@@ -215,17 +220,16 @@ class ModelCalls:
             at=datetime.now(UTC).isoformat(),
         )
         key = name.key(workflow_id)
-        return self._answered(key, await self._save(key, entry, earlier))
+        return self._answered(key, await until_stored(partial(self.conversations.save, key, entry)))
 
-    async def _afford(self, model: str, earlier: EarlierAttempts) -> None:
-        """Raises an error if the operator's ceiling of a day allows no call, or can't count this one."""
+    async def _afford(self, model: str) -> None:
+        """Raises ModelFailure if the operator's ceiling of a day allows no call, or can't count this one."""
         if self._daily.ceiling is not None and self.model.price(model, ModelUsage(input_tokens=1)) is None:
             words = f"not sent: SUPERVISOR_DAILY_USD is set, and the price of '{model}' is unknown"
-            raise self._error(ModelFailure(ErrorKind.MODEL_NOT_SERVED, words, retryable=False), earlier)
+            raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words, retryable=False)
         if held := await self._daily.reached():
             why, wait = held
-            seconds = wait.total_seconds()
-            raise self._error(ModelFailure(ErrorKind.CIRCUIT_OPEN, why, retryable=False, retry_after=seconds), earlier)
+            raise ModelFailure(ErrorKind.CIRCUIT_OPEN, why, retryable=False, retry_after=wait.total_seconds())
 
     async def _fitted(
         self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: EarlierAttempts
@@ -245,7 +249,7 @@ class ModelCalls:
             return message, draft
         assert refusal is not None
         self._spend(message, earlier)
-        raise self._error(lasting(refusal), earlier) from refusal
+        raise lasting(refusal)
 
     async def _try(
         self, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts
@@ -257,7 +261,7 @@ class ModelCalls:
             message = await self._complete(replace(request, messages=draft.messages, tools=tools, room=room), earlier)
         except ModelFailure as failure:
             if failure.kind is not ErrorKind.CONTEXT_OVERFLOW:
-                raise self._error(failure, earlier) from failure
+                raise
             return None, failure
         cut = message.stop_reason == "max_tokens" and message.usage.output_tokens >= room
         full = cut or message.stop_reason == WINDOW_FULL
@@ -276,7 +280,7 @@ class ModelCalls:
             """Returns what the next attempt needs to know if this one ends now, and how far the answer has come."""
             spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
             handed_on = earlier.model_copy(update={"spent": spent}).model_dump()
-            return {"tokens": progress.output_tokens, "tail": progress.tail, **handed_on}
+            return {"tokens": progress.usage.output_tokens, "tail": progress.tail, **handed_on}
 
         show(sent)
         model, tokens = request.model, None
@@ -284,10 +288,9 @@ class ModelCalls:
             async with waiting():
                 message = await self._gate.complete(request, progress)
             model, tokens = message.model, message.usage
-            return _distinct(message)
+            return message
         except ModelFailure:
             earlier.spent += usage_of(self.model, request.model, progress.usage, calls=0)
-            show(earlier.model_dump)
             raise
         finally:
             usage = usage_of(self.model, model, tokens or progress.usage)
@@ -296,26 +299,6 @@ class ModelCalls:
                 await self._daily.add(usage.usd)
             except ArtifactUnavailable as error:
                 activity.logger.warning("the day's spend can't be stored: %s", error)
-
-    def _error(self, failure: ModelFailure, earlier: EarlierAttempts) -> ApplicationError:
-        """Returns the failure as Temporal sees it, and leaves what the next attempt needs to know."""
-        # Temporal counts attempts that were held back as well: an outage would use up all patience.
-        failures = earlier.failures.get(failure.kind, 0) + 1
-        earlier.failures[failure.kind] = failures
-        show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
-        return to_application_error(failure, failures, earlier.spent.model_dump())
-
-    async def _save(self, key: str, entry: Entry, earlier: EarlierAttempts) -> Entry:
-        """Tries until the attempt ends: giving up would pay for the same answer again. The heartbeat says why."""
-        while True:
-            try:
-                return await self.conversations.save(key, entry)
-            except ArtifactUnavailable as error:
-                held = {**earlier.model_dump(), "held": str(error)}
-                show(held.copy)
-                activity.logger.warning("an answer can't be stored yet: %s", error)
-                async with waiting():
-                    await asyncio.sleep(limits.STORE_RETRY_MAX.total_seconds())
 
     def _answered(self, key: str, entry: Entry) -> Answered:
         reply = entry.reply
@@ -330,14 +313,3 @@ def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: 
         **tokens.model_dump(exclude={"web_searches"}),
         usd=0.0 if tokens == ModelUsage() else endpoint.price(model, tokens),
     )
-
-
-def _distinct(message: ModelMessage) -> ModelMessage:
-    """Returns the message. Raises ModelFailure if its tool calls cannot be told apart: it is no answer to build on."""
-    calls = message.tool_uses()
-    ids = [block.get("id") for block in calls]
-    names = [block.get("name") for block in calls]
-    if not all(isinstance(name, str) and name for name in (*ids, *names)) or len(set(ids)) < len(ids):
-        words = "the answer's tool calls lack names, or ids of their own"
-        raise ModelFailure(ErrorKind.BAD_RESPONSE, words, retryable=True)
-    return message

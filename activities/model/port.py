@@ -6,7 +6,9 @@ because signed thinking blocks must return byte for byte.
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import Field
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -23,10 +25,9 @@ CacheUse = Literal["none", "prefix", "conversation"]
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One call. `messages` and `tools` are in the provider's JSON; `output_schema` asks for JSON text.
+    """One call, in the provider's JSON. It has `tools` or an `output_schema`, not both; `concludes` forbids tool calls.
 
-    A call has `tools` or an `output_schema`, not both; `concludes` forbids tool calls. `effort` None is the model's
-    default. `room` is what the window has left for the reply, `run` the id of the run that asks.
+    `effort` None is the model's default, `room` what the window has left for the reply, `run` the run that asks.
     """
 
     model: str
@@ -43,14 +44,17 @@ class ModelRequest:
     run: str = ""
 
 
+Count = Annotated[int, Field(ge=0, le=10**12)]  # budgets rely on it: an endpoint may say anything
+
+
 class ModelUsage(Model, frozen=True):
     """Tokens of one call; `input_tokens` are the uncached ones. `web_searches` are those of the provider's own tool."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    web_searches: int = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cache_read_tokens: Count = 0
+    cache_write_tokens: Count = 0
+    web_searches: Count = 0
 
     @property
     def prompt_tokens(self) -> int:
@@ -96,11 +100,6 @@ class StreamProgress:
     tail: str = ""
     on_content: Callable[[], None] = lambda: None
 
-    @property
-    def output_tokens(self) -> int:
-        """How many tokens have come."""
-        return self.usage.output_tokens
-
 
 @dataclass(eq=False)
 class ModelFailure(Exception):
@@ -116,6 +115,14 @@ class ModelFailure(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+class BadAnswer(Exception):
+    """An answer that is none, or that broke off, in words that are safe to show."""
+
+    def __init__(self, detail: str, kind: ErrorKind = ErrorKind.BAD_RESPONSE) -> None:
+        super().__init__(detail)
+        self.kind = kind
 
 
 @dataclass(frozen=True)

@@ -76,11 +76,10 @@ class FirstPrompt:
 
 @dataclass
 class NextPrompt:
-    """A later call: the conversation `past` with messages appended, whose tool outputs are `added` by reference.
+    """A later call: the conversation `past` with messages `added`, which are `whole` with their tool outputs.
 
-    `whole` are these messages with their tool outputs. `instead` asks the question in a conversation of its own, where
-    this one has no room for it. Once other tools are `withheld`, what was thought before is left out: the API takes it
-    only after what it was thought with.
+    `instead` asks the question in a conversation of its own, where this one has no room for it. Once other tools are
+    `withheld`, what was thought before is left out: the API takes it only after what it was thought with.
     """
 
     window: Window
@@ -91,7 +90,7 @@ class NextPrompt:
     instead: FirstPrompt | None = None
 
     def __post_init__(self) -> None:
-        self.opening, self._new = self.past.opening, sum(len(tool_results(message)) for message in self.whole)
+        self.opening, self._new = self.past.opening, len(tool_results(self.whole))
         self._view = self.past.last.view
         if [*self.withheld] != self._view.withheld:
             changed = {"withheld": [*self.withheld], "thinking_removed_before": len(self.past.entries)}

@@ -6,15 +6,14 @@ older of them is where the call before this one had its last breakpoint, so its 
 turn between them added; a breakpoint alone looks back over 20 blocks only. A call that nothing continues writes no
 entry of its own.
 
-JSON is asked for on one of four rungs, best first: `format` (the API constrains the text), `forced_tool` (a tool that
-must be called), `tool` (a tool that may be called), `text` (JSON asked for in words).
+JSON is asked for on one of three rungs, best first: `format` (the API constrains the text), `tool` (a tool that may be
+called: today's models refuse a forced one), `text` (JSON asked for in words).
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Literal
 
 from pydantic_core import from_json
@@ -25,7 +24,7 @@ from supervision.base import limits
 _SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
 _SCHEMA_UNIONS = 16  # and those of several types
 
-Rung = Literal["format", "forced_tool", "tool", "text"]
+Rung = Literal["format", "tool", "text"]
 
 SUBMIT = "submit"  # the tool that carries the answer on the tool rungs
 
@@ -40,15 +39,9 @@ _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own
 _NAME = re.compile(
     r"claude-(?:(?P<family>opus|sonnet|haiku|fable|mythos)-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)"
 )
+_OLDEST = (4, 0)  # what is older gets requests as unknown models do
 _ADAPTIVE_SINCE = (4, 6)
-_OUTPUT_SINCE = (
-    ((5, 0), 128_000),
-    ((4, 5), 64_000),
-    ((4, 0), 32_000),
-    ((3, 7), 64_000),
-    ((3, 5), 8_192),
-    ((0, 0), 4_096),
-)
+_OUTPUT_SINCE = (((5, 0), 128_000), ((4, 5), 64_000), (_OLDEST, 32_000))
 
 
 def ask(body: Json, schema: Json, rung: Rung) -> Json:
@@ -59,12 +52,9 @@ def ask(body: Json, schema: Json, rung: Rung) -> Json:
             "output_config": {**body.get("output_config", {}), "format": {"type": "json_schema", "schema": schema}},
         }
     if rung == "text":
-        return {**body, "system": _with(body, _TEXT_WORDS + json.dumps(schema, ensure_ascii=False))}
+        return {**body, "system": f"{body['system']}\n\n{_TEXT_WORDS}{json.dumps(schema, ensure_ascii=False)}"}
     submit = {"name": SUBMIT, "description": "Takes the finished answer.", "input_schema": schema}
-    asked = {**body, "system": _with(body, _TOOL_WORDS), "tools": [submit]}
-    if rung == "forced_tool":
-        asked["tool_choice"] = {"type": "tool", "name": SUBMIT, "disable_parallel_tool_use": True}
-    return asked
+    return {**body, "system": f"{body['system']}\n\n{_TOOL_WORDS}", "tools": [submit]}
 
 
 def _compiles(schema: Json) -> bool:
@@ -128,15 +118,13 @@ def first_json(text: str) -> Any:
     return array
 
 
-def _parts(schema: Any) -> Iterator[Json]:
-    """Yields every schema inside a schema, itself included; definitions count where they stand."""
-    if isinstance(schema, dict):
-        yield schema
-        named = [schema.get(name) or {} for name in ("properties", "$defs")]
-        lists = [schema.get(name) or [] for name in ("anyOf", "allOf")]
-        parts = [*(part for group in named for part in group.values()), *(part for group in lists for part in group)]
-        for part in [*parts, schema.get("items")]:
-            yield from _parts(part)
+def _parts(value: object) -> Iterator[Json]:
+    """Yields every object inside a schema, itself included; definitions count where they stand."""
+    if isinstance(value, dict):
+        yield value
+        value = [*value.values()]
+    for part in value if isinstance(value, list) else []:
+        yield from _parts(part)
 
 
 def _is_beginning(text: str) -> bool:
@@ -145,11 +133,6 @@ def _is_beginning(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _with(body: Json, words: str) -> str:
-    system = body.get("system", "")
-    return f"{system}\n\n{words}" if system else words
 
 
 @dataclass(frozen=True)
@@ -170,27 +153,19 @@ class EndpointProfile:
 
 def profile_of(model: str, without: Iterable[str] = (), most_output: int | None = None) -> EndpointProfile:
     """Returns the profile of a model, named the provider's way or a gateway's; settings go before what is known."""
-    known = _known(model)
+    known, match = EndpointProfile(), _NAME.search(model)
+    version = (int(match["major"]), int(match["minor"] or 0)) if match else (0, 0)
+    if match and version >= _OLDEST:
+        family = match["family"] or ""
+        most = next(tokens for since, tokens in _OUTPUT_SINCE if version >= since)
+        known = EndpointProfile(
+            thinking=version >= _ADAPTIVE_SINCE,
+            eager_input_streaming=True,
+            server_tools=True,
+            effort=version >= ((4, 5) if family == "opus" else _ADAPTIVE_SINCE),
+            most_output=64_000 if (family, version) == ("sonnet", _OLDEST) else most,
+        )
     return replace(known, most_output=most_output or known.most_output, **dict.fromkeys(without, False))
-
-
-@lru_cache(limits.KNOWN_MODELS)
-def _known(model: str) -> EndpointProfile:
-    match = _NAME.search(model)
-    if match is None:
-        return EndpointProfile()
-    version = int(match["major"]), int(match["minor"] or 0)
-    family = match["family"] or ""
-    most = next(tokens for since, tokens in _OUTPUT_SINCE if version >= since)
-    if family == "sonnet" and version in ((4, 0), (4, 6)):
-        most = 64_000
-    return EndpointProfile(
-        thinking=version >= _ADAPTIVE_SINCE,
-        eager_input_streaming=version >= (4, 0),
-        server_tools=version >= (4, 0),
-        effort=version >= ((4, 5) if family == "opus" else _ADAPTIVE_SINCE),
-        most_output=most,
-    )
 
 
 def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) -> Json:
@@ -198,9 +173,12 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) ->
     # A model whose limit is unknown may refuse what is above it. A reply that is cut is asked for again with more room.
     unknown = max(1, round(request.max_tokens * limits.UNKNOWN_OUTPUT_SHARE))
     most = min(request.max_tokens, profile.most_output or unknown)
-    body: Json = {"model": request.model, "max_tokens": min(most, request.room or most), "messages": request.messages}
-    if request.system:
-        body["system"] = request.system
+    body: Json = {
+        "model": request.model,
+        "max_tokens": min(most, request.room or most),
+        "system": request.system,
+        "messages": request.messages,
+    }
     if request.tools:
         body["tools"] = [_sent(tool, profile.eager_input_streaming) for tool in request.tools]
         if request.concludes:
@@ -209,7 +187,7 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) ->
         body["output_config"] = {"effort": request.effort}
     if request.output_schema is not None:
         body = ask(body, request.output_schema, rung)
-    if profile.thinking and (body.get("tool_choice") or {}).get("type") != "tool":  # the API refuses both at once
+    if profile.thinking:
         body["thinking"] = _THINKING
     return _marked(body, request.cache if profile.cache_control else "none")
 
@@ -225,10 +203,8 @@ def _sent(tool: Json, eager: bool) -> Json:
 def _marked(body: Json, use: CacheUse) -> Json:
     """Returns the request body with its breakpoints, as a copy: blocks belong to conversations, which are shared."""
     marked = dict(body)
-    if use != "none" and body.get("system"):
+    if use != "none":
         marked["system"] = [{"type": "text", "text": body["system"], **_MARK}]
-    elif use != "none" and (tools := body.get("tools")):
-        marked["tools"] = _with_mark(tools)
     if use == "conversation":
         of_user = [at for at, message in enumerate(body["messages"]) if message["role"] == "user"]
         marked["messages"] = list(body["messages"])

@@ -9,12 +9,11 @@ import json
 from collections import Counter
 from typing import Any
 
-from activities.model.call_errors import failure
-from activities.model.port import Json, ModelFailure, ModelMessage, ModelUsage, StreamProgress
+from activities.model.port import BadAnswer, Json, ModelMessage, ModelUsage, StreamProgress
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.text import size
-from supervision.base.trust import NO_CREDENTIALS, Credentials
+from supervision.base.trust import Credentials
 from supervision.contract.base import depth_exceeds
 
 _MODEL_WIRE_BYTES = 64 * 1024 * 1024  # a reply with its framing, which is up to thirty times the text of a small piece
@@ -23,7 +22,6 @@ _MODEL_EVENT_LINES = 100  # an event has two; the SDK joins lines in quadratic t
 _MODEL_REPLY_BYTES = 4 * 1024 * 1024  # 128k tokens are half a MiB of text, thinking and signatures come on top
 _MODEL_TOOL_INPUT_BYTES = 512 * 1024  # of one call: the SDK parses all arguments again with each piece
 MODEL_REPLY_DEPTH = 100  # JSON in JSON: parsers give up at 200, and stored replies are nested in other objects
-_MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
 
 _EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gathers is what counts
 
@@ -31,21 +29,13 @@ _EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gat
 class StreamReader:
     """Reads one stream into `progress`: within bounds, without the credentials in it, until it ends or is dead.
 
-    A stream is dead when nothing comes at all for `idle` seconds: `end` is moved on while it lives. When only pings
-    come, it is dead unless a block is open whose content the provider may hold back: thinking, or arguments of a tool.
-    How long that may take is the attempt's to say. Raises ModelFailure `BadResponse` for a stream, an event or an
-    answer that grows too large, and for counts that cannot be.
+    A stream is dead when nothing comes for `idle` seconds: `end` is moved on while it lives. With only pings it lives
+    while a block is open whose content the provider may hold back: thinking, or arguments of a tool. Raises BadAnswer
+    for a stream, an event or an answer that grows too large.
     """
 
-    def __init__(
-        self,
-        progress: StreamProgress,
-        end: asyncio.Timeout,
-        idle: float,
-        endpoint: str,
-        credentials: Credentials = NO_CREDENTIALS,
-    ) -> None:
-        self._progress, self._endpoint, self._credentials = progress, endpoint, credentials
+    def __init__(self, progress: StreamProgress, end: asyncio.Timeout, idle: float, credentials: Credentials) -> None:
+        self._progress, self._credentials = progress, credentials
         self._end, self._idle = end, idle
         self._wire = self._event = self._lines = self._bytes = self._chars = 0
         self._last = b""
@@ -58,7 +48,7 @@ class StreamReader:
         """Takes one piece in, whatever it is: a ping is a sign of life while a block may be silent."""
         self._wire += len(chunk)
         if self._wire > _MODEL_WIRE_BYTES:
-            raise _too_large(self._endpoint, "the stream", _MODEL_WIRE_BYTES)
+            raise _too_large("the stream", _MODEL_WIRE_BYTES)
         for line in chunk.splitlines(keepends=True):
             self._event += len(line)
             self._lines += 1
@@ -66,7 +56,7 @@ class StreamReader:
             if self._last.endswith(_EVENT_ENDS):
                 self._event, self._lines, self._last = 0, 0, b""
             elif self._event > _MODEL_EVENT_BYTES or self._lines > _MODEL_EVENT_LINES:
-                raise _too_large(self._endpoint, "one event", _MODEL_EVENT_BYTES)
+                raise _too_large("one event", _MODEL_EVENT_BYTES)
         if self._silent_block:
             self._lives()
 
@@ -75,7 +65,7 @@ class StreamReader:
         kind: str = event.type
         if kind == "message_start":
             self.started = True
-            self._progress.usage = _usage(event.message.usage, self._endpoint)
+            self._progress.usage = _usage(event.message.usage)
         elif kind == "content_block_start":
             self._silent_block = event.content_block.type != "text"
             if not self._content:
@@ -88,8 +78,7 @@ class StreamReader:
         elif kind == "content_block_stop":
             self._silent_block = False
         elif kind == "message_delta":
-            tokens = _tokens(event.usage.output_tokens, self._endpoint)
-            self._count(output_tokens=tokens or self._progress.output_tokens)
+            self._count(output_tokens=event.usage.output_tokens or self._progress.usage.output_tokens)
         if kind == "message_stop":
             self.finished = True
             self._end.reschedule(None)
@@ -106,9 +95,9 @@ class StreamReader:
         if arguments:
             self._arguments[index] += size(arguments)
         if self._bytes > _MODEL_REPLY_BYTES:
-            raise _too_large(self._endpoint, "the answer", _MODEL_REPLY_BYTES)
+            raise _too_large("the answer", _MODEL_REPLY_BYTES)
         if self._arguments[index] > _MODEL_TOOL_INPUT_BYTES:
-            raise _too_large(self._endpoint, "a tool call", _MODEL_TOOL_INPUT_BYTES)
+            raise _too_large("a tool call", _MODEL_TOOL_INPUT_BYTES)
         self._chars += len(shown)
         self._count(output_tokens=round(self._chars / limits.CHARS_PER_TOKEN))
         if text:
@@ -117,59 +106,42 @@ class StreamReader:
             self._progress.tail = _joined(self._credentials.withheld(self._tail)[-limits.HEARTBEAT_TAIL_CHARS :])
 
     def _count(self, **tokens: int) -> None:
-        self._progress.usage = self._progress.usage.model_copy(update=tokens)
+        self._progress.usage = ModelUsage(**{**dict(self._progress.usage), **tokens})
 
 
-def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelMessage:
-    """Returns the finished message as plain JSON. Raises ModelFailure if it has no stop reason, content or usage."""
-    if not isinstance(message.content, list):
-        raise _bad(endpoint, "the message has no content")
+def whole_message(message: Any, request_id: str | None) -> ModelMessage:
+    """Returns the finished message as plain JSON. Raises an error if it has no stop reason, content or usage."""
     if message.stop_reason is None:
-        raise failure(ErrorKind.STREAM_BROKEN, endpoint=endpoint, detail="the message has no stop reason")
-    usage = message.usage
-    if usage is None or usage.output_tokens is None:
-        raise _bad(endpoint, "the message has no usage")
+        raise BadAnswer("the message has no stop reason", ErrorKind.STREAM_BROKEN)
+    if message.usage.output_tokens is None:
+        raise BadAnswer("the message has no usage")
     return ModelMessage(
         content=[_plain(block) for block in message.content],
         stop_reason=message.stop_reason,
         stop_details=None if message.stop_details is None else _plain(message.stop_details),
-        usage=_usage(usage, endpoint),
+        usage=_usage(message.usage),
         model=message.model,
         message_id=message.id,
         request_id=request_id,
     )
 
 
-def _usage(usage: Any, endpoint: str) -> ModelUsage:
-    """Returns the counts of a message, zeros where there are none."""
-    if usage is None:
-        return ModelUsage()
+def _usage(usage: Any) -> ModelUsage:
+    """Returns the counts of a message, zeros where some are missing."""
     return ModelUsage(
-        input_tokens=_tokens(usage.input_tokens, endpoint),
-        output_tokens=_tokens(usage.output_tokens, endpoint),
-        cache_read_tokens=_tokens(usage.cache_read_input_tokens, endpoint),
-        cache_write_tokens=_tokens(usage.cache_creation_input_tokens, endpoint),
-        web_searches=_tokens(getattr(usage.server_tool_use, "web_search_requests", None), endpoint),
+        input_tokens=usage.input_tokens or 0,
+        output_tokens=usage.output_tokens or 0,
+        cache_read_tokens=usage.cache_read_input_tokens or 0,
+        cache_write_tokens=usage.cache_creation_input_tokens or 0,
+        web_searches=getattr(usage.server_tool_use, "web_search_requests", None) or 0,
     )
-
-
-def _tokens(value: Any, endpoint: str) -> int:
-    """Returns a count of tokens, 0 for a missing one. Raises ModelFailure for an impossible one: budgets rely on it."""
-    if value is None:
-        return 0
-    if type(value) is not int or not 0 <= value <= _MODEL_USAGE_TOKENS:
-        raise _bad(endpoint, "its usage is no possible number of tokens")
-    return value
 
 
 def _plain(value: Any) -> Json:
     # `to_dict` keeps exactly what came: dumping with defaults adds nulls, dropping nulls loses tool input.
-    plain: Json = value if isinstance(value, dict) else value.to_dict(mode="json")
-    text = json.dumps(plain, ensure_ascii=False)
-    if text.isascii() or _joined(text) == text:
-        return plain
-    repaired: Json = json.loads(_joined(text))
-    return repaired
+    plain = value if isinstance(value, dict) else value.to_dict(mode="json")
+    stored: Json = json.loads(_joined(json.dumps(plain, ensure_ascii=False)))
+    return stored
 
 
 def _joined(text: str) -> str:
@@ -177,13 +149,17 @@ def _joined(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> ModelMessage:
-    """Returns `message` without credentials. Raises ModelFailure `BadResponse` if attempts could not read it again."""
+def checked(message: ModelMessage, credentials: Credentials) -> ModelMessage:
+    """Returns `message` without credentials. Raises BadAnswer if nothing can be built on it."""
     names = (message.model, message.message_id, message.stop_reason, message.request_id or "")
     if any(size(name) > limits.MODEL_NAME_BYTES for name in names):
-        raise _bad(endpoint, "its id, model or stop reason is too long")
+        raise BadAnswer("its id, model or stop reason is too long")
     if depth_exceeds([message.content, message.stop_details], MODEL_REPLY_DEPTH):
-        raise _bad(endpoint, "the answer is nested too deeply")
+        raise BadAnswer("the answer is nested too deeply")
+    calls = [(call.get("id"), call.get("name")) for call in message.tool_uses()]
+    named = all(isinstance(part, str) and part for call in calls for part in call)
+    if not named or len({call_id for call_id, _ in calls}) < len(calls):
+        raise BadAnswer("its tool calls lack names, or ids of their own")
     try:
         message.text()  # its texts are texts
         json.dumps(message.model_dump(), allow_nan=False)  # nor do readers take any number of digits
@@ -192,16 +168,12 @@ def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> M
     except (ValueError, TypeError):
         unchanged = False
     if not unchanged:
-        raise _bad(endpoint, "the answer would not come back from the store as it was")
+        raise BadAnswer("the answer would not come back from the store as it was")
     if size(data) > _MODEL_REPLY_BYTES:
-        raise _too_large(endpoint, "the answer", _MODEL_REPLY_BYTES)
+        raise _too_large("the answer", _MODEL_REPLY_BYTES)
     shown = credentials.withheld(data)
     return message if shown == data else ModelMessage.model_validate_json(shown)
 
 
-def _bad(endpoint: str, detail: str) -> ModelFailure:
-    return failure(ErrorKind.BAD_RESPONSE, endpoint=endpoint, detail=detail)
-
-
-def _too_large(endpoint: str, part: str, limit: int) -> ModelFailure:
-    return _bad(endpoint, f"{part} has more than {limit} bytes")
+def _too_large(part: str, limit: int) -> BadAnswer:
+    return BadAnswer(f"{part} has more than {limit} bytes")

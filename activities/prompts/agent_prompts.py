@@ -124,14 +124,11 @@ def worker_request(
     return "\n\n".join(parts)
 
 
-_FIX = (
-    "A reviewer checked your previous finding. Fix exactly the points in <feedback>, keep the rest, and hand in the "
-    "whole finding again."
-)
 _CORRECT = (
     "A reviewer checked your finding. Fix exactly the points in <feedback>, keep the rest, and hand in the whole "
     "finding again."
 )
+_FIX = _CORRECT.replace("your finding", "your previous finding", 1)
 
 
 def correction_request(feedback: str) -> str:

@@ -19,18 +19,18 @@ from activities.contracts.run_contracts import (
 )
 from activities.files.file_cache import FileReport
 from activities.files.values import TEXT_FILE
-from activities.questions.plan_modes import shortened
 from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text, read_texts
 from activities.teams.stored_teams import StoredTeams
 from supervision.base import limits
 from supervision.base.prompt_marks import DIGEST
-from supervision.base.text import one_line, size
+from supervision.base.text import cut, one_line, size
 from supervision.contract.finding import ArtifactRef
-from supervision.contract.plan import template_of
+from supervision.contract.plan import Plan, template_of
 from supervision.planning.expansion import Data, expanded, item_text, items_of, matching
 from supervision.results.answer_table import ItemRow, first_rows, list_of_rows, table_csv
+from supervision.results.payload_fit import cut_to
 
 _Table = tuple[list[str], list[ItemRow], list[DependencyRef]]  # columns, and the rows with their findings
 _MISFITS_NAMED = 5  # rows that do not fit the form of the answer
@@ -87,6 +87,21 @@ def _passages(file: str) -> list[str]:
         return [whole.read_text(encoding="utf-8")]
     with Path(file).open(encoding="utf-8") as passages:
         return [json.loads(passage)[1] for passage in passages]
+
+
+def shortened(plan: Plan) -> Plan:
+    """Returns the plan cut to a size that fits into history; the stored plan keeps whole texts.
+
+    Descriptions of items begin with the item, so that they differ when they are cut.
+    """
+    subtasks = [
+        subtask.model_copy(update={"description": cut(subtask.whole, limits.LINE_BYTES), "item": ""})
+        if subtask.item
+        else subtask
+        for subtask in plan.subtasks
+    ]
+    plan = plan.model_copy(update={"subtasks": subtasks})
+    return cut_to(plan.model_copy(update={"goal": cut(plan.goal, limits.SUMMARY_BYTES)}), limits.PAYLOAD_AIM_BYTES)
 
 
 class Expansions:

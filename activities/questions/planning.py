@@ -1,33 +1,231 @@
 """The question for a plan: the reply is read by the mode of planning, and checked: can it run with this team?"""
 
 import asyncio
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
 
 from activities.contracts.run_contracts import AttachmentRef, PlanInput, PlanReply, RunRef
-from activities.model.port import ModelEndpoint, ModelRequest, ModelUsage, StreamProgress, user_message
+from activities.model.port import ModelEndpoint, ModelMessage, ModelRequest, ModelUsage, StreamProgress, user_message
 from activities.model.pricing import price
-from activities.questions.items import RunData
-from activities.questions.plan_modes import Planner, shortened
-from activities.questions.planning_prompts import MODES, history, plan_change, plan_repair, planner_request
-from activities.questions.question import Desk, Question, refusal_of, send
+from activities.questions.items import RunData, shortened
+from activities.questions.planning_prompts import (
+    MODES,
+    history,
+    plan_change,
+    plan_repair,
+    planner_request,
+    planner_system,
+    reply_form,
+)
+from activities.questions.question import Desk, Question, read_reply, refusal_of, send
 from activities.store.reading import list_bytes, read_plan, read_text
 from activities.store.spending import newest_samples
 from activities.teams.stored_teams import catalogue
 from activities.teams.team_files import LoadedTeam, tool_cards
 from supervision.base import limits
-from supervision.base.text import quoted
-from supervision.contract.plan import NewRole, Plan
-from supervision.contract.strategy import STRATEGIES
-from supervision.contract.team import RoleCard, Team, TeamCard
+from supervision.base.text import cut, quoted
+from supervision.contract.base import Model
+from supervision.contract.plan import Aggregation, NewRole, Plan, Subtask
+from supervision.contract.strategy import STRATEGIES, StrategyName
+from supervision.contract.team import Role, RoleCard, TeamCard
 from supervision.contract.usage import Usage
 from supervision.grounding.support import Source, unsupported_texts
 from supervision.planning import capabilities
 from supervision.planning.estimate import estimate_of
 from supervision.planning.expansion import NO_DATA
 from supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles
-from supervision.planning.plan_graph import plan_problems
+from supervision.planning.plan_graph import description_problems, plan_problems
 from supervision.planning.revisions import merge, revision_problems
 
 _ATTACHMENT_CHARS = 300  # of each attachment in the planner's prompt: enough for the columns of a table, or a title
+
+
+class SubtaskDraft(Subtask):
+    """A subtask as the planner writes it. `new_role` names a role of the same plan, in place of `role`."""
+
+    role: str
+    new_role: str | None = None
+
+
+class PlanDraft(Model):
+    """A plan, or what is to be added to one; `finished` is for one step at a time."""
+
+    reasoning: str = ""
+    finished: bool = False
+    direct_answer: str | None = None
+    strategy: Literal["plan", "step"] = "plan"
+    subtasks: list[SubtaskDraft] = []
+    new_roles: list[NewRole] = []
+    aggregation: Aggregation = "merge"
+    final_instruction: str = ""
+
+
+class RouteDraft(Model):
+    """The choice of a role for the whole goal, and of one beside it."""
+
+    role: str
+    secondary_role: str | None = None
+    description: str = ""
+    reasoning: str = ""
+
+
+def plan_of(draft: PlanDraft, goal: str, revision: int) -> Plan:
+    """Returns the plan that a draft means."""
+    return Plan(
+        goal=goal,
+        direct_answer=draft.direct_answer if (draft.direct_answer or "").strip() else None,
+        reasoning=cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
+        aggregation=draft.aggregation,
+        final_instruction=draft.final_instruction,
+        subtasks=[_subtask_of(item) for item in draft.subtasks],
+        new_roles=draft.new_roles,
+        revision=revision,
+    )
+
+
+def _subtask_of(draft: SubtaskDraft) -> Subtask:
+    return Subtask.model_validate(
+        draft.model_dump(exclude={"new_role"})
+        | {
+            "id": draft.id.strip(),
+            "role": (draft.new_role or "").strip() or draft.role,
+            "depends_on": list(dict.fromkeys(draft.depends_on)),
+            "candidates": max(1, draft.candidates),
+            "timeout_seconds": None,  # a model's guess would end honest work: only a caller's plan sets one
+            "weight": min(max(draft.weight, 0.0), 1.0),
+            "estimated_tokens": min(max(draft.estimated_tokens, 0), limits.MAX_BUDGET_TOKENS),
+            "reasoning": cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
+            "for_each": (draft.for_each or "").strip() or None,
+            "item": "",
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Planner:
+    """One way to a plan: the planner's input, the run's team, the text of its goal, and its data.
+
+    Its `mode` is the strategy, or "revision": a plan that has been worked on is added to, unless it goes step by step.
+    """
+
+    call: PlanInput
+    loaded: LoadedTeam
+    goal: str
+    catalogue: str
+
+    @property
+    def mode(self) -> str:
+        """The mode of planning, one of `planning_prompts.MODES`."""
+        call = self.call
+        return "revision" if call.plan_ref and not STRATEGIES[call.strategy].plans_steps else call.strategy
+
+    @property
+    def roles(self) -> list[Role]:
+        """The roles that a plan may name: those that are teams only while nesting is possible."""
+        return [role for role in self.loaded.team.roles if self.call.nesting_left > 0 or role.team is None]
+
+    def nesting_problems(self, plan: Plan) -> list[str]:
+        """Returns the roles of a plan that are teams, where nesting is not possible."""
+        teams = {role.name for role in self.loaded.team.roles if role not in self.roles}
+        named = dict.fromkeys(subtask.role for subtask in plan.subtasks if subtask.role in teams)
+        return [f"role {quoted(name)} is a team and nesting is not possible here" for name in named]
+
+    def system(self) -> str:
+        """Returns the planner's instructions."""
+        return planner_system(self.mode, self.loaded.team, self.roles, self.loaded.toolbox, self.catalogue, self.call)
+
+    def form(self) -> type[Model]:
+        """Returns the model whose schema is sent."""
+        able = tuple(sorted({capability for role in self.roles for capability in role.capabilities}))
+        new_roles = bool(self.loaded.team.toolbox)  # without tools for them they could only recall, not find out
+        return reply_form(self.mode, tuple(role.name for role in self.roles), able, new_roles=new_roles)
+
+    def read(self, message: ModelMessage) -> tuple[StrategyName, Plan | None]:
+        """Returns how the run plans, and the plan, None if nothing more is needed. ValueError says why not."""
+        call, mode = self.call, self.mode
+        if mode == "route":
+            return "route", self._read_route(message)
+        draft = read_reply(PlanDraft, message, root="plan")
+        plan = plan_of(draft, self.goal, call.revision)
+        if mode == "auto":
+            return draft.strategy, plan
+        strategy: StrategyName = "step" if mode == "step" else "plan"
+        may_end = draft.finished and call.done if mode == "step" else call.plan_ref
+        if not plan.subtasks and may_end:
+            return strategy, None
+        if plan.direct_answer:
+            raise ValueError("a direct answer is not wanted here: plan subtasks")
+        if mode == "step" and not plan.subtasks:
+            nothing_done = "nothing has been done yet: give the first subtask"
+            raise ValueError(nothing_done if draft.finished else "give the next subtask, or set finished to true")
+        if mode == "step" and len(plan.subtasks) > 1:
+            raise ValueError(f"give exactly one subtask, the next one, not {len(plan.subtasks)}")
+        return strategy, plan
+
+    def _read_route(self, message: ModelMessage) -> Plan:
+        """Returns the route as a plan; the last try always gives one, for the generalist if need be."""
+        try:
+            draft = read_reply(RouteDraft, message)
+        except ValueError:
+            if self.call.attempt < limits.PLAN_TRIES:
+                raise
+            draft = RouteDraft(role=self.loaded.team.generalist)
+        plan = self._routed(draft)
+        plan.subtasks = plan.subtasks[: self.call.max_subtasks]
+        return plan
+
+    def fixed_route(self) -> Plan | None:
+        """Returns the first plan of a goal that one of the team's fixed routes fits; None if none does."""
+        call, team = self.call, self.loaded.team
+        if not STRATEGIES[call.strategy].fixed_routes or call.revision > 1 or call.head is not None:
+            return None
+        route = next((route for route in team.routes if fits(route.pattern, self.goal)), None)
+        if route is None or route.role not in [role.name for role in self.roles]:
+            return None
+        why = f"the team's route for goals such as: {route.pattern}"
+        return self._routed(RouteDraft(role=route.role, reasoning=why))
+
+    def _routed(self, draft: RouteDraft) -> Plan:
+        """Returns the plan of a route; the generalist gets the goal if the chosen role may not be named."""
+        team, names = self.loaded.team, [role.name for role in self.roles]
+        if draft.role not in names:
+            draft = RouteDraft(role=team.generalist, reasoning=draft.reasoning)
+        reasoning = cut(draft.reasoning.strip(), limits.SENTENCE_BYTES)
+        prefix = "Answer this goal: "
+        text = cut(self.goal.strip(), limits.DESCRIPTION_CHARS - len(prefix))
+        wanted = (t for t in (draft.description, text) if not description_problems(Subtask(id="t1", description=t)))
+        description = next(wanted, prefix + text)
+        subtasks = [Subtask(id="t1", description=description, role=draft.role, reasoning=reasoning)]
+        if draft.secondary_role in names and draft.secondary_role != draft.role:
+            beside = Subtask(id="t2", description=description, role=draft.secondary_role or "", importance="optional")
+            subtasks.append(beside)
+        labels = [(subtask.id, team.role(subtask.role).label) for subtask in subtasks]
+        shown = ", ".join(f"{label} for {subtask_id}" for subtask_id, label in labels if label)
+        return Plan(
+            goal=self.goal,
+            reasoning=reasoning,
+            final_instruction=f"Set what each of them says under its label: {shown}." if shown and subtasks[1:] else "",
+            subtasks=subtasks,
+            revision=self.call.revision,
+        )
+
+
+def fits(pattern: str, goal: str) -> bool:
+    """True if a goal fits the pattern of a route: it has its words, or what stands around each `*`."""
+    pattern, text = (" ".join(each.casefold().split()) for each in (pattern, goal))
+    if "*" not in pattern:
+        return bool(pattern) and f" {_words(pattern)} " in f" {_words(text)} "
+    return fnmatchcase(text, re.sub(r"[?[]", r"[\g<0>]", pattern))  # linear in the text: it never tries again
+
+
+def _words(text: str) -> str:
+    """Returns the words of a text without the punctuation between them."""
+    return " ".join("".join(char if char.isalnum() else " " for char in text).split())
+
+
+# --- the activity -----------------------------------------------------------------------------------
 
 
 async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
@@ -116,7 +314,7 @@ async def _checked(
         else revision_problems(previous, plan, call.max_subtasks, states, names, data)
     )
     problems += new_role_problems(loaded.team, plan.new_roles) or loaded.toolbox.joined(plan.new_roles)
-    problems += _nesting_problems(plan, loaded.team, call) + _candidate_problems(plan, usable)
+    problems += planner.nesting_problems(plan) + _candidate_problems(plan, usable)
     problems += unknown_role_problems(plan, card) if call.is_given else []
     missing = capabilities.missing(plan, usable)
     reply.problems, reply.incapable = problems + missing, bool(missing)
@@ -126,7 +324,7 @@ async def _checked(
     assigned = capabilities.expand(capabilities.for_readers(plan, usable, large), usable, taken)
     whole = merge(previous, assigned, states) if previous else assigned
     # Again: subtasks of unknown roles have gone to the generalist, which may be a team.
-    reply.problems = _nesting_problems(assigned, loaded.team, call) + capabilities.unreadable(assigned, usable, large)
+    reply.problems = planner.nesting_problems(assigned) + capabilities.unreadable(assigned, usable, large)
     if len(whole.named) > call.max_subtasks:
         reply.problems.append(
             f"no single role has the capabilities of some subtasks: split among roles the plan has "
@@ -134,12 +332,6 @@ async def _checked(
         )
     reply.unknown_roles = unknown_roles(plan, loaded.team)
     return None if reply.problems else whole.model_copy(update={"revision": call.revision})
-
-
-def _nesting_problems(plan: Plan, team: Team, call: PlanInput) -> list[str]:
-    teams = {role.name for role in team.roles if role.team is not None and call.nesting_left <= 0}
-    named = dict.fromkeys(subtask.role for subtask in plan.subtasks if subtask.role in teams)
-    return [f"role {quoted(name)} is a team and nesting is not possible here" for name in named]
 
 
 def _candidate_problems(plan: Plan, usable: TeamCard) -> list[str]:

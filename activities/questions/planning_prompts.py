@@ -1,6 +1,10 @@
-"""The planner's prompts: the rules and last words of each mode of planning, and what is known of the team and goal."""
+"""The planner's prompts and forms, by the mode of planning, with what is known of the team and goal."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, create_model
 
 from activities.contracts.run_contracts import PlanInput, WorkNote
 from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
@@ -17,7 +21,8 @@ from supervision.base.prompt_marks import (
     ROLES,
 )
 from supervision.base.text import one_line
-from supervision.contract.plan import Plan
+from supervision.contract.base import Model
+from supervision.contract.plan import Aggregation, NewRole, Plan
 from supervision.contract.team import Role, Team
 from supervision.planning.revisions import replacements
 
@@ -200,3 +205,89 @@ def _role_line(role: Role) -> str:
     if role.columns:
         extras.append(f"hands in a row of: {', '.join(role.columns)}")
     return f"- {role.name}: {role.description} ({'; '.join(extras)})"
+
+
+# --- forms ----------------------------------------------------------------------------------------
+
+_ESTIMATE = (
+    "What its agent reads and writes in all: about 6000 for a lookup, 20000 for some documents, 60000 for a broad "
+    "search. Leave it out if you cannot tell."
+)
+_FOR_EACH = (
+    "Makes one subtask of this one for each item, when there are several of a kind or their number is not known yet. "
+    'Write "files:*.pdf" for the attached files whose names fit the pattern, "rows:NAME" for the rows of an attached '
+    'table, "lines:NAME" for the lines of an attached text, or "items:t1" for the items that subtask t1, listed in '
+    "depends_on, is to find and name. The description then says what to do with one item, and estimated_tokens is that "
+    "of one. Leave it out for a single subtask."
+)
+_FIRST: dict[str, Any] = {
+    "reasoning": Annotated[str, Field(description="Why you plan it this way, in one short sentence.")]
+}
+_MODE_FIELDS: dict[str, dict[str, Any]] = {
+    "auto": {"direct_answer": str | None, "strategy": Literal["plan", "step"]},
+    "step": {"finished": bool},
+}
+
+
+class NewRoleDraft(NewRole):
+    """A role that a plan defines, all of its fields required."""
+
+    tools: list[str]
+
+
+@lru_cache(limits.KNOWN_FORMS)
+def reply_form(mode: str, roles: tuple[str, ...], able: tuple[str, ...], *, new_roles: bool) -> type[Model]:
+    """Returns the model whose schema asks for a plan, an addition to one, or a route; see `Planner`.
+
+    The subtasks are its first list of objects, as model servers expect that fill a form without understanding it.
+    """
+    names: Any = Literal[roles]
+    if mode == "route":
+        return _form("RouteDraft", _FIRST | {"role": names, "secondary_role": names | None, "description": str})
+    subtask: Any = _subtask_form(mode, roles, able, new_roles=new_roles)
+    fields = _FIRST | _MODE_FIELDS.get(mode, {}) | {"subtasks": list[subtask]}
+    if new_roles:
+        fields["new_roles"] = list[NewRoleDraft]
+    if mode != "revision":  # the final instruction stays
+        fields |= {"aggregation": Aggregation, "final_instruction": str}
+    return _form("PlanDraft", fields)
+
+
+def _subtask_form(mode: str, roles: tuple[str, ...], able: tuple[str, ...], *, new_roles: bool) -> type[Model]:
+    """Returns the model of a subtask, its `role` one of `roles` or a new one.
+
+    A field that has a usual value may be left out: a plan of many subtasks would pay for each of them.
+    """
+    names: Any = Literal[roles]
+    known: Any = Literal[able] if able else None
+    required: dict[str, Any] = {
+        "id": str,
+        "description": str,
+        "reasoning": Annotated[str, Field(description="Why this role, in a few words.")],
+        "role": Literal[(*roles, "auto")],
+        "depends_on": list[str],
+    }
+    if mode == "revision":
+        required["replaces"] = Annotated[list[str], Field(description="The ids that this subtask replaces.")]
+    optional: dict[str, tuple[Any, str]] = {
+        **({"new_role": (str, "The name of one of new_roles, in place of role.")} if new_roles else {}),
+        **({"capabilities": (list[known], 'Only with role "auto": what the subtask needs.')} if known else {}),
+        "importance": (Literal["required", "optional"], "Leave it out if it is required."),
+        "weight": (float, "From 0 to 1, how much the answer depends on it. Leave it out for 0.5."),
+        "candidates": (int, f"Independent attempts, at most {limits.CANDIDATES}. Leave it out for one."),
+        **({"candidate_roles": (list[names], "Other roles for these attempts.")} if len(roles) > 1 else {}),
+        "estimated_tokens": (int, _ESTIMATE),
+        "attachments": (list[str], "The attachments that the subtask must read, by name."),
+        "for_each": (str, _FOR_EACH),
+        "max_items": (int, "The largest number of items for which for_each makes a subtask. Leave it out for all."),
+    }
+    # A factory leaves no default in the schema; a reply is read by `PlanDraft`, which has the defaults.
+    left_out = {
+        key: (kind, Field(default_factory=lambda: None, description=words)) for key, (kind, words) in optional.items()
+    }
+    return _form("SubtaskDraft", required, left_out)
+
+
+def _form(name: str, required: dict[str, Any], more: dict[str, Any] | None = None) -> type[Model]:
+    fields: dict[str, Any] = {key: (kind, ...) for key, kind in required.items()} | (more or {})
+    return create_model(name, __base__=Model, **fields)

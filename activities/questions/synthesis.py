@@ -37,9 +37,8 @@ from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
-from supervision.grounding.citations import CitedFindings, marked_citations, with_valid_marks
+from supervision.grounding.citations import CitedFindings, with_valid_marks
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported_texts
-from supervision.results.answer import checked_contradictions
 
 
 class SynthesisInput(SupervisorCall):
@@ -230,17 +229,15 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     if call.mode != "digest":
         draft = await _read_answer(reply, text, schema, run_id)
         text = with_valid_marks(draft.answer, {subtask.id for subtask in plan.subtasks}, citable, cited.texts)
-        reply.contradictions = checked_contradictions(
-            [
-                Contradiction(
-                    subtask_ids=item.subtask_ids,
-                    description=cut(item.description, limits.PARAGRAPH_BYTES),
-                    resolution=cut(item.resolution, limits.PARAGRAPH_BYTES),
-                )
-                for item in draft.contradictions
-            ],
-            citable,
-        )[: limits.CONFLICTS]
+        reply.contradictions = [
+            Contradiction(
+                subtask_ids=ids,
+                description=cut(item.description, limits.PARAGRAPH_BYTES),
+                resolution=cut(item.resolution, limits.PARAGRAPH_BYTES),
+            )
+            for item in draft.contradictions
+            if item.description.strip() and (ids := [i for i in dict.fromkeys(item.subtask_ids) if i in citable])
+        ][: limits.CONFLICTS]
     if text.strip():  # of drafts and digests, which are read by reference only, history gets a preview
         inline = limits.ANSWER_INLINE_BYTES if call.mode == "final" else limits.REPLY_PREVIEW_BYTES
         reply.answer, reply.answer_bytes = cut(text, inline), size(text)
@@ -317,7 +314,7 @@ def _look_up(
 ) -> None:
     """Writes into the reply what it cites, and what it claims that is neither `given` nor in the finding it cites."""
     if call.mode != "digest":
-        reply.citations = cited.holding(marked_citations(text, citable), citable)[: limits.CITATIONS]
+        reply.citations = list(islice(cited.citations(text, citable), limits.CITATIONS))
     settled = [f"{item.description}\n{item.resolution}" for item in call.contradictions]
     sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
     miscited = cited.miscited(text, citable, given)

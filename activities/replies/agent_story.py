@@ -45,34 +45,26 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
     resolved = iter(await conversations.resolve([message for entry in chain for message in entry.input]))
     answers = list[dict[object, tuple[Json, Json]]]()  # by the ids of calls, each with what is stored of it
     for entry in chain:
-        stored, shown = (
-            [block for message in messages for block in tool_results(message)]
-            for messages in (entry.input, [next(resolved) for _ in entry.input])
-        )
+        stored, shown = tool_results(entry.input), tool_results([next(resolved) for _ in entry.input])
         answers.append({block.get("tool_use_id"): (block, raw) for block, raw in zip(shown, stored, strict=True)})
     provided, uses = _Provided(chain), list[ToolUse]()
     for entry, answered in zip(chain, [*answers[1:], {}], strict=True):
-        uses += [_tool_use(call, answered.get(call.get("id"))) for call in entry.reply.tool_uses()]
+        uses += [_tool_use(call, *answered.get(call.get("id"), (None, {}))) for call in entry.reply.tool_uses()]
         uses += map(provided.use, entry.reply.provided_uses())
     return uses
 
 
-def _tool_use(call: Json, answer: tuple[Json, Json] | None) -> ToolUse:
-    if answer is None:
-        return ToolUse(*_named(call), None)
-    block, stored = answer
+def _tool_use(call: Json, answer: Json | None, stored: Json) -> ToolUse:
+    """Returns a call with its answer, as it was shown and as it is `stored`."""
     return ToolUse(
-        *_named(call),
-        str(block.get("content")),
+        str(call.get("name")),
+        json.dumps(call.get("input"), ensure_ascii=False),
+        None if answer is None else str(answer.get("content")),
         str(stored.get("content_ref", "")),
-        bool(block.get("is_error")),
+        bool(answer and answer.get("is_error")),
         stored.get("sources", ()),
         [ArtifactRef.model_validate(artifact) for artifact in stored.get("artifacts", ())],
     )
-
-
-def _named(call: Json) -> tuple[str, str]:
-    return str(call.get("name")), json.dumps(call.get("input"), ensure_ascii=False)
 
 
 class _Provided:
@@ -96,10 +88,12 @@ class _Provided:
         """Returns a call with its pages, and their passages or text."""
         content, day = self._results.get(str(call.get("id")), (None, ""))
         if content is None:
-            return ToolUse(*_named(call), None)
+            return _tool_use(call, None, {})
         pages = list(_dicts(content if isinstance(content, list) else [content]))
         if failed := [str(page["error_code"]) for page in pages if "error_code" in page]:
-            return ToolUse(*_named(call), f"The provider's tool failed: {', '.join(failed)}.", is_error=True)
+            return _tool_use(
+                call, {"content": f"The provider's tool failed: {', '.join(failed)}.", "is_error": True}, {}
+            )
         shown, cited, others = list[str](), list[str](), list[str]()
         for page in pages:
             document = next(_dicts([page.get("content")]), page)
@@ -113,7 +107,7 @@ class _Provided:
             text = [str(source.get("data"))] if source.get("type") == "text" else []
             shown.append("\n".join([f"{title}: {url} ({dated})", *text, *passages]))
             (cited if passages else others).append(f"{url} ({dated})")
-        return ToolUse(*_named(call), "\n\n".join(shown) or "Nothing was found.", sources=cited or others)
+        return _tool_use(call, {"content": "\n\n".join(shown) or "Nothing was found."}, {"sources": cited or others})
 
 
 def _dicts(values: object) -> Iterator[Json]:
@@ -128,7 +122,7 @@ async def earlier_output(conversations: ConversationStore, head: str, call: Read
     reply, number = call.place or (len(keys), 0)
     if reply < len(keys):  # its outputs are in the entry after it
         added = await conversations.resolve((await conversations.entry(keys[reply])).input)
-        outputs = [block for message in added for block in tool_results(message)]
+        outputs = tool_results(added)
         if number <= len(outputs):
             return str(outputs[number - 1].get("content"))
     name = one_line(call.output, limits.LINE_BYTES)

@@ -63,20 +63,12 @@ async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_js
 
 
 async def row_problems(schema: Json, rows: list[Any], name: str, run_id: str) -> tuple[dict[int, str], str]:
-    """Returns why rows of the answer's list `name` do not fit `schema`, by their places, and why the list does not."""
-    misfits: dict[int, str] = {}
+    """Returns why rows of the answer's list `name` do not fit `schema`, by their places, and why the others do not."""
     try:
-        for _ in range(2):  # without the rows that do not fit there may be too few
-            kept = [place for place in range(len(rows)) if place not in misfits]
-            fitting = [rows[place] for place in kept]
-            value = {name: fitting} if name else fitting
-            found = await run_bounded(schema_rules.row_problems, schema, value, int(bool(name)), owner=run_id)
-            if "" in found:
-                return misfits, str(found[""])
-            misfits |= {kept[int(place)]: why for place, why in found.items()}
+        misfits, whole = await run_bounded(schema_rules.row_problems, schema, rows, name, owner=run_id)
     except BoundExceeded as error:
-        return misfits, f"they can't be checked, {error}"
-    return misfits, ""
+        return {}, f"they can't be checked, {error}"
+    return dict(misfits), whole
 
 
 def _refused(name: str, problem: str) -> SupervisionError:

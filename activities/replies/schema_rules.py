@@ -63,13 +63,18 @@ def problems(schema: Json, value: Any, name: str = "answer_json") -> list[str]:
     return [_sentence(error, name) for error in errors]
 
 
-def row_problems(schema: Json, value: Any, depth: int) -> dict[str, str]:
-    """Returns the first problem of each row that does not fit, by its place in the list; by "" that of the list."""
-    found: dict[str, str] = {}
-    for error in _validator(schema).iter_errors(value):
-        path = list(error.absolute_path)[depth:]
-        found.setdefault(str(path[0]) if path else "", _sentence(error, "answer_json"))
-    return found
+def row_problems(schema: Json, rows: list[Any], name: str) -> tuple[list[tuple[int, str]], str]:
+    """Returns the places of rows of the list `name` that do not fit, each with why, and why the others do not.
+
+    Without a `name` the value itself is the list.
+    """
+    misfits: dict[int, str] = {}
+    for error in _validator(schema).iter_errors({name: rows} if name else rows):
+        if path := list(error.absolute_path)[bool(name) :]:
+            misfits.setdefault(int(path[0]), _sentence(error, "answer_json"))
+    others = [row for place, row in enumerate(rows) if place not in misfits]
+    whole = next(_validator(schema).iter_errors({name: others} if name else others), None)
+    return list(misfits.items()), _sentence(whole, "answer_json") if whole else ""
 
 
 def _sentence(error: ValidationError, name: str) -> str:
@@ -104,7 +109,9 @@ def _plain(part: Any, root: Json, inside: tuple[str, ...], parts: Iterator[int])
 
     rules, kind = own.keys() - _WORDS, own.get("type")
     if rules and rules <= {"enum", "const"}:
-        return _literal(own)
+        if any(isinstance(value, dict | list) for value in own.get("enum", [own.get("const")])):
+            raise _Beyond
+        return own
     if isinstance(kind, list):
         return {"anyOf": [inner({**own, "type": one}) for one in kind]}
     if kind is None and rules in ({"anyOf"}, {"oneOf"}):
@@ -124,13 +131,6 @@ def _typed(own: Json, rules: set[str], inner: Callable[[Any], Json]) -> Json:
         return {**own, "items": inner(own["items"])}
     if kind in _PLAIN and not rules & {*_BRANCHES, "enum", "const"}:
         return own
-    raise _Beyond
-
-
-def _literal(schema: Json) -> Json:
-    values = schema.get("enum", [schema.get("const")])
-    if all(value is None or isinstance(value, str | int | float) for value in values):
-        return schema
     raise _Beyond
 
 

@@ -327,8 +327,6 @@ def _local_store(directory: str, folder: str, seal: Seal | None) -> ArtifactStor
     root = Path(directory).expanduser().absolute() / folder
     try:
         root.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise ValueError(f"'{root}' can't hold the artifact store: it is a file, or below one") from None
     except OSError as error:
         raise ValueError(
             f"'{root}' can't hold the artifact store ({error.strerror}): let user {os.getuid()} write there, "
@@ -377,10 +375,13 @@ def _reason(error: Exception) -> str:
 
 
 @dataclass
-class StoredRun:
-    """The objects of one run; `grant_ref` is a grant, which has its whole id, `digests` are hashes of its content."""
+class Stored:
+    """The objects of a run, below its prefix, or an upload, by its key.
 
-    run_prefix: str
+    `grant_ref` is a grant, which has a run's whole id, `digests` are hashes of the content.
+    """
+
+    key: str
     modified: datetime
     bytes: int = 0
     objects: int = 0
@@ -388,38 +389,21 @@ class StoredRun:
     digests: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True)
-class StoredUpload:
-    """A text that belongs to no run."""
-
-    ref: str
-    bytes: int
-    modified: datetime
-
-
-@dataclass(frozen=True)
-class Contents:
-    """All runs and all uploads, oldest first."""
-
-    runs: list[StoredRun]
-    uploads: list[StoredUpload]
-
-
-async def read_contents(store: ArtifactStore) -> Contents:
-    """Returns what is in the store, by one listing. Raises as the store does."""
-    runs: dict[str, StoredRun] = {}
-    uploads = []
+async def read_contents(store: ArtifactStore) -> tuple[list[Stored], list[Stored]]:
+    """Returns all runs and all uploads in the store, the oldest first, by one listing. Raises as the store does."""
+    runs: dict[str, Stored] = {}
+    uploads: dict[str, Stored] = {}
     async for meta in store.objects():
         key, modified = meta["path"], meta["last_modified"]
         segment, slash, _ = key.partition("/")
-        if segment == UPLOADS and slash:
-            uploads.append(StoredUpload(key, meta["size"], modified))
-        elif slash and segment not in OF_NO_RUN:
-            run = runs.setdefault(segment, StoredRun(segment + slash, modified))
-            run.modified = max(run.modified, modified)
-            run.bytes += meta["size"]
-            run.objects += 1
-            run.grant_ref = key if is_grant(key) else run.grant_ref
-            run.digests |= {digest} if (digest := digest_of(key)) else set()
-    by_age = sorted(runs.values(), key=lambda run: run.modified)
-    return Contents(by_age, sorted(uploads, key=lambda upload: upload.modified))
+        if not slash or (segment in OF_NO_RUN and segment != UPLOADS):
+            continue
+        kind, name = (uploads, key) if segment == UPLOADS else (runs, segment + slash)
+        stored = kind.setdefault(name, Stored(name, modified))
+        stored.modified = max(stored.modified, modified)
+        stored.bytes += meta["size"]
+        stored.objects += 1
+        stored.grant_ref = key if is_grant(key) else stored.grant_ref
+        stored.digests |= {digest} if (digest := digest_of(key)) else set()
+    by_age = [sorted(kind.values(), key=lambda stored: stored.modified) for kind in (runs, uploads)]
+    return by_age[0], by_age[1]

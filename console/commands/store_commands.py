@@ -19,7 +19,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.files.file_cache import FileCache, FileReport, local_file
 from activities.files.manifest import MANIFEST_TYPE, DataFile, Manifest, put_files
 from activities.files.values import is_data
-from activities.store.artifacts import ArtifactMissing, ArtifactStore, Contents, StoredRun, StoredUpload, read_contents
+from activities.store.artifacts import ArtifactMissing, ArtifactStore, Stored, read_contents
 from activities.store.grants import RunGrant
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, console, counted, print_err, print_out, safe_line
@@ -113,17 +113,18 @@ async def prune(
     oldest = _time_before(older_than)
     store = await access.store()
     owner = _Owner(await access.client(), store)
-    contents = await read_contents(store)
-    runs = [run for run in contents.runs if run.modified < oldest and await owner.has_ended(run)]
-    uploads = await _unused_uploads(owner, contents, runs, oldest)
+    stored, uploads = await read_contents(store)
+    runs = [run for run in stored if run.modified < oldest and await owner.has_ended(run)]
+    stays = [run for run in stored if run not in runs]
+    uploads = await _unused_uploads(owner, [upload for upload in uploads if upload.modified < oldest], stays)
     if not runs and not uploads:
         print_err(f"nothing to delete: no ended run stored its last object before {oldest:%Y-%m-%d %H:%M} UTC")
         return DONE
     for run in runs:
-        print_out(_line(run.modified, run.bytes, run.objects, run_of(run.run_prefix)))
+        print_out(_line(run, run_of(run.key)))
     for upload in uploads:
-        print_out(_line(upload.modified, upload.bytes, 1, upload.ref))
-    total = sum(run.bytes for run in runs) + sum(upload.bytes for upload in uploads)
+        print_out(_line(upload, upload.key))
+    total = sum(each.bytes for each in [*runs, *uploads])
     if dry_run or not _confirmed(
         f"delete {len(runs)} runs and {len(uploads)} uploads, {total:,} bytes, from {store.url}?", yes
     ):
@@ -132,9 +133,9 @@ async def prune(
     deleted = 0
     for run in runs:
         if await owner.has_ended(run):  # it may have been started again in the meantime
-            deleted += await store.delete_run(run.run_prefix)
+            deleted += await store.delete_run(run.key)
     for upload in uploads:
-        await store.delete(upload.ref)
+        await store.delete(upload.key)
     print_err(f"deleted {deleted} objects of {len(runs)} runs, and {len(uploads)} uploads")
     return DONE
 
@@ -176,14 +177,10 @@ def _time_before(age: str) -> datetime:
         raise CommandFailed(BAD_INPUT, f"'{age}' is before all time") from None
 
 
-async def _unused_uploads(
-    owner: "_Owner", contents: Contents, ended: list[StoredRun], oldest: datetime
-) -> list[StoredUpload]:
-    """Returns the old uploads that no other run than the ended ones has, and that no open run asks for."""
-    old = [upload for upload in contents.uploads if upload.modified < oldest]
+async def _unused_uploads(owner: "_Owner", old: list[Stored], stays: list[Stored]) -> list[Stored]:
+    """Returns the `old` uploads that no run has that `stays`, and that no open run asks for."""
     if not old:
         return []
-    stays = [run for run in contents.runs if run not in ended]
     try:
         in_use = await owner.requested(stays)
     except _Unreadable as error:
@@ -191,11 +188,11 @@ async def _unused_uploads(
         return []
     for run in stays:
         in_use |= run.digests
-    return [upload for upload in old if digest_of(upload.ref) not in in_use]
+    return [upload for upload in old if digest_of(upload.key) not in in_use]
 
 
-def _line(modified: datetime, size: int, objects: int, name: str) -> str:
-    return f"{modified:%Y-%m-%d}  {size:>12,} bytes  {objects:>6} objects  {name}"
+def _line(stored: Stored, name: str) -> str:
+    return f"{stored.modified:%Y-%m-%d}  {stored.bytes:>12,} bytes  {stored.objects:>6} objects  {name}"
 
 
 class _Unreadable(Exception):
@@ -209,10 +206,10 @@ class _Owner:
     client: Client
     store: ArtifactStore
 
-    async def has_ended(self, run: StoredRun) -> bool:
+    async def has_ended(self, run: Stored) -> bool:
         """True if the server says that the run closed, or no longer knows it."""
-        run_id = run_of(run.run_prefix)
-        if run_prefix(run_id) != run.run_prefix:  # too long to be read back from a key
+        run_id = run_of(run.key)
+        if run_prefix(run_id) != run.key:  # too long to be read back from a key
             if not run.grant_ref:
                 return False
             run_id = RunGrant.model_validate_json(await self.store.get(run.grant_ref)).run_id
@@ -228,9 +225,9 @@ class _Owner:
                 return True
             raise
 
-    async def requested(self, prepared: list[StoredRun]) -> set[str]:
+    async def requested(self, prepared: list[Stored]) -> set[str]:
         """Returns the hashes of the uploads that open runs ask for and have not read yet. Raises _Unreadable."""
-        known = {run.run_prefix for run in prepared}
+        known = {run.key for run in prepared}
         query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
         wanted: set[str] = set()
         async for execution in self.client.list_workflows(query):

@@ -9,12 +9,12 @@ from urllib.parse import unquote
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore
-from console.run.run_handle import subtask_path
 from supervision.base import limits
 from supervision.base.store_keys import run_prefix
 from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.result import RunResult
 from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
+from supervision.run.attempt_rules import subtask_path
 
 _CALL_SEGMENTS = 5  # of the key of a stored model call
 
@@ -53,18 +53,10 @@ async def grounded(store: ArtifactStore, finding: Finding) -> Grounded:
     record = FindingRecord.model_validate_json(stored) if stored else FindingRecord()
     refs = {item.output_ref for item in record.evidence if item.output_ref}
     outputs = {ref: await verified_text(store, ref, problems) for ref in sorted(refs)}
-    return Grounded(
-        text=text,
-        evidence=record.evidence,
-        checked=record.checked,
-        outputs=outputs,
-        problems=problems,
-        unsupported=record.unsupported,
-        grounding=record.grounding,
-        output=json.loads(await verified_text(store, finding.output_ref, problems) or "null")
-        if finding.output_ref
-        else None,
+    output = (
+        json.loads(await verified_text(store, finding.output_ref, problems) or "null") if finding.output_ref else None
     )
+    return Grounded(**dict(record), text=text, outputs=outputs, problems=problems, output=output)
 
 
 async def verified_text(store: ArtifactStore, ref: str, problems: list[str]) -> str:

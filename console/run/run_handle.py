@@ -197,12 +197,6 @@ async def first_object(client: Client, payloads: Sequence[Payload]) -> Mapping[s
     return values[0] if values and isinstance(values[0], dict) else {}
 
 
-def subtask_path(workflow_id: str, run_id: str) -> str:
-    """Returns the subtask of a worker agent, as `t3/t1`; "" for the run itself."""
-    parts = workflow_id.removeprefix(run_id).strip("/").split("/")
-    return "/".join(parts[0::2])  # each subtask's id is followed by the number of its attempt
-
-
 def quoted(text: str) -> str:
     """Returns text as a query for workflows has it."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

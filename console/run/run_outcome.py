@@ -22,11 +22,12 @@ from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories, below, stored_events
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.base.command import CANCELLED, DONE, FAILED, CommandFailed
-from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, readable_memo, state_word, subtask_path
+from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, readable_memo, state_word
 from supervision.base.store_keys import calls_of
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
+from supervision.run.attempt_rules import subtask_path
 
 
 @dataclass(frozen=True)

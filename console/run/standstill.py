@@ -16,14 +16,14 @@ from temporalio.client import Client, WorkflowExecutionDescription
 from console.base.command import UNREACHABLE, CommandFailed, hint, worker_hint
 from console.base.terminal import safe_line
 from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, limited, none_current, pollers, shown
-from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck, subtask_path
+from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck
 from runtime.payloads import readable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.contract.status import Status, Wait
-from supervision.run.waits import AWAITED
-from supervision.run.web_details import breaker_note
+from supervision.run.attempt_rules import subtask_path
+from supervision.run.waits import AWAITED, breaker_note
 
 WaitsFor = Literal["provider", "worker", "store", "server", "person", "code", "tool"]
 

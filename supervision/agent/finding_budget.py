@@ -7,7 +7,7 @@ def kept_whole(whole: Sequence[int], short: Sequence[int], weights: Sequence[flo
     """Returns which findings stay whole in a prompt of `budget`; the others give way to their summaries.
 
     `whole` and `short` are the sizes of texts and of summaries. Those of the least weight give way first, among equals
-    the largest, until the rest fits; what saves no room stays. Raises ValueError if the lists differ in length.
+    the largest, until the rest fits; what saves no room stays.
     """
     findings = list(zip(whole, short, weights, strict=True))
     kept, surplus = [True] * len(findings), sum(whole) - budget

@@ -21,19 +21,9 @@ EXAMPLE = "example"  # a query that a tool's output shows
 
 TAGS = (
     *(GOAL, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, COMMENT, STEER),
-    *(
-        PLANNED,
-        OUTCOME,
-        CHECKED,
-        "subtasks",
-        "findings",
-        "candidates",
-        "feedback",
-        "previous_finding",
-        "final_instruction",
-        "conflict",
-    ),
-    *("contradiction", "open_point", "former_verdicts", "at_work", "plan_so_far", ATTACHMENT, MISSING_POINTS),
+    *(PLANNED, OUTCOME, CHECKED, ATTACHMENT, MISSING_POINTS, "subtasks", "findings", "candidates", "feedback"),
+    *("previous_finding", "final_instruction", "conflict", "contradiction", "open_point", "former_verdicts", "at_work"),
+    "plan_so_far",
 )
 
 DIGEST = "digest"  # the role of a finding that condenses others

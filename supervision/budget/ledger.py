@@ -162,22 +162,11 @@ class Ledger:
     def card(self) -> dict[str, JsonValue]:
         """Returns the account for `status`; `usd_accounted` is False once a price was unknown."""
         tokens_gone, usd_gone = self._gone()
-        reserve, free, spent = self._reserve(), self.free, self._spent
+        total, reserve, free, spent = self._total, self._reserve(), self.free, self._spent
+        usd_promised = None if spent.usd is None else max(0.0, usd_gone - spent.usd)
         return {
-            "tokens": {
-                "total": self._total.tokens,
-                "spent": spent.tokens,
-                "promised": tokens_gone - spent.tokens,
-                "held_back": reserve.tokens,
-                "free": free.tokens,
-            },
-            "usd": {
-                "total": self._total.usd,
-                "spent": spent.usd,
-                "promised": None if spent.usd is None else max(0.0, usd_gone - spent.usd),
-                "held_back": reserve.usd,
-                "free": free.usd,
-            },
+            "tokens": _account(total.tokens, spent.tokens, tokens_gone - spent.tokens, reserve.tokens, free.tokens),
+            "usd": _account(total.usd, spent.usd, usd_promised, reserve.usd, free.usd),
             "usd_accounted": spent.usd is not None,
         }
 
@@ -219,6 +208,10 @@ class Ledger:
 
     def _least_usd(self) -> float:
         return limits.LEAST_GRANT_TOKENS * token_price(self._spent)
+
+
+def _account(*amounts: float | None) -> dict[str, JsonValue]:
+    return dict(zip(("total", "spent", "promised", "held_back", "free"), amounts, strict=True))
 
 
 def plan_estimate(goal_bytes: int) -> int:

@@ -95,11 +95,6 @@ class TimeAndBudget:
         """Ends the time for work on subtasks; that for the answer stays."""
         self.stopped_because = why
 
-    @property
-    def out_of_budget(self) -> bool:
-        """True if no worker agent can be paid any more."""
-        return self.ledger.exhausted
-
     def affordable(self, tokens: int, ended: Sequence[Usage]) -> int | None:
         """Returns how many subtasks of so many `tokens` are free, or of what the `ended` ones took in the mean.
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from supervision.contract.base import Model
-from supervision.contract.finding import CheckedClaim, Evidence, Grounding
+from supervision.contract.finding import Evidence, FindingRecord
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
@@ -33,20 +33,16 @@ class Link(Model):
     problem: str = ""
 
 
-class Grounded(Model):
+class Grounded(FindingRecord):
     """A finding as the store has it: its text, its tool calls with their outputs, and objects that were changed.
 
-    `unsupported` is what its author's claims were found to lack when it was written: of these no output is proof.
+    Of what its author's claims were found to lack when it was written (`unsupported`) no output is proof.
     `output` is the object that its role's schema asked for: it may be a row of the answer.
     """
 
     text: str = ""
-    evidence: list[Evidence] = []
-    checked: list[CheckedClaim] = []
     outputs: Mapping[str, str] = {}
     problems: list[str] = []
-    unsupported: list[str] = []
-    grounding: Grounding = "tools"
     output: JsonValue = None
 
 
@@ -104,7 +100,7 @@ def _claim_links(
     answer: str, findings: Mapping[str, Grounded], cited: CitedFindings, given: Sequence[str]
 ) -> Iterator[Link]:
     wrongly_cited = cited.miscited(answer, set(findings), given)
-    texts = {subtask_id: Support([Source(finding.text)]) for subtask_id, finding in findings.items()}
+    stated = Support([Source(text) for text in given])
 
     @cache  # of 1,000 findings an answer uses a few
     def outputs_of(subtask_id: str) -> list[tuple[Evidence, Support]]:
@@ -112,14 +108,9 @@ def _claim_links(
         read = [item for item in finding.evidence if item.output_ref in finding.outputs]
         return [(item, Support([Source(finding.outputs[item.output_ref])])) for item in read]
 
-    stated = Support([Source(text) for text in given])
-    seen: set[str] = set()
-    for claim in claims(answer):
-        if claim.text in seen:
-            continue
-        seen.add(claim.text)
+    for claim in {claim.text: claim for claim in claims(answer)}.values():
         link = Link(kind=claim.kind, text=claim.text)
-        link.findings = [subtask_id for subtask_id, support in texts.items() if support.supports(claim)]
+        link.findings = [subtask_id for subtask_id in findings if cited.support(subtask_id).supports(claim)]
         for subtask_id in link.findings:
             if claim.text not in findings[subtask_id].unsupported:
                 link.outputs += [item for item, support in outputs_of(subtask_id) if support.supports(claim)]

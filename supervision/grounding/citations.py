@@ -1,4 +1,4 @@
-"""Citations of an answer: those that a model lists, and those that marks such as [t3] make in its text.
+"""Citations of an answer, which marks such as [t3] make in its text.
 
 A citation holds if the findings that it names have each figure, quotation and address of its claim.
 """
@@ -34,19 +34,23 @@ class CitedFindings:
         """All texts."""
         return [*self._texts.values(), *self._others]
 
+    def support(self, subtask_id: str) -> Support:
+        """Returns the text of a finding as it supports claims."""
+        key = subtask_id if subtask_id in self._texts else ""
+        if key not in self._supports:
+            self._supports[key] = Support([Source(text) for text in ([self._texts[key]] if key else self._others)])
+        return self._supports[key]
+
     def lacking(self, claim: str, subtask_ids: Sequence[str]) -> list[Claim]:
         """Returns the figures, quotations and addresses of a claim that no finding of these subtasks has."""
-        supports = [self._support(subtask_id) for subtask_id in subtask_ids]
+        supports = [self.support(subtask_id) for subtask_id in subtask_ids]
         return [made for made in claims(claim) if not any(support.supports(made) for support in supports)]
 
-    def holding(self, citations: Sequence[Citation], completed: set[str]) -> list[Citation]:
-        """Returns the citations that hold, with the ids of completed subtasks only."""
-        valid = []
-        for citation in citations:
-            ids = [subtask_id for subtask_id in dict.fromkeys(citation.subtask_ids) if subtask_id in completed]
-            if ids and citation.claim.strip() and not self.lacking(citation.claim, ids):
-                valid.append(Citation(claim=citation.claim, subtask_ids=ids))
-        return valid
+    def citations(self, text: str, completed: set[str]) -> Iterator[Citation]:
+        """Yields the citations of a text that hold: each statement with the subtasks in the marks after it."""
+        for statement, ids in _marked(text, completed):
+            if not self.lacking(statement, ids):
+                yield Citation(claim=one_line(statement, limits.SENTENCE_BYTES), subtask_ids=ids)
 
     def miscited(self, text: str, completed: set[str], given: Sequence[str]) -> dict[str, list[str]]:
         """Returns what a text claims beside marks such as [t3] and the findings marked lack, with the ids of these.
@@ -60,15 +64,6 @@ class CitedFindings:
             for made in self.lacking(statement, ids)
             if not stated.supports(made)
         }
-
-    def _support(self, subtask_id: str) -> Support:
-        if subtask_id in self._texts:
-            sources = [self._texts[subtask_id]]
-        else:
-            subtask_id, sources = "", [*self._others]
-        if subtask_id not in self._supports:
-            self._supports[subtask_id] = Support([Source(text) for text in sources])
-        return self._supports[subtask_id]
 
 
 def with_valid_marks(text: str, planned: set[str], completed: set[str], findings: Sequence[str] = ()) -> str:
@@ -110,14 +105,6 @@ def _ids(match: re.Match[str]) -> list[str]:
 def _own(place: str) -> str:
     """Returns the run's own subtask of a place such as t3/t1, which is in its nested run."""
     return place.partition("/")[0]
-
-
-def marked_citations(text: str, completed: set[str]) -> list[Citation]:
-    """Returns the citations that marks such as [t3] make: each statement with the subtasks named after it."""
-    return [
-        Citation(claim=one_line(statement, limits.SENTENCE_BYTES), subtask_ids=ids)
-        for statement, ids in _marked(text, completed)
-    ]
 
 
 def _marked(text: str, completed: set[str]) -> Iterator[tuple[str, list[str]]]:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,23 +42,20 @@ class Claim:
 def claims(text: str) -> Iterator[Claim]:
     """Yields what a text claims that can be looked up; code and marks of citations claim nothing."""
     rest = _blank(_FENCED, text)
-    for match in _ADDRESS.finditer(rest):
-        yield Claim("address", match[0].rstrip(_TRAILING))
+    yield from (Claim("address", match[0].rstrip(_TRAILING)) for match in _ADDRESS.finditer(rest))
     rest = _blank(_ADDRESS, rest)
-    quotes = []
     for pattern in (_BLOCK_QUOTE, _QUOTED):
-        for match in pattern.finditer(rest):
-            quote = re.sub(r"^[ \t]{0,3}>", "", match[0], flags=re.MULTILINE) if pattern is _BLOCK_QUOTE else match[0]
-            quote = quote.strip().strip('“”„«»"').strip()
-            if len(quote.split()) >= _QUOTE_WORDS:
-                yield Claim("quotation", quote)
-                quotes.append(match.span())
-        rest = _blanked(rest, quotes)
-        quotes = []
-    rest = _blanked(rest, [match.span() for match in _INLINE_CODE.finditer(rest) if _LETTER.search(match[0])])
-    rest = _blank(_MARK, rest)
-    for figure in figures(rest):
+        yield from (Claim("quotation", quote) for match in pattern.finditer(rest) if (quote := _quote(match[0])))
+        rest = _blank(pattern, rest, _quote)
+    rest = _blank(_INLINE_CODE, rest, _LETTER.search)
+    for figure in figures(_blank(_MARK, rest)):
         yield Claim("figure", figure.text, figure)
+
+
+def _quote(written: str) -> str:
+    """Returns what is quoted, without its marks; empty for a name or a term."""
+    quote = re.sub(r"^[ \t]{0,3}>", "", written, flags=re.MULTILINE).strip().strip('“”„«»"').strip()
+    return quote if len(quote.split()) >= _QUOTE_WORDS else ""
 
 
 def pieces(quotation: str) -> list[str]:
@@ -78,14 +75,6 @@ def plain_address(text: str) -> str:
     return re.sub(r"https?://(?:www\.)?|(?<![\w.])www\.", "", text.lower())
 
 
-def _blank(pattern: re.Pattern[str], text: str) -> str:
-    return _blanked(text, [match.span() for match in pattern.finditer(text)])
-
-
-def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
-    """Returns a text with spaces in these places; everything else stays where it is."""
-    parts, at = [], 0
-    for start, end in sorted(spans):
-        parts += [text[at:start], re.sub(r"[^\n]", " ", text[start:end])]
-        at = end
-    return "".join([*parts, text[at:]])
+def _blank(pattern: re.Pattern[str], text: str, where: Callable[[str], object] = bool) -> str:
+    """Returns a text with spaces in place of what the pattern finds; everything else stays where it is."""
+    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]) if where(match[0]) else match[0], text)

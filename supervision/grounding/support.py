@@ -104,12 +104,14 @@ class Support:
             if (at := read.find(figure)) is not None:
                 return read.source.name, _line(read.source.text, at)
         several = " " in figure.digits and " 0" not in figure.digits  # 14 500 may be two figures, 14 000 is one
-        parts = [self._find_figure(part) for part in _parted(figure)] if several else [None]
-        return parts[0] if all(parts) else None
+        written = [Decimal(part.replace(",", "")) for part in figure.digits.split(" ")] if several else []
+        parts = [self._find_figure(_exact(value)) for value in written]
+        return parts[0] if parts and all(parts) else None
 
     def _operands_hold(self, source: Source) -> bool:
-        operands = list(_operands(source.arguments))
-        return all(operand in _CONSTANTS or self._find_figure(_exact(operand)) for operand in operands)
+        # Where a place is read twice, the first time counts.
+        operands = {figure.start: figure.readings[-1].value for figure in reversed([*values(source.arguments)])}
+        return all(value in _CONSTANTS or self._find_figure(_exact(value)) for value in operands.values())
 
 
 class _Read:
@@ -208,20 +210,7 @@ def _line(text: str, at: int) -> str:
     return one_line(f"{before}{after}"[:_LINE_CHARS], limits.SENTENCE_BYTES)
 
 
-def _operands(arguments: str) -> Iterator[Decimal]:
-    seen: dict[int, Decimal] = {}
-    for figure in values(arguments):
-        for reading in figure.readings[-1:]:
-            seen.setdefault(figure.start, reading.value)
-    yield from seen.values()
-
-
 def _exact(value: Decimal) -> Figure:
     decimals = len(f"{value:f}".partition(".")[2])
     tolerance = Decimal(10) ** -decimals / 2
     return Figure(str(value), (Reading(value, tolerance),), Decimal(1), None, 0, str(value))
-
-
-def _parted(figure: Figure) -> Iterator[Figure]:
-    for part in figure.digits.split(" "):
-        yield _exact(Decimal(part.replace(",", "")))

@@ -1,9 +1,12 @@
 """Roles that a plan defines for itself, with tools out of the team's toolbox only."""
 
+from pydantic import ValidationError
+
 from supervision.base import limits
 from supervision.base.text import did_you_mean, quoted
 from supervision.contract.plan import NewRole, Plan
-from supervision.contract.team import Role, Team, TeamCard, is_name
+from supervision.contract.request import complaint_lines
+from supervision.contract.team import Role, Team, TeamCard
 
 
 def new_role_problems(team: Team, new_roles: list[NewRole]) -> list[str]:
@@ -37,10 +40,7 @@ def unknown_role_problems(plan: Plan, team: TeamCard) -> list[str]:
 
 def with_new_roles(team: Team, new_roles: list[NewRole]) -> Team:
     """Returns the team with these roles, which share its tools. Raises ValueError if `new_role_problems` has any."""
-    added = [
-        Role(name=role.name, description=role.description, system_prompt=role.system_prompt, tools=role.tools)
-        for role in new_roles
-    ]
+    added = [Role(**role.model_dump()) for role in new_roles]
     share = team.share_tools or any(role.tools for role in added)
     fields = {name: getattr(team, name) for name in Team.model_fields}
     return Team.model_validate({**fields, "roles": [*team.roles, *added], "share_tools": share})
@@ -49,18 +49,12 @@ def with_new_roles(team: Team, new_roles: list[NewRole]) -> Team:
 def _role_problems(role: NewRole, taken: set[str], toolbox: list[str]) -> list[str]:
     name = f"new role {quoted(role.name)}"
     problems = []
-    if not is_name(role.name):
-        problems.append(f"{name}: a name is 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")
-    elif role.name in taken:
+    if role.name in taken:
         problems.append(f"{name}: the name is taken, use that role or choose another name")
-    for field, text, most in (
-        ("description", role.description, limits.ROLE_DESCRIPTION_CHARS),
-        ("system_prompt", role.system_prompt, limits.ROLE_PROMPT_CHARS),
-    ):
-        if not text.strip():
-            problems.append(f"{name} has no {field}")
-        if len(text) > most:
-            problems.append(f"{name} has a {field} of more than {most} characters")
+    try:
+        Role(**role.model_dump())
+    except ValidationError as error:
+        problems += [f"{name}: {line}" for line in complaint_lines(error, root="system_prompt")]
     allowed = ", ".join(toolbox) or "none"
     problems += [
         f"{name} asks for the tool {quoted(tool)}, which is not in the toolbox: {allowed}"

@@ -4,9 +4,8 @@ A 429 opens nothing: it narrows the window of calls in flight. Callers ask befor
 their ticket. The clock is an argument, in seconds.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from supervision.base import limits
 from supervision.base.errors import ODD, OUTAGES, PACING, ErrorKind
@@ -18,37 +17,30 @@ _GRANTS = 4  # for one call more, at most: with as many as a large window has, s
 
 
 class CallWindow:
-    """Additive increase, multiplicative decrease, as in TCP.
+    """The calls that may be in flight: halved by a 429, widened by one after some granted calls, up to `most`.
 
-    A 429 leaves half of the calls that were in flight, at most once a second, and never less than one. As many granted
-    calls as the window has, or four, widen it by one, up to `most`. A call is granted with its first content: how long
-    an answer takes says nothing about the limit.
+    A call is granted with its first content: how long an answer takes says nothing about the limit.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._size = most
+        self.size = most  # calls that may be in flight
         self._granted = 0  # since the size changed
         self._halved_at = float("-inf")
-
-    @property
-    def size(self) -> int:
-        """How many calls may be in flight."""
-        return self._size
 
     def refused(self, in_flight: int, now: float) -> None:
         """Records a refused call; `in_flight` includes it."""
         if now - self._halved_at >= _HALVINGS_APART:
             self._halved_at = now
             self._granted = 0
-            self._size = max(min(self._size, in_flight) // 2, 1)
+            self.size = max(min(self.size, in_flight) // 2, 1)
 
     def granted(self) -> None:
         """Records a call that the provider began to answer."""
         self._granted += 1
-        if self._granted >= min(self._size, _GRANTS):
+        if self._granted >= min(self.size, _GRANTS):
             self._granted = 0
-            self._size = min(self._size + 1, self._most)
+            self.size = min(self.size + 1, self._most)
 
 
 ProviderState = Literal["closed", "open", "half_open"]
@@ -56,42 +48,18 @@ ProviderState = Literal["closed", "open", "half_open"]
 _NEVER = float("-inf")
 
 
-@dataclass(frozen=True)
-class CallTicket:
-    """One admitted call: `epoch` openings came before it, `number` is its place in the order of sending."""
-
-    epoch: int
-    number: int
-    probe: bool
+CallTicket = int
+"""An admitted call, to be sent and reported on: its place in the order of sending."""
 
 
-@dataclass(frozen=True)
-class Go:
-    """Send the call, then report its outcome with the ticket."""
+class Hold(NamedTuple):
+    """A call that may not be sent: for `seconds`, or until a call in flight gives content or ends.
 
-    ticket: CallTicket
+    `open` is the breaker, `paced` says that the provider asked for fewer calls.
+    """
 
-
-@dataclass(frozen=True)
-class AskAgain:
-    """Ask again when a call in flight gives content or ends."""
-
-
-@dataclass(frozen=True)
-class BreakerOpen:
-    """The breaker is open for `seconds`."""
-
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Paced:
-    """The provider asked for fewer calls: none for `seconds`."""
-
-    seconds: float
-
-
-Admission = Go | AskAgain | BreakerOpen | Paced
+    why: Literal["open", "paced", "no room"]
+    seconds: float = 0.0
 
 
 class ProviderBreaker:
@@ -100,23 +68,20 @@ class ProviderBreaker:
     A row ends with the success of a call sent after the row began. Of calls that failed without content, first content
     is enough, so that a few refused calls among many slow good ones do not open the breaker.
 
-    Unless the provider is trusted, at most BREAKER_WINDOW calls are unanswered at a time, so an outage costs at most
-    BREAKER_FAILURES + BREAKER_WINDOW - 1 requests, whatever the number of callers. The provider is trusted for
-    BREAKER_TRUST after content that is younger than the last failure; calls sent in that time are on top.
+    Unless the provider is trusted, at most BREAKER_WINDOW calls are unanswered at a time, which bounds the requests
+    that an outage costs. It is trusted for BREAKER_TRUST after content that is younger than the last failure.
 
-    Half-open leases one probe at a time. Any readable answer to it closes the breaker, a 429 or a rejection too: the
-    outage is over. An outage or an unreadable answer opens it for another cool-down.
-
-    While it is closed, no more calls are in flight than its CallWindow has, which begins with `most`.
+    Half-open leases one probe at a time. Any readable answer to it closes the breaker, a 429 or a rejection too. An
+    outage or an unreadable answer opens it for another cool-down.
     """
 
     def __init__(self, most: int = limits.MODEL_SLOTS) -> None:
-        self._epoch = 0  # how often the breaker has opened
-        self._sent = 0  # calls admitted, ever: the number of the latest ticket
+        self._sent = 0  # calls admitted, ever: the latest ticket
         self._in_flight: set[CallTicket] = set()  # sent, without outcome yet
         self._unanswered: set[CallTicket] = set()  # those of them without content
-        self._window = CallWindow(most)
+        self.window = CallWindow(most)
         self._trusted_until = _NEVER  # any number of calls may be unanswered until then
+        self._opened_at = 0  # outages of calls up to this number were before the last opening
         self._row_start = 0  # outcomes of calls up to this number say nothing about the present
         self._silent_failures = 0  # outages in the row that gave no content
         self._broken_failures = 0  # outages in the row that broke off after content
@@ -131,11 +96,6 @@ class ProviderBreaker:
         return "open" if now < self._open_until else "half_open"
 
     @property
-    def window(self) -> int:
-        """How many calls may be in flight while it is closed."""
-        return self._window.size
-
-    @property
     def failures(self) -> int:
         """Outages in a row."""
         return self._silent_failures + self._broken_failures
@@ -144,42 +104,37 @@ class ProviderBreaker:
         """Returns the seconds of cool-down left, 0 if it is not open."""
         return max((self._open_until or now) - now, 0.0)
 
-    def paced(self, now: float) -> float:
-        """Returns the seconds for which the provider asked for no calls, 0 if there are none left."""
-        return max(self._paced_until - now, 0.0)
-
     def trusted(self, now: float) -> bool:
         """True if the provider has answered for this model lately."""
         return now < self._trusted_until
 
-    def ask(self, now: float, trusted_elsewhere: bool = False) -> Admission:
-        """Returns the admission of a call. `trusted_elsewhere`: the provider is trusted for another model."""
+    def ask(self, now: float) -> CallTicket | Hold:
+        """Returns the ticket of a call, or why it has to wait."""
         if wait := self.remaining(now):
-            return BreakerOpen(wait)
-        if wait := self.paced(now):
-            return Paced(wait)
+            return Hold("open", wait)
+        if (wait := self._paced_until - now) > 0:
+            return Hold("paced", wait)
         probing = self._open_until is not None
         if probing:
             waits = self._probe is not None
         else:
-            trusted = self.trusted(now) or (trusted_elsewhere and not self.failures)
-            undecided = not trusted and len(self._unanswered) >= BREAKER_WINDOW
-            waits = undecided or len(self._in_flight) >= self._window.size
+            undecided = not self.trusted(now) and len(self._unanswered) >= BREAKER_WINDOW
+            waits = undecided or len(self._in_flight) >= self.window.size
         if waits:
-            return AskAgain()
+            return Hold("no room")
         self._sent += 1
-        ticket = CallTicket(self._epoch, self._sent, probing)
+        ticket = self._sent
         self._in_flight.add(ticket)
         self._unanswered.add(ticket)
         if probing:
             self._probe = ticket
-        return Go(ticket)
+        return ticket
 
     def answering(self, ticket: CallTicket, now: float) -> None:
         """Records a call's first content: the provider works, the call may still fail."""
         if ticket in self._unanswered:
             self._unanswered.discard(ticket)
-            self._window.granted()
+            self.window.granted()
         if self._is_current(ticket):
             self._trust(now)
             self._silent_failures = 0
@@ -197,8 +152,8 @@ class ProviderBreaker:
         """Records a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
         asked = retry_after or 0.0
         if kind in PACING:
-            self._window.refused(len(self._in_flight), now)
-            if self._window.size == 1:  # no narrower: less is later
+            self.window.refused(len(self._in_flight), now)
+            if self.window.size == 1:  # no narrower: less is later
                 asked = asked or limits.MODEL_RETRY_INITIAL.total_seconds()
             self._paced_until = max(self._paced_until, now + min(asked, limits.PACE_MAX.total_seconds()))
             self._unanswered.discard(ticket)  # answered, not granted
@@ -212,7 +167,7 @@ class ProviderBreaker:
         self._unanswered.discard(ticket)
         if ticket == self._probe:
             self._open(now, asked)
-        elif kind in OUTAGES and ticket.epoch == self._epoch and not ticket.probe:
+        elif kind in OUTAGES and ticket > self._opened_at:
             self._count(now, silent, asked)
 
     def released(self, ticket: CallTicket) -> None:
@@ -224,7 +179,7 @@ class ProviderBreaker:
 
     def _is_current(self, ticket: CallTicket) -> bool:
         """True if the breaker is closed and the call was sent after the row began."""
-        return self._open_until is None and ticket.epoch == self._epoch and ticket.number > self._row_start
+        return self._open_until is None and ticket > max(self._row_start, self._opened_at)
 
     def _count(self, now: float, silent: bool, asked: float) -> None:
         if self.trusted(now) or not self.failures:
@@ -238,7 +193,7 @@ class ProviderBreaker:
     def _open(self, now: float, asked: float) -> None:
         wait = max(limits.BREAKER_COOLDOWN.total_seconds(), asked)
         self._open_until = now + min(wait, limits.BREAKER_COOLDOWN_MAX.total_seconds())
-        self._epoch += 1
+        self._opened_at = self._sent
         self._probe = None
         self._trusted_until = _NEVER
 

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from supervision.base import limits
 from supervision.base.text import cut, one_line
-from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport, Unsupported
+from supervision.contract.result import Citation, Gap, SubtaskReport, Unsupported
 
 TRIED_SHOWN = 10  # subtasks that a failed run lists as tried
 
@@ -38,16 +38,6 @@ class Answer:
     is_findings: bool = False
     json_ref: str | None = None
     model: str | None = None
-
-
-def checked_contradictions(contradictions: list[Contradiction], completed: set[str]) -> list[Contradiction]:
-    """Returns the contradictions with the ids of completed subtasks only; one without any is dropped."""
-    valid = []
-    for item in contradictions:
-        ids = [subtask_id for subtask_id in dict.fromkeys(item.subtask_ids) if subtask_id in completed]
-        if ids and item.description.strip():
-            valid.append(item.model_copy(update={"subtask_ids": ids}))
-    return valid
 
 
 def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:

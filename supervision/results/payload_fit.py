@@ -3,7 +3,6 @@
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
-from pydantic_core import to_json
 
 from supervision.base import limits
 from supervision.base.text import cut, size
@@ -24,10 +23,8 @@ _LISTS = frozenset(
 _ANSWERS = ("answer", "direct_answer")
 _LEAST_ANSWER_BYTES = 2048
 PAYLOAD_ROOM_BYTES = limits.PAYLOAD_HARD_BYTES * 7 // 8  # the rest is for what a payload has around its value
-_BARE_TABLES = 10  # of templates, in a result without texts
 
 M = TypeVar("M", bound=BaseModel)
-T = TypeVar("T")
 
 
 def cut_to(value: M, limit: int) -> M:
@@ -36,10 +33,8 @@ def cut_to(value: M, limit: int) -> M:
     Ids, states, references and the rows of subtasks and gaps stay. An answer keeps half of the limit, its JSON is whole
     or absent.
     """
-    return value if _bytes(value) <= limit else _cut(value, limit)
-
-
-def _cut(value: M, limit: int) -> M:
+    if _bytes(value) <= limit:
+        return value
     answer = max(limit // 2, _LEAST_ANSWER_BYTES)
     shortest: M = _shorter(value, "", *_STEPS[-1], answer)
     if _bytes(shortest) > limit:  # as in large runs: the other steps would only take time
@@ -56,23 +51,25 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     """
     if _bytes(result) <= limit:
         return result
-    shorter = _cut(result.model_copy(update={"truncated": True}), limit)
+    shorter = cut_to(result.model_copy(update={"truncated": True}), limit)
     if _bytes(shorter) <= limit:
         return shorter
     templates = {report.id for report in result.subtasks if report.counts is not None}
-    bare = RunResult.model_construct(
-        **{
-            **dict(shorter),
-            "answer": cut(result.answer, _LEAST_ANSWER_BYTES),
-            "subtasks": [_bare(report, lean=len(result.subtasks) > limits.STATUS_PAGE) for report in result.subtasks],
-            "gaps": [gap.model_copy(update={"reason": "", "description": ""}) for gap in result.gaps],
-            **{"citations": [], "contradictions": [], "unsupported": []},
-            "artifacts": [artifact for artifact in shorter.artifacts if artifact.subtask_id in templates][
-                :_BARE_TABLES
-            ],
-        }
-    )
-    return _counted(bare, max(limit, PAYLOAD_ROOM_BYTES))
+    tables = [artifact for artifact in shorter.artifacts if artifact.subtask_id in templates]
+    fields = dict(shorter) | {"citations": [], "contradictions": [], "unsupported": [], "artifacts": tables}
+    fields["answer"] = cut(result.answer, _LEAST_ANSWER_BYTES)
+    gaps = [gap.model_copy(update={"reason": "", "description": ""}) for gap in result.gaps]
+    # Of a report id, state and counts stay: its cost is unknown, not 0.
+    reports = [SubtaskReport(id=r.id, state=r.state, counts=r.counts, usage=Usage(usd=None)) for r in result.subtasks]
+    for tenths in reversed(range(11)):
+        shown, listed = reports[: len(reports) * tenths // 10], gaps[: len(gaps) * tenths // 10]
+        more = {"gaps": len(gaps) - len(listed), "subtasks": len(reports) - len(shown)}
+        counted = [f"{count} more {kind} stand only in the stored result" for kind, count in more.items() if count]
+        fields |= {"gaps": listed, "subtasks": shown, "warnings": [*counted, *shorter.warnings]}
+        bare = RunResult.model_construct(**fields)
+        if _bytes(bare) <= max(limit, PAYLOAD_ROOM_BYTES):
+            break
+    return bare
 
 
 def pages(items: list[M], limit: int) -> list[list[M]]:
@@ -100,36 +97,6 @@ def _shorter(value: Any, name: str, text: int, items: int, answer: int) -> Any:
     if isinstance(value, BaseModel) and not isinstance(value, Usage):
         return value.model_copy(update={field: _shorter(part, field, text, items, answer) for field, part in value})
     return value
-
-
-def _counted(result: RunResult, limit: int) -> RunResult:
-    """Returns `result` with as many of its gaps and subtasks as fit; a warning counts the others."""
-    if _bytes(result) <= limit:
-        return result
-    shown = result.model_dump(mode="json")  # a subtask takes less in a long list than by itself
-    gaps = _first(result.gaps, shown["gaps"], limit // 4)
-    subtasks = _first(result.subtasks, shown["subtasks"], limit // 2)
-    more = [(len(result.gaps) - len(gaps), "gaps"), (len(result.subtasks) - len(subtasks), "subtasks")]
-    warnings = [f"{count} more {kind} stand only in the stored result" for count, kind in more if count]
-    return result.model_copy(update={"gaps": gaps, "subtasks": subtasks, "warnings": [*warnings, *result.warnings]})
-
-
-def _first(items: list[T], shown: list[Any], limit: int) -> list[T]:
-    """Returns the first items that take at most `limit` bytes together; `shown` is the JSON of each."""
-    used = 0
-    for place, json in enumerate(shown):
-        used += len(to_json(json)) + 1
-        if used > limit:
-            return items[:place]
-    return items
-
-
-def _bare(report: SubtaskReport, lean: bool) -> SubtaskReport:
-    """Returns a report without texts; a `lean` one has id, state and counts only, its cost is unknown, not 0."""
-    if lean:
-        return SubtaskReport(id=report.id, state=report.state, counts=report.counts, usage=Usage(usd=None))
-    kept = report.model_dump(include={"id", "state", "role", "attempts", "turns", "counts"})
-    return SubtaskReport(**kept, usage=report.usage)
 
 
 def _bytes(value: BaseModel) -> int:

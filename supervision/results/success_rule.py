@@ -16,19 +16,17 @@ from supervision.contract.result import SubtaskReport
 
 Rule = str | float
 
-_OPEN = ("waiting", "running")
-
 
 def met(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
     """True if what has completed is enough; reports of other ids do not count."""
     completed = {report.id for report in reports if report.state == "completed"}
-    return _enough(rule, completed, importance_by_id)
+    return len(completed & _counted(rule, importance_by_id)) >= (needed(rule, importance_by_id) or 1)
 
 
 def reachable(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> bool:
     """True if it would be enough if all that has not ended completed."""
-    possible = {report.id for report in reports if report.state == "completed" or report.state in _OPEN}
-    return _enough(rule, possible, importance_by_id)
+    best = [r.model_copy(update={"state": "completed"}) if r.state in ("waiting", "running") else r for r in reports]
+    return met(rule, best, importance_by_id)
 
 
 def explain(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> str:
@@ -42,10 +40,6 @@ def explain(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapp
     missing = ", ".join(f"{subtask_id} is {state}" for subtask_id, state in states.items() if state != "completed")
     sentence = f'success "{rule}" needs {wants} {len(counted)} {kind}: {completed} completed'
     return one_line(f"{sentence}; {missing}" if missing else sentence, limits.PARAGRAPH_BYTES)
-
-
-def _enough(rule: Rule, completed: set[str], importance_by_id: Mapping[str, Importance]) -> bool:
-    return len(completed & _counted(rule, importance_by_id)) >= (needed(rule, importance_by_id) or 1)
 
 
 def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]:

@@ -47,15 +47,19 @@ class NextTry(Enum):
     FALLBACK_ROLE = auto()
 
 
-def next_try(problem: ErrorKind, failures: int, declined: int = 0, *, has_fallback: bool) -> NextTry:
+def next_try(
+    problem: ErrorKind, failures: int, declined: int, *, has_fallback: bool, is_person: bool = False
+) -> NextTry:
     """Returns what follows after `failures` failed attempts, the last of them with `problem`.
 
-    `declined` of them were refusals or `CannotDo`: such a subtask is described better once only. `has_fallback`: the
-    role has a fallback role that was not tried yet.
+    `declined` of them were refusals or `CannotDo` that no other model of the role can make up for: such a subtask is
+    described better once only. `has_fallback`: the role has a fallback role that was not tried yet. A person who has
+    not answered is not asked again.
     """
     if not is_retried(problem):
         return NextTry.GIVE_UP
-    if failures < limits.SUBTASK_ATTEMPTS and (problem not in DECLINED or declined <= limits.DECLINED_REFINES):
+    may_do_better = problem not in DECLINED or declined <= limits.DECLINED_REFINES
+    if failures < limits.SUBTASK_ATTEMPTS and may_do_better and not is_person:
         return NextTry.SAME_ROLE
     return NextTry.FALLBACK_ROLE if has_fallback else NextTry.GIVE_UP
 
@@ -87,5 +91,5 @@ def is_child_id(workflow_id: str, parent_id: str | None) -> bool:
 
 
 def subtask_path(workflow_id: str, run_id: str) -> str:
-    """Returns the path of a worker agent's subtask from the root, such as t3/t1."""
+    """Returns the path of a worker agent's subtask from the root, such as t3/t1; "" for the run itself."""
     return "/".join(workflow_id.removeprefix(run_id).split("/")[1::2])

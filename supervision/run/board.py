@@ -14,7 +14,6 @@ One instance lives in a run. Its methods are the only way a subtask changes stat
 A template waits until its items are known. Then it has the state that those come to, and no part in the board's counts.
 """
 
-from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
@@ -30,17 +29,6 @@ from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
 from supervision.contract.usage import Usage
 from supervision.run.gaps import gap_of, gaps_of, is_missing, partial_gaps
-
-
-def _keep(places: list[int], place: int, wanted: bool) -> None:
-    """Has `place` in the ascending list, or not."""
-    at = bisect_left(places, place)
-    known = at < len(places) and places[at] == place
-    if wanted and not known:
-        insort(places, place)
-    elif known and not wanted:
-        del places[at]
-
 
 _ENDED: tuple[SubtaskState, ...] = ("completed", "failed", "skipped", "cancelled")
 _FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
@@ -99,8 +87,8 @@ class Board:
         for subtask in plan.subtasks:
             for dependency in subtask.depends_on:
                 self._dependents.setdefault(dependency, []).append(subtask.id)
-        self._ready: list[int] = []  # places in the plan, ascending
-        self._blocked: list[int] = []
+        self._ready: set[int] = set()  # places in the plan
+        self._blocked: set[int] = set()
         for subtask_id in self._order:
             self._sort_in(subtask_id)
         for subtask_id in TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order():
@@ -163,7 +151,7 @@ class Board:
 
     def ready(self) -> Iterator[str]:
         """Yields the ids whose dependencies have ended, one with success, in the order of the plan."""
-        return map(self._order.__getitem__, tuple(self._ready))
+        return map(self._order.__getitem__, sorted(self._ready))
 
     def skip_blocked(self) -> list[str]:
         """Skips each waiting subtask whose dependencies all ended without success; returns their ids.
@@ -172,9 +160,10 @@ class Board:
         """
         skipped: list[str] = []
         while self._blocked:
-            report = self._end(self._order[self._blocked[0]], "skipped")
+            report = self[self._order[min(self._blocked)]]
             message = "none of its dependencies succeeded: " + ", ".join(folded(report.depends_on))
-            report.error = _capped(Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message))
+            error = Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message)
+            self._end_without(report.id, "skipped", error, report.finding)
             skipped.append(report.id)
         return skipped
 
@@ -191,8 +180,12 @@ class Board:
         """Lists a subtask among those that are ready, or blocked, or neither."""
         report, place = self._reports[subtask_id], self._place[subtask_id]
         is_due = report.state == "waiting" and self._is_due(report)
-        _keep(self._ready, place, is_due and self._has_ground(report) and not self._subtasks[subtask_id].for_each)
-        _keep(self._blocked, place, is_due and not self._has_ground(report))
+        has_ground = is_due and self._has_ground(report)
+        for places, wanted in (
+            (self._ready, has_ground and not self._subtasks[subtask_id].for_each),
+            (self._blocked, is_due and not has_ground),
+        ):
+            (places.add if wanted else places.discard)(place)
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
         """Returns the dependencies of a subtask that did not succeed, those that are items in one."""
@@ -248,10 +241,8 @@ class Board:
         """Ends a subtask that a person does not want, with what it had; one that was reopened keeps its finding."""
         if subtask_id in self._once_completed:
             self.keep(subtask_id)
-            return
-        report = self._end(subtask_id, "skipped")
-        report.error, report.finding = _capped(error), finding
-        self._explain(report)
+        else:
+            self._end_without(subtask_id, "skipped", error, finding)
 
     def keep(self, subtask_id: str) -> None:
         """Ends a reopened subtask with the finding it had."""
@@ -299,19 +290,18 @@ class Board:
 
     def fail(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
         """Ends a subtask that failed for good; `finding` is what it had."""
-        report = self._end(subtask_id, "failed")
-        report.error, report.finding = _capped(error), finding
-        self._explain(report)
+        self._end_without(subtask_id, "failed", error, finding)
 
     def cancel(self, subtask_id: str, error: Problem | None, finding: Finding | None = None) -> None:
         """Ends a subtask that was stopped; `finding` is what it had. Without an `error`, `close` gives the reason."""
-        report = self._end(subtask_id, "cancelled")
-        report.error = _capped(error) if error else None
-        report.finding = finding
-        self._explain(report)
+        self._end_without(subtask_id, "cancelled", error, finding)
 
-    def _explain(self, report: SubtaskReport) -> None:
-        """Gives a template of which no item completed the reason why the last one did not."""
+    def _end_without(
+        self, subtask_id: str, state: SubtaskState, error: Problem | None, finding: Finding | None
+    ) -> None:
+        """Ends a subtask that did not complete. A template of which no item did has the reason of the last one."""
+        report = self._end(subtask_id, state)
+        report.error, report.finding = _capped(error), finding
         template = self._reports.get(report.template or "")
         if template is not None and template.state not in ("running", "completed"):
             template.error = report.error
@@ -321,18 +311,13 @@ class Board:
 
         `error` is the reason for these and for those that were stopped before without one.
         """
-        for report in self._reports.values():
-            if report.counts is not None:  # its items are closed one by one
-                continue
-            if report.state in ("waiting", "running"):
+        for report in reversed(self.reports()):  # items, and then their templates
+            if report.counts is None and report.state in ("waiting", "running"):
                 if report.id in self._once_completed:
                     self.keep(report.id)
                 else:
                     self.cancel(report.id, error, report.finding)
             elif report.state == "cancelled" and report.error is None:
-                report.error = _capped(error)
-        for report in map(self._reports.__getitem__, self._templates):
-            if report.counts is not None and report.state == "cancelled" and report.error is None:
                 report.error = _capped(error)
 
     def _end(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
@@ -417,8 +402,8 @@ def _is_partial(finding: Finding | None) -> bool:
     return finding is not None and finding.outcome == "partial"
 
 
-def _capped(error: Problem) -> Problem:
-    return Problem(type=error.type, message=cut(error.message, limits.ERROR_BYTES))
+def _capped(error: Problem | None) -> Problem | None:
+    return error and Problem(type=error.type, message=cut(error.message, limits.ERROR_BYTES))
 
 
 def _count_item(template: SubtaskReport, before: SubtaskState, state: SubtaskState) -> None:

@@ -1,31 +1,37 @@
-"""Every type of event that a trace holds, with its fields and its sentence.
+"""The trace of a workflow: its latest events, and every type of them with its fields and its sentence.
 
 The names of types and fields are public: the query `trace` returns them. Whatever shows an event to people, in the
 terminal or in the Web UI, asks this table.
 """
 
+import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from pydantic import JsonValue
 
 from supervision.base import limits
-from supervision.base.text import one_line
-from supervision.contract.plan import Estimate, Plan
-from supervision.contract.status import TraceEvent, Wait
+from supervision.base.text import one_line, size
+from supervision.contract.status import TraceEvent, TracePage, Wait
 from supervision.contract.updates import Update
 from supervision.run.decisions import Decision
 
+TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with its cursor
+
 Mood = Literal["plain", "good", "bad", "faint", "head"]
 _Data = Mapping[str, JsonValue]
+_OPTIONAL = re.compile(r"\[([^]]*{(\w+)}[^]]*)\]")
 
 
 @dataclass(frozen=True)
 class EventRow:
     """A type of event. Names in `fields` that end in `?` are of fields which are not always there.
 
-    A `sentence` names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2 turns`).
+    A `sentence` names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2 turns`). A part in
+    square brackets is left out where its field says nothing.
     """
 
     type: str
@@ -35,7 +41,11 @@ class EventRow:
 
     def line(self, data: _Data) -> tuple[str, Mood]:
         """Returns the sentence of an event with this data, and its mood."""
-        words = self.sentence.format_map(_Words(data)) if isinstance(self.sentence, str) else self.sentence(data)
+        if isinstance(self.sentence, str):
+            said = _OPTIONAL.sub(lambda part: part[1] if data.get(part[2]) else "", self.sentence)
+            words = said.format_map(_Words(data))
+        else:
+            words = self.sentence(data)
         return words, "bad" if data.get("is_error") else self.mood
 
 
@@ -103,31 +113,13 @@ def _written(data: _Data) -> str:
     return f"{work} from {_Word(data.get('findings')):finding}"
 
 
-def _decided(data: _Data) -> str:
-    by, text = (f"{before}{data.get(name) or ''}" for before, name in ((" by ", "by"), (": ", "text")))
-    said = f"{by if data.get('by') else ''}{text if data.get('text') else ''}"
-    after = f" ({data['after']})" if data.get("after") else ""
-    return f"{data.get('id')}: {data.get('decision')}{said}{after}"
-
-
-def _by(words: str) -> Callable[[_Data], str]:
-    """Returns the sentence of what a person did, with who, and why."""
-
-    def sentence(data: _Data) -> str:
-        by, why = data.get("by"), data.get("why")
-        done = words.format_map(_Words(data))
-        return f"{done}{f', by {by}' if by else ''}{f': {why}' if why else ''}"
-
-    return sentence
-
-
 def _turn(data: _Data) -> str:
-    names = data.get("withheld")
-    without = f", without {', '.join(map(str, names))}" if isinstance(names, list) and names else ""
+    without = f", without {_Word(data['withheld'])}" if data.get("withheld") else ""
     return f"turn {data.get('turn')}{without}: {data.get('preview') or data.get('stop_reason')}"
 
 
 _R = EventRow
+_BY = "[, by {by}][: {why}]"  # who did it, and why
 
 TABLE: tuple[EventRow, ...] = (
     # The run.
@@ -136,10 +128,10 @@ TABLE: tuple[EventRow, ...] = (
     _R("limits_extended", "limits", "new limits: {limits}", "good"),
     _R("deadline_reached", "", "the deadline is reached: writing the answer from what exists", "bad"),
     _R("waiting_provider", "why", "waits for `resume`: {why}", "bad"),
-    _R("decided", "id kind decision after? by? text?", _decided, "good"),
-    _R("paused", "now? by? why?", _by("the run is paused"), "head"),
-    _R("resumed", "by? why?", _by("the run is resumed"), "head"),
-    _R("steered", "word by? why?", _by("a person says: {word}"), "good"),
+    _R("decided", "id kind decision after? by? text?", "{id}: {decision}[ by {by}][: {text}][ ({after})]", "good"),
+    _R("paused", "now? by? why?", "the run is paused" + _BY, "head"),
+    _R("resumed", "by? why?", "the run is resumed" + _BY, "head"),
+    _R("steered", "word by? why?", "a person says: {word}" + _BY, "good"),
     _R("model_replaced", "model by why work? head?", "model {by} takes over from {model}: {why}", "bad"),
     # The plan.
     _R("plan_requested", "attempt revision", _requested, "faint"),
@@ -154,8 +146,8 @@ TABLE: tuple[EventRow, ...] = (
     _R("subtask_failed", "error message attempts? head? trace_ref?", "failed: {error}", "bad"),
     _R("subtask_retried", "error message role description head? trace_ref?", _retried, "bad"),
     _R("subtask_reopened", "feedback warm", _reopened),
-    _R("retry_asked", "instruction? by? why?", _by("is to be done again"), "good"),
-    _R("skip_asked", "by? why?", _by("is to be skipped"), "bad"),
+    _R("retry_asked", "instruction? by? why?", "is to be done again" + _BY, "good"),
+    _R("skip_asked", "by? why?", "is to be skipped" + _BY, "bad"),
     _R("subtask_skipped", "", "skipped: none of its dependencies succeeded", "bad"),
     _R("subtask_cancelled", "turns? head? trace_ref?", "stopped", "bad"),
     _R("subtask_held", "role", "waits: the breaker of role {role} is open", "bad"),
@@ -189,23 +181,6 @@ def sentence(event: TraceEvent) -> tuple[str, Mood]:
     return f"{event.type} {event.data if event.data else ''}", "faint"
 
 
-def plan_accepted(plan: Plan, strategy: str, estimate: Estimate | None = None) -> dict[str, JsonValue]:
-    """Returns the fields of `plan_accepted`."""
-    return {
-        "subtasks": len(plan.subtasks),
-        "revision": plan.revision,
-        "strategy": strategy,
-        "reasoning": plan.reasoning,
-        "estimated_tokens": sum(subtask.estimated_tokens for subtask in plan.subtasks),
-        "expected": estimate.total.line if estimate else "",
-    }
-
-
-def reviewed(number: int, feedback: Mapping[str, str], missing: list[str]) -> dict[str, JsonValue]:
-    """Returns the fields of `reviewed`; `feedback` is by the subtasks that are done again."""
-    return {"round": number, "flagged": [*feedback], "feedback": {**feedback}, "missing": [*missing]}
-
-
 def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
     """Returns the fields of what a person did: who, why, and the `data` that there are."""
     fields: dict[str, JsonValue] = {**data, "by": update.by, "why": update.comment}
@@ -223,3 +198,57 @@ def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
         return {**shown, "decision": "expired"}
     said = {"by": decision.by, "text": one_line(decision.text, limits.SENTENCE_BYTES)}
     return {**shown, "decision": decision.choice, **{name: text for name, text in said.items() if text}}
+
+
+class Trace:
+    """The last TRACE_EVENTS events. `now` is the workflow's clock; numbers continue from `last_seq`.
+
+    `seen` gets each event when it is added.
+    """
+
+    def __init__(self, now: Callable[[], datetime], last_seq: int = 0) -> None:
+        self._now = now
+        self._events: deque[TraceEvent] = deque(maxlen=limits.TRACE_EVENTS)
+        self.last_seq = last_seq
+        self.seen: Callable[[TraceEvent], None] = lambda event: None
+
+    def note(self, event: str, subtask_id: str | None = None, /, **data: JsonValue) -> None:
+        """Adds an event: its type and fields are those of a row of the table."""
+        self.last_seq += 1
+        at = self._now().isoformat()
+        self._events.append(TraceEvent(seq=self.last_seq, at=at, type=event, subtask_id=subtask_id, data=data))
+        self.seen(self._events[-1])
+
+    @property
+    def last_line(self) -> str:
+        """The latest event as people read it; empty before the first."""
+        if not self._events:
+            return ""
+        event = self._events[-1]
+        return " ".join(filter(None, [event.subtask_id, sentence(event)[0]]))
+
+    def page(self, cursor: int = 0) -> TracePage:
+        """Returns the events after `cursor` that fit into a payload, and how many of these are not kept any more."""
+        cursor, events, used = max(0, cursor), list[TraceEvent](), 0
+        first = self._events[0].seq if self._events else self.last_seq + 1
+        page = TracePage(next_cursor=self.last_seq, dropped=max(0, first - 1 - cursor))
+        for event in self._events:
+            if event.seq <= cursor:
+                continue
+            used += size(event.model_dump_json())
+            if events and used > TRACE_PAGE_BYTES:
+                page.next_cursor = events[-1].seq
+                break
+            events.append(event)
+        page.events = events
+        return page
+
+    def recent(self, limit: int) -> list[TraceEvent]:
+        """Returns the latest events in at most about `limit` bytes of JSON."""
+        count, used = 0, 0
+        for event in reversed(self._events):
+            used += size(event.model_dump_json())
+            if used > limit:
+                break
+            count += 1
+        return list(self._events)[len(self._events) - count :]

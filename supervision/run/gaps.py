@@ -1,7 +1,6 @@
 """Gaps: what is missing from an answer, by subtask; those of a template's items are one."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -19,11 +18,10 @@ def is_missing(report: SubtaskReport) -> bool:
     return report.state != "completed"
 
 
-def gaps_of(reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str] = MappingProxyType({})) -> list[Gap]:
+def gaps_of(reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str]) -> list[Gap]:
     """Returns the gaps of subtasks by id, none where a completed subtask replaced the missing one.
 
     Those of a template's items are one; `left_out` says of which templates not every item got a subtask.
-
     GAPS_SHOWN of nested runs are listed one by one; the others are one gap for each run, with their number.
     """
     own: list[Gap] = []
@@ -46,11 +44,7 @@ def _replaced_well(report: SubtaskReport, reports: Mapping[str, SubtaskReport]) 
     return not is_missing(report)
 
 
-def gap_of(
-    report: SubtaskReport,
-    reports: Mapping[str, SubtaskReport] = MappingProxyType({}),
-    left_out: Mapping[str, str] = MappingProxyType({}),
-) -> Gap:
+def gap_of(report: SubtaskReport, reports: Mapping[str, SubtaskReport], left_out: Mapping[str, str]) -> Gap:
     """Returns what is missing with a subtask, or with items of a template, that did not complete."""
     error = report.error
     reason = f"it is {report.state}"

@@ -33,7 +33,7 @@ class RoleBreaker:
         self.role = role
         self._now = now
         self._epoch = 0
-        self._failures = 0
+        self.failures = 0  # failed attempts in a row
         self._open_until: datetime | None = None
         self._cooldown = limits.ROLE_BREAKER_COOLDOWN
         self._probe: RoleTicket | None = None
@@ -49,11 +49,6 @@ class RoleBreaker:
     def retry_at(self) -> datetime | None:
         """When an open breaker will admit its probe; None if no time is set."""
         return self._open_until if self.state == "open" else None
-
-    @property
-    def failures(self) -> int:
-        """Failed attempts in a row."""
-        return self._failures
 
     def admits(self) -> bool:
         """True if `admit` would give a ticket now."""
@@ -73,7 +68,7 @@ class RoleBreaker:
         """Counts an attempt that gave a finding."""
         if not self._counts(ticket):
             return
-        self._failures = 0
+        self.failures = 0
         self._open_until = self._probe = None
         self._cooldown = limits.ROLE_BREAKER_COOLDOWN
 
@@ -81,10 +76,10 @@ class RoleBreaker:
         """Counts an attempt that failed for a reason that says something about the role."""
         if not self._counts(ticket):
             return
-        self._failures += 1
+        self.failures += 1
         if ticket.probe:
             self._open(min(self._cooldown * 2, limits.ROLE_BREAKER_COOLDOWN_MAX))
-        elif self._failures >= limits.ROLE_BREAKER_FAILURES:
+        elif self.failures >= limits.ROLE_BREAKER_FAILURES:
             self._open(limits.ROLE_BREAKER_COOLDOWN)
 
     def released(self, ticket: RoleTicket) -> None:
@@ -98,7 +93,7 @@ class RoleBreaker:
         return {
             "role": self.role,
             "state": self.state,
-            "failures": self._failures,
+            "failures": self.failures,
             "retry_at": retry_at.isoformat() if retry_at else None,
         }
 

@@ -22,18 +22,17 @@ from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer, with_gaps
-from supervision.results.confidence import basis_of, ceiling, unsupported_in
+from supervision.results.confidence import ceiling, unsupported_in
 from supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
 from supervision.results.success_rule import explain, met, nothing_missing
 from supervision.run.board import Board
 from supervision.run.decisions import Decisions, Steering
+from supervision.run.events import Trace
 from supervision.run.nested_runs import NestedRuns
 from supervision.run.role_breaker import RoleBreaker
 from supervision.run.serving_models import ServingModels
 from supervision.run.slots import Slots
-from supervision.run.trace import Trace
 from supervision.run.waits import Waits
-from supervision.run.web_details import markdown
 
 _OWNER_BYTES = 200  # databases that lists are kept in take 255
 PLAN_GAP = "plan"  # in place of a subtask's id
@@ -253,7 +252,7 @@ class RunState:
         """Raises SupervisionError if what succeeded is not enough for the rule, or is nothing at all."""
         budget = self.time_and_budget
         if not self.board.usable():
-            if budget.out_of_budget:
+            if budget.ledger.exhausted:
                 raise SupervisionError(
                     ErrorKind.BUDGET_EXHAUSTED, f"no finding within the budget: {budget.spent_line()}"
                 )
@@ -312,24 +311,6 @@ class RunState:
         )
         return cut_to(status, PAYLOAD_ROOM_BYTES)
 
-    def details(self) -> str:
-        """Returns the Markdown for the Web UI."""
-        revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
-        error = f"{self.error.type}: {self.error.message}" if self.error else None
-        last = f"last event: {self.trace.last_line}" if self.trace.last_line else None
-        notes = [note for note in (revised, *self.waits.notes(), last, error) if note]
-        return markdown(
-            self.request.goal,
-            self.phase,
-            self.flags,
-            self.board.counts(),
-            [report for report in self.board.reports() if report.template is None],
-            self.usage,
-            notes,
-            self.model_notice,
-            with_gaps(self.answer.text, self.gaps) if self.phase == "done" else "",
-        )
-
     def result(self) -> RunResult:
         """Returns the result so far; final once the phase is `done`."""
         now = self.finished_at or self._now()
@@ -373,8 +354,8 @@ class RunState:
             return None
         points = [point for point in (*self.open_points, *self._lacks) if point.subtask_id not in (ANSWER, ANSWER_JSON)]
         by_id = self.plan.importance
-        basis = basis_of(self.answer, self.board.current(), by_id, self.contradictions, points)
-        return min(self.answer.confidence, ceiling(basis))
+        bound = ceiling(self.answer, self.board.current(), by_id, self.contradictions, points)
+        return min(self.answer.confidence, bound)
 
     def _artifacts(self) -> list[ArtifactRef]:
         findings = [report.finding for report in self.board.usable() if report.finding]

@@ -1,13 +1,12 @@
 """What the work of a run waits for: roles whose breaker is open, providers of models that do not serve, persons."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from pydantic import JsonValue
 
 from supervision.contract.status import Asked, Wait, WaitKind
 from supervision.run.role_breaker import RoleBreaker
-from supervision.run.web_details import breaker_note
 
 AWAITED: dict[WaitKind, str] = {
     "provider": "the model provider",
@@ -89,6 +88,14 @@ class Waits:
         breakers = [breaker_note(card) for card in self.cards() if card["state"] != "closed"]
         persons = [wait for wait in self.current if wait.for_person]
         return breakers + [f"{wait.subject} waits for {AWAITED[wait.kind]}: {wait.prompt_preview}" for wait in persons]
+
+
+def breaker_note(card: Mapping[str, JsonValue]) -> str:
+    """Returns one line on a breaker that is not closed, from its card."""
+    when = f"next try at {card['retry_at']}" if card["retry_at"] else "it is being tried"
+    if "provider" in card:
+        return f"{card['waiting']} waits for the provider of {card['provider']}: {when}"
+    return f"role {card['role']} has an open breaker after {card['failures']} failed attempts in a row: {when}"
 
 
 def _provider_card(wait: Wait) -> dict[str, JsonValue]:

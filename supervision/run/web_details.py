@@ -1,17 +1,14 @@
 """The Markdown that the Web UI shows of a live run."""
 
 import re
-from collections.abc import Mapping
-
-from pydantic import JsonValue
+from collections.abc import Iterator
 
 from supervision.base.text import cut, money, one_line
 from supervision.contract.plan import folded
-from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import SubtaskReport
-from supervision.contract.status import Flags
-from supervision.contract.usage import Usage
+from supervision.results.answer import with_gaps
 from supervision.results.success_rule import is_whole
+from supervision.run.run_state import RunState
 
 _ROWS = 60
 _LINE_BYTES = 300
@@ -30,46 +27,40 @@ _MARKS = {
 }
 
 
-def markdown(
-    goal: str,
-    phase: Phase,
-    flags: Flags,
-    counts: Counts,
-    reports: list[SubtaskReport],
-    usage: Usage,
-    notes: list[str],
-    notice: str | None = None,
-    answer: str = "",
-) -> str:
-    """Returns a notice on the model, the goal, the answer, one line of spend, the plan as a table."""
-    conditions = [name for name, value in flags.model_dump().items() if value]
+def markdown(state: RunState) -> str:
+    """Returns a notice on the model, the goal, the answer, one line of spend, the plan as a table, notes."""
+    counts, usage, notice = state.board.counts(), state.usage, state.model_notice
+    conditions = [name for name, value in state.flags.model_dump().items() if value]
+    answer = with_gaps(state.answer.text, state.gaps) if state.phase == "done" else ""
     shown = _LINKS.sub(r"\\\1", cut(answer, _ANSWER_BYTES))  # an answer's own links and images lead nowhere
     lines = [
         *([f"> {_literal(notice, _LINE_BYTES)}", ""] if notice else []),
-        f"**{_literal(goal, _LINE_BYTES)}**",
+        f"**{_literal(state.request.goal, _LINE_BYTES)}**",
         "",
         *([shown, "", "---", ""] if shown else []),
-        f"Phase **{phase}**{' (' + ', '.join(conditions) + ')' if conditions else ''}"
+        f"Phase **{state.phase}**{' (' + ', '.join(conditions) + ')' if conditions else ''}"
         f" · {counts.completed} of {counts.total} subtasks"
         f" · {usage.model_calls} model calls, {usage.tool_calls} tool calls"
         f" · {usage.tokens_line()} · {money(usage.usd)}",
     ]
-    if reports:
+    if reports := [report for report in state.board.reports() if report.template is None]:
         lines += ["", "| subtask | role | state | after | turns | what |", "|---|---|---|---|---|---|"]
         lines += [_row(report) for report in reports[:_ROWS]]
         if len(reports) > _ROWS:
             lines.append(f"| … | | | | | and {len(reports) - _ROWS} more |")
-    if notes:
+    if notes := list(_notes(state)):
         lines += ["", *[f"> {_literal(note, _LINE_BYTES)}" for note in notes]]
     return "\n".join(lines)
 
 
-def breaker_note(card: Mapping[str, JsonValue]) -> str:
-    """Returns one line on a breaker that is not closed, from its card."""
-    when = f"next try at {card['retry_at']}" if card["retry_at"] else "it is being tried"
-    if "provider" in card:
-        return f"{card['waiting']} waits for the provider of {card['provider']}: {when}"
-    return f"role {card['role']} has an open breaker after {card['failures']} failed attempts in a row: {when}"
+def _notes(state: RunState) -> Iterator[str]:
+    if state.plan.revision > 1:
+        yield f"plan revision {state.plan.revision}"
+    yield from state.waits.notes()
+    if state.trace.last_line:
+        yield f"last event: {state.trace.last_line}"
+    if state.error:
+        yield f"{state.error.type}: {state.error.message}"
 
 
 def _row(report: SubtaskReport) -> str:

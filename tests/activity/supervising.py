@@ -25,6 +25,38 @@ from tests.scripted_model import Call, Reply, ScriptedModel
 T = TypeVar("T")
 MODEL = "claude-opus-5-5"
 ROLE = {"description": "Works on its subject.", "system_prompt": "You work."}
+ORCHARD = """
+name = "orchard"
+description = "Knows pears."
+generalist = "reader"
+[[roles]]
+name = "reader"
+description = "Reads."
+system_prompt = "You read."
+capabilities = ["reading"]
+tools = ["read_attachment", "read_document"]
+[[roles]]
+name = "counter"
+description = "Counts."
+system_prompt = "You count."
+capabilities = ["reading", "counting"]
+tools = ["query_data", "list_tables"]
+[[tools]]
+name = "read_attachment"
+uses = "attachment"
+[[tools]]
+name = "read_document"
+uses = "document_read"
+options = { documents = "*.md" }
+[[tools]]
+name = "query_data"
+uses = "sql_query"
+options = { tables = "*.csv" }
+[[tools]]
+name = "list_tables"
+uses = "sql_tables"
+options = { tables = "*.csv", descriptions = { harvest = "Pears picked" } }
+"""
 
 
 class Desk:
@@ -81,6 +113,20 @@ class Desk:
         """Stores a team as a run's first activity does."""
         ref, _ = await self.teams.save(self.run_id, team, [worker_model] if worker_model else [])
         return ref
+
+    def write_team(self, name: str, team: str, **files: str) -> Path:
+        """Writes a team's file, and others beside it by their stems and kinds: `harvest_csv`. Returns its folder."""
+        folder = self.teams_folder / name
+        folder.mkdir(parents=True)
+        for file, text in {"team_toml": team, **files}.items():
+            (folder / file.replace("_", ".")).write_text(text)
+        return folder
+
+    def write_orchard(self) -> str:
+        """Writes the team ORCHARD with a table and a document. Returns its name."""
+        harvest = "year,sort,kg\n1990,Anjou,12\n1994,Conference,30\n"
+        self.write_team("orchard", ORCHARD, harvest_csv=harvest, frost_md="# Why frost harms pears\n\nIt does.\n")
+        return "orchard"
 
     def say(self, *replies: Reply) -> None:
         """The model's replies, one for each call; the last one for all after it."""

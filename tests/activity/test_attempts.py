@@ -15,7 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 
 from activities.attempts import MISSING_ATTEMPTS, attempted
-from activities.heartbeat import beating, show, waiting
+from activities.heartbeat import show, waiting
 from activities.store.artifacts import ArtifactMissing, ArtifactUnavailable
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
@@ -24,23 +24,49 @@ from supervision.base.prompt_marks import DEADLY
 T = TypeVar("T")
 
 
-async def _attempt(work: Callable[[], Awaitable[T]], beat: Callable[..., None] = lambda *_: None, number: int = 1) -> T:
-    environment = ActivityEnvironment()
-    environment.info = dataclasses.replace(environment.info, attempt=number)
-    environment.on_heartbeat = beat
+class Died(BaseException):
+    """Stands for the end of the process: no heartbeat comes after it."""
 
-    async def around() -> T:
-        async with attempted(lambda *_: lambda: None):
-            return await work()
+    dead = False
 
-    return await environment.run(around)
+    def __init__(self) -> None:
+        Died.dead = True
+
+
+class Call:
+    """The attempts at one call, `number` of them so far; `beats` are the details that the server got."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.beats: list[Any] = []
+        self.number = number
+
+    async def attempt(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Makes the next attempt."""
+        self.number += 1
+        environment = ActivityEnvironment()
+        environment.info = dataclasses.replace(
+            environment.info, attempt=self.number, heartbeat_details=self.beats[-1:], workflow_id="run/t1/1"
+        )
+        environment.on_heartbeat = lambda details: None if Died.dead else self.beats.append(details)
+        Died.dead = False
+
+        async def around() -> T:
+            async with attempted(lambda *_: lambda: None):
+                return await work()
+
+        return await environment.run(around)
+
+    async def die(self, work: Callable[[], Awaitable[None]]) -> None:
+        with pytest.raises(Died):
+            await self.attempt(work)
 
 
 async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progress(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "HEARTBEAT_EVERY", timedelta(milliseconds=1))
-    details = list[dict[str, int]]()
+    call = Call()
+    details = call.beats
 
     async def slow() -> str:
         while not details:
@@ -50,7 +76,7 @@ async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progre
             await asyncio.sleep(0.001)
         return "read"
 
-    assert await _attempt(slow, details.append) == "read"
+    assert await call.attempt(slow) == "read"
     assert details[0] == {"deaths": 1}
     count = len(details)
     await asyncio.sleep(0.01)
@@ -71,56 +97,9 @@ async def test_what_is_gone_for_good_ends_by_name_and_what_may_come_back_does_no
     error: Exception, attempt: int, kind: str, final: bool
 ) -> None:
     with pytest.raises(ApplicationError) as caught:
-        await _attempt(AsyncMock(side_effect=error), number=attempt)
+        await Call(attempt - 1).attempt(AsyncMock(side_effect=error))
     assert (caught.value.type, caught.value.non_retryable) == (kind, final)
     assert caught.value.__cause__ is None
-
-
-class Died(BaseException):
-    """Stands for the end of the process: no heartbeat comes after it."""
-
-    dead = False
-
-    def __init__(self) -> None:
-        Died.dead = True
-
-
-class Call:
-    """The attempts at one call; `left` are the last details that the server has."""
-
-    def __init__(self) -> None:
-        self.left: list[Any] = []
-        self.number = 0
-        self.witnessed: list[tuple[str, str]] = []
-
-    async def attempt(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Makes the next attempt."""
-        self.number += 1
-        environment = ActivityEnvironment()
-        environment.info = dataclasses.replace(
-            environment.info, attempt=self.number, heartbeat_details=self.left, workflow_id="run/t1/1"
-        )
-        Died.dead = False
-
-        def beat(*details: Any) -> None:
-            if not Died.dead:
-                self.left = list(details)
-
-        async def around() -> None:
-            async with beating(self.begins):
-                await work()
-
-        environment.on_heartbeat = beat
-        await environment.run(around)
-
-    async def die(self, work: Callable[[], Awaitable[None]]) -> None:
-        with pytest.raises(Died):
-            await self.attempt(work)
-
-    def begins(self, activity_type: str, workflow_id: str) -> Callable[[], None]:
-        place = len(self.witnessed)
-        self.witnessed.append((activity_type, workflow_id))
-        return lambda: self.witnessed.__setitem__(place, ("", ""))
 
 
 @pytest.fixture(autouse=True)
@@ -155,8 +134,8 @@ async def works() -> None:
 async def refused(call: Call) -> bool:
     try:
         await call.attempt(works)
-    except SupervisionError as error:
-        return (error.message, error.kind) == (DEADLY, ErrorKind.UNEXPECTED)
+    except ApplicationError as error:
+        return (error.message, error.type) == (DEADLY, ErrorKind.UNEXPECTED)
     return False
 
 
@@ -188,6 +167,6 @@ async def test_an_attempt_that_is_stopped_is_no_death(call: Call) -> None:
 
 @given(details=st.one_of(st.none(), st.integers(), st.dictionaries(st.sampled_from(["deaths", "ended"]), st.text())))
 async def test_details_that_nobody_understands_are_one_death(details: Any) -> None:
-    call = Call()
-    call.left, call.number = [details], 1
+    call = Call(1)
+    call.beats.append(details)
     assert not await refused(call)

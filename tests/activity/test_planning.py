@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from activities.contracts.run_contracts import AttachmentRef, PlanInput, PlanReply, WorkNote
-from activities.questions.planning import PLAN
+from activities.questions.planning import PLAN, fits
 from activities.teams.stored_teams import CATALOGUE_CHARS
 from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Planning, Role, Route, Team
-from tests.activity.supervising import MODEL, ROLE, Desk
+from tests.activity.supervising import MODEL, ORCHARD, ROLE, Desk
 from tests.scripted_model import Reply, as_json, text
 
 T1 = {"id": "t1", "description": "Count the pears of 1990", "role": "reader"}
@@ -74,12 +74,10 @@ async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
 
 
 async def _write_workshop(desk: Desk, words: str = "") -> None:
-    folder = desk.teams_folder / "workshop"
-    folder.mkdir()
-    (folder / "team.toml").write_text(
+    desk.write_team(
+        "workshop",
         'name = "workshop"\ngeneralist = "helper"\n[[roles]]\nname = "helper"\ndescription = "Helps."\n'
-        'system_prompt = "You help."\n[[tools]]\nname = "calculate"\nuses = "calculator"\n'
-        f"{words}"
+        'system_prompt = "You help."\n[[tools]]\nname = "calculate"\nuses = "calculator"\n' + words,
     )
 
 
@@ -173,54 +171,11 @@ async def test_a_plan_that_no_history_takes_goes_back_with_its_size(
 # --- what a planner is shown -------------------------------------------------------------------------
 
 
-ORCHARD = """
-name = "orchard"
-description = "Knows pears."
-generalist = "reader"
-[[roles]]
-name = "reader"
-description = "Reads."
-system_prompt = "You read."
-capabilities = ["reading"]
-tools = ["read_attachment", "read_document"]
-[[roles]]
-name = "counter"
-description = "Counts."
-system_prompt = "You count."
-capabilities = ["reading", "counting"]
-tools = ["query_data", "list_tables"]
-[[tools]]
-name = "read_attachment"
-uses = "attachment"
-[[tools]]
-name = "read_document"
-uses = "document_read"
-options = { documents = "*.md" }
-[[tools]]
-name = "query_data"
-uses = "sql_query"
-options = { tables = "*.csv" }
-[[tools]]
-name = "list_tables"
-uses = "sql_tables"
-options = { tables = "*.csv", descriptions = { harvest = "Pears picked" } }
-"""
-
-
-def write_orchard(desk: Desk) -> str:
-    folder = desk.teams_folder / "orchard"
-    folder.mkdir(parents=True)
-    (folder / "team.toml").write_text(ORCHARD)
-    (folder / "harvest.csv").write_text("year,sort,kg\n1990,Anjou,12\n1994,Conference,30\n")
-    (folder / "frost.md").write_text("# Why frost harms pears\n\nIt does.\n")
-    return "orchard"
-
-
 # --- The catalogue ---------------------------------------------------------------------------------
 
 
 async def test_the_planner_sees_tables_with_periods_and_documents_with_titles(desk: Desk) -> None:
-    await plan(desk, subtasks(T1), of=write_orchard(desk))
+    await plan(desk, subtasks(T1), of=desk.write_orchard())
     assert (
         "- table harvest (year 1990 to 1994, sort: Anjou | Conference, kg 12 to 30): Pears picked\n"
         "- document [frost] Why frost harms pears\n"
@@ -230,7 +185,7 @@ async def test_the_planner_sees_tables_with_periods_and_documents_with_titles(de
 
 
 async def test_the_catalogue_is_that_of_the_runs_beginning(desk: Desk) -> None:
-    write_orchard(desk)
+    desk.write_orchard()
     ref = await desk.team("orchard")
     (desk.teams_folder / "orchard" / "late.md").write_text("# Too late\n")
     assert "frost" in await desk.teams.catalogue(ref)
@@ -238,7 +193,7 @@ async def test_the_catalogue_is_that_of_the_runs_beginning(desk: Desk) -> None:
 
 
 async def test_a_long_catalogue_ends_with_a_whole_line_and_a_count(desk: Desk) -> None:
-    write_orchard(desk)
+    desk.write_orchard()
     for number in range(300):
         (desk.teams_folder / "orchard" / f"note{number:03}.md").write_text(f"# Note {number} on pears and frost\n")
     catalogue = await desk.teams.catalogue(await desk.team("orchard"))
@@ -288,6 +243,22 @@ async def test_a_fixed_route_is_taken_before_the_model_is_asked(desk: Desk, stra
     assert desk.asked == []
 
 
+@pytest.mark.parametrize(
+    ("pattern", "goal", "is_fit"),
+    [
+        ("reset my password", "How do I RESET   my\npassword?", True),
+        ("*invoice*march*", "Where is the invoice of early March 2023?", True),
+        ("größe", "Welche GRÖSSE hat es?", True),
+        ("refund", "Refunding rules", False),
+        ("*invoice*march*", "March: where is the invoice?", False),
+        ("(a+)+$", "aaaaaaaa", False),
+        ("[ab]*?", "a b", False),
+    ],
+)
+def test_a_goal_fits_a_pattern_by_its_words_or_around_the_star(pattern: str, goal: str, is_fit: bool) -> None:
+    assert fits(pattern, goal) == is_fit
+
+
 # --- Attachments -------------------------------------------------------------------------------------
 
 
@@ -310,7 +281,7 @@ async def test_the_planner_sees_the_beginnings_of_attachments_and_what_one_agent
 
 async def test_what_the_team_calls_untrusted_has_no_part_in_the_plan(desk: Desk) -> None:
     untrusted = '"attachment"\nreturns = "untrusted"'
-    write_orchard(desk)
+    desk.write_orchard()
     file = desk.teams_folder / "orchard" / "team.toml"
     text = ORCHARD.replace('"attachment"', untrusted).replace('"sql_', 'returns = "untrusted"\nuses = "sql_')
     file.write_text(text.replace("uses = returns", "returns"))
@@ -323,7 +294,7 @@ async def test_what_the_team_calls_untrusted_has_no_part_in_the_plan(desk: Desk)
 
 
 async def test_a_large_attachment_goes_only_to_a_role_that_can_read_it(desk: Desk) -> None:
-    team, attachments = write_orchard(desk), (await attached(desk))[:1]
+    team, attachments = desk.write_orchard(), (await attached(desk))[:1]
     listing = {"attachments": ["yearbook.txt"]}
     refused = await plan(desk, subtasks({**T1, "role": "counter", **listing}), of=team, attachments=attachments)
     assert refused.problems == [

@@ -102,10 +102,10 @@ async def below(desk: Desk, setup: RunSetup, **fields: Any) -> RunSetup:
 
 
 async def test_a_run_is_granted_its_models_and_the_teams_of_its_roles_for_so_long(desk: Desk) -> None:
-    (desk.teams_folder / "crew").mkdir()
-    (desk.teams_folder / "crew" / "team.toml").write_text(
+    desk.write_team(
+        "crew",
         'name = "crew"\ndescription = "Works."\ngeneralist = "hand"\n'
-        '[[roles]]\nname = "hand"\ndescription = "Works."\nsystem_prompt = "You work."\n'
+        '[[roles]]\nname = "hand"\ndescription = "Works."\nsystem_prompt = "You work."\n',
     )
     roles = [Role(name="own", model="b-model", **ROLE), Role(name="crew", description="A crew.", team="crew")]
     models = {"supervisor": ["c-model", "a-model"], "workers": ["d-model"]}

@@ -58,6 +58,17 @@ async def test_an_answer_is_stored_and_cites_what_it_may(desk: Desk) -> None:
     assert "Name the unit." in desk.prompt
 
 
+async def test_a_contradiction_names_findings_that_exist(desk: Desk) -> None:
+    def contradiction(*ids: str, words: str = "44 against 45") -> dict[str, Any]:
+        return {"subtask_ids": list(ids), "description": words, "resolution": "45 is newer."}
+
+    listed = [contradiction("t1", "t9", "t1"), contradiction("t9"), contradiction("t1", "t2", words=" ")]
+    reply = await synthesize(desk, answer("It is 45 t.", contradictions=listed))
+    assert reply.contradictions == [
+        Contradiction(subtask_ids=["t1"], description="44 against 45", resolution="45 is newer.")
+    ]
+
+
 async def test_a_digest_is_plain_text_known_by_reference(desk: Desk) -> None:
     words = "In 1991 it was 44 t [t1]. " * 400
     reply = await synthesize(desk, text(words), mode="digest", missing=[Gap(subtask_id="t3", reason="failed")])
@@ -110,13 +121,13 @@ async def test_a_schema_beyond_the_provider_is_asked_for_as_text_and_enforced_he
 
 T1 = Subtask(id="t1", description="Count the pears of 1990", role="reader")
 T2 = Subtask(id="t2", description="Weigh the pears of 1990", role="counter")
-ORCHARD = Team(name="orchard", generalist="reader", roles=[Role(name="reader", **ROLE)])
+READERS = Team(name="orchard", generalist="reader", roles=[Role(name="reader", **ROLE)])
 
 
 # --- refine ------------------------------------------------------------------------------------------
 
 
-async def refine(desk: Desk, reply: Reply, team: str | Team = ORCHARD, **fields: Any) -> RefineReply:
+async def refine(desk: Desk, reply: Reply, team: str | Team = READERS, **fields: Any) -> RefineReply:
     desk.say(reply)
     request = RefineInput(
         run=await desk.run_ref(),
@@ -124,7 +135,7 @@ async def refine(desk: Desk, reply: Reply, team: str | Team = ORCHARD, **fields:
         goal_ref=await desk.put("goal", "How large is the crop?"),
         plan_ref=await desk.plan(T1, T2),
         subtask_id="t1",
-        role="reader",
+        role=fields.pop("role", "reader"),
         model=MODEL,
         attempt=2,
         error=Problem(type="TurnLimit", message="no finding after ten turns"),
@@ -134,20 +145,11 @@ async def refine(desk: Desk, reply: Reply, team: str | Team = ORCHARD, **fields:
 
 
 async def test_the_tools_and_the_data_of_the_role_are_shown_to_the_one_who_rewrites(desk: Desk) -> None:
-    folder = desk.teams_folder / "yearbooks"
-    folder.mkdir()
-    (folder / "pears.csv").write_text("year,pears\n1990,44\n")
-    (folder / "team.toml").write_text(
-        'name = "yearbooks"\ngeneralist = "reader"\n[[roles]]\nname = "reader"\ndescription = "Counts pears."\n'
-        'system_prompt = "You count."\ntools = ["look"]\n[[roles]]\nname = "other"\ndescription = "Writes."\n'
-        'system_prompt = "You write."\ntools = ["sum"]\n[[tools]]\nname = "look"\nuses = "sql_tables"\n'
-        'options = { tables = "*.csv" }\n[[tools]]\nname = "sum"\nuses = "calculator"\n'
-    )
-    await refine(desk, as_json({"description": "Count the pears"}), team="yearbooks")
+    await refine(desk, as_json({"description": "Count the pears"}), team=desk.write_orchard(), role="counter")
     shown = desk.asked[-1].step.prompt
-    assert "\n- look: " in shown
-    assert "table pears (year 1990" in shown
-    assert "- sum:" not in shown
+    assert "\n- query_data: " in shown
+    assert "table harvest (year 1990" in shown
+    assert "- read_document:" not in shown
     assert "narrow the subtask to what they can give and say so in it" in desk.prompt
 
 

@@ -20,8 +20,8 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Problem
+from supervision.run.events import Trace
 from supervision.run.run_state import RunState
-from supervision.run.trace import Trace
 from workflows.children.child_contracts import NestedInput, WorkerAgentInput
 from workflows.children.parent_link import ParentLink
 from workflows.tool_loop import ToolLoop

@@ -54,7 +54,7 @@ class QuickModel(AnthropicModel):
         call.answered_at = time.time()
         progress.usage = ModelUsage.model_validate(reply.usage)
         progress.on_content()
-        return checked(self._message(request, reply), "the model", NO_CREDENTIALS)
+        return checked(self._message(request, reply), NO_CREDENTIALS)
 
     def _message(self, request: ModelRequest, reply: ApiReply) -> ModelMessage:
         return ModelMessage(

@@ -40,12 +40,26 @@ def plan(*subtasks: Subtask) -> Plan:
     return Plan(goal="g", subtasks=list(subtasks))
 
 
+def end(board: Board, subtask_id: str, outcome: str = "completed", finding: Finding | None = None) -> None:
+    if outcome == "completed":
+        board.complete(subtask_id, finding or FINDING)
+    elif outcome == "failed":
+        board.fail(subtask_id, ERROR, finding)
+    else:
+        board.cancel(subtask_id, ERROR, finding)
+
+
+def work(board: Board, subtask_id: str, outcome: str = "completed", finding: Finding | None = None) -> None:
+    """Begins and ends an attempt."""
+    board.start(subtask_id, "w")
+    end(board, subtask_id, outcome, finding)
+
+
 def completed(*subtask_ids: str, candidate: Plan) -> Board:
     """A board on which those subtasks have a finding."""
     board = Board(candidate, Clock())
     for subtask_id in subtask_ids:
-        board.start(subtask_id, "w")
-        board.complete(subtask_id, FINDING)
+        work(board, subtask_id)
     return board
 
 

@@ -7,7 +7,6 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply, Verdict
     from supervision.contract.result import Contradiction, SubtaskReport
-    from supervision.run.events import reviewed
     from workflows.calls.asking import as_refs, ask_or_warn, judge
     from workflows.plan.make_plan import Replanning
     from workflows.run_context import RunContext
@@ -45,7 +44,7 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             for verdict in reply.verdicts
             if state.board[verdict.subtask_id].state == "completed"
         }
-        state.trace.note("reviewed", **reviewed(number, flagged, reply.missing))
+        state.trace.note("reviewed", round=number, flagged=[*flagged], feedback={**flagged}, missing=[*reply.missing])
         state.plan_lacks(reply.missing)
         more_rounds = number <= state.request.max_reviews
         added = more_rounds and await replanning.add_missing(list(reply.missing))

@@ -26,7 +26,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.results.success_rule import reachable
     from supervision.run.board import Board, is_blocked
     from supervision.run.decisions import Decision
-    from supervision.run.events import plan_accepted
     from workflows.calls import activity_calls
     from workflows.calls.asking import ask
     from workflows.calls.failures import CallFailed
@@ -56,7 +55,7 @@ class Replanning(BackgroundTask):
         state = self._context.state
         room = len(state.plan.named) < state.request.max_subtasks
         budget = state.time_and_budget
-        return bool(self._left and room and budget.time_left and not budget.out_of_budget)
+        return bool(self._left and room and budget.time_left and not budget.ledger.exhausted)
 
     def _is_due(self) -> bool:
         expandable = bool(self._context.state.board.expandable())
@@ -272,7 +271,15 @@ def _adopt(context: RunContext, reply: PlanReply) -> PlanReply:
     for subtask_id, role in reply.unknown_roles.items():
         state.warn(f"the team has no role {quoted(role)}: {generalist} does {subtask_id}")
         state.trace.note("role_unknown", subtask_id, role=role, by=generalist)
-    state.trace.note("plan_accepted", **plan_accepted(reply.plan, reply.strategy, reply.estimate))
+    state.trace.note(
+        "plan_accepted",
+        subtasks=len(reply.plan.subtasks),
+        revision=reply.plan.revision,
+        strategy=reply.strategy,
+        reasoning=reply.plan.reasoning,
+        estimated_tokens=sum(subtask.estimated_tokens for subtask in reply.plan.subtasks),
+        expected=reply.estimate.total.line if reply.estimate else "",
+    )
     return reply
 
 

@@ -171,14 +171,11 @@ class Assignment:
         A subtask that `model` refused goes to another one, if the role has one.
         """
         context, subtask_id, fallback = self.context, self.subtask_id, self.unused_fallback
-        step = next_try(problem.type, self.failures, self.declined, has_fallback=fallback is not None)
-        if self.role.person is not None and step is NextTry.SAME_ROLE:  # who has not answered is not asked again
-            step = NextTry.FALLBACK_ROLE if fallback is not None else NextTry.GIVE_UP
         if problem.type is ErrorKind.REFUSED:
             self.refused_by.add(model)
         other_model = problem.type is ErrorKind.REFUSED and not self.refused_by.issuperset(self.role.models)
-        if other_model and self.failures < limits.SUBTASK_ATTEMPTS:
-            step = NextTry.SAME_ROLE
+        declined, is_person = 0 if other_model else self.declined, self.role.person is not None
+        step = next_try(problem.type, self.failures, declined, has_fallback=fallback is not None, is_person=is_person)
         if step is NextTry.GIVE_UP:
             return False
         failed_at, rewritten = workflow.now(), ""

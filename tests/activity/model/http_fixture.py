@@ -10,7 +10,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-Json = dict[str, Any]
+from standin.server.api_reply import text_block as text
+from standin.server.api_request import Json
+from standin.server.app import _BEGUN, _deltas
+from standin.server.app import _encoded as sse
+
+__all__ = ["sse", "text"]
 
 
 @dataclass
@@ -47,25 +52,18 @@ class Exchange:
             pass
         self.closed_by_client.set()
 
-    def reset(self) -> None:
-        """Drops the connection with RST instead of FIN."""
-        raw: socket.socket = self.writer.get_extra_info("socket")
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.writer.transport.abort()
-
 
 Reply = Callable[[Exchange], Awaitable[None]]
 
 
 @dataclass
 class ModelServer:
-    """Answers every request with `reply`; `requests` are those that arrived, `connections` how many were opened."""
+    """Answers every request with `reply`; `requests` are those that arrived."""
 
     url: str
     reply: Reply
     requests: list[Exchange] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
-    connections: int = 0
 
 
 @asynccontextmanager
@@ -77,7 +75,6 @@ async def model_server(reply: Reply, tls: ssl.SSLContext | None = None) -> Async
         task = asyncio.current_task()
         assert task is not None
         handlers.add(task)
-        served.connections += 1
         try:
             while exchange := await _read_request(reader, writer):
                 served.requests.append(exchange)
@@ -113,14 +110,6 @@ async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     return Exchange(first.split()[1], headers, json.loads(body or b"{}"), reader, writer)
 
 
-def unused_port() -> int:
-    """A loopback port that refuses connections."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 def plain(status: int, body: str | Json, content_type: str = "application/json", **headers: str) -> Reply:
     """A whole answer at once."""
     text = body if isinstance(body, str) else json.dumps(body)
@@ -143,10 +132,6 @@ def error_body(type_: str, message: str = "told so", code: str | None = None) ->
     if code:
         told["details"] = {"error_code": code}
     return {"type": "error", "error": told, "request_id": "req_1"}
-
-
-def sse(event: Json) -> bytes:
-    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
 def stream(*events: Json, end: Reply | None = None) -> Reply:
@@ -172,11 +157,13 @@ async def cut(exchange: Exchange) -> None:
 
 
 async def reset(exchange: Exchange) -> None:
-    exchange.reset()
+    """Drops the connection with RST instead of FIN."""
+    raw: socket.socket = exchange.writer.get_extra_info("socket")
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    exchange.writer.transport.abort()
 
 
-async def silence(exchange: Exchange) -> None:
-    await exchange.until_client_leaves()
+silence = Exchange.until_client_leaves
 
 
 async def pings(exchange: Exchange) -> None:
@@ -214,23 +201,9 @@ def delta(index: int, part: Json) -> Json:
 
 def block(index: int, content: Json) -> list[Json]:
     """The events of one content block, as the provider streams it."""
-    first, deltas = content, []
-    if content["type"] == "text":
-        first = {**content, "text": ""}
-        text = content["text"]
-        deltas = [{"type": "text_delta", "text": text[at : at + 8]} for at in range(0, len(text), 8)]
-    elif content["type"] == "thinking":
-        first = {**content, "thinking": "", "signature": ""}
-        deltas = [
-            {"type": "thinking_delta", "thinking": content["thinking"]},
-            {"type": "signature_delta", "signature": content["signature"]},
-        ]
-    elif content["type"] == "tool_use":
-        first = {**content, "input": {}}
-        deltas = [{"type": "input_json_delta", "partial_json": json.dumps(content["input"])}]
     return [
-        {"type": "content_block_start", "index": index, "content_block": first},
-        *(delta(index, part) for part in deltas),
+        {"type": "content_block_start", "index": index, "content_block": content | _BEGUN.get(content["type"], {})},
+        *(delta(index, part) for part in _deltas(content, 8)),
         {"type": "content_block_stop", "index": index},
     ]
 
@@ -250,10 +223,6 @@ def message(*blocks: Json, stop_reason: str | None = "end_turn", **more: Any) ->
     """A whole streamed answer with these content blocks."""
     events = [event for index, content in enumerate(blocks) for event in block(index, content)]
     return stream(start(), *events, *finish(stop_reason, **more))
-
-
-def text(words: str) -> Json:
-    return {"type": "text", "text": words}
 
 
 def tool_use(id_: str, name: str, arguments: Json) -> Json:

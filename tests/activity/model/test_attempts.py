@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
-from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import DependencyRef, RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
-from activities.heartbeat import beating
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallName, CallOptions, ModelCalls
 from activities.store.artifacts import open_store
@@ -21,6 +20,7 @@ from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import ModelServer, Reply
 from tests.activity.model.test_anthropic_model import adapter
 from tests.activity.supervising import Desk
+from tests.activity.test_attempts import Call
 from tests.scripted_model import text
 
 MODEL = "claude-haiku-5-5"
@@ -34,34 +34,23 @@ class Attempts:
 
     def __init__(self, server: ModelServer, folder: Path) -> None:
         self.server = server
-        self._folder = folder
-        self._details: list[Any] = []
+        self.folder = folder
+        self.call = Call()
 
-    async def make(self, attempt: int = 1) -> Answered:
-        """Makes the next attempt; Temporal says that it is number `attempt`."""
-        store = open_store(str(self._folder))
-        environment = ActivityEnvironment()
-        environment.on_heartbeat = lambda *details: self._details.__setitem__(slice(None), details)
-        environment.info = dataclasses.replace(
-            environment.info, activity_id="7", attempt=attempt, heartbeat_details=list(self._details)
+    async def make(self) -> Answered:
+        """Makes the next attempt."""
+        store = open_store(self.folder)
+        name = CallName(
+            RunRef(run_id="run", store_id=await store.identity(), first_run_id="first"), "turn.1", "ab" * 32
         )
         async with adapter(self.server) as model:
             calls = ModelCalls(model, store, ConversationStore(store))
-            run = RunRef(run_id="run", store_id=await store.identity(), first_run_id="first")
-            name = CallName(run, "turn.1", "ab" * 32)
+            return await self.call.attempt(partial(calls.begin, name, OPENING, "Go.", CallOptions(1000)))
 
-            async def begin() -> Answered:
-                async with beating():
-                    return await calls.begin(name, OPENING, "Go.", CallOptions(1000))
-
-            answered = await environment.run(begin)
-        assert isinstance(answered, Answered)
-        return answered
-
-    async def fail(self, attempt: int = 1) -> ApplicationError:
+    async def fail(self) -> ApplicationError:
         """Makes an attempt that fails."""
         with pytest.raises(ApplicationError) as caught:
-            await self.make(attempt)
+            await self.make()
         return caught.value
 
 
@@ -88,35 +77,34 @@ async def test_an_answer_that_nobody_can_read_is_not_stored(attempts: Attempts, 
     attempts.server.reply = reply
     assert (await attempts.fail()).type == "BadResponse"
     attempts.server.reply = HELLO
-    assert (await attempts.make(2)).message.text() == "Hello"
+    assert (await attempts.make()).message.text() == "Hello"
 
 
 async def test_an_odd_reply_is_asked_for_again_twice_whichever_processes_ask(attempts: Attempts) -> None:
     attempts.server.reply = UNREADABLE[0][1]
-    errors = [await attempts.fail(number) for number in range(1, ODD_REPLY_ATTEMPTS + 1)]
+    errors = [await attempts.fail() for _ in range(ODD_REPLY_ATTEMPTS)]
     assert [error.non_retryable for error in errors] == [False, False, True]
 
 
 async def test_heartbeats_of_another_version_count_for_nothing(attempts: Attempts) -> None:
     attempts.server.reply = UNREADABLE[0][1]
-    attempts._details[:] = [{"failures": "of another shape", "new": 1}]
-    assert (await attempts.fail(2)).type == "BadResponse"
+    attempts.call.beats.append({"failures": "of another shape", "new": 1})
+    assert (await attempts.fail()).type == "BadResponse"
 
 
 async def test_what_failed_attempts_cost_is_part_of_the_answers_usage(attempts: Attempts) -> None:
     alone = (await attempts.make()).usage
-    (attempts._folder).joinpath("x").mkdir()
-    second = Attempts(attempts.server, attempts._folder / "x")
+    second = Attempts(attempts.server, attempts.folder / "x")
     second.server.reply = CUT
-    for number in (1, 2):
-        await second.fail(number)
+    for _ in range(2):
+        await second.fail()
     second.server.reply = HELLO
-    answered = await second.make(3)
+    answered = await second.make()
     assert answered.usage.model_calls == 1
     assert answered.usage.input_tokens == 3 * alone.input_tokens
     assert answered.usage.output_tokens == alone.output_tokens + 2 * 100
     assert (answered.usage.usd or 0) > 2 * (alone.usd or 0)
-    assert (await second.make(4)).usage == answered.usage
+    assert (await second.make()).usage == answered.usage
 
 
 RUN = RunRef(run_id="run", store_id="s", first_run_id="first", grant_ref="run/grant.1")
@@ -176,10 +164,10 @@ def test_an_input_read_from_history_asks_the_same(deps: list[DependencyRef], rol
 
 async def test_the_same_question_in_the_same_place_is_answered_from_the_journal(desk: Desk) -> None:
     desk.say(text("an answer"), text("another"))
-    name = await desk.new_call("plan.1.1")
+    name, opening = await desk.new_call("plan.1.1"), Opening(system="s", model="m")
 
     async def ask(asked: CallName) -> Answered:
-        return await desk.calls.begin(asked, Opening(system="s", model="m"), "goal", CallOptions(10))
+        return await desk.calls.begin(asked, opening, "goal", CallOptions(10))
 
     first, again = await desk.do(ask, name), await desk.do(ask, name)
     assert (again.head, again.usage, again.message.text()) == (first.head, first.usage, "an answer")

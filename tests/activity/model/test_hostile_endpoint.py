@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from activities.model.anthropic_model import MODEL_ERROR_BODY_BYTES, AnthropicModel
-from activities.model.port import ModelFailure, ModelMessage, ModelUsage, StreamProgress
+from activities.model.anthropic_model import MODEL_ERROR_BODY_BYTES
+from activities.model.port import BadAnswer, ModelFailure, ModelMessage, ModelUsage, StreamProgress
 from activities.model.stream import MODEL_REPLY_DEPTH, checked
 from supervision.base.trust import Credentials
 from tests.activity.certificates import self_signed
@@ -140,11 +140,11 @@ def test_an_answer_that_is_no_json_is_never_stored(value: Any) -> None:
     message = ModelMessage(
         content=[{"type": "new", "a": value}], stop_reason="end_turn", usage=ModelUsage(), model="m", message_id="i"
     )
-    with pytest.raises(ModelFailure):
-        checked(message, "host:443", Credentials())
+    with pytest.raises(BadAnswer):
+        checked(message, Credentials())
 
 
-IMPOSSIBLE: list[Any] = [-1, 10**400, []]  # the SDK makes numbers of "10" and true
+IMPOSSIBLE: list[Any] = [-1, 10**400, [1]]  # the SDK makes numbers of "10" and true
 
 
 @pytest.mark.parametrize("value", IMPOSSIBLE, ids=lambda value: str(value)[:12])
@@ -188,13 +188,6 @@ async def test_the_shown_text_of_a_running_call_is_without_the_key() -> None:
     progress = StreamProgress()
     message = await call(http.message(http.text(f"the key is {KEY}, I say")), progress)
     assert progress.tail == message.text() == "the key is [secret], I say"
-
-
-@pytest.mark.parametrize("credential", ["api_key", "auth_token"])
-def test_no_key_goes_over_plain_http_to_a_foreign_host(credential: str) -> None:
-    options: dict[str, Any] = {credential: KEY}
-    with pytest.raises(ValueError, match="ANTHROPIC_BASE_URL.*SUPERVISOR_MODEL_PLAIN_HTTP"):
-        AnthropicModel(base_url="http://model.example:8000", **options)
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, StreamProgress, user_message
+from activities.model.port import CacheUse, Json, ModelRequest, user_message
 from activities.model.request_body import profile_of, request_body
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
-from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, adapter, answer, ask, fail
+from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, answer, ask, fail
 
 THOUGHT: Json = {"type": "thinking", "thinking": "", "signature": "c2ln"}
 ADD: Json = {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}
@@ -20,7 +20,7 @@ OPUS, OLD, UNKNOWN = "claude-opus-5-5", "claude-haiku-4-5-20251001", "qwen3-code
 SILENCE = IDLE.total_seconds() * 2.7  # as 4 minutes to the 90 seconds of the real limit
 
 
-def silent(block: Json, sign: bytes | None, seconds: float = SILENCE) -> Reply:
+def silent(block: Json, sign: bytes) -> Reply:
     """A reply whose first block opens, then says nothing for a while but `sign`, then comes at once."""
     opened, *rest = http.block(0, block)
 
@@ -28,9 +28,8 @@ def silent(block: Json, sign: bytes | None, seconds: float = SILENCE) -> Reply:
         await http.stream(http.start(), opened, end=pause)(exchange)
 
     async def pause(exchange: Exchange) -> None:
-        for _ in range(round(seconds / 0.1)):
-            if sign:
-                await exchange.chunk(sign)
+        for _ in range(round(SILENCE / 0.1)):
+            await exchange.chunk(sign)
             await asyncio.sleep(0.1)
         for event in [*rest, *http.block(1, http.text("done")), *http.finish()]:
             await exchange.chunk(http.sse(event))
@@ -43,47 +42,37 @@ PING = http.sse({"type": "ping"})
 
 
 @pytest.mark.parametrize(
-    "block", [THOUGHT, http.tool_use("t1", "write", {"text": "x" * 5000})], ids=["thinks", "writes"]
-)
-async def test_a_silent_block_lives_as_long_as_pings_come(block: Json) -> None:
-    assert (await answer(silent(block, PING), idle_timeout=IDLE)).message.text() == "done"
-
-
-@pytest.mark.parametrize(
-    ("block", "sign"), [(THOUGHT, None), (http.text("words"), PING)], ids=["no bytes", "text is never held back"]
-)
-async def test_a_dead_stream_is_ended_with_a_block_open(block: Json, sign: bytes | None) -> None:
-    async with http.model_server(silent(block, sign, 60)) as server, adapter(server, idle_timeout=IDLE) as model:
-        with pytest.raises(ModelFailure) as caught:
-            await asyncio.wait_for(model.complete(ask(), StreamProgress()), 10)
-    assert (caught.value.kind, len(server.requests)) == ("IdleTimeout", 1)
-
-
-async def test_what_a_cut_stream_has_cost_is_known() -> None:
-    progress = StreamProgress()
-    reply = http.stream(http.start(), *http.block(0, http.text("word " * 70)), end=http.cut)
-    async with http.model_server(reply) as server, adapter(server) as model:
-        with pytest.raises(ModelFailure):
-            await model.complete(ask(), progress)
-    usage = progress.usage
-    assert (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens) == (10, 100, 100)
-
-
-@pytest.mark.parametrize(
-    ("model", "thinks", "most_output"),
+    ("block", "sign"),
     [
-        ("claude-opus-5-5", True, 128_000),
-        ("claude-fable-5-2", True, 128_000),
-        ("anthropic/claude-opus-4.8", True, 64_000),
-        ("us.anthropic.claude-sonnet-4-6-v1", True, 64_000),
-        ("claude-haiku-4-5-20251001", False, 64_000),
-        ("claude-3-7-sonnet-20250219", False, 64_000),
-        ("qwen3-coder", False, None),
+        (THOUGHT, PING),
+        (http.tool_use("t1", "write", {"text": "x" * 5000}), PING),
+        (http.text(""), http.sse(http.delta(0, {"type": "text_delta", "text": "."}))),
+    ],
+    ids=["thinks", "writes", "slow text"],
+)
+async def test_a_stream_lives_as_long_as_its_open_block_gives_signs(block: Json, sign: bytes) -> None:
+    assert (await answer(silent(block, sign), idle_timeout=IDLE)).message.text().strip(".") == "done"
+
+
+@pytest.mark.parametrize(
+    ("model", "thinks", "effort", "most_output"),
+    [
+        ("claude-opus-5-5", True, True, 128_000),
+        ("claude-fable-5-2", True, True, 128_000),
+        ("anthropic/claude-opus-4.8", True, True, 64_000),
+        ("us.anthropic.claude-sonnet-4-6-v1", True, True, 64_000),
+        ("claude-opus-4-5", False, True, 64_000),
+        ("claude-haiku-4-5-20251001", False, False, 64_000),
+        ("claude-3-7-sonnet-20250219", False, False, None),
+        ("qwen3-coder", False, False, None),
     ],
 )
-def test_a_model_is_known_by_its_name(model: str, thinks: bool, most_output: int | None) -> None:
+def test_a_model_is_known_by_its_name(model: str, thinks: bool, effort: bool, most_output: int | None) -> None:
     profile = profile_of(model)
-    assert (profile.thinking, profile.most_output) == (thinks, most_output)
+    assert (profile.thinking, profile.effort, profile.most_output) == (thinks, effort, most_output)
+    body = request_body(ask(model=model, effort="low", output_schema=SCHEMA), profile, "format")
+    form = {"format": {"type": "json_schema", "schema": SCHEMA}}
+    assert body["output_config"] == ({"effort": "low", **form} if effort else form)
 
 
 @pytest.mark.parametrize(
@@ -194,14 +183,3 @@ def test_breakpoints_stand_on_the_system_and_on_the_last_two_messages(
     use: CacheUse, turns: int, places: list[str]
 ) -> None:
     assert marks(body_of(use, turns)) == places
-
-
-JSON_REPLY = http.message(http.text(json.dumps(GOOD)))
-
-
-@pytest.mark.parametrize(("model", "sent"), [(OPUS, "low"), (OLD, None), (UNKNOWN, None)])
-async def test_effort_goes_to_models_that_have_it(model: str, sent: str | None) -> None:
-    outcome = await answer(JSON_REPLY, ask(model=model, effort="low", output_schema=SCHEMA))
-    config = outcome.body.get("output_config", {})
-    assert config.get("effort") == sent
-    assert config["format"]["schema"] == SCHEMA

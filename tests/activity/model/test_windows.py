@@ -1,5 +1,6 @@
 """Calls that are fitted into their model's window: what is sent and stored, and what a refusal leads to."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.conversation import Opening
+from activities.model.conversation import Opening, tool_results
 from activities.model.journalled_call import Answered, CallOptions
 from activities.model.port import Json
 from activities.model.prompt_fit import outputs_to_clear
@@ -48,12 +49,8 @@ class Talk:
 
     async def begin(self, prompt: Any = "Look.") -> Answered:
         """Makes the first call."""
-        name = await self.desk.new_call("turn.1")
-
-        async def ask(_: object) -> Answered:
-            return await self.desk.calls.begin(name, OPENING, prompt, OPTIONS)
-
-        self.answered = await self.desk.do(ask, None)
+        begin = partial(self.desk.calls.begin, await self.desk.new_call("turn.1"), OPENING, prompt)
+        self.answered = await self.desk.do(begin, OPTIONS)
         return self.answered
 
     async def go_on(self, *outputs: str) -> Answered:
@@ -63,12 +60,8 @@ class Talk:
         refs = [await self.desk.store.put_output(self.desk.run_id, output.encode()) for output in outputs]
         results = [ToolResultRef(call_id=use["id"], ref=ref) for use, ref in zip(uses, refs, strict=True)]
         added = [self.desk.calls.conversations.tool_result_message(results)]
-        name = await self.desk.new_call("turn.2")
-
-        async def ask(_: object) -> Answered:
-            return await self.desk.calls.go_on(name, head, added, OPTIONS)
-
-        self.answered = await self.desk.do(ask, None)
+        go_on = partial(self.desk.calls.follow_up, await self.desk.new_call("turn.2"), head, added)
+        self.answered = await self.desk.do(go_on, OPTIONS)
         return self.answered
 
     @property
@@ -104,8 +97,8 @@ async def test_old_outputs_and_the_thinking_after_them_give_way_and_the_store_ke
     await talk.go_on("short")
     assert talk.sent[: len(cleared)] == cleared, "between clearings a conversation only grows"
     assert [block["thinking"] for block in talk.of("thinking")] == ["before call 4"]
-    whole = (await desk.calls.conversations.load(answered.head)).messages
-    assert [block["content"] for m in whole for block in m["content"] if block["type"] == "tool_result"] == [LONG] * 3
+    inputs = (await desk.calls.conversations.load(answered.head)).inputs
+    assert [block["content"] for added in inputs for block in tool_results(added)] == [LONG] * 3
 
 
 @pytest.mark.parametrize(
@@ -170,15 +163,26 @@ async def test_a_first_prompt_is_written_again_with_less_room_once(desk: Desk) -
         assert len(desk.asked) == requests
 
 
+async def test_a_correction_without_room_asks_the_question_alone(desk: Desk) -> None:
+    async def write(tokens: int) -> str:
+        return f"Look at {tokens} tokens."
+
+    desk.say(text("no JSON"), REFUSAL, text("done"))
+    talk = Talk(desk)
+    head = (await talk.begin(write)).head
+    correct = partial(desk.calls.correct, await desk.new_call("turn.2"), head, "Write JSON.", OPENING, write)
+    assert (await desk.do(correct, OPTIONS)).message.text() == "done"
+    assert len(desk.asked[1].step.body["messages"]) == 3
+    (alone,) = talk.sent
+    assert alone["content"][0]["text"].endswith("was removed to save space. Write JSON.")
+
+
 async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(desk: Desk) -> None:
     desk.say(message([{"type": "text", "text": '{"answer": "ha'}], "model_context_window_exceeded", tokens=70))
-    name, opening = await desk.new_call("plan.1.1"), Opening(system="", model=MODEL, output_schema={"type": "object"})
-
-    async def ask(_: object) -> Answered:
-        return await desk.calls.begin(name, opening, "Plan.", OPTIONS)
-
+    opening = Opening(system="", model=MODEL, output_schema={"type": "object"})
+    begin = partial(desk.calls.begin, await desk.new_call("plan.1.1"), opening, "Plan.")
     with pytest.raises(ApplicationError, match="models.supervisor.* SUPERVISOR_MODEL_WINDOW") as caught:
-        await desk.do(ask, None)
+        await desk.do(begin, OPTIONS)
     assert caught.value.type == "ContextOverflow"
     assert caught.value.details[0]["spent"]["output_tokens"] == 70, "what it cost counts"
 

@@ -1,7 +1,6 @@
-"""The user's schema and a team's fixed routes: what is refused, and what is bounded in time."""
+"""The user's schema: what is refused, what is sent, and what is bounded in time."""
 
 import socket
-from datetime import timedelta
 from typing import Any
 
 import anthropic
@@ -11,12 +10,10 @@ import referencing.exceptions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.questions.plan_modes import fits, matching_route
 from activities.replies import schema_rules
 from activities.replies.answer_schema import check_schema, problems, sendable
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
-from supervision.contract.team import Route
 
 
 @pytest.mark.parametrize(
@@ -112,56 +109,3 @@ def test_what_fits_the_schema_sent_fits_the_users(schema: dict[str, Any], value:
     anthropic.transform_schema(sent)  # the provider's client takes it
     if sent.get("type") != "string" and jsonschema.Draft202012Validator(sent).is_valid(value):
         assert schema_rules.problems(schema, value) == []
-
-
-@pytest.fixture
-def short_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives a question to a child process less than a second."""
-    monkeypatch.setattr("activities.bounded.child_processes._BOUNDED_TIME", timedelta(seconds=0.6))
-
-
-def doubling(word: str, depth: int) -> dict[str, Any]:
-    """A schema of references that unfold to 2 ** depth parts."""
-    parts: dict[str, Any] = {f"d{i}": {word: [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(depth)}
-    return {"$ref": "#/$defs/d0", "$defs": {**parts, f"d{depth}": {"type": "string"}}}
-
-
-@pytest.mark.usefixtures("short_bound")
-async def test_references_that_unfold_without_measure_are_refused_or_sent_as_text() -> None:
-    for word in ("allOf", "anyOf", "oneOf", "prefixItems"):
-        assert sendable(doubling(word, 12))["type"] == "string"
-    with pytest.raises(SupervisionError, match="takes longer than 0.6 s .*use fewer references"):
-        await check_schema(doubling("anyOf", 60), "run")
-
-
-TEXTS = st.text(alphabet="ab *", max_size=30)
-
-
-def fitting(pattern: str, goal: str) -> bool:
-    return matching_route([Route(pattern=pattern, role="clerk")], goal) is not None
-
-
-@pytest.mark.parametrize(
-    ("pattern", "goal"),
-    [
-        ("reset my password", "How do I RESET   my\npassword?"),
-        ("*invoice*march*", "Where is the invoice of early March 2023?"),
-        ("größe", "Welche GRÖSSE hat es?"),
-    ],
-)
-def test_a_pattern_fits(pattern: str, goal: str) -> None:
-    assert fitting(pattern, goal)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "goal"),
-    [("refund", "Refunding rules"), ("*invoice*march*", "March: where is the invoice?"), ("(a+)+$", "aaaaaaaa")],
-)
-def test_a_pattern_does_not_fit(pattern: str, goal: str) -> None:
-    assert not fitting(pattern, goal)
-
-
-@given(TEXTS, TEXTS, TEXTS)
-def test_any_text_may_stand_where_the_star_is(before: str, between: str, after: str) -> None:
-    pattern = f"{before.replace('*', '')}*{after.replace('*', '')}"
-    assert fits(pattern, f"{before.replace('*', '')}{between}{after.replace('*', '')}")

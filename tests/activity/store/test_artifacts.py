@@ -103,12 +103,16 @@ async def test_equal_outputs_are_stored_once(store_url: str) -> None:
     assert await store.get(first) == b"same"
 
 
-async def test_an_upload_has_a_reference_and_belongs_to_no_run(store_url: str) -> None:
+async def test_uploads_and_samples_belong_to_no_run(store_url: str) -> None:
     store = open_store(store_url)
     ref = await store.put_upload(b"a report")
     assert is_upload(ref)
     assert await store.get(ref) == b"a report"
-    assert (await read_contents(store)).runs == []
+    await keep_sample(store, "t", "one", START, sample(1))
+    assert (await read_contents(store))[0] == []
+    assert run_prefix("stats") != "stats/"
+    with pytest.raises(ValueError, match="belongs to no run"):
+        run_of(stats_key("t", "one", START))
 
 
 async def test_a_store_keeps_its_identity(store_url: str) -> None:
@@ -134,14 +138,14 @@ async def test_deleting_a_run_leaves_those_whose_ids_only_begin_alike(store_url:
         await store.put_output(run, b"output")
         await store.put(key_of("1", run), b"entry")
     assert await store.delete_run(run_prefix(doomed)) == 3
-    assert {run.run_prefix for run in (await read_contents(store)).runs} == {run_prefix(run) for run in alike}
+    assert {run.key for run in (await read_contents(store))[0]} == {run_prefix(run) for run in alike}
     assert await store.list_keys(run_prefix(doomed)) == []
     assert await store.delete_run(run_prefix(doomed)) == 0
     assert await store.delete_run(run_prefix(alike[-1])) == 3
     assert len(await store.list_keys(run_prefix(alike[-2]))) == 3
 
 
-@pytest.mark.parametrize("prefix", ["", "run/outputs/", "uploads/"])
+@pytest.mark.parametrize("prefix", ["", "run/outputs/", "uploads/", "stats/"])
 async def test_what_is_not_one_run_is_never_deleted(store_url: str, prefix: str) -> None:
     store = open_store(store_url)
     await store.put("run/goal", b"x")
@@ -375,14 +379,3 @@ async def test_the_newest_samples_of_a_team_are_kept(tmp_path: Path) -> None:
     assert len(await store.list_keys(stats_prefix("a/b"))) == 200
     await keep_sample(store, "a/b", "run 202", START + timedelta(seconds=202), sample(7))  # tried once more
     assert [kept.total.calls for kept in await newest_samples(store, "a/b")][-2:] == [201, 7]
-
-
-async def test_samples_are_no_run(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    await keep_sample(store, "t", "one", START, sample(1))
-    assert (await read_contents(store)).runs == []
-    assert run_prefix("stats") != "stats/"
-    with pytest.raises(ValueError, match="belongs to no run"):
-        run_of(stats_key("t", "one", START))
-    with pytest.raises(ValueError, match="not the prefix of one run"):
-        await store.delete_run("stats/")

@@ -88,15 +88,12 @@ def test_the_run_can_be_read_back_from_a_key(run: str, name: str) -> None:
     assert keys.run_of(keys.named_key(run, name)) == (encoded if "~" in encoded else run)
 
 
-def test_a_key_without_a_run_is_told_so() -> None:
+def test_what_names_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        call("run", "", "1")
     for key in (keys.STORE_ID, "", "/goal", keys.upload_key("ab" * 32)):
         with pytest.raises(ValueError, match="no run"):
             keys.run_of(key)
-
-
-def test_an_empty_id_is_refused() -> None:
-    with pytest.raises(ValueError, match="empty"):
-        call("run", "", "1")
 
 
 def test_a_long_id_keeps_a_readable_prefix_without_half_an_escape() -> None:
@@ -117,11 +114,6 @@ def test_a_long_id_keeps_a_readable_prefix_without_half_an_escape() -> None:
 def test_what_is_no_key_is_not_taken_for_one(text: str) -> None:
     assert not keys.is_key(text)
     assert not keys.is_upload(text)
-
-
-def test_the_call_header_reads_like_the_ids_it_is_made_of() -> None:
-    assert keys.call_header("supervise-x/t1/2", "turn.3") == "supervise-x/t1/2/turn.3"
-    assert keys.call_header("order:17 ä", "refine.t 1.2") == "order:17%20%C3%A4/refine.t%201.2"
 
 
 @given(ids, ids, st.integers(1, 99))
@@ -156,6 +148,7 @@ def test_the_layout_is_as_written_down() -> None:
         keys.upload_key(SHA): f"uploads/{SHA}",
         keys.stats_key("crew 1", RUN, AT): "stats/crew%201/20260102T030405.000006-run%201",
         keys.spend_key(AT.date(), "runs", RUN): "spend/2026-01-02/runs/run%201",
+        keys.call_header("order:17 ä", "refine.t 1.2"): "order:17%20%C3%A4/refine.t%201.2",
     }
     assert list(written) == list(written.values())
 
@@ -192,14 +185,6 @@ def test_a_key_says_of_what_kind_it_is(
 ) -> None:
     assert (keys.digest_of(key), keys.is_ended(key)) == (digest, ended)
     assert (keys.is_team(key, RUN), keys.is_grant(key, RUN), keys.is_upload(key)) == (team, grant, upload)
-
-
-@given(st.lists(ids, min_size=5, max_size=5), st.integers(0, 4), ids)
-def test_each_part_of_a_calls_name_tells_it_from_others(parts: list[str], at: int, instead: str) -> None:
-    key, other = keys.call_key(*parts), keys.call_key(*(instead if n == at else part for n, part in enumerate(parts)))
-    assert (key == other) == (parts[at] == instead)
-    assert key.count("/") == 4
-    assert keys.digest_of(key) is None
 
 
 # Names that the SDK and the project give: a child's begins with its parent's, with a slash.

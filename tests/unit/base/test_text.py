@@ -61,6 +61,7 @@ def test_a_slug_is_fit_for_an_id(text: str, limit: int) -> None:
         (slug, ("漢字!",), "goal"),
         (one_line, ("\x1b[2Jall\r\n good\x00", 50), "[2Jall good"),
         (one_line, ("\U0001f469\u200d\U0001f52c", 50), "\U0001f469\u200d\U0001f52c"),  # joined letters stay joined
+        (one_line, ("a\u202e\u2066b\n\u200b\ufeff\U000e0041\u00adc", 50), "ab c"),  # they change how others are shown
         (label, ("[Pay](http://evil) ![x](y) <b>\\[z]", 200), r"\[Pay\](http://evil) !\[x\](y) \<b>\\\[z\]"),
         (label, ("Sum the sales of 2001", 200), "Sum the sales of 2001"),
         (quoted, ("a\nb",), "'a b'"),
@@ -71,17 +72,16 @@ def test_a_slug_is_fit_for_an_id(text: str, limit: int) -> None:
         (money, (0.99994,), "$0.9999"),
         (money, (1.0,), "$1.00"),
         (money, (1234.5,), "$1,234.50"),
+        (pool_queue, ("far",), "supervisor.far"),
+        (ErrorKind, ("Strange",), "Unexpected"),
+        (run_kind, (ErrorKind.TIMEOUT,), "DeadlineExceeded"),
+        (run_kind, (ErrorKind.INVALID_PLAN,), "InvalidPlan"),
     ],
 )
-def test_text_is_made_as_people_read_it(
+def test_texts_and_names_are_made_as_people_read_them(
     function: Callable[..., str], arguments: tuple[Any, ...], expected: str
 ) -> None:
     assert function(*arguments) == expected
-
-
-@pytest.mark.parametrize("char", ["\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041", "\u00ad"])
-def test_characters_that_change_how_others_are_shown_are_left_out_of_a_line(char: str) -> None:
-    assert one_line(f"ab{char}cd\n{char}ef", 50) == "abcd ef"
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,6 @@ def test_a_cut_says_how_much_is_missing(hidden: int, letters: int, kept: int) ->
     assert shown == "a" * kept + (cut_off if kept < 100 else "")
 
 
-def test_unknown_names_of_kinds_are_unexpected() -> None:
-    assert (ErrorKind("Strange"), ErrorKind("Timeout")) == (ErrorKind.UNEXPECTED, ErrorKind.TIMEOUT)
-
-
 def test_errors_that_outlived_their_retries_are_one_kind_and_others_keep_their_name() -> None:
     outlived = {*RETRIED, ErrorKind.UNEXPECTED}
     assert {call_kind(kind) for kind in outlived} == {ErrorKind.MODEL_UNAVAILABLE}
@@ -150,22 +146,12 @@ def test_errors_that_outlived_their_retries_are_one_kind_and_others_keep_their_n
     ]
 
 
-def test_a_run_fails_with_a_kind_of_the_contract() -> None:
-    assert run_kind(ErrorKind.TIMEOUT) is ErrorKind.DEADLINE_EXCEEDED
-    assert run_kind(ErrorKind.NOT_GRANTED) is ErrorKind.INVALID_REQUEST
-    assert run_kind(ErrorKind.INVALID_PLAN) is ErrorKind.INVALID_PLAN
-
-
 ids = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
 
 
-@given(ids)
-def test_every_key_fits(run_id: str) -> None:
-    assert 0 < len(fairness_key(run_id).encode()) <= FAIRNESS_KEY_BYTES
-
-
 @given(ids, ids, st.sampled_from(["", "x" * 100]))
-def test_different_runs_have_different_keys(one: str, other: str, head: str) -> None:
+def test_every_key_fits_and_differs_from_those_of_other_runs(one: str, other: str, head: str) -> None:
+    assert 0 < len(fairness_key(head + one).encode()) <= FAIRNESS_KEY_BYTES
     assert (fairness_key(head + one) == fairness_key(head + other)) == (one == other)
 
 
@@ -175,7 +161,3 @@ def test_a_short_id_is_its_own_key_and_a_long_one_a_beginning_and_a_hash() -> No
     key = fairness_key(longest + "x")
     assert len(key) == FAIRNESS_KEY_BYTES
     assert key.startswith("x" * (FAIRNESS_KEY_BYTES - 33) + "~")
-
-
-def test_a_pool_has_a_queue_of_its_own() -> None:
-    assert pool_queue("far") == "supervisor.far"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.base import limits
-from supervision.budget.amount import Amount, NextCall, call_estimate, last_call, may_call, next_call, token_price
+from supervision.budget.amount import Amount, NextCall, call_estimate, may_call, next_call, token_price
 from supervision.budget.ledger import SUPERVISOR, SYNTHESIS_HOLDBACK_TOKENS, Ledger, Spending, plan_estimate
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
@@ -131,39 +131,6 @@ def test_what_is_held_back_is_there_when_calls_keep_to_their_estimates(
     assert ledger.reserve_call(held, synthesis=True)
 
 
-@given(st.integers(2 * limits.LEAST_GRANT_TOKENS, 10**7), st.integers(1, 20))
-def test_subtasks_that_start_together_get_about_the_same(tokens: int, share: int) -> None:
-    ledger = Ledger(tokens, None)
-    free = ledger.free.tokens or 0
-    grants = [ledger.grant(f"t{n}", share - n) for n in range(share)]
-    given_out = [grant.tokens for grant in grants if grant and grant.tokens is not None]
-    assert sum(given_out) <= free
-    if free >= share * limits.LEAST_GRANT_TOKENS:
-        assert len(given_out) == share
-        assert max(given_out) - min(given_out) <= 1
-    else:
-        assert len(given_out) == free // limits.LEAST_GRANT_TOKENS
-
-
-def test_what_an_attempt_leaves_is_free_for_the_next() -> None:
-    ledger = Ledger(100_000, 1.0)
-    first = ledger.grant("t1", 1)
-    assert first == Amount(tokens=80_000, usd=0.9)
-    assert ledger.exhausted
-    assert ledger.grant("t2", 1) is None
-    ledger.settle("t1", call(30_000, 0.4))
-    second = ledger.grant("t1", 2)
-    assert second is not None
-    assert second.model_dump() == {"tokens": 25_000, "usd": pytest.approx(0.25)}
-
-
-def test_a_subtask_holds_one_grant_at_a_time() -> None:
-    ledger = Ledger(None, None)
-    assert ledger.grant("t1", 3) == Amount()
-    with pytest.raises(ValueError, match="not settled"):
-        ledger.grant("t1", 1)
-
-
 def test_dollars_run_out_like_tokens() -> None:
     ledger = Ledger(None, 1.0)
     assert ledger.reserve_call(1_000_000)
@@ -201,17 +168,33 @@ def test_new_totals_are_never_below_what_is_spent_and_promised() -> None:
     assert ledger.exhausted
 
 
-def test_with_a_grant_that_may_be_followed_by_more_a_worker_agent_stops_one_call_early() -> None:
-    grant = Amount(tokens=10_000)
-    assert next_call(grant, call(4000), 3000, last_grant=False) is NextCall.CALL
-    assert next_call(grant, call(4000), 3001, last_grant=False) is NextCall.STOP
-    assert next_call(grant, call(4000), 3001, last_grant=True) is NextCall.CONCLUDE
-    assert next_call(grant, call(4000), 6001, last_grant=True) is NextCall.STOP
-
-
-@pytest.mark.parametrize(("last_grant", "step"), [(False, NextCall.CALL), (True, NextCall.CONCLUDE)])
-def test_a_grant_of_nothing_pays_one_call(last_grant: bool, step: NextCall) -> None:
-    assert next_call(Amount(tokens=0), Usage(), 5000, last_grant=last_grant) is step
+@pytest.mark.parametrize(
+    ("grant", "used", "estimate", "last_grant", "step"),
+    [
+        (Amount(tokens=10_000), call(4000), 3000, False, NextCall.CALL),
+        (
+            Amount(tokens=10_000),
+            call(4000),
+            3001,
+            False,
+            NextCall.STOP,
+        ),  # one call early: what follows needs one to conclude in
+        (Amount(tokens=10_000), call(4000), 3000, True, NextCall.CALL),
+        (Amount(tokens=10_000), call(4000), 3001, True, NextCall.CONCLUDE),
+        (Amount(tokens=10_000), call(4000), 6000, True, NextCall.CONCLUDE),
+        (Amount(tokens=10_000), call(4000), 6001, True, NextCall.STOP),
+        (Amount(tokens=0), Usage(), 5000, False, NextCall.CALL),
+        (Amount(tokens=0), Usage(), 5000, True, NextCall.CONCLUDE),
+        (Amount(usd=1.5), call(100, 1.0), 25, False, NextCall.CALL),  # a token costs 0.01
+        (Amount(usd=1.5), call(100, 1.0), 50, True, NextCall.CONCLUDE),
+        (Amount(usd=1.5), call(100, 1.0), 51, True, NextCall.STOP),
+        (Amount(usd=1.5), call(100, None), 10**6, False, NextCall.CALL),
+    ],
+)
+def test_a_worker_agent_keeps_within_its_grant_and_a_grant_of_nothing_pays_one_call(
+    grant: Amount, used: Usage, estimate: int, last_grant: bool, step: NextCall
+) -> None:
+    assert next_call(grant, used, estimate, last_grant=last_grant) is step
 
 
 def test_what_is_free_is_shared_among_agents_without_a_grant_and_the_supervisor() -> None:
@@ -277,40 +260,16 @@ def test_with_dollars_for_less_than_the_smallest_grant_no_agent_can_be_paid() ->
     assert not ledger.exhausted
     ledger.settle_call(0, call(0, 0.1))
     assert ledger.exhausted
+    nothing = Ledger(None, 0.0)
+    assert (nothing.free, nothing.exhausted, nothing.has_room(0)) == (Amount(usd=0.0), True, False)
 
 
-USED = Usage(model_calls=1, input_tokens=100, usd=1.0)
-
-
-def test_a_call_that_takes_exactly_what_is_left_may_be_made() -> None:
-    assert may_call(Amount(tokens=150), USED, 50)
-    assert not may_call(Amount(tokens=149), USED, 50)
-    assert may_call(Amount(usd=1.5), USED, 50)
-    assert not may_call(Amount(usd=1.4), USED, 50)
-
-
-def test_the_last_call_is_the_one_after_which_no_other_fits() -> None:
-    assert not last_call(Amount(tokens=200), USED, 50)
-    assert last_call(Amount(tokens=199), USED, 50)
-    assert last_call(Amount(tokens=99), Usage(), 50)
-    assert not last_call(Amount(tokens=100), Usage(), 50)
-
-
-def test_a_call_takes_its_prompt_and_a_reply_of_the_usual_length() -> None:
+def test_a_call_takes_its_prompt_and_a_usual_reply_at_the_price_of_those_before() -> None:
     assert call_estimate(7001) == 2001 + 1500 < plan_estimate(7001)
+    assert [token_price(usage) for usage in (Usage(), call(4, None), call(4, 2.0))] == [0.0, 0.0, 0.5]
 
 
-def test_what_is_unknown_has_no_price() -> None:
-    assert [
-        token_price(usage) for usage in (Usage(), Usage(input_tokens=4, usd=None), Usage(input_tokens=4, usd=2.0))
-    ] == [
-        0.0,
-        0.0,
-        0.5,
-    ]
-
-
-def test_sums_are_by_role_and_model_the_largest_first() -> None:
+def test_sums_are_by_role_and_model_the_largest_first_and_the_last_row_holds_the_rest() -> None:
     spending = Spending()
     spending.add("analyst", "small", call(10, 0.1))
     spending.add(SUPERVISOR, "large", call(50, 0.1))
@@ -326,16 +285,10 @@ def test_sums_are_by_role_and_model_the_largest_first() -> None:
         ("team/cook", "small", 4),
         ("other", "", 3),
     ]
-
-
-def test_many_rows_end_in_one_that_holds_the_rest() -> None:
-    spending = Spending()
-    for number in range(limits.STATUS_PAGE + 3):
-        spending.add(f"role{number}", "m", call(200 - number, 0.1))
-    rows = spending.rows()
-    assert len(rows) == limits.STATUS_PAGE + 1
-    assert rows[-1].role == "3 more"
-    assert sum(row.usage.input_tokens for row in rows) == sum(200 - n for n in range(limits.STATUS_PAGE + 3))
+    for number in range(limits.STATUS_PAGE - 2):
+        spending.add(f"role{number}", "m", call(2, 0.1))
+    last = spending.rows()[limits.STATUS_PAGE :]
+    assert [(row.role, row.usage.input_tokens) for row in last] == [("3 more", 6)]
 
 
 HOUR = timedelta(hours=1)
@@ -347,17 +300,24 @@ def a_run(clock: Clock | None = None, grant: Amount | None = None, **fields: obj
     return TimeAndBudget(request, clock or Clock(), START, grant)
 
 
-def test_work_ends_before_the_deadline_so_that_there_is_time_for_the_answer() -> None:
-    assert a_run().deadline_at == START + HOUR
-    assert a_run().work_until == START + HOUR - limits.SYNTHESIS_RESERVE
-    short = a_run(deadline=100 * SECOND)
+def test_work_ends_before_the_deadline_and_children_have_a_part_of_what_is_left_to_stop() -> None:
+    clock, short = Clock(), a_run(deadline=100 * SECOND)
+    run = a_run(clock)
+    assert (run.deadline_at, run.work_until) == (START + HOUR, START + HOUR - limits.SYNTHESIS_RESERVE)
     assert short.work_until == START + 100 * SECOND * (1 - limits.SYNTHESIS_RESERVE_SHARE)
     assert short.latest_deadline_at == START + limits.MAX_DEADLINE
+    for left in (SECOND, 0 * SECOND):
+        clock.at = run.work_until - left
+        assert run.time_left == bool(left)
+    closing = {HOUR: limits.CHILD_CLOSE_WAIT, 20 * SECOND: 10 * SECOND, SECOND: limits.LEAST_CALL_TIME}
+    for left, closing_time in closing.items():
+        clock.at = run.deadline_at - left
+        assert run.closing_time == closing_time
 
 
 def test_a_stop_ends_the_time_for_work_alone_whatever_the_deadline_becomes() -> None:
     run = a_run()
-    assert run.stopped_because == ""
+    assert (run.stopped_because, run.agents_waiting) == ("", 0)
     run.stop("its history is full")
     assert (run.time_left, run.stopped_because) == (False, "its history is full")
     assert (run.deadline_at, run.closing_time) == (START + HOUR, limits.CHILD_CLOSE_WAIT)
@@ -367,26 +327,6 @@ def test_a_stop_ends_the_time_for_work_alone_whatever_the_deadline_becomes() -> 
     assert run.deadline_at == START + 2 * HOUR
     run.restart_clock()
     assert not run.time_left
-
-
-@pytest.mark.parametrize(
-    ("left", "closing"), [(HOUR, limits.CHILD_CLOSE_WAIT), (20 * SECOND, 10 * SECOND), (SECOND, limits.LEAST_CALL_TIME)]
-)
-def test_children_get_a_part_of_what_is_left_to_stop(left: timedelta, closing: timedelta) -> None:
-    clock = Clock()
-    run = a_run(clock)
-    clock.at = run.deadline_at - left
-    assert run.closing_time == closing
-
-
-def test_a_deadline_must_be_ahead() -> None:
-    clock = Clock()
-    run = a_run(clock)
-    clock.tick(60)
-    for passed in (59 * SECOND, 60 * SECOND):
-        with pytest.raises(ValueError, match="passed already"):
-            run.check(None, passed)
-    run.check(None, 61 * SECOND)
 
 
 def test_a_budget_must_cover_what_is_spent_and_stay_below_the_ceilings() -> None:
@@ -438,17 +378,14 @@ def test_only_an_open_grant_is_raised_and_only_while_something_is_free() -> None
     ledger = Ledger(50_000, None)
     assert ledger.top_up("t1", 1, 0) is None
     assert ledger.grant("t1", 2) == Amount(tokens=15_000)
+    with pytest.raises(ValueError, match="not settled"):
+        ledger.grant("t1", 1)
     assert ledger.top_up("t1", 2, 1_000) == Amount(tokens=22_500)
     assert ledger.top_up("t1", 2, 90_000) == Amount(tokens=30_000)
     assert ledger.top_up("t1", 1, 1_000) is None
     assert ledger.last_grant("t2") == Amount(tokens=0)
     ledger.extend(None, 1.0)
     assert ledger.top_up("t1", 1, 1_000) == Amount(), "what has no limit any more, or had none, is not counted"
-
-
-def test_without_a_dollar_nothing_is_paid() -> None:
-    ledger = Ledger(None, 0.0)
-    assert (ledger.free, ledger.exhausted, ledger.has_room(0)) == (Amount(usd=0.0), True, False)
 
 
 @pytest.mark.parametrize(("total", "promised"), [((100_000, None), (80_000, 0)), ((None, 1.0), (0, 0.9))])
@@ -458,18 +395,6 @@ def test_a_grant_promises_nothing_of_what_has_no_limit(
     ledger = Ledger(*total)
     ledger.grant("t1", 1)
     assert tuple(ledger.card()[kind]["promised"] for kind in ("tokens", "usd")) == promised  # type: ignore[index,call-overload]
-
-
-def test_a_slice_is_raised_never_lowered_and_its_deadline_set() -> None:
-    request = RunRequest(goal="g", deadline=timedelta(minutes=5))
-    budget = TimeAndBudget(request, Clock(), START, Amount(tokens=9_000, usd=1.0))
-    budget.ledger.settle_call(0, call(12_000))  # calls under way may pass the total
-    budget.set_slice(Amount(tokens=8_000, usd=0.5), START + timedelta(hours=1))
-    assert (budget.budget.tokens, budget.budget.usd) == (9_000, 1.0)
-    assert budget.deadline_at == START + timedelta(hours=1)
-    budget.set_slice(Amount(tokens=30_000, usd=None), START + timedelta(minutes=2))
-    assert (budget.budget.tokens, budget.budget.usd) == (30_000, None)
-    assert budget.deadline == timedelta(minutes=2)
 
 
 # --- the clock, and what is left for further subtasks --------------------------------------------------
@@ -507,27 +432,13 @@ def test_the_clock_stands_still_while_anything_holds_it() -> None:
     clock.tick(10)
     assert time.deadline_at == clock.at + timedelta(minutes=10)
     assert time.held_seconds(START, clock.at) == 5430
-
-
-def test_a_nested_run_whose_clock_was_held_ends_when_its_parent_says() -> None:
-    clock = Clock()
-    time = TimeAndBudget(RunRequest(goal="x"), clock, START, Amount(tokens=9_000))
-    time.hold("people")
-    clock.tick(100)
-    time.hold("people", False)
-    end = clock.at + timedelta(minutes=3)
-    time.set_slice(Amount(tokens=9_000), end)
-    assert time.deadline_at == end
-
-
-def test_work_ends_with_its_time() -> None:
-    clock = Clock()
-    time = TimeAndBudget(RunRequest(goal="x"), clock, START)
-    clock.at = time.work_until - timedelta(seconds=1)
-    assert time.time_left
-    clock.tick()
-    assert not time.time_left
-    assert [a_run(budget={"tokens": tokens}).out_of_budget for tokens in (10**6, 1)] == [False, True]
+    for grant, total in (((9_000, 1.0), (10**6, 5.0)), ((10**7, None), (10**7, None))):  # of a run above
+        time.hold("people")
+        clock.tick(100)
+        time.hold("people", False)
+        time.set_slice(Amount(tokens=grant[0], usd=grant[1]), clock.at + timedelta(minutes=3))
+        assert time.deadline_at == clock.at + timedelta(minutes=3)
+        assert (time.budget.tokens, time.budget.usd) == total
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
@@ -25,7 +24,6 @@ from supervision.contract.request import (
     parse_request,
     success_fraction,
 )
-from supervision.contract.updates import ExtendLimits
 from tests.unit.shapes import any_text
 
 ROLE = {"name": "analyst", "description": "counts", "system_prompt": "Count."}
@@ -128,14 +126,9 @@ def test_an_input_that_is_no_request_says_why(inputs: tuple[object, ...], messag
     ("field", "value", "complaint"),
     [
         ("goal", " \n", "goal: the goal is empty"),
-        ("goal", "é" * limits.GOAL_BYTES, "goal: the goal has 98304 bytes, at most 49152 are allowed"),
         ("goal", "a \ud83e", "request: it contains an unpaired surrogate"),
-        ("gaol", "x", "gaol: unknown field"),
-        ("team", 3, "team: must be a name or a team object"),
         ("team", [TEAM], "team: must be a name or a team object"),
         ("team", {"name": "shop"}, "team.roles: Field required; team.generalist: Field required"),
-        ("team", {**TEAM, "generalist": "x"}, "team.generalist: 'x' is not one of the roles: analyst"),
-        ("team", {**TEAM, "roles": [ROLE, ROLE]}, "team.roles: role names must differ: analyst"),
         ("team", {**TEAM, "roles": [{**ROLE, "name": "A"}]}, "team.roles.0.name: must be 1 to 48 lower-case"),
         ("deadline", "30x", 'deadline: must be a duration such as "30m" or "PT30M", or a number of seconds'),
         ("approval_timeout", "P31D", "approval_timeout: must be from PT5S (5 seconds) to P30D (30 days)"),
@@ -154,22 +147,22 @@ def test_an_input_that_is_no_request_says_why(inputs: tuple[object, ...], messag
         ("models", {"workers": []}, "models.workers: an empty list names no model"),
         ("team", {**TEAM, "roles": [{**ROLE, "max_parallel": 0}]}, "team.roles.analyst.max_parallel: Input should be"),
         ("attachments", [{"name": "a"}], "attachments.a: attachment 'a' needs exactly one of text and ref"),
-        ("attachments", [{"name": "a", "text": "é" * 9000}], "attachments.a: attachment 'a' has 18000 bytes of text"),
         ("attachments", [{"name": "a", "text": ""}] * 2, "request: attachment names must differ"),
+        ("budget", {"tokens": 10**15 + 1}, "budget.tokens: Input should be less than or equal to"),
+        ("budget", {"usd": 10**400}, "budget.usd: Input should be"),
+        ("budget", {"zzzzzz": 5}, "budget.zzzzzz: unknown field"),
+        ("max_reviewz", 1, "max_reviewz: unknown field, did you mean 'max_reviews'?"),
+        ("budget", {"token": 5}, "budget.token: unknown field, did you mean 'tokens'?"),
+        (
+            "team",
+            {**TEAM, "roles": [{**ROLE, "effort": {"frist": "low"}, "promptt": ""}]},
+            "team.roles.analyst.effort.frist: unknown field, did you mean 'first'?; "
+            "team.roles.analyst.promptt: unknown field, did you mean 'system_prompt'?",
+        ),
     ],
 )
-def test_a_bad_field_is_told_what_is_wrong(field: str, value: object, complaint: str) -> None:
+def test_a_bad_or_unknown_field_is_told_what_is_wrong(field: str, value: object, complaint: str) -> None:
     assert refusal({"goal": "Sum the sales", field: value}).startswith(complaint)
-
-
-@given(st.integers(1, 999), st.integers(1, 999))
-def test_a_fraction_is_exact(a: int, b: int) -> None:
-    share = Fraction(a, b)
-    if share > 1:
-        with pytest.raises(ValueError, match="fraction above 0"):
-            success_fraction(f"{a}/{b}")
-    else:
-        assert success_fraction(f"{a}/{b}") == share
 
 
 @pytest.mark.parametrize(
@@ -235,26 +228,6 @@ def test_complaints_beyond_the_first_are_counted() -> None:
     assert refusal({"goal": "g", **unknown, "another": 1}).endswith("and 1 more")
 
 
-@pytest.mark.parametrize(
-    ("wishes", "place", "meant"),
-    [
-        ({"max_reviewz": 1}, "max_reviewz", "max_reviews"),
-        ({"budget": {"token": 5}}, "budget.token", "tokens"),
-        ({"team": {**TEAM, "roles": [{**ROLE, "effort": {"frist": "low"}}]}}, "effort.frist", "first"),
-        ({"team": {**TEAM, "roles": [{**ROLE, "promptt": ""}]}}, "promptt", "system_prompt"),
-    ],
-)
-def test_a_misspelt_field_is_named_with_the_one_that_was_meant(
-    wishes: dict[str, object], place: str, meant: str
-) -> None:
-    message = refusal({"goal": "g", **wishes})
-    assert f"{place}: unknown field, did you mean '{meant}'?" in message
-
-
-def test_a_field_like_no_other_is_unknown_without_a_guess() -> None:
-    assert refusal({"goal": "g", "budget": {"zzzzzz": 5}}) == "budget.zzzzzz: unknown field"
-
-
 def test_a_plan_of_ones_own_has_only_the_fields_of_a_plan() -> None:
     subtask = {"id": "t1", "description": "Sum the sales"}
     assert parse_request({"goal": "g", "plan": {"subtasks": [subtask]}}).plan is not None
@@ -274,7 +247,7 @@ def ask(**fields: Any) -> RunRequest:
     return RunRequest(goal="count the pears", **fields)
 
 
-def test_a_request_that_leaves_its_limits_at_their_defaults_is_lowered_and_says_so() -> None:
+def test_a_request_with_its_limits_at_their_defaults_or_without_any_is_lowered_and_says_so() -> None:
     assert LOW.check(ask()) == [
         "budget.tokens is 1000: SUPERVISOR_MAX_BUDGET_TOKENS is the operator's ceiling",
         "budget.usd is 0.5: SUPERVISOR_MAX_BUDGET_USD is the operator's ceiling",
@@ -283,9 +256,6 @@ def test_a_request_that_leaves_its_limits_at_their_defaults_is_lowered_and_says_
     lowered = LOW.lowered(ask())
     assert (lowered.budget.tokens, lowered.budget.usd, lowered.max_parallel) == (1000, 0.5, 2)
     assert lowered.model_copy(update={"budget": Budget(), "max_parallel": 8}) == ask()
-
-
-def test_no_limit_becomes_the_ceiling() -> None:
     boundless = ask(budget={"tokens": None, "usd": None}, max_parallel=1)
     assert len(LOW.check(boundless)) == 2
     assert LOW.lowered(boundless).budget == Budget(tokens=1000, usd=0.5)
@@ -334,11 +304,3 @@ def test_only_allowed_models_are_called() -> None:
 def test_inline_teams_take_tools_as_the_operator_allows(rule: Any, sources: list[str], allowed: bool) -> None:
     with nullcontext() if allowed else pytest.raises(SupervisionError, match="SUPERVISOR_INLINE_TEAMS"):
         Ceilings(inline_teams=rule).check_inline_team(frozenset(sources))
-
-
-@pytest.mark.parametrize("budget", [{"tokens": 10**15 + 1}, {"tokens": 10**400}, {"usd": 1.1e9}, {"usd": 10**400}])
-def test_numbers_beyond_counting_are_refused_in_requests_and_updates(budget: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        ask(budget=budget)
-    with pytest.raises(ValidationError):
-        ExtendLimits.model_validate({"budget": budget})

@@ -79,18 +79,16 @@ def test_a_bad_team_is_told_what_is_wrong(changes: dict[str, Any], complaint: st
     assert describe_errors(caught.value, root="team").startswith(complaint)
 
 
-def test_tools_may_be_shared_when_the_team_says_so_and_named_twice_by_one_role() -> None:
+def test_what_teams_and_roles_may_have_is_taken() -> None:
     shared = team(roles=[role("analyst", "sql"), role("writer", "sql")], share_tools=True)
     assert Team.model_validate(shared).share_tools
     assert Team.model_validate(team(roles=[role("analyst", "sql", "sql")])).role("analyst").tools == ["sql", "sql"]
-
-
-def test_an_unknown_role_is_the_generalists_business() -> None:
-    card = TeamCard(
-        name="shop", generalist="helper", roles=[RoleCard(name="a", model="m"), RoleCard(name="helper", model="m")]
+    made = Team.model_validate(
+        team(routes=[{"pattern": "refund", "role": "analyst"}], tools=[{"name": "q", "uses": "x"}])
     )
-    assert [card.role(name).name for name in ("a", "helper", "stranger", "")] == ["a", "helper", "helper", "helper"]
-    assert [card.find(name) for name in ("a", "stranger", None)] == [card.roles[0], None, None]
+    assert (made.routes[0].role, made.tools[0].name) == ("analyst", "q")
+    assert Role(name="r", description="d", team="lab").team == "lab"
+    assert (Role(**role()).columns, Role(**role(output_schema=ROW)).columns) == ([], ["tree", "kg"])
 
 
 @pytest.mark.parametrize(
@@ -100,16 +98,8 @@ def test_an_unknown_role_is_the_generalists_business() -> None:
 )
 def test_names_are_plain(text: str, good: bool) -> None:
     assert is_name(text) == good
-
-
-@pytest.mark.parametrize(("name", "good"), [("far", True), ("far-2", True), ("", False), ("Far", False), ("-a", False)])
-def test_a_pool_is_named_by_a_few_letters(name: str, good: bool) -> None:
-    assert is_pool(name) is good
-
-
-def test_a_team_needs_no_prompt_and_a_role_may_hand_in_rows() -> None:
-    assert Role(name="r", description="d", team="lab").team == "lab"
-    assert (Role(**role()).columns, Role(**role(output_schema=ROW)).columns) == ([], ["tree", "kg"])
+    assert not good or is_pool(text.replace("_", "-")[:32])
+    assert not is_pool(text.upper())
 
 
 def test_a_server_of_tools_names_its_secrets_and_gives_its_tools_names() -> None:
@@ -120,37 +110,17 @@ def test_a_server_of_tools_names_its_secrets_and_gives_its_tools_names() -> None
     assert local.tools["get.price"].said == {"reads": "private", "returns": "untrusted", "effects": "read"}
 
 
-READS, WRITES = ToolCard(name="read", reads_attachments=True), ToolCard(name="write")
-
-
-@pytest.mark.parametrize(
-    ("card", "reads"),
-    [
-        (RoleCard(name="a", model="m"), False),
-        (RoleCard(name="a", model="m", tools=[WRITES]), False),
-        (RoleCard(name="a", model="m", tools=[WRITES, READS]), True),
-        (RoleCard(name="a", model="m", team="shop"), True),
-    ],
-)
-def test_a_role_reads_attachments_by_a_tool_or_by_its_own_team(card: RoleCard, reads: bool) -> None:
-    assert card.reads_attachments == reads
-
-
-def test_a_card_of_a_tool_says_how_long_a_call_may_take_and_is_plain_for_a_tool_of_every_role() -> None:
-    quick = ToolCard(name="quick", timeout_seconds=2)
-    of_role = RoleCard(name="a", model="m", tools=[quick])
-    assert (of_role.tool("quick"), of_role.tool("finish")) == (quick, ToolCard(name="finish"))
-    assert (quick.timeout, WRITES.timeout) == (timedelta(seconds=2), limits.TOOL_TIMEOUT)
-
-
-def test_a_roles_models_are_its_own_and_then_those_that_take_over() -> None:
-    assert RoleCard(name="a", model="m", fallback_models=["n", "o"]).models == ["m", "n", "o"]
-
-
-def test_a_route_leads_to_a_role_of_the_team() -> None:
-    routes = [{"pattern": "refund", "role": "analyst"}]
-    made = Team.model_validate(team(routes=routes, tools=[{"name": "q", "uses": "sql"}]))
-    assert (made.routes[0].role, made.tools[0].name) == ("analyst", "q")
+def test_a_card_of_a_role_says_what_it_reads_which_models_take_over_and_how_long_a_tool_may_take() -> None:
+    reads, writes = ToolCard(name="read", reads_attachments=True), ToolCard(name="write", timeout_seconds=2)
+    plain, able = RoleCard(name="a", model="m", tools=[writes]), RoleCard(name="b", model="m", tools=[writes, reads])
+    unit = RoleCard(name="c", model="m", fallback_models=["n", "o"], team="shop")
+    assert [card.reads_attachments for card in (plain, able, unit)] == [False, True, True]
+    assert (plain.models, unit.models) == (["m"], ["m", "n", "o"])
+    assert (plain.tool("write"), plain.tool("finish")) == (writes, ToolCard(name="finish"))
+    assert (writes.timeout, reads.timeout) == (timedelta(seconds=2), limits.TOOL_TIMEOUT)
+    crew = TeamCard(name="shop", generalist="b", roles=[plain, able])
+    assert [crew.role(name) for name in ("a", "b", "stranger", "")] == [plain, able, able, able]
+    assert [crew.find(name) for name in ("a", "stranger", None)] == [plain, None, None]
 
 
 # --- small values ------------------------------------------------------------------------------------
@@ -158,23 +128,36 @@ def test_a_route_leads_to_a_role_of_the_team() -> None:
 
 DURATIONS: TypeAdapter[timedelta] = TypeAdapter(Duration)
 CHAINS: TypeAdapter[list[str]] = TypeAdapter(ModelChain)
+MODELS = [f"model-{number}" for number in range(MODEL_CHAIN)]
 
 
 @pytest.mark.parametrize(
-    ("written", "seconds"),
-    [("90s", 90), ("30m", 1800), (" 2 H ", 7200), ("7d", 7 * 86400), ("1w", 7 * 86400), ("PT30M", 1800), (90, 90)],
+    ("kind", "written", "value"),
+    [
+        *((DURATIONS, each, timedelta(seconds=90)) for each in ("90s", "PT90S", 90)),
+        *((DURATIONS, each, timedelta(days=7)) for each in ("7d", "1w", " 168 H ", "10080m")),
+        *((DURATIONS, each, None) for each in ("5 apples", "m", "999999999w")),
+        *((CHAINS, each, ["a"]) for each in ("a", ["a"])),
+        *((CHAINS, each, each) for each in (["b", "a"], MODELS)),
+        *((CHAINS, each, None) for each in ([], ["a", "b", "a"], [*MODELS, "one more"], "", None, [1])),
+    ],
+    ids=str,
 )
-def test_a_duration_is_short_or_iso_8601_or_seconds(written: object, seconds: int) -> None:
-    assert DURATIONS.validate_python(written).total_seconds() == seconds
+def test_durations_and_fallback_chains_are_read_or_refused(kind: TypeAdapter[Any], written: object, value: Any) -> None:
+    with nullcontext() if value else pytest.raises(ValidationError):
+        assert kind.validate_python(written) == value
 
 
-@pytest.mark.parametrize("written", ["5 apples", "m", "999999999w"])
-def test_anything_else_is_refused_as_a_duration(written: str) -> None:
-    with pytest.raises(ValidationError):
-        DURATIONS.validate_python(written)
+@pytest.mark.parametrize(("written", "why"), [(" a,b , c", ""), ("a, a", "differ"), ("a,", "name a model")])
+def test_a_setting_names_different_models_by_commas(written: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why) if why else nullcontext():
+        assert chain_of(written) == ["a", "b", "c"]
 
 
-# --- nesting and numbers ----------------------------------------------------------------------------
+def test_an_effort_is_that_of_every_attempt_or_of_the_first_and_the_later_ones() -> None:
+    for written, first, later in (("low", "low", "low"), ({"first": "low", "later": "high"}, "low", "high")):
+        efforts = Efforts.model_validate(written)
+        assert [efforts.of_attempt(number) for number in (1, 2, 3)] == [first, later, later]
 
 
 def nested(levels: int, as_list: bool) -> Any:
@@ -213,57 +196,7 @@ def test_a_number_at_any_depth_may_be_too_large(value: Any, exceeds: bool) -> No
     assert number_exceeds({"a": [1, {"b": value}]}, 10) == exceeds
 
 
-# --- models and efforts ------------------------------------------------------------------------------
-
-
-def names(count: int) -> list[str]:
-    return [f"model-{n}" for n in range(count)]
-
-
-@pytest.mark.parametrize(
-    ("written", "chain"),
-    [("a", ["a"]), (["a"], ["a"]), (["b", "a"], ["b", "a"]), (names(MODEL_CHAIN), names(MODEL_CHAIN))],
-)
-def test_one_model_or_several_are_a_chain_in_their_order(written: object, chain: list[str]) -> None:
-    assert CHAINS.validate_python(written) == chain
-
-
-@pytest.mark.parametrize("written", [[], ["a", "b", "a"], names(MODEL_CHAIN + 1), "", None, [1]], ids=str)
-def test_anything_else_is_refused_as_a_chain(written: object) -> None:
-    with pytest.raises(ValidationError):
-        CHAINS.validate_python(written)
-
-
-def test_a_setting_names_different_models_by_commas() -> None:
-    assert chain_of(" a,b , c") == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="differ"):
-        chain_of("a, a")
-    with pytest.raises(ValueError, match="name a model"):
-        chain_of("a,")
-
-
-@pytest.mark.parametrize(
-    ("written", "efforts"),
-    [
-        ("low", ["low", "low", "low"]),
-        ({"first": "low", "later": "high"}, ["low", "high", "high"]),
-        ({}, [None, None, None]),
-    ],
-)
-def test_an_effort_is_that_of_every_attempt_or_of_the_first_and_the_later_ones(
-    written: object, efforts: list[str | None]
-) -> None:
-    assert [Efforts.model_validate(written).of_attempt(number) for number in (1, 2, 3)] == efforts
-
-
 # --- plans, results, updates -------------------------------------------------------------------------
-
-
-def test_a_subtask_is_known_by_its_id() -> None:
-    shape = plan(subtask("t1"), subtask("t2"))
-    assert shape.subtask("t2") is shape.subtasks[1]
-    with pytest.raises(KeyError, match="t3"):
-        shape.subtask("t3")
 
 
 def test_a_plan_is_folded_to_what_it_names() -> None:
@@ -271,6 +204,9 @@ def test_a_plan_is_folded_to_what_it_names() -> None:
     item = subtask("t2.1", "t1", item="oak")
     shape = plan(subtask("t1", for_each="rows:trees"), template, item, subtask("t3", "t2.1", "t2.2", "t1"))
     assert [named.id for named in shape.named] == ["t1", "t2", "t3"]
+    assert shape.subtask("t2") is template
+    with pytest.raises(KeyError, match="t9"):
+        shape.subtask("t9")
     assert shape.folded().subtasks == [*shape.subtasks[:2], subtask("t3", "t2", "t1")]
     assert [planned.names_items_of for planned in shape.subtasks] == [None, "t1", None, None]
     assert (item.whole, template.whole) == (f"oak: {WORDS}", WORDS)
@@ -323,17 +259,11 @@ def test_a_wait_is_shown_by_its_path_from_the_run_above() -> None:
     assert below.below("t3").below("t1").own_id == "t2/1"
 
 
-@pytest.mark.parametrize(
-    ("flags", "shown"),
-    [
-        (Flags(), None),
-        (Flags(paused=True), "paused"),
-        (Flags(paused=True, waiting_provider=True), "provider"),
-        (Flags(waiting_provider=True, waiting_person=True), "person"),
-    ],
-)
-def test_of_several_conditions_the_most_urgent_is_shown(flags: Flags, shown: str | None) -> None:
-    assert flags.most_urgent == shown
+def test_of_several_conditions_the_most_urgent_is_shown() -> None:
+    paused, provider, person = Flags(paused=True), Flags(paused=True, waiting_provider=True), Flags(waiting_person=True)
+    both = provider.model_copy(update={"waiting_person": True})
+    shown = [flags.most_urgent for flags in (Flags(), paused, provider, person, both)]
+    assert shown == [None, "paused", "provider", "person", "person"]
 
 
 @pytest.mark.parametrize(
@@ -352,6 +282,7 @@ def test_of_several_conditions_the_most_urgent_is_shown(flags: Flags, shown: str
         (Resume, None, ""),
         (ExtendLimits, {"colour": "red"}, "colour: unknown field"),
         (ExtendLimits, [], "update: "),
+        (ExtendLimits, {"budget": {"tokens": 10**400}}, "budget.tokens: "),
     ],
 )
 def test_an_update_is_complete_and_short_or_says_what_is_wrong(kind: type[Update], fields: Any, complaint: str) -> None:
@@ -359,16 +290,10 @@ def test_an_update_is_complete_and_short_or_says_what_is_wrong(kind: type[Update
         assert read_update(kind, fields).model_dump(exclude_unset=True) == (fields or {})
 
 
-@pytest.mark.parametrize(
-    ("new", "budget"),
-    [
-        (NewBudget(tokens=7), Budget(tokens=7, usd=1.0)),
-        (NewBudget(unlimited=["usd"]), Budget(tokens=5, usd=None)),
-        (NewBudget(usd=2.0), Budget(tokens=5, usd=2.0)),
-    ],
-)
-def test_a_new_total_leaves_the_other_one_alone(new: NewBudget, budget: Budget) -> None:
-    assert new.over(Budget(tokens=5, usd=1.0)) == budget
+def test_a_new_total_leaves_the_other_one_alone() -> None:
+    news = NewBudget(tokens=7), NewBudget(unlimited=["usd"]), NewBudget(usd=2.0)
+    totals = [(budget.tokens, budget.usd) for budget in (new.over(Budget(tokens=5, usd=1.0)) for new in news)]
+    assert totals == [(7, 1.0), (5, None), (5, 2.0)]
 
 
 counts = st.integers(0, 10**9)
@@ -385,23 +310,18 @@ usages = st.builds(
 
 
 @given(st.lists(usages, max_size=6))
-def test_a_sum_adds_every_field(parts: list[Usage]) -> None:
+def test_a_sum_adds_every_field_and_a_difference_is_never_below_zero(parts: list[Usage]) -> None:
     total = sum(parts, start=Usage())
     for name in Usage.model_fields.keys() - {"usd"}:
         assert getattr(total, name) == sum(getattr(part, name) for part in parts)
     assert total.tokens == sum(part.tokens for part in parts)
     known = [part.usd for part in parts if part.usd is not None]
     assert total.usd == (pytest.approx(sum(known)) if len(known) == len(parts) else None)
-
-
-@given(usages, usages)
-def test_a_difference_is_that_of_every_field_and_never_below_zero(one: Usage, other: Usage) -> None:
-    rest = one - other
-    if one.usd is not None and other.usd is not None:
-        assert rest.usd == max(0.0, one.usd - other.usd)
-    for name in Usage.model_fields.keys() - {"usd"}:
-        assert getattr(rest, name) == max(0, getattr(one, name) - getattr(other, name))
-    assert (rest.usd is None) == (one.usd is None or other.usd is None)
+    for part in parts:
+        assert part - total == Usage(usd=None if total.usd is None else 0.0)
+        rest = total - part
+        assert (rest.usd is None) == (total.usd is None)
+        assert (rest + part).model_dump(exclude={"usd"}) == total.model_dump(exclude={"usd"})
 
 
 def test_tokens_are_counted_and_said() -> None:

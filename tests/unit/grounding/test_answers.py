@@ -3,15 +3,13 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from supervision.contract.finding import Evidence
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
-from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
-from supervision.grounding.citations import CitedFindings, marked_citations, marks_from_below, with_valid_marks
+from supervision.grounding.chain import Grounded, answer_chain, field_links
+from supervision.grounding.citations import CitedFindings, marks_from_below, with_valid_marks
 
 WIND = """## Sites
 
@@ -115,23 +113,6 @@ def test_a_year_may_come_from_the_goal() -> None:
 # --- citations ---------------------------------------------------------------------------------------
 
 
-ids = st.sampled_from(["t1", "t2", "t3", "ghost", ""])
-completed_sets = st.sets(st.sampled_from(["t1", "t2", "t3"]))
-SILENT = CitedFindings({})
-
-
-@given(
-    st.lists(st.builds(Citation, claim=st.sampled_from(["growth", " ", ""]), subtask_ids=st.lists(ids))), completed_sets
-)
-def test_citations_rest_on_completed_subtasks_only(citations: list[Citation], completed: set[str]) -> None:
-    kept = SILENT.holding(citations, completed)
-    assert all(c.claim.strip() and c.subtask_ids and set(c.subtask_ids) <= completed for c in kept)
-    assert all(len(set(c.subtask_ids)) == len(c.subtask_ids) for c in kept)
-    assert len(kept) == sum(bool(c.claim.strip()) and bool(completed & {*c.subtask_ids}) for c in citations)
-
-
-# --- what a citation claims ----------------------------------------------------------------------
-
 FOUND = CitedFindings(
     {"t1": "Wind output fell by 90 %.", "t2": 'Wind grew 300 %. "We never saw such a year", says iea.org.'}
 )
@@ -155,8 +136,8 @@ BOTH = {"t1", "t2"}
     ],
 )
 def test_a_citation_holds_only_if_the_findings_that_it_names_say_so(claim: str, named: list[str], holds: bool) -> None:
-    citation = Citation(claim=claim, subtask_ids=named)
-    assert FOUND.holding([citation], BOTH) == [citation] * holds
+    cited = list(FOUND.citations(f"{claim} [{', '.join(named)}]", BOTH))
+    assert cited == [Citation(claim=claim, subtask_ids=named)] * holds
 
 
 def test_a_finding_in_a_digest_is_cited_by_the_digest() -> None:
@@ -225,20 +206,13 @@ def test_the_marks_of_a_nested_answer_say_where_they_lead() -> None:
         ("Pears grew [t9] a lot [t1]", [("Pears grew [t9] a lot", ["t1"])]),
         ("Pears grew [t2/t1, t2/t3].", [("Pears grew", ["t2"])]),
         ("Pears grew.", []),
+        *((f"Pears grew [t1]{mark}.", [("Pears grew", ["t1", "t2"])]) for mark in ("[t2]", " [t2]", ", [t2]")),
+        # a mark that begins a sentence or line
+        *((f"Pears grew [t1]{more}", [("Pears grew", ["t1"])]) for more in (". [t2] says so.", ".\n\n[t2]", "\n[t2]")),
     ],
-)
+)  # fmt: skip
 def test_a_mark_cites_for_the_statement_before_it(text: str, claims: list[tuple[str, list[str]]]) -> None:
-    assert [(c.claim, c.subtask_ids) for c in marked_citations(text, {"t1", "t2"})] == claims
-
-
-@pytest.mark.parametrize("marks", ["[t1][t2]", "[t1] [t2]", "[t1], [t2]", "[t1, t2]"])
-def test_several_marks_after_a_statement_cite_for_it_together(marks: str) -> None:
-    assert marked_citations(f"Pears grew {marks}.", PLANNED) == [Citation(claim="Pears grew", subtask_ids=["t1", "t2"])]
-
-
-@pytest.mark.parametrize("text", ["Pears grew [t1]. [t2] says so.", "Pears grew [t1].\n\n[t2]", "Pears [t1]\n[t2]"])
-def test_a_mark_that_begins_a_sentence_or_line_cites_nothing_before_it(text: str) -> None:
-    assert [c.subtask_ids for c in marked_citations(text, PLANNED)] == [["t1"]]
+    assert [(c.claim, c.subtask_ids) for c in CitedFindings({}).citations(text, BOTH)] == claims
 
 
 # --- chains ------------------------------------------------------------------------------------------
@@ -250,120 +224,65 @@ LOST = Evidence(tool="look", output_ref="run/outputs/lost")
 CHANGED = "run/outputs/count was changed"
 
 
-def grounded(text: str, unsupported: tuple[str, ...] = (), problems: tuple[str, ...] = ()) -> Grounded:
+def grounded(text: str, *unsupported: str, **more: Any) -> Grounded:
     """A finding behind which `count` said 4711, `weigh` said 815; the output of `look` is gone."""
+    outputs = {COUNT.output_ref: "4711 pears", WEIGH.output_ref: "815 kg"}
     return Grounded(
-        text=text,
-        evidence=[COUNT, WEIGH, LOST],
-        outputs={COUNT.output_ref: "4711 pears", WEIGH.output_ref: "815 kg"},
-        problems=list(problems),
-        unsupported=list(unsupported),
+        text=text, evidence=[COUNT, WEIGH, LOST], outputs=outputs, unsupported=["other", *unsupported], **more
     )
 
 
-def links(answer: str, *given: str, citations: tuple[Citation, ...] = (), **findings: Grounded) -> list[Link]:
-    return answer_chain(answer, citations, findings, given)
+PEARS, DOUBTED = grounded("There are 4711 pears."), grounded("4711 pears", "4711")
+REMEMBERED = grounded("4711 pears on 99 trees", grounding="knowledge")
+SPOILT = grounded("4711 pears", problems=[CHANGED, "another"])
+NO_OUTPUT, GOAL = "no tool output has it", "Weigh the 4711 pears"
 
 
-def link(answer: str, *given: str, **findings: Grounded) -> Link:
-    (only,) = answer_chain(answer, [], findings, given)
-    return only
+@pytest.mark.parametrize(
+    ("claimed", "goal", "findings", "expected"),
+    [
+        ("4711", "", [PEARS, grounded("They weigh 815 kg.")], (["t1"], [COUNT], "", "")),
+        ("4711", "", [REMEMBERED], (["t1"], [COUNT], "", "")),
+        ("99", "", [REMEMBERED], (["t1"], [], "the model's own knowledge, which is not checked", "")),
+        ("4711", GOAL, [grounded("None.")], ([], [], "the goal or the plan", "")),
+        # An author may compute: what was not found to lack support when the finding was written stands.
+        ("1234", "", [grounded("1234 each")], (["t1"], [], "", "")),
+        *(("1234", "", [grounded("1234 each", d)], (["t1"], [], "", NO_OUTPUT)) for d in ("1234", "1234 each", "234")),
+        ("4711", "", [DOUBTED], (["t1"], [], "", NO_OUTPUT)),  # of a doubted claim no output is proof
+        ("4711", GOAL, [DOUBTED], (["t1"], [], "the goal or the plan", "")),
+        ("4711", GOAL, [PEARS, SPOILT], (["t1", "t2"], [COUNT, COUNT], "the goal or the plan", CHANGED)),
+        ("9999", "", [SPOILT], ([], [], "", CHANGED)),  # its finding may be the one that was changed
+        ("9999", "", [PEARS], ([], [], "", "no finding has it")),
+        ("4711", "", [PEARS, grounded("815 kg", problems=[CHANGED])], (["t1"], [COUNT], "", "")),
+    ],
+)  # fmt: skip
+def test_a_claim_leads_to_its_findings_and_outputs_or_has_a_problem(
+    claimed: str, goal: str, findings: list[Grounded], expected: tuple[list[str], list[Evidence], str, str]
+) -> None:
+    by_id = {f"t{number}": finding for number, finding in enumerate(findings, 1)}
+    (link,) = answer_chain(f"We have {claimed} pears, yes {claimed}.", [], by_id, [goal])
+    assert (link.kind, link.text) == ("figure", claimed)
+    assert (link.findings, link.outputs, link.elsewhere, link.problem) == expected
 
 
-# --- claims ---------------------------------------------------------------------------------------
-
-
-def test_a_claim_leads_to_the_findings_that_have_it_and_the_outputs_behind_these() -> None:
-    found = link("We have 4711 pears.", t1=grounded("There are 4711 pears."), t2=grounded("They weigh 815 kg."))
-    assert (found.text, found.kind, found.problem) == ("4711", "figure", "")
-    assert (found.findings, found.outputs, found.elsewhere) == (["t1"], [COUNT], "")
-
-
-def test_a_claim_from_the_models_own_knowledge_says_so_where_no_output_has_it() -> None:
-    from_memory = grounded("There are 4711 pears on 99 trees.").model_copy(update={"grounding": "knowledge"})
-    counted, known = links("We have 4711 pears on 99 trees.", t1=from_memory)
-    assert (counted.outputs, counted.elsewhere) == ([COUNT], "")
-    assert (known.outputs, known.problem) == ([], "")
-    assert "own knowledge" in known.elsewhere
-
-
-def test_each_claim_has_one_link_however_often_it_is_made() -> None:
-    made = links("We have 4711 pears, yes 4711, and 815 plums.", t1=grounded("4711 and 815"))
-    assert [item.text for item in made] == ["4711", "815"]
-
-
-def test_a_claim_of_the_goal_or_plan_says_so() -> None:
-    found = link("Of 4711 pears none is ripe.", "Which of the 4711 pears are ripe?", t1=grounded("None."))
-    assert found.elsewhere
-    assert (found.findings, found.problem) == ([], "")
-
-
-def test_a_claim_that_no_output_has_is_fine_unless_it_was_doubted() -> None:
-    """An author may compute: what was not found to lack support when the finding was written stands."""
-    found = link("That is 1234 each.", t1=grounded("1234 each"))
-    assert (found.findings, found.outputs, found.problem) == (["t1"], [], "")
-
-
-@pytest.mark.parametrize("doubted", ["1234", "1234 each", "234"])
-def test_a_claim_that_was_doubted_when_it_was_written_is_a_problem(doubted: str) -> None:
-    found = link("That is 1234 each.", t1=grounded("1234 each", unsupported=("other", doubted)))
-    assert found.problem == "no tool output has it"
-
-
-def test_a_doubt_of_something_else_is_no_problem() -> None:
-    assert link("That is 1234 each.", t1=grounded("1234 each", unsupported=("other",))).problem == ""
-
-
-def test_of_a_doubted_claim_no_output_is_proof() -> None:
-    found = link("We have 4711 pears.", t1=grounded("4711 pears", unsupported=("4711",)))
-    assert (found.outputs, found.problem) == ([], "no tool output has it")
-
-
-def test_a_claim_that_the_goal_has_needs_no_output() -> None:
-    doubted = grounded("4711 pears", unsupported=("4711",))
-    assert link("We have 4711 pears.", "Weigh the 4711 pears", t1=doubted).problem == ""
-
-
-def test_a_claim_that_rests_on_changed_objects_says_so_whatever_else_supports_it() -> None:
-    changed = grounded("4711 pears", problems=(CHANGED, "another"))
-    found = link("We have 4711 pears.", "Weigh the 4711 pears", t1=grounded("4711 pears"), t2=changed)
-    assert found.problem == CHANGED
-
-
-def test_a_change_elsewhere_may_be_why_no_finding_has_a_claim() -> None:
-    assert link("We have 9999 pears.", t1=grounded("", problems=(CHANGED, "another"))).problem == CHANGED
-
-
-def test_a_change_in_a_finding_without_the_claim_is_no_problem_of_it() -> None:
-    found = link("We have 4711 pears.", t1=grounded("4711 pears"), t2=grounded("815 kg", problems=(CHANGED,)))
-    assert found.problem == ""
-
-
-# --- citations ------------------------------------------------------------------------------------
-
-
-def cited(*subtask_ids: str, **findings: Grounded) -> Link:
-    (only,) = links("Pears.", citations=(Citation(claim="Pears grew", subtask_ids=[*subtask_ids]),), **findings)
-    return only
-
-
-def test_a_citation_rests_on_the_findings_that_it_names() -> None:
-    found = cited("t2", "t1", t1=grounded("a"), t2=grounded("b"), t3=grounded("c"))
-    assert (found.kind, found.text, found.findings, found.problem) == ("citation", "Pears grew", ["t2", "t1"], "")
-
-
-def test_a_citation_of_findings_that_are_not_there_names_them() -> None:
-    found = cited("t1", "t8", "t9", t1=grounded("a", problems=(CHANGED,)))
-    assert found.findings == ["t1"]
-    assert "t8, t9" in found.problem
-
-
-def test_a_citation_that_its_own_finding_contradicts_is_a_problem() -> None:
-    findings = {"t1": grounded("Wind output fell by 90 %."), "t2": grounded("Wind grew 300 %.")}
-    citation = Citation(claim="wind fell by 90 %", subtask_ids=["t2"])
-    beside, cited = links("Wind output fell by 90 % [t2]", citations=(citation,), **findings)
-    assert (beside.text, beside.problem) == ("90 %", "cited as a finding of t2, which lacks it")
-    assert (cited.kind, cited.problem) == ("citation", "t2 lacks 90 %")
+@pytest.mark.parametrize(
+    ("cited", "findings", "problem"),
+    [
+        ("t2 t1", "t2 t1", ""),
+        ("t1 t8 t9", "t1", "there is no finding of t8, t9"),
+        ("t3", "t3", CHANGED),
+        ("t4", "t4", "t4 lacks 90 %"),
+    ],
+)
+def test_a_citation_rests_on_the_findings_that_it_names(cited: str, findings: str, problem: str) -> None:
+    fell = grounded("It fell by 90 %.")
+    by_id = {"t1": fell, "t2": fell, "t3": SPOILT, "t4": grounded("It grew 300 %.")}
+    citation = Citation(claim="it fell by 90 %", subtask_ids=cited.split())
+    (link,) = answer_chain("It fell.", [citation], by_id, [])
+    assert (link.kind, link.text, link.findings) == ("citation", "it fell by 90 %", findings.split())
+    assert link.problem == problem
+    (beside,) = answer_chain("It fell by 90 % [t4]", [], by_id, [])
+    assert (beside.text, beside.problem) == ("90 %", "cited as a finding of t4, which lacks it")
 
 
 def test_the_fields_of_a_structured_answer_are_links_of_their_own() -> None:

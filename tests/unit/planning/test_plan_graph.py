@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from supervision.base import limits
 from supervision.contract.plan import NewRole, Plan, Subtask
 from supervision.contract.result import SubtaskState
-from supervision.planning.plan_graph import find_cycle, is_concrete, plan_problems
+from supervision.planning.plan_graph import description_problems, find_cycle, is_concrete, plan_problems
 from supervision.planning.revisions import merge, replacements, revision_problems
 from tests.unit.shapes import acyclic_plans, any_plans, any_text, plan, subtask
 
@@ -18,44 +18,28 @@ VAGUE = """
 Do the research
 Find information about it
 Analyze the data and provide insights
-Research the topic
 Gather all relevant information
-Find the best solution
 Write a report
-Review everything
 Answer the question
-Process the input and produce the output
 Prepare the final answer
 Identify key trends and patterns in the data
-Understand the context of the request
 Search for useful material
-Make a plan and execute it
 Perform an in-depth analysis
 Support the project with additional information
-Continue with the next step
 """.strip().splitlines()
 
 CONCRETE = """
 Count the pears of 1990
 Give life expectancy at birth in Japan and Sierra Leone in 2007, in years, and the difference
-How did the share price of Amazon change between March 2001 and June 2005?
 Write the findings of t1 and t2 as a document with a table of both countries
-Translate the warranty clause into French
 Review the indemnification clauses of the supplier contract for unlimited liability
-Write a Python function that returns the first n prime numbers
 Identify competitors of the e-bike rental Wheely in Lyon with their hourly prices
-Rank the portfolio's bonds by duration and credit rating
-Describe how photosynthesis differs between maize and wheat
 Count the swans
-Sum the sales
 Answer this goal: How large is the pear crop?
 Finds background, causes and definitions. Question: Why did wind power grow in Iowa?
 Vergleiche die Strompreise für Haushalte in Dänemark und Polen seit der Einführung der Einspeisevergütung
-Erkläre, warum die Erwerbslosigkeit im Baugewerbe nach der Finanzkrise stieg
 Calculer la part de l'éolien dans la production électrique de l'Iowa en 2011
-Traduire la notice du chauffe-eau en italien
 Compara el precio de las acciones de IBM y Amazon entre 2001 y 2005
-Confronta l'aspettativa di vita in Cile e in Norvegia tra il 1962 e il 1992
 Calcule a participação da energia eólica na matriz elétrica do Ceará
 比较日本和塞拉利昂2007年的预期寿命
 アイオワ州の風力発電が伸びた理由を資料から説明する
@@ -71,11 +55,6 @@ def executable(candidate: Plan) -> bool:
         for subtask_id in ready:
             del open_ids[subtask_id]
     return not open_ids
-
-
-@given(acyclic_plans())
-def test_a_plan_that_can_run_has_no_problem(candidate: Plan) -> None:
-    assert plan_problems(candidate, len(candidate.subtasks)) == []
 
 
 @given(any_plans())
@@ -95,21 +74,6 @@ def test_a_plan_is_accepted_exactly_when_it_can_run_and_every_fault_is_named(can
     circle, by_id = find_cycle(candidate.subtasks), {s.id: s for s in candidate.subtasks}
     assert circle[:1] == circle[-1:]
     assert all(after in by_id[before].depends_on for before, after in zip(circle, circle[1:], strict=False))
-
-
-@given(acyclic_plans(), st.data())
-def test_closing_any_path_makes_a_circle_that_is_found(candidate: Plan, data: st.DataObject) -> None:
-    by_id = {s.id: s for s in candidate.subtasks}
-    last = by_id[data.draw(st.sampled_from(sorted(by_id)))]
-    first = last
-    while first.depends_on:
-        first = by_id[data.draw(st.sampled_from(first.depends_on))]
-    first.depends_on = [*first.depends_on, last.id]
-    assert any("in a circle" in found or "depends on itself" in found for found in plan_problems(candidate, 99))
-
-
-def test_dependencies_on_itself_and_on_strangers_are_no_circles() -> None:
-    assert find_cycle([subtask("a", "a", "stranger")]) == []
 
 
 def test_a_long_chain_is_no_circle_and_no_recursion() -> None:
@@ -167,24 +131,17 @@ def test_whatever_a_model_writes_gets_problems_that_can_be_sent_back(subtask_id:
         assert Plan.model_validate_json(candidate.model_dump_json()) == candidate
 
 
-@pytest.mark.parametrize("field", ["goal", "final_instruction", "direct_answer"])
-def test_half_a_surrogate_pair_anywhere_is_refused(field: str) -> None:
-    candidate = plan(subtask("t1")).model_copy(update={field: "\ud83e"})
-    assert "surrogate" in plan_problems(candidate, 5)[0]
-
-
-def test_a_plan_answers_directly_or_delegates() -> None:
+def test_a_plan_answers_directly_or_delegates_to_as_many_as_are_allowed() -> None:
     direct = Plan(direct_answer="Four.")
     assert plan_problems(direct, 5) == []
     assert "not both" in plan_problems(direct.model_copy(update={"subtasks": [subtask("t1")]}), 5)[0]
     assert "no subtasks" in plan_problems(Plan(direct_answer=" \n"), 5)[0]
     assert "no subtasks" in plan_problems(Plan(), 5)[0]
-
-
-def test_a_plan_above_the_limit_is_refused() -> None:
-    candidate = plan(subtask("t1"), subtask("t2"))
-    assert plan_problems(candidate, 2) == []
-    assert plan_problems(candidate, 1) == ["the plan has 2 subtasks, at most 1 are allowed"]
+    two = plan(subtask("t1"), subtask("t2"))
+    assert plan_problems(two, 2) == []
+    assert plan_problems(two, 1) == ["the plan has 2 subtasks, at most 1 are allowed"]
+    for field in ("goal", "final_instruction", "direct_answer"):
+        assert "surrogate" in plan_problems(two.model_copy(update={field: "\ud83e"}), 5)[0]
 
 
 # --- vague and concrete descriptions -------------------------------------------------------------------
@@ -192,21 +149,13 @@ def test_a_plan_above_the_limit_is_refused() -> None:
 ROOT = Path(__file__).parents[3]
 
 
-def test_nine_of_ten_vague_descriptions_are_refused() -> None:
-    passed = [text for text in VAGUE if is_concrete(text)]
-    assert len(passed) <= 0.1 * len(VAGUE), passed
-
-
-def test_no_concrete_description_is_refused() -> None:
+def test_nine_of_ten_vague_descriptions_are_refused_and_no_concrete_one() -> None:
     questions = re.findall(r'^question = "(.+)"$', (ROOT / "teams/default/team.toml").read_text(), re.MULTILINE)
     assert len(questions) > 10
+    assert sum(map(is_concrete, VAGUE)) <= 0.1 * len(VAGUE)
     assert [text for text in (*CONCRETE, *questions) if not is_concrete(text)] == []
-
-
-@given(st.text(max_size=300))
-def test_any_text_is_judged_and_a_number_makes_it_concrete(text: str) -> None:
-    assert is_concrete(text) in (True, False)
-    assert is_concrete(f"{text} 1990")
+    for each in ({"item": "a.pdf"}, {"for_each": "files:*"}):  # an item is a name
+        assert not description_problems(subtask("t1", **{"description": "Read the contract", **each}))
 
 
 @pytest.mark.parametrize(
@@ -227,12 +176,6 @@ def test_two_names_or_one_with_a_number_are_concrete_and_an_attachment_is_a_name
     text: str, reads: bool, concrete: bool
 ) -> None:
     assert is_concrete(text, reads=reads) == concrete
-
-
-@pytest.mark.parametrize("each", [{"item": "a.pdf"}, {"for_each": "files:*"}])
-def test_an_item_is_a_name(each: dict[str, str]) -> None:
-    template = subtask("t1").model_copy(update={"description": "Read the contract", **each})
-    assert not any("vague" in problem for problem in plan_problems(plan(template), 1))
 
 
 # --- revisions ---------------------------------------------------------------------------------------
@@ -288,17 +231,6 @@ def test_revisions_change_no_started_work_and_leave_a_graph_that_can_run(current
         current = merged
 
 
-@given(acyclic_plans(6), st.data())
-def test_an_addition_in_plan_order_is_refused_only_for_a_circle(current: Plan, data: st.DataObject) -> None:
-    """New subtasks build on older ones only: a circle can come from what they replace alone."""
-    states = {s.id: data.draw(st.sampled_from(STATES)) for s in current.subtasks}
-    addition = data.draw(additions(current, "n", replaceable(current, states)))
-    found = revision_problems(current, addition, 99, states)
-    assert all("circle" in problem or "which it replaces" in problem for problem in found)
-    if not any(s.replaces for s in addition.subtasks):
-        assert found == []
-
-
 def test_dependents_that_have_not_started_wait_for_the_replacement() -> None:
     previous = plan(subtask("t1"), subtask("t2"), subtask("t3", "t1"), subtask("t4", "t2"), subtask("t5", "t3", "t4"))
     states: dict[str, SubtaskState] = {"t1": "failed", "t2": "completed", "t3": "skipped", "t4": "running"}
@@ -309,14 +241,17 @@ def test_dependents_that_have_not_started_wait_for_the_replacement() -> None:
     assert previous.subtask("t5").depends_on == ["t3", "t4"]
 
 
-def test_instruction_and_roles_are_added_to() -> None:
+def test_the_last_instruction_and_reason_stand_and_roles_are_added() -> None:
     role = NewRole(name="poet", description="d", system_prompt="p")
-    previous = plan(subtask("t1")).model_copy(update={"final_instruction": "short", "new_roles": [role]})
+    first = {"final_instruction": "short", "reasoning": "as asked", "new_roles": [role]}
+    previous = plan(subtask("t1")).model_copy(update=first)
     addition = plan(subtask("t2"))
-    assert merge(previous, addition, {}).final_instruction == "short"
-    addition = addition.model_copy(update={"final_instruction": "long", "new_roles": [role]})
     merged = merge(previous, addition, {})
-    assert (merged.final_instruction, merged.new_roles, merged.goal) == ("long", [role, role], "g")
+    assert (merged.final_instruction, merged.reasoning, merged.new_roles) == ("short", "as asked", [role])
+    later = {"final_instruction": "long", "reasoning": "it failed", "new_roles": [role]}
+    merged = merge(previous, addition.model_copy(update=later), {})
+    assert (merged.final_instruction, merged.reasoning, merged.new_roles) == ("long", "it failed", [role, role])
+    assert merged.goal == "g"
 
 
 @pytest.mark.parametrize(
@@ -336,14 +271,4 @@ def test_an_addition_that_does_not_fit_is_refused_with_the_reason(added: Subtask
     states: dict[str, SubtaskState] = {"t1": "failed", "t2": "completed", "t3": "failed"}
     [found] = revision_problems(previous, plan(added), 9, states)
     assert found.startswith(complaint)
-
-
-def test_an_addition_of_nothing_is_refused() -> None:
-    assert revision_problems(plan(subtask("t1")), plan(), 9, {}) == ["the revision adds no subtasks"]
-
-
-@pytest.mark.parametrize(("newer", "kept"), [("it failed", "it failed"), ("", "as asked")])
-def test_a_revision_says_why_it_is_so_and_without_a_word_the_reason_before_stands(newer: str, kept: str) -> None:
-    previous, addition = plan(subtask("a")), plan(subtask("b"))
-    previous.reasoning, addition.reasoning = "as asked", newer
-    assert merge(previous, addition, {}).reasoning == kept
+    assert revision_problems(previous, plan(), 9, states) == ["the revision adds no subtasks"]

@@ -12,18 +12,15 @@ from supervision.base.errors import OUTAGES, ErrorKind
 from supervision.provider.provider_breaker import (
     BREAKER_TRUST,
     BREAKER_WINDOW,
-    Admission,
-    AskAgain,
-    BreakerOpen,
     CallTicket,
     CallWindow,
-    Go,
-    Paced,
+    Hold,
     ProviderBreaker,
 )
 
 COOLDOWN = limits.BREAKER_COOLDOWN.total_seconds()
 LONGEST = limits.BREAKER_COOLDOWN_MAX.total_seconds()
+NO_ROOM = Hold("no room")
 WINDOW, FAILURES = BREAKER_WINDOW, limits.BREAKER_FAILURES
 HARMLESS = [
     ErrorKind.RATE_LIMITED,
@@ -34,9 +31,9 @@ HARMLESS = [
 
 
 def _go(breaker: ProviderBreaker, now: float = 0) -> CallTicket:
-    admission = breaker.ask(now)
-    assert isinstance(admission, Go)
-    return admission.ticket
+    ticket = breaker.ask(now)
+    assert not isinstance(ticket, Hold)
+    return ticket
 
 
 def _trusted() -> ProviderBreaker:
@@ -56,8 +53,8 @@ def test_five_outages_in_a_row_open_it_for_ten_seconds(kind: ErrorKind) -> None:
     for _ in range(FAILURES):
         assert breaker.state(0) == "closed"
         breaker.failed(_go(breaker), 0, kind)
-    assert breaker.ask(0) == BreakerOpen(COOLDOWN)
-    assert breaker.ask(4) == BreakerOpen(COOLDOWN - 4)
+    assert breaker.ask(0) == Hold("open", COOLDOWN)
+    assert breaker.ask(4) == Hold("open", COOLDOWN - 4)
     assert breaker.state(COOLDOWN) == "half_open"
 
 
@@ -85,18 +82,10 @@ def test_an_outage_that_names_a_wait_of_a_cool_down_opens_it_at_once(
 def test_trust_ends_with_a_failure_and_with_time() -> None:
     breaker = _trusted()
     flying = [_go(breaker) for _ in range(WINDOW + 1)]
-    assert breaker.ask(BREAKER_TRUST.total_seconds()) == AskAgain()
-    assert isinstance(breaker.ask(1), Go)
+    assert breaker.ask(BREAKER_TRUST.total_seconds()) == NO_ROOM
+    assert isinstance(breaker.ask(1), CallTicket)
     breaker.failed(flying[0], 1, ErrorKind.PROVIDER_ERROR)
-    assert breaker.ask(1) == AskAgain()
-
-
-def test_another_models_answers_vouch_for_a_model_without_failures() -> None:
-    breaker = ProviderBreaker()
-    flying = [_go(breaker) for _ in range(WINDOW)]
-    assert isinstance(breaker.ask(0, trusted_elsewhere=True), Go)
-    breaker.failed(flying[0], 0, ErrorKind.OVERLOADED)
-    assert breaker.ask(0, trusted_elsewhere=True) == AskAgain()
+    assert breaker.ask(1) == NO_ROOM
 
 
 def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
@@ -108,20 +97,20 @@ def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
     breaker.released(_go(breaker, COOLDOWN))
     probe = _go(breaker, COOLDOWN)
     breaker.released(early[0])
-    assert breaker.ask(COOLDOWN) == AskAgain()
+    assert breaker.ask(COOLDOWN) == NO_ROOM
     breaker.succeeded(early[1], COOLDOWN)
     breaker.failed(early[2], COOLDOWN, ErrorKind.RATE_LIMITED, 1)
     breaker.answering(probe, COOLDOWN)
     assert breaker.state(COOLDOWN) == "half_open"
     breaker.succeeded(probe, COOLDOWN + 1)
     assert breaker.state(COOLDOWN + 1) == "closed"
-    assert isinstance(breaker.ask(COOLDOWN + 1), Go)
+    assert isinstance(breaker.ask(COOLDOWN + 1), CallTicket)
 
 
 def test_a_429_that_names_no_wait_holds_back_the_only_call_that_there_may_be() -> None:
     breaker = _trusted()
     breaker.failed(_go(breaker), 0, ErrorKind.RATE_LIMITED)
-    assert isinstance(breaker.ask(0), Paced)
+    assert breaker.ask(0) == Hold("paced", limits.MODEL_RETRY_INITIAL.total_seconds())
 
 
 def test_a_429_holds_calls_back_for_a_bounded_time() -> None:
@@ -129,9 +118,9 @@ def test_a_429_holds_calls_back_for_a_bounded_time() -> None:
     one, other = _go(breaker), _go(breaker)
     breaker.failed(one, 0, ErrorKind.RATE_LIMITED, 20)
     breaker.failed(other, 1, ErrorKind.RATE_LIMITED, 2)
-    assert (breaker.ask(1), breaker.state(1)) == (Paced(19), "closed")
+    assert (breaker.ask(1), breaker.state(1)) == (Hold("paced", 19), "closed")
     breaker.failed(_go(breaker, 20), 20, ErrorKind.RATE_LIMITED, 900)
-    assert breaker.ask(20) == Paced(limits.PACE_MAX.total_seconds())
+    assert breaker.ask(20) == Hold("paced", limits.PACE_MAX.total_seconds())
     assert breaker.trusted(20)  # an answer, whatever it is
 
 
@@ -140,31 +129,31 @@ def test_each_call_that_ends_leaves_its_room_to_another(outcome: str) -> None:
     breaker = ProviderBreaker(2)
     breaker.answering(_go(breaker), 0)
     ticket = _go(breaker)
-    assert breaker.ask(0) == AskAgain()
+    assert breaker.ask(0) == NO_ROOM
     if outcome == "success":
         breaker.succeeded(ticket, 0)
     elif outcome == "released":
         breaker.released(ticket)
     else:
         breaker.failed(ticket, 0, ErrorKind(outcome))
-    assert isinstance(breaker.ask(1), AskAgain if outcome == ErrorKind.RATE_LIMITED else Go)
+    assert isinstance(breaker.ask(1), Hold if outcome == ErrorKind.RATE_LIMITED else CallTicket)
 
 
 def test_a_429_halves_the_calls_in_flight_and_first_content_brings_them_back() -> None:
     breaker = _trusted()
     flying = [_go(breaker) for _ in range(8)]
     breaker.failed(flying.pop(), 0, ErrorKind.RATE_LIMITED)
-    assert (breaker.window, breaker.ask(0)) == (4, AskAgain())
+    assert (breaker.window.size, breaker.ask(0)) == (4, NO_ROOM)
     for ticket in flying[:4]:
         breaker.succeeded(ticket, 0)
         breaker.answering(ticket, 0)  # again: a call is granted once
-    assert breaker.window == 5
+    assert breaker.window.size == 5
     refused = _go(breaker)
     breaker.answering(flying[4], 0)
     breaker.failed(flying[4], 5, ErrorKind.RATE_LIMITED)  # refused in the middle of its answer
-    assert breaker.window == 2
+    assert breaker.window.size == 2
     breaker.failed(refused, 5, ErrorKind.RATE_LIMITED)
-    assert breaker.window == 2
+    assert breaker.window.size == 2
 
 
 def test_a_probe_waits_for_no_room() -> None:
@@ -173,10 +162,10 @@ def test_a_probe_waits_for_no_room() -> None:
     flying = [_go(breaker) for _ in range(FAILURES + 2)]
     for now in (0, 1):
         breaker.failed(flying.pop(), now, ErrorKind.RATE_LIMITED)
-    assert breaker.window < len(hanging)
+    assert breaker.window.size < len(hanging)
     for ticket in flying:
         breaker.failed(ticket, 1, ErrorKind.OVERLOADED)
-    assert isinstance(breaker.ask(1 + COOLDOWN), Go)
+    assert isinstance(breaker.ask(1 + COOLDOWN), CallTicket)
 
 
 @given(st.integers(1, 300), st.booleans(), st.data())
@@ -185,11 +174,12 @@ def test_an_outage_costs_few_requests_however_many_call(callers: int, at_start: 
     now = 0.0 if at_start else BREAKER_TRUST.total_seconds()
     flying: list[CallTicket] = []
     requests = 0
-    while callers and not isinstance(admission := breaker.ask(now), BreakerOpen):
-        if isinstance(admission, Go):
+    while callers and breaker.state(now) != "open":
+        admission = breaker.ask(now)
+        if isinstance(admission, CallTicket):
             requests, callers = requests + 1, callers - 1
-            flying.append(admission.ticket)
-        if flying and (isinstance(admission, AskAgain) or data.draw(st.booleans())):
+            flying.append(admission)
+        if flying and (admission == NO_ROOM or data.draw(st.booleans())):
             ticket = flying.pop(data.draw(st.integers(0, len(flying) - 1)))
             breaker.failed(ticket, now, data.draw(st.sampled_from(sorted(OUTAGES))))
     assert requests <= FAILURES + WINDOW - 1 <= 10
@@ -203,17 +193,17 @@ class AnyCourse(RuleBasedStateMachine):
         self.now = 0.0
         self.breaker = ProviderBreaker()
         self.flying: list[CallTicket] = []
-        self.probes: list[float] = []
+        self.probes: list[CallTicket] = []
 
-    @rule(trusted_elsewhere=st.booleans())
-    def call(self, trusted_elsewhere: bool) -> None:
+    @rule()
+    def call(self) -> None:
         state = self.breaker.state(self.now)
-        admission: Admission = self.breaker.ask(self.now, trusted_elsewhere)
-        if isinstance(admission, Go):
+        admission = self.breaker.ask(self.now)
+        if isinstance(admission, CallTicket):
             assert state != "open"
-            assert admission.ticket.probe == (state == "half_open")
-            self.flying.append(admission.ticket)
-        elif isinstance(admission, AskAgain):
+            self.flying.append(admission)
+            self.probes += [admission] if state == "half_open" else []
+        elif admission == NO_ROOM:
             assert self.flying, "nobody in flight could end this wait"
         else:
             assert admission.seconds > 0
@@ -238,10 +228,10 @@ class AnyCourse(RuleBasedStateMachine):
             self.breaker.failed(ticket, self.now, ErrorKind(outcome), retry_after)
         after = self.breaker.state(self.now)
         if before != "closed" and after == "closed":
-            assert ticket.probe
+            assert ticket in self.probes
             assert outcome == "success" or outcome in HARMLESS
         if after == "open" and before != "open":
-            assert outcome in OUTAGES or (ticket.probe and outcome == ErrorKind.BAD_RESPONSE)
+            assert outcome in OUTAGES or (ticket in self.probes and outcome == ErrorKind.BAD_RESPONSE)
 
     @rule(seconds=st.floats(0.1, 70))
     def wait(self, seconds: float) -> None:
@@ -250,12 +240,12 @@ class AnyCourse(RuleBasedStateMachine):
     @invariant()
     def one_probe_at_most(self) -> None:
         if self.breaker.state(self.now) != "closed":
-            assert sum(ticket.probe for ticket in self.flying) <= 1
+            assert sum(ticket in self.probes for ticket in self.flying) <= 1
 
     @invariant()
     def it_opens_again_in_bounded_time(self) -> None:
         assert self.breaker.remaining(self.now) <= limits.BREAKER_COOLDOWN_MAX.total_seconds()
-        assert self.breaker.paced(self.now) <= limits.PACE_MAX.total_seconds()
+        assert self.breaker._paced_until - self.now <= limits.PACE_MAX.total_seconds()
 
 
 AnyCourse.TestCase.settings = settings(max_examples=60, deadline=None)
@@ -295,8 +285,8 @@ def test_a_row_ends_only_by_evidence_that_is_younger(
 
 def test_calls_from_before_an_opening_do_not_count_after_it() -> None:
     breaker = _trusted()
-    old = [_go(breaker) for _ in range(WINDOW - 1)]
-    _open(breaker)
+    opening, *old = [_go(breaker) for _ in range(WINDOW)]
+    breaker.failed(opening, 0, ErrorKind.OVERLOADED, COOLDOWN)
     breaker.succeeded(_go(breaker, COOLDOWN), COOLDOWN)
     for ticket in old:
         breaker.failed(ticket, COOLDOWN, ErrorKind.OVERLOADED)

@@ -172,35 +172,20 @@ def one_finding() -> RunResult:
     return RunResult(answer="a", answer_json=[text], gaps=[gap], subtasks=[report], artifacts=artifacts)
 
 
-def finding_in(small: RunResult) -> Finding:
-    finding = small.subtasks[0].finding
-    assert finding is not None
-    return finding
-
-
-def test_texts_become_shorter_step_by_step_down_to_a_word() -> None:
-    for small in (*stages(one_finding()),):
-        lengths = {size(finding_in(small).summary), size(small.subtasks[0].description), size(small.gaps[0].reason)}
-        assert len(lengths) == 1
-    assert [size(finding_in(small).summary) for small in stages(one_finding())] == [2048, 600, 200, 80, 24]
-
-
-def test_lists_become_shorter_those_of_a_finding_most() -> None:
-    seen = [(len(small.artifacts), len(finding_in(small).sources)) for small in stages(one_finding())]
-    assert seen == [(200, 20), (200, 20), (100, 10), (40, 4), (10, 1)]
-
-
-def test_addresses_and_references_are_whole_or_absent() -> None:
-    for small in stages(one_finding()):
-        finding = finding_in(small)
-        assert {size(source) for source in finding.sources} == {200}
-        assert (finding.text_ref, finding.record_ref) == ("run/outputs/f", "run/outputs/r")
-
-
-def test_the_json_of_an_answer_is_whole_or_absent() -> None:
-    whole = one_finding()
-    kept = [small.answer_json for small in stages(whole)]
-    assert kept == [whole.answer_json, None, None, None, None]
+def test_texts_and_lists_become_shorter_step_by_step_and_references_stay_whole() -> None:
+    whole, seen = one_finding(), []
+    for small in [*stages(whole)][1:]:
+        (report,) = small.subtasks
+        assert report.finding is not None
+        assert {size(report.description), size(small.gaps[0].reason)} == {size(report.finding.summary)}
+        assert {size(source) for source in report.finding.sources} == {200}
+        assert (report.finding.text_ref, report.finding.record_ref) == ("run/outputs/f", "run/outputs/r")
+        lists = len(small.artifacts), len(report.finding.sources)
+        seen.append((size(report.description), *lists, small.answer_json == whole.answer_json))
+        assert small.answer_json in (whole.answer_json, None)
+    assert seen == [
+        (2048, 200, 20, True), (600, 200, 20, False), (200, 100, 10, False), (80, 40, 4, False), (24, 10, 1, False),
+    ]  # fmt: skip
 
 
 # --- limits to the byte ---------------------------------------------------------------------------
@@ -222,18 +207,6 @@ def test_the_answer_keeps_half_of_the_payload(length: int, kept: int) -> None:
     assert size(fit(whole, 20_000).answer) == kept
 
 
-def gaps_of_bytes(each: int, count: int) -> list[Gap]:
-    """Gaps that take so many bytes of JSON each, with the comma."""
-    bare = size(Gap(subtask_id="", reason="").model_dump_json()) + 1
-    return [Gap(subtask_id="x" * (each - bare), reason="") for _ in range(count)]
-
-
-def test_gaps_that_do_not_fit_have_a_quarter_of_the_room() -> None:
-    fitted = fit(RunResult(gaps=gaps_of_bytes(64, 10_000)))
-    assert len(fitted.gaps) == PAYLOAD_ROOM_BYTES // 4 // 64
-    assert fitted.warnings == [f"{10_000 - PAYLOAD_ROOM_BYTES // 4 // 64} more gaps stand only in the stored result"]
-
-
 def test_of_what_was_made_the_tables_of_templates_stay() -> None:
     whole = result(9, "word " * 1000)
     whole.subtasks[3].counts = Counts(total=1)
@@ -241,25 +214,17 @@ def test_of_what_was_made_the_tables_of_templates_stay() -> None:
     assert [artifact.subtask_id for artifact in fit(whole, 3_000).artifacts] == ["t3"]
 
 
-def test_subtasks_that_do_not_fit_have_half_of_the_room_and_the_others_are_counted() -> None:
-    bare = len('{"state":"waiting","id":"","usage":{"usd":null}},')
-    reports = [SubtaskReport(id="x" * (512 - bare), description="d" * 600) for _ in range(600)]
-    fitted = fit(RunResult(subtasks=reports))
-    assert len(fitted.subtasks) == PAYLOAD_ROOM_BYTES // 2 // 512
-    assert fitted.warnings == [f"{600 - PAYLOAD_ROOM_BYTES // 2 // 512} more subtasks stand only in the stored result"]
-
-
-def test_too_many_gaps_take_no_room_from_the_subtasks() -> None:
-    whole = result(limits.MAX_SUBTASKS, "word").model_copy(update={"gaps": gaps_of_bytes(64, 10_000)})
+def test_beyond_the_hard_cap_the_first_subtasks_and_gaps_stay_and_the_others_are_counted() -> None:
+    whole = result(3 * limits.MAX_SUBTASKS, "word", id_bytes=64)
     fitted = fit(whole)
-    assert [(r.id, r.state) for r in fitted.subtasks] == [(r.id, r.state) for r in whole.subtasks]
-    assert len(fitted.gaps) < len(whole.gaps)
+    assert 0.7 * PAYLOAD_ROOM_BYTES < size(fitted.model_dump_json()) <= PAYLOAD_ROOM_BYTES
+    more = [(len(whole.gaps) - len(fitted.gaps), "gaps"), (len(whole.subtasks) - len(fitted.subtasks), "subtasks")]
+    assert fitted.warnings[:2] == [f"{count} more {kind} stand only in the stored result" for count, kind in more]
+    assert [r.id for r in fitted.subtasks] == [r.id for r in whole.subtasks[: len(fitted.subtasks)]]
+    assert [gap.subtask_id for gap in fitted.gaps] == [gap.subtask_id for gap in whole.gaps[: len(fitted.gaps)]]
+    assert len(fitted.subtasks) == 0.3 * len(whole.subtasks)
 
 
-@pytest.mark.parametrize(("count", "shown"), [(limits.STATUS_PAGE, True), (limits.STATUS_PAGE + 1, False)])
-def test_a_page_of_subtasks_keeps_more_than_ids_and_states(count: int, shown: bool) -> None:
-    fitted = fit(result(count, "word " * 1000), 3_000)
-    assert all(
-        (report.role == "researcher", report.attempts, report.turns) == (shown, shown, 4 * shown)
-        for report in fitted.subtasks
-    )
+def test_what_can_not_be_cut_is_left_over() -> None:
+    fitted = fit(RunResult(answer_ref="r" * limits.PAYLOAD_HARD_BYTES, subtasks=[SubtaskReport(id="t1")]))
+    assert (fitted.subtasks, len(fitted.warnings)) == ([], 1)

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.contract.finding import Outcome
 from supervision.contract.plan import Importance, Plan
-from supervision.contract.progress import Counts, NestedRun, RunStatus
+from supervision.contract.progress import Counts, NestedRun
 from supervision.contract.result import SubtaskReport, SubtaskState
 from supervision.results.success_rule import explain, met, needed, nothing_missing, reachable
 from tests.unit.shapes import FINDING, subtask
@@ -116,33 +115,23 @@ def whole(subtask_id: str = "t1", state: SubtaskState = "completed", **fields: o
     return SubtaskReport.model_validate({"id": subtask_id, "state": state, "finding": FINDING, **fields})
 
 
-def test_nothing_is_missing_from_a_plan_of_nothing() -> None:
-    assert nothing_missing([])
+PARTIAL = FINDING.model_copy(update={"outcome": "partial"})
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_something_is_missing_unless_every_subtask_completed(state: SubtaskState) -> None:
-    assert nothing_missing([whole(), whole("t2", state)]) == (state == "completed")
-
-
-@pytest.mark.parametrize(("outcome", "is_whole"), [("done", True), ("partial", False)])
-def test_a_partial_finding_leaves_something_missing(outcome: Outcome, is_whole: bool) -> None:
-    assert nothing_missing([whole(finding=FINDING.model_copy(update={"outcome": outcome}))]) == is_whole
-
-
-@pytest.mark.parametrize(("status", "is_whole"), [("completed", True), ("partial", False)])
-def test_what_is_missing_below_is_missing_here(status: RunStatus, is_whole: bool) -> None:
-    assert nothing_missing([whole(nested=NestedRun(status=status))]) == is_whole
-
-
-def test_what_was_replaced_is_not_missing() -> None:
-    assert nothing_missing([whole("t1", "failed", replaced_by="t2"), whole("t2")])
-
-
-@pytest.mark.parametrize(("counts", "is_whole"), [((2, 2, 0), True), ((2, 2, 1), False), ((3, 2, 1), False)])
-def test_an_item_that_is_missing_or_partial_leaves_something_missing(
-    counts: tuple[int, int, int], is_whole: bool
-) -> None:
-    total, completed, partial = counts
-    items = Counts(total=total, completed=completed, partial=partial)
-    assert nothing_missing([whole(counts=items)]) == is_whole
+@pytest.mark.parametrize(
+    ("reports", "nothing"),
+    [
+        ([], True),
+        *(([whole(), whole("t2", state)], state == "completed") for state in STATES),
+        ([whole(finding=None)], True),
+        ([whole(finding=PARTIAL)], False),
+        ([whole(nested=NestedRun(status="completed"))], True),
+        ([whole(nested=NestedRun(status="partial"))], False),
+        ([whole("t1", "failed", replaced_by="t2"), whole("t2")], True),
+        ([whole(counts=Counts(total=2, completed=2))], True),
+        ([whole(counts=Counts(total=2, completed=2, partial=1))], False),
+        ([whole(counts=Counts(total=3, completed=2, partial=1))], False),
+    ],
+)
+def test_nothing_is_missing_if_all_that_counts_is_whole(reports: list[SubtaskReport], nothing: bool) -> None:
+    assert nothing_missing(reports) == nothing

@@ -29,59 +29,48 @@ from tests.unit.shapes import START, Clock
 kinds = st.sampled_from(list(ErrorKind))
 
 
-def after(
-    kind: ErrorKind | None, *, can_resume: bool = True, had_last_grant: bool = False, has_finding: bool = False
-) -> AfterAgent:
-    return after_agent(kind, can_resume=can_resume, had_last_grant=had_last_grant, has_finding=has_finding)
-
-
-@given(kinds, st.booleans(), st.booleans(), st.booleans())
-def test_an_attempt_goes_on_only_from_where_it_stood(kind: ErrorKind, go_on: bool, last: bool, finding: bool) -> None:
-    step = after(kind, can_resume=go_on, had_last_grant=last, has_finding=finding)
-    if kind not in RESUMABLE or not go_on:
-        assert step is AfterAgent.END
-
-
-@pytest.mark.parametrize(("last", "step"), [(False, AfterAgent.RETRY_FUNDED), (True, AfterAgent.END)])
-def test_a_used_up_grant_is_followed_by_another_one_while_there_is_any(last: bool, step: AfterAgent) -> None:
-    assert after(ErrorKind.BUDGET_EXHAUSTED, had_last_grant=last) is step
+ALWAYS = [(last, finding) for last in (False, True) for finding in (False, True)]
 
 
 @pytest.mark.parametrize(
-    ("kind", "step"),
+    ("kinds", "cases", "step"),
     [
-        (ErrorKind.CIRCUIT_OPEN, AfterAgent.WAIT_PROVIDER),
-        (ErrorKind.PAUSED, AfterAgent.WAIT_RESUMED),
-        (ErrorKind.NEEDS_PERSON, AfterAgent.WAIT_PERSON),
+        ({ErrorKind.CIRCUIT_OPEN}, ALWAYS, AfterAgent.WAIT_PROVIDER),
+        ({ErrorKind.PAUSED}, ALWAYS, AfterAgent.WAIT_RESUMED),
+        ({ErrorKind.NEEDS_PERSON}, ALWAYS, AfterAgent.WAIT_PERSON),
+        ({ErrorKind.BUDGET_EXHAUSTED}, ALWAYS[:2], AfterAgent.RETRY_FUNDED),
+        ({ErrorKind.BUDGET_EXHAUSTED}, ALWAYS[2:], AfterAgent.END),  # it had the last grant
+        (ACCOUNT, ALWAYS[::2], AfterAgent.FAIL_RUN),
+        (ACCOUNT, ALWAYS[1::2], AfterAgent.WAIT_RESUME),  # the run has a finding to lose
+        ({None, *ErrorKind} - RESUMABLE, ALWAYS, AfterAgent.END),
     ],
 )
-@given(last=st.booleans(), finding=st.booleans())
-def test_provider_and_people_are_waited_for(kind: ErrorKind, step: AfterAgent, last: bool, finding: bool) -> None:
-    assert after(kind, had_last_grant=last, has_finding=finding) is step
-
-
-def test_each_failure_doubles_the_pause_before_the_next_attempt() -> None:
-    assert [back_off(failures) / limits.ATTEMPT_PAUSE for failures in (1, 2, 3)] == [1, 2, 4]
-
-
-@pytest.mark.parametrize("kind", sorted(ACCOUNT))
-def test_an_account_problem_fails_a_run_that_has_nothing_to_lose_and_else_waits(kind: ErrorKind) -> None:
-    assert after(kind) is AfterAgent.FAIL_RUN
-    assert after(kind, has_finding=True) is AfterAgent.WAIT_RESUME
+def test_an_attempt_waits_is_paid_again_or_ends(
+    kinds: set[ErrorKind], cases: list[tuple[bool, bool]], step: AfterAgent
+) -> None:
+    for kind in kinds:
+        for last, finding in cases:
+            known = {"had_last_grant": last, "has_finding": finding}
+            assert after_agent(kind, can_resume=True, **known) is step
+            assert after_agent(kind, can_resume=False, **known) is AfterAgent.END
 
 
 @given(kinds, st.integers(1, 10), st.booleans())
 def test_a_subtask_is_tried_thrice_then_once_by_its_fallback(kind: ErrorKind, failures: int, spare: bool) -> None:
-    step = next_try(kind, failures, has_fallback=spare)
+    step = next_try(kind, failures, 0, has_fallback=spare)
+    of_person = next_try(kind, failures, 0, has_fallback=spare, is_person=True)
     if not is_retried(kind):
-        assert step is NextTry.GIVE_UP
-    elif failures < limits.SUBTASK_ATTEMPTS:
+        assert step is of_person is NextTry.GIVE_UP
+        return
+    assert of_person is (NextTry.FALLBACK_ROLE if spare else NextTry.GIVE_UP)
+    if failures < limits.SUBTASK_ATTEMPTS:
         assert step is NextTry.SAME_ROLE
     else:
         assert step is (NextTry.FALLBACK_ROLE if spare else NextTry.GIVE_UP)
 
 
-def test_only_the_works_own_failures_count_against_a_role() -> None:
+def test_only_the_works_own_failures_count_against_a_role_and_each_doubles_the_pause() -> None:
+    assert [back_off(failures) / limits.ATTEMPT_PAUSE for failures in (1, 2, 3)] == [1, 2, 4]
     elsewhere = {kind for kind in ErrorKind if not counts_against_role(kind)}
     others = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
     assert elsewhere == FATAL | STORE | others | DECLINED
@@ -96,16 +85,10 @@ def test_a_declined_subtask_is_described_better_once_and_counts_against_nobody(k
     assert not counts_against_role(kind)
 
 
-@pytest.mark.parametrize("subtask_id", ["t1", "a.b/c", "2"])
-@pytest.mark.parametrize("candidate", [0, 2])
-def test_the_id_of_a_child_names_subtask_attempt_and_candidate(subtask_id: str, candidate: int) -> None:
-    child = child_id("run/nested/1", subtask_id, 9, candidate)
-    assert child == f"run/nested/1/{subtask_id}/9" + (".2" if candidate else "")
-
-
 def test_the_path_of_a_subtask_is_read_from_the_id_of_its_workflow() -> None:
     nested = child_id(child_id("a/run", "t3", 1), "t1.2", 4, 2)
-    assert subtask_path(nested, "a/run") == "t3/t1.2"
+    assert nested == "a/run/t3/1/t1.2/4.2"
+    assert [subtask_path(of, "a/run") for of in (nested, "a/run")] == ["t3/t1.2", ""]
     assert [is_child_id(nested, parent) for parent in ("a/run/t3/1", "a/run", None)] == [True, False, False]
     assert not is_child_id("a/run/t3/x", "a/run")
     assert subtask_path(child_id("a/run", "t3", 12), "a/run") == "t3"
@@ -305,19 +288,6 @@ def _waits(models: ServingModels, model: str, work: _Work) -> bool:
     return True
 
 
-def test_rounds_count_the_failures_of_what_went_first_and_its_words_are_the_last() -> None:
-    models, first, other = ServingModels(Clock()), _Work(), _Work()
-    models.went_away("large", first, "busy")
-    outage = models.went_away("large", other, "busier")
-    assert (outage.rounds, outage.why) == (0, "busier")
-    outage.first = first
-    models.went_away("large", other, "as busy")
-    assert (outage.rounds, outage.first) == (0, first)
-    again = models.went_away("large", first, "down")
-    assert (again.rounds, again.first, again.why) == (1, None, "down")
-    assert again is outage
-
-
 def test_an_answer_brings_a_model_back_before_its_time() -> None:
     models, work, ended = ServingModels(Clock()), _Work(), list[str]()
     models.outage_ended = lambda: ended.append("outage")
@@ -325,6 +295,7 @@ def test_an_answer_brings_a_model_back_before_its_time() -> None:
     models.went_away("large", work, "busy").first = work
     assert models.choose(["large", "small"]) == "small"
     models.answered("large", work)
+    models.leave(work)
     assert (models.choose(["large", "small"]), ended) == ("large", ["outage"])
 
 

@@ -14,7 +14,7 @@ from supervision.contract.usage import Usage
 from supervision.planning.expansion import expanded, items_of
 from supervision.run.board import Board
 from supervision.run.gaps import gap_of, gaps_of
-from tests.unit.shapes import ERROR, FINDING, Clock, acyclic_plans, completed, plan, subtask
+from tests.unit.shapes import ERROR, FINDING, Clock, acyclic_plans, completed, end, plan, subtask, work
 
 ENDED = {"completed", "failed", "skipped", "cancelled"}
 
@@ -33,15 +33,6 @@ def may_start(board: Board, candidate: Plan) -> set[str]:
         and ended >= set(s.depends_on)
         and (not s.depends_on or completed & {*s.depends_on})
     }
-
-
-def end(board: Board, subtask_id: str, outcome: str) -> None:
-    if outcome == "completed":
-        board.complete(subtask_id, FINDING)
-    elif outcome == "failed":
-        board.fail(subtask_id, ERROR)
-    else:
-        board.cancel(subtask_id, ERROR)
 
 
 @given(acyclic_plans(), st.integers(1, 4), st.data())
@@ -82,8 +73,7 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
 @pytest.mark.parametrize("outcome", ["completed", "failed", "cancelled"])
 def test_what_has_ended_never_changes_again(outcome: str) -> None:
     board = Board(plan(subtask("a")), Clock())
-    board.start("a", "w")
-    end(board, "a", outcome)
+    work(board, "a", outcome)
     before = board["a"].model_copy(deep=True)
     for again in ("completed", "failed", "cancelled"):
         with pytest.raises(ValueError, match=f"'a' is {outcome}"):
@@ -94,25 +84,16 @@ def test_what_has_ended_never_changes_again(outcome: str) -> None:
     assert board["a"] == before
 
 
-def test_stopping_closes_what_waits_and_what_runs() -> None:
-    board = Board(plan(subtask("a"), subtask("b", "a"), subtask("c")), Clock())
+def test_stopping_closes_what_waits_and_what_runs_and_keeps_the_finding_of_what_was_reopened() -> None:
+    board = completed("d", "e", candidate=plan(*map(subtask, "ade"), subtask("b", "a"), subtask("c")))
+    board.reopen("d")
+    board.reopen("e")
     board.start("a", "w")
+    board.start("e", "w")
     board.close(Problem(type="DeadlineExceeded", message="too late"))
     assert in_state(board, "cancelled") == {"a", "b", "c"}
-    assert not in_state(board, "waiting") | in_state(board, "running")
+    assert in_state(board, "completed") == {"d", "e"}
     assert [gap.subtask_id for gap in board.gaps()] == ["a", "b", "c"]
-
-
-def test_closing_keeps_the_finding_of_what_was_reopened() -> None:
-    board = Board(plan(subtask("a"), subtask("b")), Clock())
-    for subtask_id in ("a", "b"):
-        board.start(subtask_id, "w")
-        board.complete(subtask_id, FINDING)
-        board.reopen(subtask_id)
-    board.start("b", "w")
-    board.close(ERROR)
-    assert in_state(board, "completed") == {"a", "b"}
-    assert board.gaps() == []
 
 
 # --- findings -----------------------------------------------------------------------------------------
@@ -121,13 +102,7 @@ def test_closing_keeps_the_finding_of_what_was_reopened() -> None:
 @pytest.mark.parametrize("course", ["completed", "reopened", "failed", "cancelled"])
 def test_a_finding_counts_whatever_becomes_of_its_subtask(course: str) -> None:
     board = Board(plan(subtask("a"), subtask("b")), Clock())
-    board.start("a", "w")
-    if course == "failed":
-        board.fail("a", ERROR, FINDING)
-    elif course == "cancelled":
-        board.cancel("a", ERROR, FINDING)
-    else:
-        board.complete("a", FINDING)
+    work(board, "a", "completed" if course == "reopened" else course, FINDING)
     if course == "reopened":
         board.reopen("a")
     assert board.has_finding
@@ -135,13 +110,18 @@ def test_a_finding_counts_whatever_becomes_of_its_subtask(course: str) -> None:
     assert [report.id for report in board.usable()] == ["a"]
 
 
-def test_completed_subtasks_that_rest_on_a_changed_finding_are_stale() -> None:
-    candidate = plan(subtask("a"), subtask("b"), subtask("c", "b", "a"), subtask("d", "b"), subtask("e", "a"))
-    board = completed("a", "b", "c", "d", candidate=candidate)
+def test_subtasks_that_were_done_with_a_finding_before_it_changed_are_stale() -> None:
+    shape = [subtask("a"), subtask("b"), subtask("c", "b", "a"), subtask("d", "b")]
+    board = completed("a", "b", "c", "d", candidate=plan(*shape, *(subtask(each, "a") for each in "efg")))
+    board.start("e", "w")
+    board.begin("f", "hand")  # no attempt yet: it reads the finding as it is now
     assert board.mark_stale(["a"]) == {"c": ["a"]}
-    assert {report.id for report in board.reports() if report.stale} == {"c"}
+    board.start("f", "w")
+    for subtask_id in ("e", "f"):
+        end(board, subtask_id)
+    assert {report.id for report in board.reports() if report.stale} == {"c", "e"}
     board = with_items(1)
-    run(board, "t.1")
+    work(board, "t.1")
     assert board.mark_stale(["b"]) == {"t.1": ["b"]}
 
 
@@ -163,27 +143,16 @@ def revised(*changed: Subtask, candidate: Plan) -> Plan:
     return Plan(subtasks=list(subtasks.values()), revision=candidate.revision + 1)
 
 
-def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> None:
-    chain = plan(subtask("a"), subtask("b", "a"), subtask("c", "b"))
-    board = Board(chain, Clock())
-    board.start("a", "w")
-    board.fail("a", ERROR)
-    assert board.skip_blocked() == ["b", "c"]
-    board.extend(revised(subtask("a2", replaces=["a"]), subtask("b", "a2"), candidate=chain))
-    assert in_state(board, "waiting") == {"a2", "b", "c"}
-    assert (board["b"].depends_on, board["b"].error, board["c"].error) == (["a2"], None, None)
-    assert (list(board.ready()), board.skip_blocked()) == (["a2"], [])
-
-
 def test_what_was_skipped_stays_so_until_a_revision_gives_it_ground() -> None:
-    shape = plan(subtask("a"), subtask("b", "a"), subtask("c"))
+    shape = plan(subtask("a"), subtask("b", "a"), subtask("c"), subtask("e", "b"), subtask("f", "a"))
     board = completed("c", candidate=shape)
-    run(board, "a", "failed")
-    assert board.skip_blocked() == ["b"]
+    work(board, "a", "failed")
+    assert board.skip_blocked() == ["b", "e", "f"]
     board.extend(revised(subtask("d"), candidate=shape))
     assert (board["b"].state, list(board.ready())) == ("skipped", ["d"])
-    board.extend(revised(subtask("b", "a", "c"), candidate=shape))
-    assert list(board.ready()) == ["b"]
+    board.extend(revised(subtask("d", replaces=["a"]), subtask("b", "d", "c"), candidate=shape))
+    assert (in_state(board, "waiting"), list(board.ready())) == ({"d", "b", "e"}, ["d"])
+    assert (board["b"].depends_on, board["b"].error, board["e"].error) == (["d", "c"], None, None)
 
 
 # --- items --------------------------------------------------------------------------------------------
@@ -200,17 +169,12 @@ def with_items(count: int = 3) -> Board:
     return board
 
 
-def run(board: Board, subtask_id: str, outcome: str = "completed") -> None:
-    board.start(subtask_id, "w")
-    end(board, subtask_id, outcome)
-
-
 def test_a_template_waits_for_its_items_and_takes_no_part_once_it_has_them() -> None:
     board = completed("a", candidate=WITH_ITEMS)
     assert (board.expandable(), list(board.ready())) == ([], ["b"])
     assert [board.names_items(name) for name in "abz"] == [True, False, False]
     assert Board(plan(*WITH_ITEMS.subtasks, subtask("y", for_each="rows:r")), Clock()).names_items("a")
-    run(board, "b", "failed")
+    work(board, "b", "failed")
     assert (board.expandable(), list(board.ready())) == (["t"], [])
     assert completed("a", "b", candidate=plan(*WITH_ITEMS.subtasks[:2])).expandable() == []
     board = with_items()
@@ -252,8 +216,7 @@ def test_partial_items_are_counted_once_and_no_longer_when_they_are_whole() -> N
     for subtask_id, finding in zip(*found, strict=True):
         if board[subtask_id].state == "completed":
             board.reopen(subtask_id)
-        board.start(subtask_id, "w")
-        board.complete(subtask_id, finding)
+        work(board, subtask_id, finding=finding)
     counts = board["t"].counts
     assert counts is not None
     assert counts.partial == 2
@@ -262,7 +225,7 @@ def test_partial_items_are_counted_once_and_no_longer_when_they_are_whole() -> N
 def test_items_that_get_no_subtask_are_named_with_the_reason() -> None:
     board = with_items(1)
     for subtask_id in ("t.1", "z"):
-        run(board, subtask_id)
+        work(board, subtask_id)
     board.leave_out("t", 0, "nothing")
     assert board.gaps() == []
     board.leave_out("t", 4, "max_items is 1")
@@ -275,7 +238,7 @@ def test_items_that_get_no_subtask_are_named_with_the_reason() -> None:
 
 def test_what_has_not_ended_of_a_template_are_its_items() -> None:
     board = with_items()
-    run(board, "t.1")
+    work(board, "t.1")
     board.start("t.2", "w")
     assert board.parts("t") == ["t.2", "t.3"]
     assert (board.parts("z"), board.parts("a"), board.parts("t.1")) == (["z"], [], [])
@@ -301,26 +264,20 @@ def test_a_template_whose_items_were_stopped_has_the_reason_of_the_end() -> None
 # --- sums ---------------------------------------------------------------------------------------------
 
 
-def test_what_attempts_consume_adds_up_and_the_first_beginning_stays() -> None:
+def test_what_attempts_consume_adds_up_and_agents_at_work_are_counted_by_role() -> None:
     clock = Clock()
-    board = Board(plan(subtask("a")), clock)
+    board = Board(plan(subtask("a"), subtask("b")), clock)
+    board.begin("b", "hand")
     began = clock().isoformat()
     for number in (1, 2):
+        assert board.in_flight() == {"hand": 1}
         board.begin("a", "hand")
+        assert board.in_flight() == {"hand": 2}
         assert board.start("a", "w") == number
         clock.tick()
         board.record("a", 2, Usage(model_calls=3))
         board.put_back("a")
     assert (board["a"].turns, board["a"].usage.model_calls, board["a"].started_at) == (4, 6, began)
-
-
-def test_agents_at_work_are_counted_by_the_role_that_does_the_work() -> None:
-    board = Board(plan(subtask("a"), subtask("b")), Clock())
-    for subtask_id in ("a", "b"):
-        board.begin(subtask_id, "hand")
-    assert board.in_flight() == {"hand": 2}
-    board.put_back("a")
-    assert board.in_flight() == {"hand": 1}
 
 
 def test_the_size_of_a_subtask_is_its_estimate_against_the_mean() -> None:
@@ -330,29 +287,12 @@ def test_the_size_of_a_subtask_is_its_estimate_against_the_mean() -> None:
     assert [Board(plan(subtask("a", estimated_tokens=n)), Clock()).size("a") for n in (0, 2)] == [1.0, 1.0]
 
 
-def test_work_that_began_before_a_finding_changed_is_stale_once_it_completes() -> None:
-    candidate = plan(subtask("a"), subtask("b", "a"), subtask("c", "a"))
-    board = completed("a", candidate=candidate)
-    board.start("b", "w")
-    board.begin("c", "hand")  # no attempt yet: it reads the finding as it is now
-    board.mark_stale(["a"])
-    board.start("c", "w")
-    for subtask_id in ("b", "c"):
-        board.complete(subtask_id, FINDING)
-    assert (board["b"].stale, board["c"].stale) == (True, False)
-
-
 def report(subtask_id: str, state: SubtaskState = "completed", **fields: object) -> SubtaskReport:
     return SubtaskReport.model_validate({"id": subtask_id, "state": state, **fields})
 
 
 def missing(*reports: SubtaskReport) -> list[str]:
-    return [gap.subtask_id for gap in gaps_of({r.id: r for r in reports})]
-
-
-@pytest.mark.parametrize("state", ["failed", "skipped", "cancelled", "running", "waiting"])
-def test_every_subtask_that_did_not_complete_is_a_gap(state: SubtaskState) -> None:
-    assert missing(report("t1", state), report("t2"), report("t3", state)) == ["t1", "t3"]
+    return [gap.subtask_id for gap in gaps_of({r.id: r for r in reports}, {})]
 
 
 # --- replacements ---------------------------------------------------------------------------------
@@ -376,10 +316,10 @@ def nested(subtask_id: str, gaps: int) -> SubtaskReport:
 
 def test_beyond_the_limit_a_nested_runs_gaps_are_one_with_their_number() -> None:
     reports = {"t1": nested("t1", limits.GAPS_SHOWN - 2), "t2": nested("t2", 3)}
-    last = gaps_of(reports)[-1]
+    last = gaps_of(reports, {})[-1]
     assert last.subtask_id == "t2"
     assert "3 gaps" in last.reason
-    assert len(gaps_of({**reports, "t2": nested("t2", 2)})) == limits.GAPS_SHOWN
+    assert len(gaps_of({**reports, "t2": nested("t2", 2)}, {})) == limits.GAPS_SHOWN
 
 
 # --- the words ------------------------------------------------------------------------------------
@@ -397,7 +337,7 @@ def test_beyond_the_limit_a_nested_runs_gaps_are_one_with_their_number() -> None
     ],
 )
 def test_a_gap_says_how_its_subtask_ended_and_why(state: SubtaskState, error: Problem | None, reason: str) -> None:
-    assert gap_of(report("t1", state, error=error)).reason == reason
+    assert gap_of(report("t1", state, error=error), {}, {}).reason == reason
 
 
 @pytest.mark.parametrize(("count", "rest"), [(20, ""), (21, ", ...")])
@@ -405,7 +345,7 @@ def test_of_items_that_are_missing_the_first_are_named(count: int, rest: str) ->
     items = {f"t.{n}": report(f"t.{n}", "failed") for n in range(1, count + 1)}
     template = report("t", "failed", counts={"total": count, "failed": count})
     named = ", ".join(f"t.{n}" for n in range(1, 21))
-    gap = gap_of(template, {**items, "u": report("u", "failed")})
+    gap = gap_of(template, {**items, "u": report("u", "failed")}, {})
     assert gap.reason == f"{count} of {count} items: {named}{rest}"
 
 

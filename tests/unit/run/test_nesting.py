@@ -29,11 +29,17 @@ def runs(*subtask_ids: str) -> NestedRuns:
 
 
 def test_sums_are_over_all_levels_and_what_has_ended_is_booked_elsewhere() -> None:
-    nested = runs("t1", "t2")
+    nested = runs("t1", "t2", "t3")
+    nested.report("t3", NestedRun(counts=Counts(total=2, running=2)), WaitChanges())
+    assert not nested.has_finding
+    nested.end("t3")
+    left = nested._board["t3"].nested
+    assert left is not None
+    assert (left.phase, left.status, left.counts.total) == ("failed", "partial", 2)
     for subtask_id in ("t1", "t2"):
         run = NestedRun(counts=Counts(total=3, completed=2, running=1), usage=Usage(model_calls=4))
         nested.report(subtask_id, run, WaitChanges())
-    assert nested.counts == Counts(total=6, completed=4, running=2)
+    assert nested.counts == Counts(total=8, completed=4, running=4)
     assert nested.usage.model_calls == 8
     assert nested.has_finding
     last = NestedRun(phase="done", counts=Counts(total=3, completed=3), usage=Usage(model_calls=5))
@@ -41,16 +47,6 @@ def test_sums_are_over_all_levels_and_what_has_ended_is_booked_elsewhere() -> No
     assert nested.usage.model_calls == 4
     assert nested.counts.completed == 5
     assert nested._board["t1"].nested == last
-
-
-def test_without_a_finding_below_there_is_none() -> None:
-    nested = runs("t1")
-    nested.report("t1", NestedRun(counts=Counts(total=2, running=2)), WaitChanges())
-    assert not nested.has_finding
-    nested.end("t1")
-    left = nested._board["t1"].nested
-    assert left is not None
-    assert (left.phase, left.status, left.counts.total) == ("failed", "partial", 2)
 
 
 def test_waits_change_by_what_has_begun_and_ended() -> None:
@@ -69,13 +65,10 @@ def test_waits_change_by_what_has_begun_and_ended() -> None:
     assert nested.waits() == []
 
 
-def test_milestones_are_as_many_for_a_large_run_as_for_a_small_one() -> None:
+def test_milestones_are_as_many_for_a_large_run_and_count_that_work_begins_or_rests() -> None:
     for total in (20, 400, 1000):
         seen = {milestone("executing", Counts(total=total, completed=done, running=1)) for done in range(total + 1)}
         assert NESTED_STEPS <= len(seen) <= NESTED_STEPS + 2
-
-
-def test_that_work_begins_or_rests_is_a_milestone_and_how_much_of_it_is_not() -> None:
     resting, one, many = (milestone("executing", Counts(total=400, running=n)) for n in (0, 1, 8))
     assert resting != one
     assert one == many

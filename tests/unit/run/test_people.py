@@ -8,18 +8,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import JsonValue
 
 from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts, NestedRun
+from supervision.contract.request import RunRequest
 from supervision.contract.result import Problem, SubtaskReport
-from supervision.contract.status import Flags, Wait
+from supervision.contract.status import Wait
 from supervision.contract.updates import RetrySubtask, SkipSubtask, Steer
 from supervision.contract.usage import Usage
+from supervision.results.answer import Answer
 from supervision.run.board import Board
 from supervision.run.decisions import ALL, Decision, Decisions, Steering
-from supervision.run.waits import Waits
-from supervision.run.web_details import breaker_note, markdown
+from supervision.run.run_state import RunState
+from supervision.run.waits import Waits, breaker_note
+from supervision.run.web_details import markdown
 from tests.unit.shapes import ERROR, FINDING, START, Clock, any_text, plan, subtask
 
 HASH, OTHER = "a" * 64, "b" * 64
@@ -84,14 +86,8 @@ def test_a_decision_may_come_back_before_its_wait_once_the_run_was_reset() -> No
         decisions.check(approval(OTHER), ["tool"], WAITS)
 
 
-def test_ids_of_nested_waits_are_paths() -> None:
+def test_waits_are_asked_for_by_their_ids() -> None:
     nested = QUESTION.below("t7").below("t8")
-    assert (nested.id, nested.subtask_id, nested.levels, nested.own_id) == (
-        "t8/t7/t1/1:1.0",
-        "t8/t7/t1",
-        2,
-        QUESTION.id,
-    )
     waits = Waits(Clock(), lambda: [nested])
     waits.show(CALL, None, '{"to": "all"}')
     waits.show(OUTAGE, START)
@@ -312,23 +308,21 @@ def test_one_wait_for_a_provider_or_a_person_among_others_is_enough() -> None:
     assert shown == [(True, True), (True, False), (False, True)]
 
 
-def test_cards_are_of_roles_that_failed_and_of_providers_that_are_tried_again() -> None:
+def test_breakers_of_failing_roles_and_of_providers_have_cards_and_open_ones_and_people_notes() -> None:
     some = waits(TIMED, FOR_A_PERSON)
-    some.breaker("finder")
-    fail(some, "digger", 1)
-    role, provider = some.cards()
-    assert (role["role"], role["state"], role["failures"]) == ("digger", "closed", 1)
-    assert provider == {"provider": "m", "state": "open", "waiting": "t1", "retry_at": LATER, "why": "overloaded"}
-
-
-def test_each_wait_has_a_note_and_a_closed_breaker_has_none() -> None:
-    some = waits(TIMED, FOR_A_PERSON)
-    fail(some, "digger", 3)
+    some.breaker("planter")
     fail(some, "finder", 2)
-    role, provider, person = some.notes()
-    assert "digger" in role
-    assert "t1" in provider
-    assert person == "t2 waits for resume: no credit"
+    fail(some, "digger", 3)
+    closed, opened, provider = some.cards()
+    assert closed == {"role": "finder", "state": "closed", "failures": 2, "retry_at": None}
+    assert opened == {"role": "digger", "state": "open", "failures": 3, "retry_at": "2026-01-01T00:00:10+00:00"}
+    assert provider == {"provider": "m", "state": "open", "waiting": "t1", "retry_at": LATER, "why": "overloaded"}
+    assert some.notes() == [
+        "role digger has an open breaker after 3 failed attempts in a row: next try at 2026-01-01T00:00:10+00:00",
+        f"t1 waits for the provider of m: next try at {LATER}",
+        "t2 waits for resume: no credit",
+    ]
+    assert breaker_note({**opened, "retry_at": None}).endswith("it is being tried")
 
 
 REPORTS = [
@@ -339,17 +333,26 @@ REPORTS = [
 awkward = any_text | st.text("a|\\\n`*")
 
 
-def shown(goal: str = "Which region?", reports: list[SubtaskReport] = REPORTS, notes: list[str] | None = None) -> str:
-    counts = Counts(total=len(reports), completed=1)
-    usage = Usage(model_calls=4, tool_calls=2, input_tokens=1500, usd=0.25)
-    return markdown(goal, "executing", Flags(paused=True), counts, reports, usage, notes or [])
+def a_run(goal: str, *reports: SubtaskReport, error: str | None = None) -> RunState:
+    run = RunState(RunRequest(goal="g"), Clock(), START)
+    run.request = run.request.model_copy(update={"goal": goal})
+    run.adopt(plan(*(subtask(each.id) for each in reports)))
+    for each in reports:
+        for name, value in each:
+            setattr(run.board[each.id], name, value)
+    run.error = None if error is None else Problem(type="Timeout", message=error)
+    return run
 
 
 def test_a_run_reads_at_a_glance() -> None:
-    assert shown(notes=["the stand-in model answers"]).splitlines() == [
+    run = a_run("Which region?", *REPORTS, error="too late")
+    run.time_and_budget.ledger.settle_call(0, Usage(model_calls=4, tool_calls=2, input_tokens=1500, usd=0.25))
+    run.phase = "executing"
+    run.steering.pause(now=False)
+    assert markdown(run).splitlines() == [
         "**Which region?**",
         "",
-        "Phase **executing** (paused) · 1 of 3 subtasks · 4 model calls, 2 tool calls"
+        "Phase **executing** (paused) · 0 of 3 subtasks · 4 model calls, 2 tool calls"
         " · 1,500 input tokens, 0 output tokens · $0.2500",
         "",
         "| subtask | role | state | after | turns | what |",
@@ -358,15 +361,17 @@ def test_a_run_reads_at_a_glance() -> None:
         "| t2 | writer | – skipped | t1 |  | why |",
         "| t3 |  | ✘ failed 0/3, replaced by t4 |  |  |  |",
         "",
-        "> the stand-in model answers",
+        "> Timeout: too late",
     ]
 
 
 def test_an_answer_comes_first_and_leads_nowhere() -> None:
     partial = Finding(outcome="partial", summary="Half.", text_ref="r")
     report = SubtaskReport(id="t1", state="completed", finding=partial)
-    answer = "# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n"
-    lines = markdown("G", "done", Flags(), Counts(), [report], Usage(), [], "an extract", answer).split("\n")
+    run = a_run("G", report)
+    run.phase, run.model_notice = "done", "an extract"
+    run.answer = Answer("# Yes\n\n![x](https://a.example/?q) and [t1] <b>\n")
+    lines = markdown(run).split("\n")
     assert lines[:3] == ["> an extract", "", "**G**"]
     assert lines[4:7] == ["# Yes", "", r"!\[x\](https://a.example/?q) and \[t1\] \<b\>"]
     assert "| t1 |  | ◐ partial |" in lines[-1]
@@ -374,53 +379,26 @@ def test_an_answer_comes_first_and_leads_nowhere() -> None:
 
 @pytest.mark.parametrize(("count", "last"), [(60, "| t59 |"), (61, "and 1 more |")])
 def test_a_long_plan_is_shown_by_its_beginning(count: int, last: str) -> None:
-    assert last in shown(reports=[SubtaskReport(id=f"t{n}") for n in range(count)]).splitlines()[-1]
+    assert last in markdown(a_run("G", *(SubtaskReport(id=f"t{n}") for n in range(count)))).splitlines()[-1]
 
 
 @given(awkward, awkward, awkward)
 def test_no_text_breaks_the_table(goal: str, description: str, note: str) -> None:
     report = SubtaskReport(id="t1", role="analyst", description=description)
-    lines = shown(goal, [report], [note]).split("\n")
+    lines = markdown(a_run(goal, report, error=note)).split("\n")
     assert len(lines) == 9
     row = lines[6]
     assert len(re.sub(r"\\.", "", row).split("|")) == 8
     "\n".join(lines).encode("utf-8")
 
 
-# --- notes on breakers ----------------------------------------------------------------------------
-
-ROLE: dict[str, JsonValue] = {"role": "digger", "state": "open", "failures": 3, "retry_at": "10:00"}
-PROVIDER: dict[str, JsonValue] = {"provider": "m", "state": "open", "waiting": "t1", "retry_at": "10:00", "why": ""}
-
-
-@pytest.mark.parametrize(
-    ("card", "words"),
-    [(ROLE, ("digger", "3 failed attempts", "10:00")), (PROVIDER, ("t1", "provider of m", "10:00"))],
-)
-def test_a_note_says_who_rests_or_waits_why_and_until_when(card: dict[str, JsonValue], words: tuple[str, ...]) -> None:
-    assert all(word in breaker_note(card) for word in words)
-
-
-MARKUP = [
-    "<img src=x>",
-    "[here](http://evil)",
-    "**done**",
-    "`x`",
-    "# all is well",
-    "a | b",
-    "![x](y)",
-    "&lt;b&gt;",
-    "_x_",
-]
-
-
-@pytest.mark.parametrize("text", MARKUP)
-def test_foreign_text_is_shown_as_it_is(text: str) -> None:
+def test_foreign_text_is_shown_as_it_is() -> None:
+    text = "<img src=x> [here](http://evil) **done** `x` # all is well a | b ![x](y) &lt;b&gt; _x_"
     reports = [
         SubtaskReport(id="t1", role="analyst", description=text),
         SubtaskReport(id="t2", role="analyst", state="failed", error=Problem(type="X", message=text)),
     ]
-    lines = shown(text, reports, [text]).splitlines()
+    lines = markdown(a_run(text, *reports, error=text)).splitlines()
     for line in (lines[0], lines[6], lines[7], lines[9]):
         ours = line.removeprefix("**").removesuffix("**").removeprefix("> ").replace(" | ", "  ")
         assert not re.search(r"(?<!\\)[`*_\[\]<>!#~&]", ours), line

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
+from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts, NestedRun, Phase
@@ -22,7 +23,8 @@ from supervision.results.answer import Answer
 from supervision.run.nested_runs import WaitChanges
 from supervision.run.run_state import RunState, longest_chain, timing
 from supervision.run.serving_models import Outage
-from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, report, subtask
+from supervision.run.web_details import markdown
+from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, report, subtask, work
 
 
 def state(candidate: Plan | None = None, **changes: object) -> RunState:
@@ -69,11 +71,7 @@ def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
     phase: Phase, answer: str, outcome: str, status: str, ending: str | None
 ) -> None:
     run = state(plan(subtask("a")))
-    run.board.start("a", "w")
-    if outcome == "completed":
-        run.board.complete("a", FINDING)
-    else:
-        run.board.fail("a", ERROR)
+    work(run.board, "a", outcome)
     run.phase, run.answer = phase, Answer(answer)
     result = run.result()
     assert (result.status, run.ending) == (status, ending)
@@ -107,8 +105,7 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
     run = state(plan(subtask("a"), subtask("b")))
     run.board.skip_blocked()
     for subtask_id in ("a", "b"):
-        run.board.start(subtask_id, "w")
-        run.board.complete(subtask_id, FINDING)
+        work(run.board, subtask_id)
     run.open_point("a", "x" * 700)
     run.open_point("b", "no unit")
     run.open_point("answer", "empty")
@@ -124,9 +121,14 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
     assert [gap.subtask_id for gap in run.open_points] == ["b", "answer"]
 
 
-def test_a_warning_is_said_once_and_a_tool_that_never_worked_is_one() -> None:
-    run = state()
-    run.warn("one")
+def test_a_warning_is_said_once_as_those_of_unknown_prices_and_of_tools_that_never_worked() -> None:
+    run = state(budget={"usd": 1.0})
+    for usd, warnings in ((0.1, 0), (None, 1), (None, 1)):
+        run.note_spending("hand", "m", Usage(usd=usd))
+        assert len(run.warnings) == warnings
+    assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
+    run = state(budget={"usd": None})
+    run.note_spending("hand", "m", Usage(usd=None))
     run.warn("one")
     run.count_tools({"dig": ToolTally(calls=2, failures=2, error="no spade"), "look": ToolTally(calls=2, failures=1)})
     run.count_tools({"dig": ToolTally(calls=1, failures=1, error="no spade left")})
@@ -154,39 +156,25 @@ def test_a_finding_on_any_level_counts(where: str) -> None:
     elif where == "child":
         run.child_has_finding = True
     elif where == "board":
-        run.board.start("a", "w")
-        run.board.complete("a", FINDING)
+        work(run.board, "a")
     else:
         run.nested.begin("a")
         run.nested.report("a", NestedRun(counts=Counts(total=2, completed=1)), WaitChanges())
     assert run.has_finding
 
 
-def test_a_finding_may_come_only_from_work_that_is_not_refused() -> None:
+def test_a_finding_may_come_only_from_work_that_is_not_refused_and_from_who_has_a_slot() -> None:
     run = state(plan(subtask("a"), subtask("b")))
+    slot = run.slots.take(RoleCard(name="digger", description="Digs.", model="m"))
+    assert slot
+    assert run.finding_may_come
+    run.slots.give_back(slot)
     assert not run.finding_may_come
     run.board.start("a", "w")
     run.board.start("b", "w")
     run.rejected_subtasks.add("a")
     assert run.finding_may_come
     run.rejected_subtasks.add("b")
-    assert not run.finding_may_come
-
-
-def test_unknown_dollars_are_warned_of_where_a_budget_has_some() -> None:
-    run = state(budget={"usd": 1.0})
-    run.note_spending("hand", "m", Usage(usd=0.1))
-    assert run.warnings == []
-    run.note_spending("hand", "m", Usage(usd=None))
-    assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
-
-
-def test_a_worker_agent_with_a_slot_may_bring_a_finding_before_its_subtask_runs() -> None:
-    run = state(plan(subtask("a")))
-    slot = run.slots.take(RoleCard(name="digger", description="Digs.", model="m"))
-    assert slot
-    assert run.finding_may_come
-    run.slots.give_back(slot)
     assert not run.finding_may_come
 
 
@@ -214,17 +202,22 @@ def test_a_model_is_away_longer_after_each_failed_try_and_without_a_time_until_a
 def test_what_completed_is_enough_or_says_why_not(ends: str, success: str, kind: str | None) -> None:
     run = state(plan(subtask("a"), subtask("b")), success=success)
     for subtask_id, end in zip("ab", ends, strict=True):
-        run.board.start(subtask_id, "w")
-        if end == "c":
-            run.board.complete(subtask_id, FINDING)
-        else:
-            run.board.fail(subtask_id, ERROR)
+        work(run.board, subtask_id, "completed" if end == "c" else "failed")
     if kind is None:
         run.check_success()
     else:
         with pytest.raises(SupervisionError) as raised:
             run.check_success()
         assert raised.value.kind == kind
+
+
+def test_without_a_finding_the_end_of_budget_or_time_is_the_reason() -> None:
+    poor, late, stopped = state(budget={"tokens": 1}), state(), state()
+    late.time_and_budget.extend(None, timedelta())
+    stopped.time_and_budget.stop("its history is full")
+    for run, why in ((poor, "no finding within the budget"), (late, "the deadline came"), (stopped, "its history")):
+        with pytest.raises(SupervisionError, match=why):
+            run.check_success()
 
 
 def test_findings_stand_in_for_an_answer_unless_there_is_one() -> None:
@@ -241,8 +234,7 @@ def test_findings_stand_in_for_an_answer_unless_there_is_one() -> None:
 def answered(confidence: float | None) -> RunState:
     """A run with one completed subtask, which its answer cites."""
     run = state(plan(subtask("a")))
-    run.board.start("a", "w")
-    run.board.complete("a", FINDING)
+    work(run.board, "a")
     run.answer = Answer("Yes.", confidence=confidence, citations=[Citation(claim="c", subtask_ids=["a"])])
     return run
 
@@ -265,6 +257,19 @@ def test_a_run_that_was_reset_has_its_whole_deadline_again() -> None:
     run.restart()
     assert (run.time_and_budget.deadline_at - clock.at).total_seconds() == 60
     assert run.decisions.in_advance, "a decision may come back before its wait"
+
+
+def test_a_run_has_an_owner_is_paused_until_its_end_and_keeps_to_the_operators_ceilings() -> None:
+    run = state(metadata={"owner": "Ann\n"})
+    assert (run.owner, run.flags.paused, run.breaker("digger").role) == ("Ann", False, "digger")
+    run.steering.pause(now=False)
+    assert run.flags.paused
+    run.finished_at = START
+    assert not run.flags.paused
+    run.prepared(None)
+    assert run.request.budget.tokens == 1_000_000
+    run.prepared(Ceilings(tokens=5))
+    assert run.request.budget.tokens == run.time_and_budget.budget.tokens == 5
 
 
 def test_a_status_says_what_was_used_on_all_levels_of_which_revision() -> None:
@@ -304,13 +309,13 @@ def test_a_result_has_the_artifacts_and_the_time_without_that_of_people() -> Non
 def test_the_details_are_of_what_the_plan_names_and_have_the_answer_once_it_is_done() -> None:
     run = state(plan(subtask("t", for_each="rows:trees"), subtask("t.1")))
     run.answer = Answer("Forty.")
-    first = run.details()
+    first = markdown(run)
     assert ("Forty." in first, "\n>" in first, "| t |" in first, "| t.1 |" in first) == (False, False, True, False)
     run.adopt(run.plan.model_copy(update={"revision": 2}))
     run.phase, run.error = "done", ERROR
     run.trace.note("finding_adopted", "t")
-    assert "\nForty." in run.details()
-    assert run.details().splitlines()[-3:] == [
+    assert "\nForty." in markdown(run)
+    assert markdown(run).splitlines()[-3:] == [
         "> plan revision 2",
         "> last event: t its finding is the answer, word for word",
         "> TurnLimit: no finding after 10 turns",
@@ -320,9 +325,8 @@ def test_the_details_are_of_what_the_plan_names_and_have_the_answer_once_it_is_d
 def test_a_partial_finding_is_a_gap_with_what_limits_it_once() -> None:
     run = state(plan(subtask("a"), subtask("b"), subtask("c")))
     for subtask_id, words in (("a", ["no table has 2025"]), ("b", []), ("c", ["stale"])):
-        run.board.start(subtask_id, "w")
         partial = FINDING.model_copy(update={"outcome": "partial", "limitations": words, "summary": "Half."})
-        run.board.complete(subtask_id, partial)
+        work(run.board, subtask_id, finding=partial)
     run.open_point("c", "a review still finds: no unit")
     role = run.board["a"].role
     assert [(gap.subtask_id, gap.reason) for gap in run.gaps] == [
@@ -330,20 +334,6 @@ def test_a_partial_finding_is_a_gap_with_what_limits_it_once() -> None:
         ("b", f"{role}: only a part: Half."),
         ("c", "a review still finds: no unit"),
     ]
-
-
-durations = st.none() | st.floats(0, 10_000)
-
-
-@given(acyclic_plans(), st.data(), st.floats(0, 100), st.floats(0, 100))
-def test_the_critical_path_lies_between_the_longest_subtask_and_all_of_them(
-    plan: Plan, data: st.DataObject, planning: float, synthesis: float
-) -> None:
-    reports = [report(s.id, data.draw(durations), *s.depends_on) for s in plan.subtasks]
-    times = timing(reports, 50.0, planning + synthesis, START)
-    alone = [timing([r], 50.0, planning + synthesis, START).sequential_seconds for r in reports]
-    assert max(alone) <= times.critical_path_seconds <= times.sequential_seconds
-    assert times.speedup == pytest.approx(times.sequential_seconds / 50.0, abs=0.01)
 
 
 @given(st.lists(st.floats(0, 1000), min_size=1, max_size=8))
@@ -447,22 +437,3 @@ def calls_of_events(subtasks: int) -> int:
 def test_an_event_costs_the_same_in_a_plan_of_any_size() -> None:
     small, large = calls_of_events(500), calls_of_events(limits.MAX_SUBTASKS)
     assert large < 1.05 * small
-
-
-def test_the_end_of_a_subtask_costs_its_dependents_not_the_plan() -> None:
-    def calls(others: int) -> int:
-        state = run_of(2)
-        chain = [subtask("a"), subtask("b", "a"), subtask("c", "a", "b")]
-        state.adopt(plan(*chain, *[subtask(f"x{i}", "c") for i in range(others)]))
-        board = state.board
-        board.start("a", "run/a/1")
-
-        def end() -> None:
-            board.complete("a", FINDING)
-            board.skip_blocked()
-
-        counted = calls_of(end)
-        assert next(board.ready()) == "b"
-        return counted
-
-    assert calls(900) == calls(9)

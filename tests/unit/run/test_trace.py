@@ -13,9 +13,8 @@ from supervision.base import limits
 from supervision.contract.status import TraceEvent, Wait
 from supervision.contract.updates import Update
 from supervision.run.decisions import Decision
-from supervision.run.events import ROWS, TABLE, EventRow, decided, plan_accepted, reviewed, said, sentence
-from supervision.run.trace import TRACE_PAGE_BYTES, Trace
-from tests.unit.shapes import Clock, plan, subtask
+from supervision.run.events import ROWS, TABLE, TRACE_PAGE_BYTES, EventRow, Trace, decided, said, sentence
+from tests.unit.shapes import Clock
 
 
 def filled(count: int, last_seq: int = 0) -> Trace:
@@ -122,26 +121,10 @@ def test_every_row_has_a_sentence_of_its_own_fields(row: EventRow) -> None:
     data: dict[str, JsonValue] = {name: SAMPLE.get(name, name.upper()) for name in fields(row)}
     words, mood = row.line(data)
     assert words.strip()
-    assert mood == row.mood
+    assert (mood, row.line({**data, "is_error": True})[1]) == (row.mood, "bad")
     if isinstance(row.sentence, str):
         with_all = row.line({name: "x" for name in fields(row)})[0]
         assert "?" not in with_all, "it names a field that the row does not have"
-
-
-def test_counts_and_lists_are_written_out() -> None:
-    assert ROWS["subtask_completed"].line({"turns": 1})[0] == "completed after 1 turn"
-    assert ROWS["subtask_completed"].line({"turns": 2_000})[0] == "completed after 2,000 turns"
-    assert ROWS["subtask_completed"].line({"turns": None})[0] == "completed after None turns"
-    assert ROWS["plan_rejected"].line({"problems": ["no role", "a cycle"]})[0] == "the plan can't run: no role; a cycle"
-
-
-def test_braces_in_foreign_text_are_only_text() -> None:
-    assert ROWS["note"].line({"text": "{why} {0} {"})[0] == "message: {why} {0} {"
-
-
-def test_what_a_program_makes_of_a_plan_and_a_review_are_the_fields_of_their_rows() -> None:
-    assert set(plan_accepted(plan(subtask("a")), "plan")) == fields(ROWS["plan_accepted"])
-    assert set(reviewed(1, {"t1": "say when"}, ["the price"])) == fields(ROWS["reviewed"])
 
 
 SENTENCES: list[tuple[str, dict[str, JsonValue], str]] = [
@@ -168,8 +151,11 @@ SENTENCES: list[tuple[str, dict[str, JsonValue], str]] = [
     ("paused", {}, "the run is paused"),
     ("steered", {"word": "be brief", "by": "Ann", "why": "time"}, "a person says: be brief, by Ann: time"),
     ("turn", {"turn": 3, "stop_reason": "tool_use"}, "turn 3: tool_use"),
-    ("turn", {"turn": 3, "preview": "so", "withheld": ["a", "b"]}, "turn 3, without a, b: so"),
+    ("turn", {"turn": 3, "preview": "so", "withheld": ["a", "b"]}, "turn 3, without a; b: so"),
     ("model_replaced", {"by": "b"}, "model b takes over from ?: ?"),
+    ("subtask_completed", {"turns": 2_000}, "completed after 2,000 turns"),
+    ("subtask_completed", {"turns": None}, "completed after None turns"),
+    ("note", {"text": "{why} {0} { [{text}]"}, "message: {why} {0} { [{text}]"),
     ("of a later version", {}, "of a later version "),
 ]  # fmt: skip
 
@@ -177,20 +163,6 @@ SENTENCES: list[tuple[str, dict[str, JsonValue], str]] = [
 @pytest.mark.parametrize(("kind", "data", "line"), SENTENCES)
 def test_an_event_is_a_sentence(kind: str, data: dict[str, JsonValue], line: str) -> None:
     assert sentence(TraceEvent(seq=1, at="", type=kind, data=data))[0] == line
-
-
-def test_the_last_line_is_of_the_last_event() -> None:
-    trace = Trace(Clock())
-    lines = [trace.last_line]
-    trace.note("subtask_started", "t1", attempt=1, role="reader")
-    trace.note("finding_adopted")
-    trace.note("subtask_completed", "t1", turns=2)
-    assert [*lines, trace.last_line] == ["", "t1 completed after 2 turns"]
-
-
-def test_a_tools_error_is_bad_news() -> None:
-    moods = [ROWS["tool"].line({"is_error": failed})[1] for failed in (True, False)]
-    assert moods == ["bad", "plain"]
 
 
 def test_what_a_person_did_has_only_what_there_is() -> None:
