@@ -159,7 +159,7 @@ class Handlers:
 
     def _checked(self, decision: Decision, *kinds: WaitKind) -> RunState:
         """Returns the state of a root in which something of these kinds waits for the decision, or did."""
-        state = self._root_state("decide at its root")
+        state = self._root_state("with the id that is shown there, decide at its root")
         state.decisions.check(decision, kinds, state.waits.current)
         return state
 

@@ -109,24 +109,25 @@ class ChildLinks:
         self._state.slots.leases[subtask_id] = SlotLease()
         return terms
 
-    def started(self, subtask_id: str, workflow_id: str) -> None:
+    def started(self, subtask_id: str, account: str, workflow_id: str) -> None:
         """Sends a nested supervisor that has started what changed while it did."""
-        if link := self._links.get(subtask_id):
+        if link := self._link(subtask_id, account):
             link.mailbox.workflow_id = workflow_id
             self.update()
 
     def close(self, subtask_id: str, account: str, run: NestedRun | None) -> None:
-        """Closes the link to a nested supervisor that has ended; its late messages are ignored.
-
-        Of a subtask that was given up and begun again it may be the next one's.
-        """
-        link = self._links.get(subtask_id)
-        if link is None or link.account != account:
+        """Closes the link to a nested supervisor that has ended; its late messages are ignored."""
+        if self._link(subtask_id, account) is None:
             return
         del self._links[subtask_id]
         self._state.slots.leases.pop(subtask_id, None)
         self._state.slots.serve()
         self._state.nested.end(subtask_id, run)
+
+    def _link(self, subtask_id: str, account: str) -> _Link | None:
+        """Returns the link to the attempt with that account; of a subtask that was given up it may be the next one's."""
+        link = self._links.get(subtask_id)
+        return link if link is not None and link.account == account else None
 
     # --- reports ----------------------------------------------------------------------------------
 
