@@ -125,7 +125,7 @@ class ChildLinks:
         self._state.nested.end(subtask_id, run)
 
     def _link(self, subtask_id: str, account: str) -> _Link | None:
-        """Returns the link to the attempt with that account; of a subtask that was given up it may be the next one's."""
+        """Returns the link if it is still of the attempt with that account, not of the next one at the subtask."""
         link = self._links.get(subtask_id)
         return link if link is not None and link.account == account else None
 
