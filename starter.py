@@ -16,35 +16,14 @@ except ModuleNotFoundError as missing:
 
 from console.base.command import BAD_INPUT, Access, CommandFailed, keep_connection
 from console.base.terminal import Report, print_out
+from console.commands import people_commands as people
+from console.commands import report_commands as reports
+from console.commands import store_commands as stores
+from console.commands import team_commands as teams
 from console.commands.doctor import examine
 from console.commands.evidence_commands import artifacts_report, print_artifact, verify_run
-from console.commands.people_commands import (
-    approve,
-    cancel,
-    deny,
-    extend,
-    inbox_report,
-    pause,
-    reply_report,
-    resume,
-    retry,
-    show_report,
-    skip,
-    steer,
-)
 from console.commands.repair_command import repair
-from console.commands.report_commands import (
-    list_report,
-    page_report,
-    plan_report,
-    result_report,
-    spend_report,
-    status_report,
-    trace_report,
-)
 from console.commands.run_commands import follow_run, run_goal
-from console.commands.store_commands import delete_run, inspect_files, prune, put_path
-from console.commands.team_commands import new_team, pin_team, taker_report, teams_report, try_tool
 from console.run.command_line import access, command
 from runtime.process import exit_now, keep_files_private, run_worker
 
@@ -77,19 +56,19 @@ def settings(
 
 app.command("run", epilog=EXIT_CODES)(command(run_goal))
 app.command("follow")(command(follow_run))
-app.command("status")(command(status_report))
-app.command("plan")(command(plan_report))
-app.command("trace")(command(trace_report))
-app.command("result")(command(result_report))
-app.command("report")(command(page_report))
+app.command("status")(command(reports.status_report))
+app.command("plan")(command(reports.plan_report))
+app.command("trace")(command(reports.trace_report))
+app.command("result")(command(reports.result_report))
+app.command("report")(command(reports.page_report))
 app.command("artifacts")(command(artifacts_report))
 app.command("artifact")(command(print_artifact))
-app.command("inspect")(command(inspect_files))
+app.command("inspect")(command(stores.inspect_files))
 app.command("verify")(command(verify_run))
-app.command("list")(command(list_report))
-app.command("spend")(command(spend_report))
-app.command("cancel")(command(cancel))
-app.command("extend")(command(extend))
+app.command("list")(command(reports.list_report))
+app.command("spend")(command(reports.spend_report))
+app.command("cancel")(command(people.cancel))
+app.command("extend")(command(people.extend))
 app.command("repair")(command(repair))
 
 
@@ -110,24 +89,24 @@ async def _teams(
 ) -> Report | int:
     """List the teams that runs may name, with roles, tools and data; exit code 1 if one, or a file, can't be used."""
     if team == "pin" and name and not data:
-        return await pin_team(access.settings, name)
+        return await teams.pin_team(access.settings, name)
     if team == "new" and name and data:
-        return await new_team(access.settings.teams_folders, name, data)
+        return await teams.new_team(access.settings.teams_folders, name, data)
     if name or team == "new":
         raise CommandFailed(BAD_INPUT, "write `teams new NAME --data FOLDER`, or `teams pin NAME`")
     if ask is None:
-        return await teams_report(access.settings, name=team, check=check)
+        return await teams.teams_report(access.settings, name=team, check=check)
     if not team or not ask.strip():
         raise CommandFailed(BAD_INPUT, 'write `teams TEAM --ask "GOAL"`')
     from worker_main import model_endpoint  # loads what a Worker needs: for this option only
 
-    return await taker_report(access.settings, team, ask, model_endpoint(access.settings))
+    return await teams.taker_report(access.settings, team, ask, model_endpoint(access.settings))
 
 
-app.command("tool")(command(try_tool))
-app.command("put")(command(put_path))
-app.command("prune")(command(prune))
-app.command("delete")(command(delete_run))
+app.command("tool")(command(teams.try_tool))
+app.command("put")(command(stores.put_path))
+app.command("prune")(command(stores.prune))
+app.command("delete")(command(stores.delete_run))
 app.command("doctor")(command(examine))
 
 
@@ -182,16 +161,16 @@ def standin(context: typer.Context) -> None:
     raise typer.Exit(serve_standin(context.args))
 
 
-app.command("inbox", rich_help_panel=_PEOPLE)(command(inbox_report))
-app.command("show", rich_help_panel=_PEOPLE)(command(show_report))
-app.command("approve", rich_help_panel=_PEOPLE)(command(approve))
-app.command("deny", rich_help_panel=_PEOPLE)(command(deny))
-app.command("reply", rich_help_panel=_PEOPLE)(command(reply_report))
-app.command("pause", rich_help_panel=_PEOPLE)(command(pause))
-app.command("resume", rich_help_panel=_PEOPLE)(command(resume))
-app.command("steer", rich_help_panel=_PEOPLE)(command(steer))
-app.command("retry", rich_help_panel=_PEOPLE)(command(retry))
-app.command("skip", rich_help_panel=_PEOPLE)(command(skip))
+app.command("inbox", rich_help_panel=_PEOPLE)(command(people.inbox_report))
+app.command("show", rich_help_panel=_PEOPLE)(command(people.show_report))
+app.command("approve", rich_help_panel=_PEOPLE)(command(people.approve))
+app.command("deny", rich_help_panel=_PEOPLE)(command(people.deny))
+app.command("reply", rich_help_panel=_PEOPLE)(command(people.reply_report))
+app.command("pause", rich_help_panel=_PEOPLE)(command(people.pause))
+app.command("resume", rich_help_panel=_PEOPLE)(command(people.resume))
+app.command("steer", rich_help_panel=_PEOPLE)(command(people.steer))
+app.command("retry", rich_help_panel=_PEOPLE)(command(people.retry))
+app.command("skip", rich_help_panel=_PEOPLE)(command(people.skip))
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import atexit
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -88,8 +88,12 @@ def new_run_id(client: Client, goal: str) -> str:
     return f"supervise-{words}{secrets.token_hex(3)}"
 
 
-async def start(client: Client, request: RunRequest, run_id: str | None = None) -> str:
-    """Starts a run and returns its id. Raises temporalio's WorkflowAlreadyStartedError if there is a run of that id."""
+async def start(client: Client, request: RunRequest | Mapping[str, object], run_id: str | None = None) -> str:
+    """Starts a run and returns its id. Raises temporalio's WorkflowAlreadyStartedError if there is a run of that id.
+
+    A request may be its fields; one that is wrong raises ValueError.
+    """
+    request = RunRequest.model_validate(request)
     team = request.team if isinstance(request.team, str) else f"{request.team.name} (inline)"
     began_at = time.time_ns()
     handle = await client.start_workflow(
@@ -122,7 +126,7 @@ async def wait(client: Client, run_id: str) -> RunResult:
     return result
 
 
-async def run(client: Client, request: RunRequest, run_id: str | None = None) -> RunResult:
+async def run(client: Client, request: RunRequest | Mapping[str, object], run_id: str | None = None) -> RunResult:
     """Starts a run and returns its result. Raises RunFailed, and as `start`."""
     return await wait(client, await start(client, request, run_id))
 

@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import IO, Any
 
 from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
@@ -112,12 +113,11 @@ def _allowed(char: str) -> str:
     return char if char in _KEPT else _INSTEAD.get(unicodedata.category(char), char)
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False, file: IO[str] | None = None) -> Console:
     """Returns a rich console of a stream. It takes our own strings only: foreign text goes in as `Text` or Markdown."""
-    made = _Console(stderr=stderr, markup=False, highlight=False, emoji=False)
-    if not made.is_terminal:
-        made = _Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=400, color_system=None)
-    return made
+    plain: dict[str, Any] = {"markup": False, "highlight": False, "emoji": False, "stderr": stderr, "file": file}
+    made = _Console(**plain)
+    return made if made.is_terminal and file is None else _Console(**plain, width=400, color_system=None)
 
 
 class _Console(Console):
@@ -170,7 +170,7 @@ class Report:
     def text(self) -> str:
         """Returns the rows as they are written where there is no terminal."""
         written = io.StringIO()
-        screen = _Console(file=written, markup=False, highlight=False, emoji=False, width=400, color_system=None)
+        screen = console(file=written)
         put(screen, self.screen(screen))
         return written.getvalue()
 

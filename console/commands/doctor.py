@@ -129,7 +129,7 @@ async def _today(store: ArtifactStore, ceiling: float) -> CheckRow:
     text = f"{money(spent)} of {money(ceiling)} spent since 00:00 UTC by Workers that have a ceiling"
     if spent < ceiling:
         return CheckRow("ok", "spend of the day", text)
-    fix = "runs wait until 00:00 UTC: start Workers with a higher SUPERVISOR_DAILY_USD to go on before"
+    fix = "runs wait until 00:00 UTC: start Workers with a higher SUPERVISOR_DAILY_USD to continue before"
     return CheckRow("problem", "spend of the day", text, fix)
 
 
@@ -348,18 +348,10 @@ def _listed_row(model: str, users: list[tuple[str, str]], status: int, listed: d
     error = listed.get("error")
     if status == 404 and isinstance(error, dict) and error.get("type") == "not_found_error":
         return CheckRow("problem", "models", f"{name}: the provider has no model of that name", fix)
-    if status != 200 or not listed.keys() & {"lifecycle", "capabilities", "max_input_tokens"}:
+    taken = listed.get("max_input_tokens")
+    if status != 200 or type(taken) is not int:
         return None
-    lifecycle, retires = listed.get("lifecycle"), listed.get("retires_at")
-    if lifecycle == "retired":
-        return CheckRow("problem", "models", f"{name}: retired, the provider serves it no more", fix)
-    taken, written = listed.get("max_input_tokens"), listed.get("max_tokens")
-    sizes = [f"takes {taken:,} tokens"] if type(taken) is int else []
-    sizes += [f"writes {written:,}"] if type(written) is int else []
-    if lifecycle == "deprecated" or retires:
-        when = f"it retires on {retires[:10]}" if isinstance(retires, str) else "it is to be retired"
-        return CheckRow("warning", "models", f"{name}: {'; '.join([when, *sizes])}", fix)
-    return CheckRow("ok", "models", f"{name}: {'; '.join(sizes) or 'the provider serves it'}")
+    return CheckRow("ok", "models", f"{name}: takes {taken:,} tokens")
 
 
 async def _asked(settings: Settings, model: str) -> tuple[int, dict[str, Any]]:

@@ -14,8 +14,8 @@ from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, print_err, safe, safe_line
-from console.report.evidence import call_time, entries_of, evidence_of, said_in, stored_calls
-from console.run.command_line import AnyId, AnyRun
+from console.report.report_data import call_time, entries_of, evidence_of, said_in, stored_calls
+from console.run.command_line import AnyRun
 from console.run.run_handle import NoAnswer, RunHandle, find_run
 from console.run.run_outcome import outcome_so_far, published_end, read_result
 from supervision.base import limits
@@ -29,12 +29,9 @@ _SENTENCE_END = re.compile(r"[.!?]\s+|\n")
 _HASH_BEGINNING = re.compile(r"[0-9a-f]{6,64}")
 
 
-async def verify_run(access: Access, run_id: AnyId = None) -> Report:
+async def verify_run(run: AnyRun, access: Access) -> Report:
     """Recompute the evidence of each claim of an answer; exit code 1 if something has no support or was changed."""
-    store = await access.store()
-    if run_id and await store.latest_ended(run_id) is not None:  # then no server is needed
-        return await chain_report(run_id, store)
-    return await chain_report(await find_run(await access.client(), run_id), store)
+    return await chain_report(run.id, await access.store())
 
 
 async def chain_report(run_id: str, store: ArtifactStore) -> Report:

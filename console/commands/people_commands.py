@@ -88,7 +88,7 @@ async def extend(
         options = "--deadline, --budget-tokens, --budget-usd or --unlimited"
         raise CommandFailed(BAD_INPUT, f"nothing to change: give {options}")
     fields = {"deadline": deadline and seconds(deadline), "budget": budget or None}
-    reply = await told(run, partial(send, run.client, run.id, ExtendLimits, **fields))
+    reply = await applied(run, partial(send, run.client, run.id, ExtendLimits, **fields))
     ends = datetime.fromisoformat((await run.status()).deadline_at).astimezone(UTC)
     print_out(f"{reply.message}; deadline {ends:%Y-%m-%d %H:%M:%S} UTC")
     return DONE
@@ -134,7 +134,7 @@ async def resume(run: RunId, by: By) -> Report:
     await require_open(run)
     status = await run.status()
     waits = [wait.subject for wait in status.waiting if wait.kind == "resume"]
-    await told(run, partial(send, run.client, run.id, Resume, by=by))
+    await applied(run, partial(send, run.client, run.id, Resume, by=by))
     if not waits and not status.flags.paused:
         return _said(run, f"run '{run.id}' did not wait for the provider, and was not paused")
     return _said(run, f"run '{run.id}' continues" + (f": {', '.join(waits)}" if waits else ""))
@@ -144,7 +144,7 @@ async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields:
     """Sends an update about a run, or about a `subtask` by its path, and returns what the run says to it."""
     if subtask != "*":
         run, fields["to" if kind is Steer else "subtask_id"] = await _level(run, subtask)
-    reply = await told(run, partial(send, run.client, run.id, kind, **fields))
+    reply = await applied(run, partial(send, run.client, run.id, kind, **fields))
     return _said(run, f"run '{run.id}': {reply.message}")
 
 
@@ -168,7 +168,7 @@ async def _level(run: RunHandle, path: str) -> tuple[RunHandle, str]:
     return await _level(RunHandle(run.client, report.workflow_id), rest)
 
 
-async def told(run: RunHandle, update: Callable[[], Awaitable[UpdateReply]]) -> UpdateReply:
+async def applied(run: RunHandle, update: Callable[[], Awaitable[UpdateReply]]) -> UpdateReply:
     """Sends an update. Raises CommandFailed if the run has ended or refuses it in its own words, and NoAnswer."""
     await require_open(run)
     try:
@@ -276,7 +276,7 @@ async def decision_report(
     item = await _named(access, words)
     run = RunHandle(await access.client(), item.run_id)
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
-    answer = await told(run, partial(decide, run.client, item, word, text, plan=edited, by=by))
+    answer = await applied(run, partial(decide, run.client, item, word, text, plan=edited, by=by))
     what = f" ({safe_line(item.wait.prompt_preview, limits.PARAGRAPH_BYTES)})" if item.wait.kind == "tool" else ""
     data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
     return Report(data, lambda _: [f"run '{run.id}': {answer.message}{what}"])

@@ -37,7 +37,7 @@ from console.run.run_handle import (
     state_word,
 )
 from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read_result, run_outcome
-from console.run.standstill import Standstill, causes_of, grouped, observed, stated
+from console.run.standstill import Standstill, causes_of, observed
 from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
 from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story_rows
@@ -63,7 +63,7 @@ async def status_report(run: AnyRun, access: Access) -> Report:
         refused = isinstance(error.__cause__, WorkflowQueryFailedError)  # by a Worker, for a run that did not begin
         why = str(error) if refused else "no Worker answers: only the server's facts"
         return await _facts_report(run, described, access, known, times, None if is_open(described) else why)
-    causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
+    causes = await causes_of(run, described, status)
     web = web_address(run.client, run.id)
     picture = Picture(run.id, web, described.start_time, closed, known["state"], observed=causes)
     picture.reports = {report.id: report for report in status.subtasks}

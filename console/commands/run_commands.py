@@ -33,7 +33,7 @@ from console.base.command import (
     worker_hint,
 )
 from console.base.terminal import Report, console, counted, print_err, put, safe_json
-from console.commands.people_commands import told, way_rows
+from console.commands.people_commands import applied, way_rows
 from console.run.command_line import AnyRun, AsJson
 from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, none_current, pollers
 from console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
@@ -130,7 +130,7 @@ class PlanQuestion:
             return False
         item = Item(self._run.id, page.plan.goal, wait)
         try:
-            await told(self._run, partial(decide, self._run.client, item, word, text, plan=plan, by=self._by))
+            await applied(self._run, partial(decide, self._run.client, item, word, text, plan=plan, by=self._by))
         except (CommandFailed, NoAnswer, ValueError) as error:
             self._say(f"{error}", kept=key == "e")
             return not await self._still(wait)

@@ -1,9 +1,6 @@
 """The commands `inspect`, `put`, `prune` and `delete`: what files hold, storing them, deleting by age, and one run."""
 
-import json
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,9 +14,9 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.files.file_cache import FileCache, FileReport, local_file
-from activities.files.manifest import MANIFEST_TYPE, DataFile, Manifest, put_files
+from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from activities.files.values import is_data
-from activities.store.artifacts import ArtifactMissing, ArtifactStore, Stored, read_contents
+from activities.store.artifacts import ArtifactStore, Stored, read_contents
 from activities.store.grants import RunGrant
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, console, counted, print_err, print_out, safe_line
@@ -28,7 +25,7 @@ from console.run.request_options import data_files, is_small_text, read_text_fil
 from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open, tree
 from runtime.process import cache_dir
 from supervision.base import limits
-from supervision.base.store_keys import digest_of, run_of, run_prefix, upload_key
+from supervision.base.store_keys import digest_of, run_of, run_prefix
 from supervision.contract.base import Duration
 from supervision.run.attempt_rules import is_child_id
 
@@ -36,7 +33,6 @@ Yes = Annotated[bool, typer.Option("--yes", help="delete without asking")]
 _OWNER = "inspect"
 _SHOWN_VALUES = 5
 _SHOWN_COLUMNS = 40  # of a table; more scroll everything else away
-_UPLOAD = re.compile(r"uploads/([0-9a-f]{64})")
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
@@ -112,11 +108,11 @@ async def prune(
     """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
     oldest = _time_before(older_than)
     store = await access.store()
-    owner = _Owner(await access.client(), store)
+    client = await access.client()
     stored, uploads = await read_contents(store)
-    runs = [run for run in stored if run.modified < oldest and await owner.has_ended(run)]
+    runs = [run for run in stored if run.modified < oldest and await _has_ended(client, store, run)]
     stays = [run for run in stored if run not in runs]
-    uploads = await _unused_uploads(owner, [upload for upload in uploads if upload.modified < oldest], stays)
+    uploads = await _unused_uploads(client, [upload for upload in uploads if upload.modified < oldest], stays)
     if not runs and not uploads:
         print_err(f"nothing to delete: no ended run stored its last object before {oldest:%Y-%m-%d %H:%M} UTC")
         return DONE
@@ -132,7 +128,7 @@ async def prune(
         return DONE
     deleted = 0
     for run in runs:
-        if await owner.has_ended(run):  # it may have been started again in the meantime
+        if await _has_ended(client, store, run):  # it may have been started again in the meantime
             deleted += await store.delete_run(run.key)
     for upload in uploads:
         await store.delete(upload.key)
@@ -143,12 +139,11 @@ async def prune(
 async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
     """Delete an ended run: its objects in the store, and its workflows from the server."""
     store = await access.store()
-    owner = _Owner(run.client, store)
     keys = await store.list_keys(run_prefix(run.id))
     workflows = await tree(run.client, run.id)
     if not keys and not workflows:
         await run.require()
-    if any(map(is_open, workflows)) or not await owner.is_closed(run.id):
+    if any(map(is_open, workflows)) or not await _is_closed(run.client, run.id):
         raise CommandFailed(FAILED, f"run '{run.id}' is open: {hint('cancel', run.id)} ends it")
     parts = counted(len(workflows), "workflow")
     if not _confirmed(f"delete run '{run.id}', {counted(len(keys), 'object')} and {parts}?", yes):
@@ -177,17 +172,14 @@ def _time_before(age: str) -> datetime:
         raise CommandFailed(BAD_INPUT, f"'{age}' is before all time") from None
 
 
-async def _unused_uploads(owner: "_Owner", old: list[Stored], stays: list[Stored]) -> list[Stored]:
-    """Returns the `old` uploads that no run has that `stays`, and that no open run asks for."""
+async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]) -> list[Stored]:
+    """Returns the `old` uploads that no run has that `stays`; none while an open run may yet ask for any."""
     if not old:
         return []
-    try:
-        in_use = await owner.requested(stays)
-    except _Unreadable as error:
-        print_err(f"uploads are left alone: {error}")
+    if begins := await _not_prepared(client, stays):
+        print_err(f"uploads are left alone until the open run '{begins}' has read its own, or is cancelled")
         return []
-    for run in stays:
-        in_use |= run.digests
+    in_use = set[str]().union(*(run.digests for run in stays))
     return [upload for upload in old if digest_of(upload.key) not in in_use]
 
 
@@ -195,61 +187,30 @@ def _line(stored: Stored, name: str) -> str:
     return f"{stored.modified:%Y-%m-%d}  {stored.bytes:>12,} bytes  {stored.objects:>6} objects  {name}"
 
 
-class _Unreadable(Exception):
-    """The request of an open run, which may name any upload, can't be read."""
+async def _has_ended(client: Client, store: ArtifactStore, run: Stored) -> bool:
+    """True if the server says that the run closed, or no longer knows it."""
+    run_id = run_of(run.key)
+    if run_prefix(run_id) != run.key:  # too long to be read back from a key
+        if not run.grant_ref:
+            return False
+        run_id = RunGrant.model_validate_json(await store.get(run.grant_ref)).run_id
+    return await _is_closed(client, run_id)
 
 
-@dataclass(frozen=True)
-class _Owner:
-    """A namespace and its part of the store."""
+async def _is_closed(client: Client, run_id: str) -> bool:
+    try:
+        return not is_open(await client.get_workflow_handle(run_id).describe(rpc_timeout=RPC_TIMEOUT))
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:  # its retention is over
+            return True
+        raise
 
-    client: Client
-    store: ArtifactStore
 
-    async def has_ended(self, run: Stored) -> bool:
-        """True if the server says that the run closed, or no longer knows it."""
-        run_id = run_of(run.key)
-        if run_prefix(run_id) != run.key:  # too long to be read back from a key
-            if not run.grant_ref:
-                return False
-            run_id = RunGrant.model_validate_json(await self.store.get(run.grant_ref)).run_id
-        return await self.is_closed(run_id)
-
-    async def is_closed(self, run_id: str) -> bool:
-        """True if the server says that the run closed, or no longer knows it."""
-        try:
-            handle = self.client.get_workflow_handle(run_id)
-            return not is_open(await handle.describe(rpc_timeout=RPC_TIMEOUT))
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:  # its retention is over
-                return True
-            raise
-
-    async def requested(self, prepared: list[Stored]) -> set[str]:
-        """Returns the hashes of the uploads that open runs ask for and have not read yet. Raises _Unreadable."""
-        known = {run.key for run in prepared}
-        query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
-        wanted: set[str] = set()
-        async for execution in self.client.list_workflows(query):
-            if run_prefix(execution.id) not in known and not is_child_id(execution.id, execution.parent_id):
-                wanted |= await self._uploads_of(execution.id)
-        return wanted
-
-    async def _uploads_of(self, run_id: str) -> set[str]:
-        async for event in self.client.get_workflow_handle(run_id).fetch_history_events(page_size=1):
-            payloads = event.workflow_execution_started_event_attributes.input.payloads
-            try:
-                values = await self.client.data_converter.decode(payloads)
-            except Exception as error:  # converters raise whatever they like
-                raise _Unreadable(f"the request of the open run '{run_id}' cannot be read") from error
-            named = set(_UPLOAD.findall(json.dumps(values, default=str)))
-            return named.union(*[await self._parts_of(digest) for digest in named])
-        return set()
-
-    async def _parts_of(self, digest: str) -> set[str]:
-        """Returns the hashes that an upload names if it is the manifest of files; none of another one."""
-        try:
-            manifest = Manifest.model_validate_json(await self.store.get(upload_key(digest)))
-        except (ArtifactMissing, ValueError):
-            return set()
-        return {digest_of(part) or "" for file in manifest.files for part in file.parts}
+async def _not_prepared(client: Client, prepared: list[Stored]) -> str | None:
+    """Returns an open run that has not read its uploads yet, which may be any; None if there is none."""
+    known = {run.key for run in prepared}
+    query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
+    async for execution in client.list_workflows(query):
+        if run_prefix(execution.id) not in known and not is_child_id(execution.id, execution.parent_id):
+            return execution.id
+    return None

@@ -1,6 +1,7 @@
 """The tools and resources of the MCP server. Runs are read and changed in Temporal; this process keeps nothing."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -15,21 +16,21 @@ from pydantic import BaseModel, Field
 import temporal_supervisor
 from console.base.command import BAD_INPUT, Access, CommandFailed, web_address
 from console.base.terminal import safe_line
-from console.commands.people_commands import item_report, require_open, tell, told
+from console.commands.people_commands import applied, item_report, require_open, tell
 from console.commands.run_commands import require_likely_team, require_workers
 from console.report.report_data import report_data
 from console.report.report_page import report_page
 from console.run.request_options import seconds as as_duration
 from console.run.run_handle import NoAnswer, RunHandle, facts, find_run, is_open, state_word
 from console.run.run_outcome import RunOutcome, outcome_so_far
-from console.run.standstill import grouped, observed, stated
+from console.run.standstill import causes_of
 from console.view.answer_text import answer_report
 from supervision.base import limits
 from supervision.base.store_keys import digest_of, output_key
 from supervision.contract.progress import Counts
 from supervision.contract.request import parse_request
 from supervision.contract.result import AnswerParts, RunResult
-from supervision.contract.status import WaitKind
+from supervision.contract.status import Wait, WaitKind
 from supervision.contract.updates import Steer, UpdateReply
 
 _LOOK = timedelta(seconds=1)
@@ -54,19 +55,12 @@ class StartedRun(BaseModel):
     web: str | None = None
 
 
-class AskedItem(BaseModel):
-    """What a run asks a person; `shown` is all of it, `preview` its beginning."""
+class AskedItem(Wait):
+    """What a run asks a person; `shown` is all of it, `prompt_preview` its beginning."""
 
     run_id: str
     goal: str
-    id: str
-    kind: WaitKind
-    preview: str
     shown: str | None = None
-    choices: list[str] = []
-    arguments_sha256: str | None = None
-    since: str
-    expires_at: str | None = None
 
 
 class AskedItems(BaseModel):
@@ -236,15 +230,18 @@ async def wait(
     if item and form:
         word, text = ("reply", form.reply) if isinstance(form, ReplyForm) else (form.decision, form.comment or None)
         word = "reply" if word == "change" else word
-        await told(run, partial(temporal_supervisor.decide, run.client, item, word, text, by=_by(ctx, " form")))
+        await applied(run, partial(temporal_supervisor.decide, run.client, item, word, text, by=_by(ctx, " form")))
     elif item and filled.action != "accept":
         notes.append(f"the person left '{item.wait.id}' open")
     described = await run.require()
     if not is_open(described):
         phase, _, usd = await facts(described)
-        return RunStanding(run_id=run.id, state=state_word(described), phase=phase, usd=usd)
+        ended = RunStanding(run_id=run.id, state=state_word(described), phase=phase, usd=usd)
+        with contextlib.suppress(NoAnswer):  # without a Worker that is all
+            ended.subtasks = (await run.status()).counts
+        return ended
     status, items = await run.status(), await _asked(run)
-    causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
+    causes = await causes_of(run, described, status)
     return RunStanding(
         run_id=run.id,
         state=state_word(described),
@@ -292,18 +289,18 @@ async def decide(
     run, by = await _run(ctx, run_id), _by(ctx)
     if plan := _PLAN.fullmatch(id):
         on_plan = partial(temporal_supervisor.decide_plan, run.client, run.id, int(plan[1]), _ON_PLAN[decision])
-        return _taken(await told(run, partial(on_plan, comment=comment, by=by)))
+        return _taken(await applied(run, partial(on_plan, comment=comment, by=by)))
     if decision == "change" or arguments_sha256 is None:
         why = "a tool call is approved or denied, with the `arguments_sha256` that `wait` shows"
         raise CommandFailed(BAD_INPUT, f"{why}; questions are answered by `reply`")
     on_call = partial(temporal_supervisor.decide_tool_call, run.client, run.id, id, decision, arguments_sha256)
-    return _taken(await told(run, partial(on_call, comment=comment, by=by)))
+    return _taken(await applied(run, partial(on_call, comment=comment, by=by)))
 
 
 async def reply(run_id: RunId, id: AskedId, text: str, ctx: Ctx) -> Taken:  # noqa: A002 - as in the run's updates
     """Gives a run a person's answer to its question, or their finding for a subtask that is theirs."""
     run = await _run(ctx, run_id)
-    return _taken(await told(run, partial(temporal_supervisor.reply, run.client, run.id, id, text, by=_by(ctx))))
+    return _taken(await applied(run, partial(temporal_supervisor.reply, run.client, run.id, id, text, by=_by(ctx))))
 
 
 async def steer(
@@ -365,9 +362,8 @@ async def _asked(run: RunHandle) -> list[temporal_supervisor.Item]:
 
 
 def _asked_item(item: temporal_supervisor.Item, shown: str | None = None) -> AskedItem:
-    wait, not_asked = item.wait, {"choices"} if item.wait.kind != "question" else set()
-    own = wait.model_dump(include=set(AskedItem.model_fields) - not_asked)
-    return AskedItem(run_id=item.run_id, goal=item.goal, preview=wait.prompt_preview, shown=shown, **own)
+    wait = item.wait.model_dump(exclude=set() if item.wait.kind == "question" else {"choices"})
+    return AskedItem(run_id=item.run_id, goal=item.goal, shown=shown, **wait)
 
 
 async def _whole(access: Access, item: temporal_supervisor.Item) -> str:

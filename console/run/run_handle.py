@@ -56,9 +56,9 @@ class RunHandle:
         self.id = run_id
         self.handle: WorkflowHandle[object, RunResult] = client.get_workflow_handle(run_id, result_type=RunResult)
 
-    async def status(self, cursor: int = 0, workflow_id: str | None = None) -> Status:
-        """Returns where the run stands, or one nested in it, with its subtasks from `cursor` on."""
-        return await self._query("status", cursor, Status, workflow_id)
+    async def status(self, cursor: int = 0) -> Status:
+        """Returns where the run stands, with its subtasks from `cursor` on."""
+        return await self._query("status", cursor, Status)
 
     async def whole_status(self) -> Status:
         """Returns the status with all its pages in one."""

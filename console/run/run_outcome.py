@@ -196,8 +196,8 @@ async def replayed(run: RunHandle, workflow_id: str) -> Replayed | None:
 async def full_trace(run: RunHandle, store: ArtifactStore | None) -> list[TraceEvent]:
     """Returns the events, numbered through. Raises CommandFailed if neither server nor store know the run.
 
-    Those of an ended run are in the store. Those of an open one come from a Worker, or out of the histories where none
-    answers. The conversations come from the journal of model calls; without a store they are left out.
+    Those of an ended run are in the store, those of an open one come out of the histories. The conversations come from
+    the journal of model calls; without a store they are left out.
     """
     try:
         described = await run.require()
@@ -226,23 +226,9 @@ async def stored_trace(run_id: str, store: ArtifactStore | None) -> list[TraceEv
 
 
 async def _of_workflow(run: RunHandle, workflow_id: str) -> list[TraceEvent]:
-    """Returns the events of a supervisor: those that it still has if these are all, else out of its history."""
-    events: list[TraceEvent] = []
-    cursor, dropped = 0, 0
-    try:
-        while True:
-            page = await run.trace(cursor, workflow_id)
-            events += page.events
-            dropped += page.dropped
-            if page.next_cursor == cursor or not page.events:
-                break
-            cursor = page.next_cursor
-    except NoAnswer:
-        if recorded := await replayed(run, workflow_id):
-            return recorded.events
-        raise
-    recorded = await replayed(run, workflow_id) if dropped else None
-    return recorded.events if recorded else events
+    """Returns the events of a supervisor: out of its history, or the latest ones if that does not replay here."""
+    recorded = await replayed(run, workflow_id)
+    return recorded.events if recorded else (await run.trace(0, workflow_id)).events
 
 
 async def _under_way(

@@ -1,6 +1,7 @@
 """What a run stands still for, since when, and what helps: mostly as the server knows it, which needs no Worker."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -98,15 +99,16 @@ async def observed(
     return grouped(causes)
 
 
-async def causes_of(run: RunHandle, described: WorkflowExecutionDescription) -> list[Standstill]:
-    """Returns what an open run stands still for, with what only the run itself knows if it says that it waits."""
-    causes = await observed(run, described)
-    if described.typed_search_attributes.get(WAITING):
-        try:
-            causes = grouped([*stated(await run.status(), run.id), *causes])
-        except NoAnswer:  # then the server's knowledge says whom it waits for
-            pass
-    return causes
+async def causes_of(
+    run: RunHandle, described: WorkflowExecutionDescription, status: Status | None = None
+) -> list[Standstill]:
+    """Returns what an open run stands still for; without its `status` that is asked of a run that says it waits."""
+    causes = await observed(run, described, answered=True if status else None)
+    waits = described.typed_search_attributes.get(WAITING)
+    if status is None and waits:
+        with contextlib.suppress(NoAnswer):  # then the server's knowledge says whom it waits for
+            status = await run.status()
+    return grouped([*(stated(status, run.id) if status else []), *causes])
 
 
 def stated(status: Status, run_id: str) -> list[Standstill]:

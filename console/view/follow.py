@@ -7,7 +7,7 @@ a query tells can change without an event. Ending the command leaves the run alo
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from temporalio.client import WorkflowExecutionDescription
@@ -21,7 +21,6 @@ from console.run.standstill import observed
 from console.view.event_lines import Line, line
 from console.view.live_view import ENDED_PHASES, LiveAgent, Picture, Screen
 from supervision.base import limits
-from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
 
 SERVER_AWAY = "the Temporal server does not answer; the run is safe and continues when it is back"
@@ -73,29 +72,6 @@ async def _poll(poller: "RunPoller", screen: Screen) -> bool:
     return True
 
 
-@dataclass
-class _Pages:
-    """The subtasks of one supervisor: its status is read with its first page, and one further page a round."""
-
-    reports: dict[str, SubtaskReport]
-    left: int = 0
-    _page: int = 0
-
-    async def read(self, run: RunHandle, workflow_id: str, news: bool) -> Status:
-        """Returns the status. After news each page is read once more."""
-        status = await run.status(0, workflow_id)
-        pages = [status]
-        listed = status.counts.total + sum(report.counts is not None for report in status.subtasks)
-        further = max(0, listed - 1) // limits.STATUS_PAGE
-        self.left = further if news else self.left
-        if self.left > 0:
-            self._page = self._page % further + 1
-            self.left -= 1
-            pages.append(await run.status(self._page * limits.STATUS_PAGE, workflow_id))
-        self.reports |= {report.id: report for page in pages for report in page.subtasks}
-        return status
-
-
 class RunPoller:
     """Asks about a run and a few of its open worker agents and nested runs, one round at a time."""
 
@@ -107,7 +83,6 @@ class RunPoller:
         self._rounds = 0
         self._next_agent = 0
         self._answered_at = 0.0
-        self._pages = {run.id: _Pages(self.picture.reports)}
 
     @property
     def ended(self) -> bool:
@@ -150,10 +125,12 @@ class RunPoller:
         return sorted(lines, key=lambda item: item.at)
 
     async def _poll_status(self, news: bool) -> None:
-        """Asks for the status if there is news, pages of it are left to read, or the last answer is old."""
-        pages, idle = self._pages[self._run.id], time.monotonic() - self._answered_at
-        if news or pages.left or idle >= IDLE.total_seconds():
-            self.picture.status = await pages.read(self._run, self._run.id, news)
+        """Asks for the status if there is news, less often for many pages, or if the last answer is old."""
+        pages = 0 if self.picture.closed else len(self.picture.reports) // limits.STATUS_PAGE
+        age = timedelta(seconds=time.monotonic() - self._answered_at)
+        if age >= IDLE or (news and age >= pages * _POLL):
+            self.picture.status = await self._run.whole_status()
+            self.picture.reports |= {report.id: report for report in self.picture.status.subtasks}
             self._answered_at = time.monotonic()
 
     def _name_agents(self) -> None:
@@ -162,8 +139,8 @@ class RunPoller:
         for row in self.picture.tree():
             if workflow_id := row.report.workflow_id:
                 agent = self.picture.agents.setdefault(workflow_id, LiveAgent(row.path))
-                if row.report.nested and workflow_id not in self._pages:
-                    self._pages[workflow_id] = _Pages(self.picture.nested.setdefault(workflow_id, {}))
+                if row.report.nested and workflow_id not in self.picture.nested:
+                    self.picture.nested[workflow_id] = {}
                     agent.moment, agent.read_to_end = None, False  # its status was not read yet
                 if row.report.state == "running":
                     live.add(workflow_id)
@@ -179,19 +156,20 @@ class RunPoller:
         return chosen
 
     async def _poll_agent(self, workflow_id: str) -> list[Line]:
-        agent, pages = self.picture.agents[workflow_id], self._pages.get(workflow_id)
+        agent, nested = self.picture.agents[workflow_id], self.picture.nested.get(workflow_id)
         ended = agent.ended
         try:
             described = await self._run.describe(workflow_id)
             agent.tail = "" if ended else await self._tail(described)
             moment = _moment(described)
             news = agent.moment != moment
-            if pages and (news or pages.left):
-                await pages.read(self._run, workflow_id, news)
+            if nested is not None and news:
+                status = await RunHandle(self._run.client, workflow_id).whole_status()
+                nested |= {report.id: report for report in status.subtasks}
             page = await self._run.trace(agent.cursor, workflow_id) if news else None
         except (NoAnswer, CommandFailed, RPCError):  # it is about to start, or no Worker has it: asked again next round
             return []
-        agent.read_to_end, agent.moment = ended and not (pages and pages.left), moment
+        agent.read_to_end, agent.moment = ended, moment
         if page is None:
             return []
         agent.cursor = page.next_cursor

@@ -167,6 +167,7 @@ async def test_a_failed_run_says_so_on_every_screen(failed: Cli) -> None:
 
 async def test_an_id_may_be_its_beginning_or_left_out(read: Cli) -> None:
     made = (await read("run", GOAL, "--detach")).out.strip()
+    assert made.startswith("supervise-how-did-life-expectancy-in-japan")
     assert (await read("result", made, "--wait")).code == 0
     for words in ([], [made[:-1]], [made.rpartition("-")[2]]):
         done = await read("status", *words, "--json")

@@ -140,19 +140,11 @@ def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
 
 
 def test_foreign_text_is_shown_as_it_is_and_never_obeyed() -> None:
-    shown = printed(200, 60, picture())
-    assert "[bold]markup[/bold]" in shown
-    assert "\x1b]8" not in shown
-    assert ":smile:" in shown
-
-
-def test_lines_of_events_are_safe_in_both_forms() -> None:
-    nasty = Line(datetime.now(UTC), "t1\x1b[2J", NASTY)
-    out = io.StringIO()
-    Console(file=out, width=300, color_system=None).print(log_line(nasty))
-    for shown in (out.getvalue(), log_line(nasty).plain):
-        assert "\x1b" not in shown
+    event = log_line(Line(datetime.now(UTC), "t1\x1b[2J", NASTY)).plain
+    assert "\x1b" not in event
+    for shown in (printed(200, 60, picture()), event):
         assert "[bold]markup[/bold]" in shown
+        assert "\x1b]8" not in shown
         assert ":smile:" in shown
 
 

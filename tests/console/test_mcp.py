@@ -105,6 +105,7 @@ async def test_progress_is_reported_while_a_client_waits(lab: Lab, environ: dict
         done = await mcp.client.call_tool("wait", arguments, progress_callback=hear)
     assert done.structured_content is not None
     assert done.structured_content["state"] == "completed"
+    assert done.structured_content["subtasks"]["completed"] == 1
     assert "executing, 0 of 1 subtasks" in [message for _, _, message in heard]
     assert {total for _, total, _ in heard} == {50}
     assert sorted(heard) == heard

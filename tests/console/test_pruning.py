@@ -66,7 +66,7 @@ async def test_pruning_takes_old_ended_runs_of_the_own_namespace_and_nothing_els
 
 
 async def test_pruning_takes_old_uploads_that_nobody_uses(pruning: Cli, own: Path, tmp_path: Path) -> None:
-    files = {name: tmp_path / f"{name}.txt" for name in ("unused", "young", "requested", "copied", "in-folder")}
+    files = {name: tmp_path / f"{name}.txt" for name in ("unused", "young", "copied")}
     uploads = {}
     for name, file in files.items():
         file.write_text(f"the text {name}")
@@ -74,17 +74,25 @@ async def test_pruning_takes_old_uploads_that_nobody_uses(pruning: Cli, own: Pat
         if name != "young":
             os.utime(uploads[name], (1, 1))
     os.utime(next(_stored(own, "young-2", files["copied"].read_bytes()).rglob("grant.*")))
-    await _open(pruning, "asks-for-one", "--attach", str(files["requested"]))
-    os.utime(uploads["requested"], (1, 1))
-    await _open(pruning, "asks-for-a-folder", "--data", str(files["in-folder"]))
-    for manifest in own.glob("uploads/*"):
-        if manifest != uploads["young"]:
-            os.utime(manifest, (1, 1))
     _stored(own, "ended-2", files["unused"].read_bytes())
+    await _open(pruning, "begins", "--data", str(files["copied"]))
+    client = await Client.connect(pruning.environ["TEMPORAL_ADDRESS"])
 
+    async def begins() -> bool:
+        return "the open run 'begins' has read its own" in (await pruning("prune", "--older-than", "30d")).err
+
+    await until(begins, 20)
+    assert all(file.exists() for file in uploads.values())
+    async for run in client.list_workflows("ExecutionStatus = 'Running'"):
+        await client.get_workflow_handle(run.id).terminate()
+
+    async def none_begins() -> bool:
+        return uploads["unused"].name in (await pruning("prune", "--older-than", "30d")).out
+
+    await until(none_begins, 20)
     done = await pruning("prune", "--older-than", "30d", "--yes")
     assert done.code == 0
-    assert {name for name, file in uploads.items() if file.exists()} == {"young", "requested", "copied", "in-folder"}
+    assert {name for name, file in uploads.items() if file.exists()} == {"young", "copied"}
     (await pruning("put", str(files["copied"]))).out.strip()  # stored again, it is young again
     assert uploads["copied"].stat().st_mtime > 1
 
@@ -100,8 +108,7 @@ async def test_an_ended_run_is_deleted_with_its_objects_and_an_open_one_never(pr
     assert folder.exists()
     done = await pruning("delete", "gone", "--yes")
     assert (done.code, folder.exists(), [each.exists() for each in kept]) == (0, False, [True, True]), done.err
-    again = await pruning("delete", "gone", "--yes")
-    assert again.code == 1
+    assert (await pruning("delete", "gone", "--yes")).code == 1
     client = await Client.connect(pruning.environ["TEMPORAL_ADDRESS"])
     await client.get_workflow_handle("it's open").terminate()
 

@@ -1,7 +1,6 @@
 """Reading runs afterwards: from workers, from the server alone, from the store alone."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from console.run.run_handle import RunHandle
 from console.run.run_outcome import replayed
-from runtime.connection import connect, namespace_id
+from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from supervision.contract.plan import Plan
 from supervision.contract.status import Status, TraceEvent
@@ -55,20 +54,6 @@ async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:
     assert f"{RUN}/" not in done.out
 
 
-async def test_result_and_trace_outlive_the_server_where_another_takes_over_its_part_of_the_store(
-    read: Cli, alone: Cli, place: Path
-) -> None:
-    parts = [
-        place / "artifacts" / await namespace_id(await connect(address=cli.environ["TEMPORAL_ADDRESS"]))
-        for cli in (read, alone)
-    ]
-    shutil.copytree(parts[0], parts[1], dirs_exist_ok=True)
-    for words in (["result"], ["trace"], ["trace", "--json"]):
-        done = await alone(words[0], RUN, *words[1:])
-        assert done.code == 0
-        assert done.out == (await read(words[0], RUN, *words[1:])).out
-
-
 async def test_without_a_worker_the_plan_comes_from_the_history(
     base: dict[str, str], standin: Model, tmp_path: Path
 ) -> None:
@@ -111,12 +96,10 @@ async def test_the_doctor_finds_all_well_where_all_is_well(read: Cli, standin: M
 async def test_the_doctor_asks_what_each_configured_model_can_do(read: Cli, standin: Model) -> None:
     expected: dict[str, tuple[str, str, dict[str, Any] | None]] = {
         "gone": ("problem", "the provider has no model of that name", None),
-        "retired": ("problem", "retired, the provider serves it no more", {"lifecycle": "retired"}),
-        "old": ("warning", "it retires on 2030-11-30; takes", {"retires_at": "2030-11-30T00:00:00Z"}),
-        "small": ("ok", "takes 32,000 tokens; writes 8,000", {"max_input_tokens": 32000, "max_tokens": 8000}),
-        "odd": ("ok", "takes 1,000,000 tokens", {"retires_at": [], "capabilities": "", "max_tokens": True}),
+        "small": ("ok", "takes 32,000 tokens", {"max_input_tokens": 32000}),
+        "usual": ("ok", "takes 1,000,000 tokens", {}),
     }
-    supervisors, workers = ",".join(list(expected)[:3]), ",".join(list(expected)[3:])
+    supervisors, workers = "gone", "small,usual"
     there = read.with_environ(
         ANTHROPIC_BASE_URL=standin.url, SUPERVISOR_SUPERVISOR_MODEL=supervisors, SUPERVISOR_WORKER_MODEL=workers
     )
@@ -131,8 +114,7 @@ async def test_the_doctor_asks_what_each_configured_model_can_do(read: Cli, stan
     for name, (level, words, _) in expected.items():
         row = by_model[name]
         assert (row["level"], words in row["text"]) == (level, True), row
-        setting = "SUPERVISOR_SUPERVISOR_MODEL" if name in supervisors else "SUPERVISOR_"
-        assert (setting in row["fix"]) == (level != "ok")
+        assert ("SUPERVISOR_SUPERVISOR_MODEL" in row["fix"]) == (level != "ok")
 
 
 async def test_the_doctor_finds_another_store(read: Cli, tmp_path: Path) -> None:

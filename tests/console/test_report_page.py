@@ -1,11 +1,14 @@
 """The command `report`: its page in a real browser, from a store alone, of large, hostile and open runs."""
 
 import shutil
+import tarfile
+import tomllib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from markdown_it.utils import read_fixture_file
 
 from activities.contracts.run_contracts import Published, RunFacts
 from activities.contracts.turn_contracts import ToolResultRef
@@ -13,7 +16,7 @@ from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import Json, ModelMessage, ModelUsage
 from activities.store.artifacts import ArtifactStore, open_store
 from console.base.command import Access
-from console.report.report_data import report_data
+from console.report.report_data import ANSWER_BYTES, FINDING_BYTES, Excerpt, ReportData, SubtaskPart, report_data
 from console.report.report_page import PAGE_BYTES, report_page
 from runtime.connection import connect, namespace_id
 from runtime.settings import Settings
@@ -25,6 +28,7 @@ from supervision.contract.status import TraceEvent
 from supervision.contract.usage import Spend, Usage
 from tests.console.browser import Browser, browsing
 from tests.console.conftest import GOAL, Cli, Model
+from tests.test_packaging import ROOT, uv
 from tests.waiting import until
 
 BEGAN = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
@@ -235,7 +239,7 @@ async def test_an_output_that_was_changed_in_the_store_is_named(tmp_path: Path) 
     assert "5 of 8 verified<small>3 in doubt" in page
 
 
-async def test_the_report_of_a_run_that_the_server_has_forgotten_is_the_same(
+async def test_report_result_and_trace_of_a_run_that_the_server_has_forgotten_are_the_same(
     cli: Cli, alone: Cli, place: Path, browser: Browser
 ) -> None:
     assert (await cli("run", GOAL, "--id", "page-1")).code == 0
@@ -250,6 +254,10 @@ async def test_the_report_of_a_run_that_the_server_has_forgotten_is_the_same(
         assert (await each("report", "page-1", "-o", str(path))).code == 0
         pages.append(path.read_text().partition("<footer>")[0])
     assert pages[0] == pages[1]
+    for command, *options in (["result"], ["trace"], ["trace", "--json"]):
+        done = await alone(command, "page-1", *options)
+        assert done.code == 0
+        assert done.out == (await cli(command, "page-1", *options)).out
     await open_page(browser, place / "page-0.html")
     shown = await browser.value("document.body.innerText")
     claims = (await cli.json("verify", "page-1"))["claims"]
@@ -276,3 +284,69 @@ async def test_the_report_of_an_open_run_has_what_there_is_so_far(
     shown = await browser.value("document.body.innerText")
     for words in (GOAL, "This run has not ended", "There is no answer yet", "Prompts and replies"):
         assert words in shown
+
+
+# --- CommonMark's and markdown-it's own cases as texts of a run ----------------------------------------------
+
+FOLDER = ROOT / ".cache" / "markdown-cases"
+ELEMENTS = {"p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a", "br"}
+ELEMENTS |= {"hr", "table", "thead", "tbody", "tr", "th", "td", "span"}
+ATTRIBUTES = {"a": {"href", "rel", "title", "class"}, "ol": {"start"}, "code": {"class"}, "span": {"class"}}
+ATTRIBUTES |= {"th": {"style"}, "td": {"style"}}  # the alignment of a column
+FOUND = """[...document.querySelectorAll('.prose')].map(text => [...text.querySelectorAll('*')].map(
+    e => [e.localName, e.getAttributeNames().map(name => [name, e.getAttribute(name)])]))"""
+
+
+def cases() -> list[str]:
+    """The texts of all cases in the source package that the lock names, got by pip once."""
+    lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
+    (package,) = (package for package in lock["package"] if package["name"] == "markdown-it-py")
+    named = FOLDER / package["sdist"]["url"].rpartition("/")[2]
+    if not named.exists():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        wanted = FOLDER / "requirements.txt"
+        wanted.write_text(f"markdown-it-py=={package['version']} --hash={package['sdist']['hash']}\n")
+        try:
+            uv("tool", "run", "pip", "download", "--no-deps", "--no-binary=:all:", "-d", FOLDER, "-r", wanted, cwd=ROOT)
+        except AssertionError as refused:
+            pytest.skip(f"no source package of markdown-it-py: {refused}")
+    with tarfile.open(named) as archive:
+        archive.extractall(FOLDER, filter="data")
+    files = sorted(FOLDER.glob(f"{named.name.removesuffix('.tar.gz')}/tests/test_port/fixtures/*.md"))
+    return [text for file in files for _, _, text, _ in read_fixture_file(file)]
+
+
+def page_of(texts: list[str]) -> str:
+    """A report with each text as a finding and all of them as the answer, in which words of them are claims."""
+    doubted = [Unsupported(text=word, where="answer") for word in ("foo", "bar")]
+    parts = []
+    for number, text in enumerate(texts, 1):
+        finding = Finding(summary=text[:200], text_ref="", unsupported=["foo"])
+        name = {1: "foo", 2: "bar"}.get(number, f"t{number}")  # the cases' own names of links are marks then
+        report = SubtaskReport(id=name, role="reader", description="Read", state="completed", finding=finding)
+        parts.append(SubtaskPart(name, report, Excerpt.of(text, "", FINDING_BYTES)))
+    result = RunResult(status="completed", subtasks=[part.report for part in parts], unsupported=doubted)
+    answer = Excerpt.of("\n\n".join(texts), "", ANSWER_BYTES)
+    made_at = datetime(2026, 11, 2, tzinfo=UTC)
+    return report_page(
+        ReportData("cases", "completed", "", result, [], [], made_at=made_at, answer=answer, subtasks=parts)
+    )
+
+
+async def test_the_cases_of_commonmark_and_markdown_it_are_inert(browser: Browser, tmp_path: Path) -> None:
+    texts = cases()
+    assert len(texts) > 900
+    path = tmp_path / "cases.html"
+    path.write_text(page_of(texts), encoding="utf-8")
+    await browser.open(path)
+    assert browser.requests == [path.as_uri()]
+    assert browser.trouble == []
+    assert await browser.value("document.scripts.length + document.images.length") == 0
+    found = await browser.value(FOUND)
+    assert len(found) == 1 + len(texts)
+    for text, elements in zip(["", *texts], found, strict=True):
+        for element, attributes in elements:
+            assert element in ELEMENTS, text
+            assert {name for name, _ in attributes} <= ATTRIBUTES.get(element, set()), text
+            href = dict(attributes).get("href", "#")
+            assert href.lower().startswith(("#", "http://", "https://", "mailto:")), text

@@ -26,15 +26,6 @@ async def test_a_run_without_a_terminal_is_plain_lines_and_the_answer(cli: Cli) 
     assert "model calls" in done.out
 
 
-async def test_json_is_alone_on_standard_output(cli: Cli) -> None:
-    done = await cli("run", GOAL, "--json")
-    result = json.loads(done.out)
-    assert done.code == 0
-    assert result["status"] == "completed"
-    assert {subtask["state"] for subtask in result["subtasks"]} == {"completed"}
-    assert "executing" in done.err
-
-
 async def test_the_goal_comes_from_standard_input_a_file_or_a_request(cli: Cli) -> None:
     (cli.folder / "goal.txt").write_text(GOAL)
     (cli.folder / "request.json").write_text(json.dumps({"goal": "Something else.", "max_subtasks": 3}))
@@ -46,17 +37,6 @@ async def test_the_goal_comes_from_standard_input_a_file_or_a_request(cli: Cli) 
         status = await cli.json("status", run_id)
         assert status["goal"] == GOAL
     assert (status["limits"]["max_subtasks"], status["limits"]["max_parallel"]) == (3, 2)
-
-
-async def test_a_detached_run_prints_its_id_alone_and_can_be_followed(cli: Cli) -> None:
-    done = await cli("run", GOAL, "--detach")
-    assert done.code == 0
-    run_id = done.out.strip()
-    assert run_id.startswith("supervise-how-did-life-expectancy-in-japan")
-    assert [command.split()[-2:] for command in hints(done.err)] == [["follow", run_id]]
-    followed = await cli("follow", run_id)
-    assert followed.code == 0
-    assert "Japan" in followed.out
 
 
 async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) -> None:

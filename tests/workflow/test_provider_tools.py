@@ -11,7 +11,7 @@ import pytest
 
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories, stored_events
-from console.report.evidence import evidence_of
+from console.report.report_data import evidence_of
 from runtime.settings import Settings
 from standin.server.api_reply import text_block
 from standin.server.api_request import Json
