@@ -10,19 +10,19 @@ import json
 import sys
 import time
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from temporalio.api.enums.v1 import EventType, TimeoutType, WorkflowTaskFailedCause
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from benchmarks.scene import BenchModel, Row, Scene, holds_all, measured, scene
+from benchmarks.scene import BenchModel, Row, System, holds_all, measured, scene
 from console.demo import Served
 from runtime.process import exit_now
 
 LONGEST_TASK = 3.0  # seconds a workflow task may take, of the server's ten
 _LOOK = 0.25  # seconds between two looks at the model's call log
+_PATIENCE = 900.0  # seconds for one size
 _AGENTS_READ = 40  # worker agents of each run whose histories are read
 _MORE = {"budget": {"tokens": 5 * 10**7, "usd": 100.0}, "deadline": "PT2H"}
 SIZES = {
@@ -69,32 +69,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.large", description="Run the largest sizes.")
     parser.add_argument("--only", action="append", choices=list(SIZES), help="may be repeated")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the subtasks, for a shorter run")
-    parser.add_argument("--patience", type=float, default=15, help="minutes for one size")
-    parser.add_argument("--keep", type=Path, help="keep database, logs and store in that folder")
     options = parser.parse_args()
     exit_now(0 if measured(_run(options)) else 1)
 
 
 async def _run(options: argparse.Namespace) -> bool:
     holds = True
-    async with scene("large", kept=options.keep) as place:
+    async with scene() as place:
+        project = await place.project()
         for name in options.only or SIZES:
             row, kill = SIZES[name]
             agents, dependents = (round(options.scale * number) for number in (row.agents, row.dependents))
             row = replace(row, agents=max(1, agents), dependents=dependents)
-            seen = await _cross(place, row, kill, f"large-{name}", 60 * options.patience)
+            seen = await _cross(project, place.model, row, kill, f"large-{name}")
             holds = holds and seen["holds"]
             sys.stdout.write(json.dumps(seen) + "\n")
             sys.stdout.flush()
     return holds
 
 
-async def _cross(place: Scene, row: Row, kill: bool, base: str, patience: float) -> dict[str, Any]:
+async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base: str) -> dict[str, Any]:
     """Runs one size, across a kill of the Worker process, and returns what was seen; times in seconds.
 
     Runs that are not done in time are left as they are. `first_call` is from the new process's start to its first call.
     """
-    project, model, tasks = place.project(), place.model, Tasks()
+    tasks = Tasks()
     model.prepare(row.latency)
     began = time.time()
     ready = first = None
@@ -111,13 +110,13 @@ async def _cross(place: Scene, row: Row, kill: bool, base: str, patience: float)
             tasks.killed = time.time()
             ready, first = await _started_again(project.worker, model, waiting)
         with contextlib.suppress(TimeoutError):
-            results = await asyncio.wait_for(waiting, max(1.0, patience - (time.time() - began)))
+            results = await asyncio.wait_for(waiting, max(1.0, _PATIENCE - (time.time() - began)))
         wall = time.time() - began
         for handle in handles:
             agents = [f"{handle.id}/t{number}/1" for number in range(1, min(row.agents, _AGENTS_READ) + 1)]
             for workflow_id in (handle.id, *agents):
                 with contextlib.suppress(RPCError):  # a run that failed early has no such agents
-                    await tasks.read(place.client, workflow_id)
+                    await tasks.read(project.client, workflow_id)
     ended = [result for result in results if isinstance(result, dict)]
     whole = sum(result["status"] == "completed" and holds_all(row, result) for result in ended)
     answered = model.answered()

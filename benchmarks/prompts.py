@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from activities.model.prompt_fit import tokens_of
 from console.demo import GOAL
 from runtime.settings import BUILTIN_TEAMS
 from standin.extract.kind_of_call import think
@@ -16,8 +15,6 @@ from standin.server.api_reply import ApiReply, json_reply
 from standin.server.api_request import ApiRequest
 from standin.server.app import BrainServer
 from standin.server.app import serving as serving_model
-from standin.server.call_log import CallLog
-from standin.server.faults import FaultScript
 from supervision.contract.request import RunRequest
 from tests.serving import own_server, settings_for
 from worker_main import serving
@@ -80,7 +77,7 @@ async def sent() -> list[tuple[str, dict[str, Any]]]:
         return json_reply(_REPLY) if _kind(step) == "plan" else think(request)
 
     with tempfile.TemporaryDirectory() as folder:
-        async with own_server() as client, serving_model(BrainServer(listening, CallLog(), FaultScript())) as url:
+        async with own_server() as client, serving_model(BrainServer(listening)) as url:
             settings = settings_for(url, folder, teams_dir=BUILTIN_TEAMS, model="standin")
             async with serving(client, settings):
                 await client.execute_workflow(
@@ -114,23 +111,13 @@ def _section(step: str, body: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def _sizes(plan: dict[str, Any]) -> str:
-    """Returns how large the planner's call is, and its reply with 40 subtasks, beside their descriptions."""
-    form = json.dumps(plan["output_config"]["format"]["schema"])
-    forty = json.dumps({**_REPLY, "subtasks": [{**_PLAN[0], "id": f"t{n}", "description": ""} for n in range(40)]})
-    sizes = {"the planner's system text": _text(plan["system"]), "the form of its reply": form, "40 subtasks": forty}
-    shown = [f"- {name}: {len(text):,} bytes, about {tokens_of(text):,} tokens" for name, text in sizes.items()]
-    return "\n".join(["## Sizes\n", *shown, "\nDescriptions come on top of the 40 subtasks.\n"])
-
-
 def page(requests: list[tuple[str, dict[str, Any]]]) -> str:
     """Returns the page: for each kind of call, and each worker agent, its first request."""
     first: dict[str, str] = {}
     # Subtasks run in parallel: in the order they came, the page would differ from run to run.
     for step, body in sorted(requests, key=lambda item: (_KINDS.index(_kind(item[0])), item[0])):
         first.setdefault(step.partition(".")[0], _section(step, body))
-    plan = next(body for step, body in requests if _kind(step) == "plan")
-    text = "\n".join([_INTRODUCTION, _sizes(plan), *first.values()])
+    text = "\n".join([_INTRODUCTION, *first.values()])
     return re.sub(r"(?<=Today is )[\d-]+", "YYYY-MM-DD", text)  # or the page would change each day
 
 

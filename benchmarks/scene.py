@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from console.base.command import CommandFailed
 from console.demo import Served
 from runtime.connection import ConnectionFailed, connect
 from runtime.process import exit_now
-from runtime.server.embedded_server import EmbeddedServer, ServerFailed
+from runtime.server.embedded_server import EmbeddedServer, ServerFailed, ServerInfo
 from runtime.server.temporal_binary import TemporalNotFound
 from standin.server.app import BrainServer, serving
 from standin.server.call_log import CallLog
@@ -31,18 +31,25 @@ from standin.server.faults import FaultScript, ServerConfig
 from supervision.base import limits
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-_REDIRECTING = ("ANTHROPIC_", "OTEL_", "REF_", "SUPERVISOR_", "TEMPORAL_")
-FLOOR_SETTINGS = ("--sandbox", "passall", "--max-act", "2000", "--max-wft", "200")
+_FLOOR_SETTINGS = ("--sandbox", "passall", "--max-act", "2000", "--max-wft", "200")
+# as wide and as deep as a row needs, one answer, no review
+_OPTIONS = {
+    "team": "bench",
+    "max_subtasks": limits.MAX_SUBTASKS,
+    "max_parallel": limits.MAX_PARALLEL,
+    "max_turns": limits.MAX_TURNS,
+    "max_reviews": 0,
+    "deadline": "PT30M",
+}
 T = TypeVar("T")
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Row:
     """`runs` goals, `at_once` at a time; each plans `agents` worker agents of `tool_turns` tool calls and an answer.
 
-    `latency` is what each model call takes, in seconds. `floor` is False where the floor has nothing comparable. With
-    `dependents` the plan has so many further worker agents, each of which builds on all `agents`.
+    `latency` is what each model call takes, in seconds. With `dependents` the plan has so many further worker agents,
+    each of which builds on all `agents`.
     """
 
     name: str
@@ -52,7 +59,6 @@ class Row:
     runs: int = 1
     at_once: int = 1
     tool: str = "lookup"
-    floor: bool = True
     dependents: int = 0
 
     @property
@@ -76,20 +82,16 @@ class Row:
         return f"[[bench n={self.agents} t={self.tool_turns} run={run_id} tool={self.tool}{more}]]"
 
 
+LONG = "lookup_long"  # the floor has nothing comparable
 WARM_UP = Row("warm-up", 3, 1, 0.0, runs=4, at_once=2)
 ROWS = [
     Row("small runs, 1 at a time", 3, 1, 0.0, runs=20),
     Row("small runs, 8 at a time", 3, 1, 0.0, runs=64, at_once=8),
     Row("10 agents, 200 ms a call", 10, 2, 0.2),
     Row("100 agents, 200 ms a call", 100, 2, 0.2),
-    Row("1 agent, 10 tool turns of 5 KB", 1, 10, 0.0, tool="lookup_long", floor=False),
-    Row("1 agent, 40 tool turns of 5 KB", 1, 40, 0.0, tool="lookup_long", floor=False),
+    Row("1 agent, 10 tool turns of 5 KB", 1, 10, 0.0, tool=LONG),
+    Row("1 agent, 40 tool turns of 5 KB", 1, 40, 0.0, tool=LONG),
 ]
-
-
-def shorter(row: Row) -> Row:
-    """Returns the row for a quick bench: a quarter of the runs."""
-    return replace(row, runs=max(1, row.runs // 4))
 
 
 class BenchModel:
@@ -135,11 +137,11 @@ class System:
     client: Client
     workflow: str
     queue: str
-    request: Callable[[Row, str], Json]
+    options: Mapping[str, Any]
 
     async def start(self, row: Row, run_id: str, **more: Any) -> WorkflowHandle[Any, Any]:
         """Starts a run; `more` is for its request."""
-        request = self.request(row, run_id) | more
+        request = {"goal": row.goal(run_id), **self.options, **more}
         return await self.client.start_workflow(self.workflow, request, id=run_id, task_queue=self.queue)
 
     async def run(self, row: Row, base: str) -> list[Run]:
@@ -155,64 +157,45 @@ class System:
         return await asyncio.gather(*(one(f"{base}-{number}") for number in range(row.runs)))
 
 
-@dataclass(frozen=True)
 class Scene:
-    """What serves a measurement; everything is in `folder`."""
+    """What serves a measurement: a model for all systems, and a Temporal server for each; everything is in `folder`."""
 
-    folder: Path
-    stack: AsyncExitStack
-    server_pid: int
-    client: Client
-    model: BenchModel
+    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
+        self.stack = stack
+        self.model = BenchModel()
+        self._folder = folder
 
-    def project(self) -> System:
+    async def project(self) -> System:
         """Returns the project as one Worker process, which is not started yet."""
+        server, client = await self._temporal("project")
         variables = {
             "ANTHROPIC_BASE_URL": self.model.url,
-            "SUPERVISOR_ARTIFACTS_URL": str(self.folder / "artifacts"),
-            "SUPERVISOR_CACHE_DIR": str(self.folder / "cache"),
+            "SUPERVISOR_ARTIFACTS_URL": str(self._folder / "artifacts"),
+            "SUPERVISOR_CACHE_DIR": str(self._folder / "cache"),
             "SUPERVISOR_TEAMS_DIR": str(CHECKOUT / "benchmarks" / "team"),
-            "TEMPORAL_ADDRESS": self._address,
+            "TEMPORAL_ADDRESS": server.address,
         }
         worker = self._process("project", ["-m", "worker_main"], "worker ready", variables)
-        return System("project", worker, self.server_pid, self.client, "SupervisorWorkflow", "supervisor", request)
+        return System("project", worker, server.pid, client, "SupervisorWorkflow", "supervisor", _OPTIONS)
 
-    def floor(self, script: Path) -> System:
+    async def floor(self, script: Path) -> System:
         """Returns a minimal system on the same SDK, with the settings that were fastest for it."""
-        where = ["--target", self._address, "--llm", self.model.url]
-        words = [str(script), "worker", *where, *FLOOR_SETTINGS]
+        server, client = await self._temporal("floor")
+        words = [str(script), "worker", "--target", server.address, "--llm", self.model.url, *_FLOOR_SETTINGS]
         worker = self._process("floor", words, "ready", {"REF_QUEUE": "floor"})
+        return System("floor", worker, server.pid, client, "Supervisor", "floor", {"opts": {}})
 
-        def job(row: Row, run_id: str) -> Json:
-            return {"goal": row.goal(run_id), "opts": {}}
-
-        return System("floor", worker, self.server_pid, self.client, "Supervisor", "floor", job)
-
-    async def beside(self, name: str) -> "Scene":
-        """Returns a scene with the same model and a Temporal server and folder of its own."""
-        folder = self.folder / name
-        folder.mkdir()
-        return Scene(folder, self.stack, *await _temporal(self.stack, folder), self.model)
+    async def _temporal(self, name: str) -> tuple[ServerInfo, Client]:
+        server = EmbeddedServer(shared=False, db=self._folder / f"{name}.db", headless=True)
+        info = await self.stack.enter_async_context(server)
+        return info, await connect(address=info.address, wait=limits.WORKER_CONNECT_WAIT)
 
     def _process(self, name: str, words: list[str], ready: str, variables: Mapping[str, str]) -> Served:
-        return Served(name, words, environment(variables), self.folder / f"{name}.log", ready)
-
-    @property
-    def _address(self) -> str:
-        return self.client.service_client.config.target_host
-
-
-def request(row: Row, run_id: str) -> Json:
-    """Returns the project's request: as wide and as deep as the row needs, one answer, no review."""
-    return {
-        "goal": row.goal(run_id),
-        "team": "bench",
-        "max_subtasks": row.subtasks,
-        "max_parallel": limits.MAX_PARALLEL,
-        "max_turns": limits.MAX_TURNS,
-        "max_reviews": 0,
-        "deadline": "PT30M",
-    }
+        # Without compiled bytecode each workflow instance compiles its module: twice the cost of its start.
+        left = ("ANTHROPIC_", "OTEL_", "REF_", "SUPERVISOR_", "TEMPORAL_", "PYTHONDONTWRITEBYTECODE")
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(left)}
+        loopback = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
+        return Served(name, words, {**inherited, **loopback, **variables}, self._folder / f"{name}.log", ready)
 
 
 def holds_all(row: Row, result: Any) -> bool:
@@ -222,31 +205,13 @@ def holds_all(row: Row, result: Any) -> bool:
 
 
 @asynccontextmanager
-async def scene(name: str, *, kept: Path | None = None) -> AsyncIterator[Scene]:
-    """Serves a measurement for the time of an `async with` block, in the folder `kept`, else in one that is removed."""
+async def scene() -> AsyncIterator[Scene]:
+    """Serves a measurement for the time of an `async with` block, in a folder that is removed."""
     async with AsyncExitStack() as stack:
-        if kept is None:
-            new = tempfile.TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True)
-            folder = Path(stack.enter_context(new))
-        else:
-            folder = kept.absolute()
-            folder.mkdir(parents=True, exist_ok=True)
-        model = BenchModel()
-        model.url = await stack.enter_async_context(serving(model.server))
-        yield Scene(folder, stack, *await _temporal(stack, folder), model)
-
-
-async def _temporal(stack: AsyncExitStack, folder: Path) -> tuple[int, Client]:
-    info = await stack.enter_async_context(EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True))
-    return info.pid, await connect(address=info.address, wait=limits.WORKER_CONNECT_WAIT)
-
-
-def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Returns this process's own, without what redirects a process, with `variables`, without proxies for loopback."""
-    # Without compiled bytecode each workflow instance compiles its module: twice the cost of its start.
-    left = (*_REDIRECTING, "PYTHONDONTWRITEBYTECODE")
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(left)}
-    return inherited | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"} | dict(variables)
+        new = tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
+        place = Scene(Path(stack.enter_context(new)), stack)
+        place.model.url = await stack.enter_async_context(serving(place.model.server))
+        yield place
 
 
 def cpu_seconds(pid: int) -> float:

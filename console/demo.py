@@ -211,7 +211,7 @@ def main() -> None:
         del os.environ[name]  # another cluster's configuration would redirect or encrypt the way to the demo's server
     os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
     try:
-        if read_record(cache_dir()) is None:
+        if read_record() is None:
             find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
     except (TemporalNotFound, OSError) as error:
         sys.stderr.write(f"{error}\n")

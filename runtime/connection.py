@@ -14,7 +14,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from runtime.payloads import converter_with
-from runtime.process import PROGRAM, cache_dir, command
+from runtime.process import PROGRAM, command
 from runtime.server.embedded_server import PORT, read_record
 from supervision.base import limits
 from supervision.base.trust import is_loopback
@@ -58,7 +58,7 @@ def target(address: str | None = None, namespace: str | None = None) -> dict[str
     if namespace:
         config["namespace"] = namespace
     if not config.get("target_host"):
-        embedded = read_record(cache_dir())
+        embedded = read_record()
         config["target_host"] = embedded.address if embedded else _default_address()
     if _is_here(config["target_host"]):
         config["grpc_compression"] = GrpcCompression.NONE  # a twentieth of the CPU of Worker and server, for nothing

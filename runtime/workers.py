@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from temporalio import workflow
 from temporalio.api.sdk.v1 import WorkflowMetadata
@@ -146,15 +146,6 @@ def workers(
     return serving
 
 
-@runtime_checkable
-class HasDetails(Protocol):
-    """A workflow that can render itself."""
-
-    def details(self) -> str:
-        """Returns Markdown."""
-        ...
-
-
 class ShownDetails(Interceptor):
     """Puts the Markdown for the Web UI into the reply to the SDK's own query for the metadata of a workflow.
 
@@ -170,7 +161,7 @@ class _Rendering(WorkflowInboundInterceptor):
     async def handle_query(self, input: HandleQueryInput) -> Any:  # noqa: A002
         """Answers a query; only the metadata are completed."""
         reply = await super().handle_query(input)
-        instance = workflow.instance()
-        if isinstance(reply, WorkflowMetadata) and isinstance(instance, HasDetails):
-            reply.current_details = instance.details()
+        details = getattr(workflow.instance(), "details", None)
+        if isinstance(reply, WorkflowMetadata) and details is not None:
+            reply.current_details = details()
         return reply

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from activities.files.manifest import DataFile
-from examples.make import HERE, NUMBERS
 from standin.server.api_reply import text_block, tool_block
 from tests.scripted_model import Reply, Script, Step, answer, message
 from tests.workflow.scripts import item, plans, subtasks
 
-ROOT = HERE / "contracts"
+ROOT = Path(__file__).parents[1] / "examples" / "contracts"
 REQUEST: dict[str, Any] = json.loads((ROOT / "request.json").read_text())
 _TERMS = {
     "annual": r"The annual fee is EUR ([\d,]+), [^.]+\.",
@@ -21,7 +20,7 @@ _TERMS = {
     r"(?:not limited|limited to EUR ([\d,]+) per year)\.",
 }
 _VALUES = {"annual": "annual_fee_eur", "notice": "notice_months", "liability": "liability_cap_eur"}
-_MONTHS = {word: number for number, word in NUMBERS.items()}
+_MONTHS = {"one": 1, "two": 2, "three": 3, "six": 6, "twelve": 12}
 
 
 def contract_files(folder: Path, count: int) -> list[DataFile]:

@@ -1,5 +1,6 @@
 """What runs need to be served: settings, a server of their own, Worker processes."""
 
+import base64
 import contextlib
 import os
 import signal
@@ -15,6 +16,7 @@ from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore, open_store
 from runtime.connection import connect, namespace_id
+from runtime.encryption import Keys, read_keys
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.settings import Settings
 from tests.waiting import until
@@ -36,10 +38,24 @@ async def store_of(client: Client, url: Path | str) -> ArtifactStore:
 
 
 @contextlib.asynccontextmanager
-async def own_server(dynamic_config: Mapping[str, JsonValue] | None = None) -> AsyncIterator[Client]:
+async def own_server(
+    dynamic_config: Mapping[str, JsonValue] | None = None, *, db: Path | None = None, keys: Keys | None = None
+) -> AsyncIterator[Client]:
     """Gives a client of a Temporal server that nothing else uses, and that no Worker serves yet."""
-    async with EmbeddedServer(shared=False, headless=True, dynamic_config=dynamic_config) as server:
-        yield await connect(address=server.address)
+    async with EmbeddedServer(shared=False, db=db, headless=True, dynamic_config=dynamic_config) as server:
+        yield await connect(address=server.address, keys=keys)
+
+
+def address_of(client: Client) -> str:
+    """Returns the address of a client's server."""
+    return client.service_client.config.target_host
+
+
+def keys_in(file: Path, **keys: bytes) -> Keys:
+    """Writes a file of keys, the first one encrypts, and reads it."""
+    file.write_text("".join(f"{name} {base64.b64encode(key).decode()}\n" for name, key in keys.items()))
+    file.chmod(0o600)
+    return read_keys(file)
 
 
 @dataclass
@@ -76,7 +92,6 @@ class WorkerProcesses:
     def __init__(self, environ: dict[str, str], folder: Path) -> None:
         self.environ = environ
         self.artifacts = Path(environ["SUPERVISOR_ARTIFACTS_URL"])
-        self.program = ROOT / "worker_main.py"
         self._folder = folder
         self._started: list[WorkerProcess] = []
 
@@ -85,7 +100,7 @@ class WorkerProcesses:
         log = self._folder / f"worker-{len(self._started)}.log"
         with log.open("wb") as written:
             process = subprocess.Popen(
-                [sys.executable, str(self.program), *options],
+                [sys.executable, str(ROOT / "worker_main.py"), *options],
                 env=self.environ,
                 cwd=self._folder,
                 stderr=written,
@@ -112,7 +127,7 @@ def worker_processes(client: Client, model_url: str, artifacts: str, folder: Pat
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     environ = {
         **kept,
-        "TEMPORAL_ADDRESS": client.service_client.config.target_host,
+        "TEMPORAL_ADDRESS": address_of(client),
         "ANTHROPIC_BASE_URL": model_url,
         "SUPERVISOR_ARTIFACTS_URL": artifacts,
         "SUPERVISOR_TEAMS_DIR": str(TEAMS),

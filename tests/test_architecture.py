@@ -66,7 +66,7 @@ PACKAGES = {
         arrows=18,
     ),
     "temporal_supervisor": Package("supervision runtime", "", lines=370, arrows=0),
-    "teams": Package("activities supervision", "default", lines=120, arrows=0),
+    "teams": Package("activities supervision", "", lines=120, arrows=0),
 }
 # everything else that has a budget: the mains, the benchmarks, the tests, and all code that plays a model
 LINES = {

@@ -15,8 +15,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cachetools import LRUCache
-
 from activities.bounded.served import TOO_DEEP, TOO_LARGE, Json
 
 _BOUNDED_TIME = timedelta(seconds=3)  # one function on foreign text; honest text takes milliseconds
@@ -34,13 +32,16 @@ _BOOT = (
 )
 _CHUNK = 1 << 16
 _ORPHAN_SECONDS = 10  # for one question: then a child whose Worker is gone ends itself
-_SLOW_OWNERS = 1000
 
 _pools: dict[str, "ChildProcesses"] = {}
 
 
 class BoundExceeded(Exception):
     """The function needed more time, memory or depth than it may; the message says so."""
+
+
+class TooSlow(BoundExceeded):
+    """It needed more time: on a machine that is less busy it may not."""
 
 
 class Failed(Exception):
@@ -63,8 +64,8 @@ async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -
 class ChildProcesses:
     """Up to `size` processes that serve the functions of a module.
 
-    An owner, such as a run, has one question open at a time, and owners take turns; those whose question ever ran out
-    of time or memory share one process at a time. A process that ended is replaced at the next question.
+    An owner, such as a run, has one question open at a time, and owners take turns. A process that ended is replaced at
+    the next question.
     """
 
     def __init__(
@@ -91,8 +92,6 @@ class ChildProcesses:
             "memory": memory,
         }
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
-        self._slow: LRUCache[str, None] = LRUCache(_SLOW_OWNERS)
-        self._slow_turn = asyncio.Lock()
         self._slots = asyncio.Semaphore(size)
         self._idle: list[_ChildProcess] = []
         self._closed = False
@@ -103,18 +102,11 @@ class ChildProcesses:
             line = json.dumps([function, arguments]).encode() + b"\n"
         except RecursionError:
             raise BoundExceeded(TOO_DEEP) from None
-        async with (
-            self._turns.setdefault(owner, asyncio.Lock()),
-            self._slow_turn if owner in self._slow else contextlib.nullcontext(),
-            self._slots,
-        ):
+        async with self._turns.setdefault(owner, asyncio.Lock()), self._slots:
             child = self._idle.pop() if self._idle else await self._start()
             reply = await child.ask(line, time)
-            if "exceeded" in reply:
+            if self._closed or "exceeded" in reply:
                 child.end()  # else the memory that it holds counts for the next question
-                self._slow[owner] = None
-            elif self._closed:
-                child.end()
             else:
                 self._idle.append(child)
         return _result(function, reply)
@@ -184,7 +176,8 @@ class _ChildProcess:
                     reply += chunk
             answer: Json = json.loads(reply)
         except TimeoutError:
-            problem = f"it takes longer than {time.total_seconds():g} s"
+            self.end()
+            return {"exceeded": f"it takes longer than {time.total_seconds():g} s", "slow": True}
         except (OSError, ValueError, RecursionError):
             pass
         except asyncio.CancelledError:  # its answer would be taken for the next one's
@@ -205,7 +198,7 @@ def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
 
 def _result(name: str, reply: Json) -> Any:
     if "exceeded" in reply:
-        raise BoundExceeded(reply["exceeded"])
+        raise (TooSlow if "slow" in reply else BoundExceeded)(reply["exceeded"])
     if "error" in reply:
         raise Failed(name, reply["type"], reply["error"])
     return reply["result"]

@@ -15,14 +15,14 @@ from datetime import timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
+from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed, TooSlow
 from activities.files.values import VERSION, is_data, numbered
 from supervision.base import limits
 from supervision.base.text import clean, one_line
 
 Json = dict[str, Any]
 
-FILE_BYTES = 1 << 30  # of one file, and of what it is converted to
+_FILE_BYTES = 1 << 30  # of what a file is converted to
 _CONVERSION_TIME = timedelta(minutes=4)  # 200 MB of CSV take some 30 s of CPU, on a busy machine four times that
 _CHILDREN = 2
 _ZIP_TIME = timedelta(minutes=10)  # of all files in one zipped folder
@@ -92,7 +92,7 @@ class FileCache:
         self._folder = whole / f"files-{VERSION}"
         self._kept = 0  # what this process has added
         seconds = _CONVERSION_TIME.total_seconds()
-        self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY_BYTES, seconds=seconds, file_bytes=FILE_BYTES)
+        self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY_BYTES, seconds=seconds, file_bytes=_FILE_BYTES)
 
     async def reports(self, sources: Iterable[SourceFile], owner: str) -> list[FileReport]:
         """Returns a report on each file, or on each member of a zipped folder. Table names are unique among them."""
@@ -139,8 +139,6 @@ class FileCache:
         if not is_data(source.name):
             kind = PurePosixPath(source.name).suffix or source.name
             return [{"name": source.name, "problem": f"files of the kind '{kind}' are not read"}]
-        if source.bytes > FILE_BYTES:
-            return [{"name": source.name, "problem": f"it is larger than {FILE_BYTES >> 20} MiB"}]
         key = hashlib.sha256(f"{source.sha256} {source.name}".encode("utf-8", "replace")).hexdigest()
         folder = self._folder / key
         if (known := await asyncio.to_thread(_read, folder)) is not None:
@@ -166,7 +164,7 @@ class FileCache:
         return kept
 
     async def _converted(self, name: str, fetched: Path, owner: str) -> list[Json]:
-        """Returns a report on a file or on each member of a zipped folder. Raises BoundExceeded."""
+        """Returns a report on a file or on each member of a zipped folder. Raises BoundExceeded, which is not kept."""
         if not name.lower().endswith(".zip"):
             return [await self._one(name, fetched, owner)]
         try:
@@ -180,18 +178,22 @@ class FileCache:
         for inner, path, problem in members:
             try:
                 if not problem and time.monotonic() > until:
-                    raise BoundExceeded("the files before it took too long")
+                    raise TooSlow("the files before it took too long")
                 reports.append({"name": inner, "problem": problem} if problem else await self._one(inner, path, owner))
-            except BoundExceeded as exceeded:
+            except TooSlow as exceeded:
                 reports.append({"name": inner, "problem": f"it can't be read: {exceeded}"})
         return reports
 
     async def _one(self, name: str, file: str | Path, owner: str) -> Json:
+        """Returns a report on a file, which is kept; one that needs too much memory does so each time. TooSlow."""
         asked = (str(file), name, os.path.dirname(file))
         try:
             report: Json = await self._children.call(owner, _CONVERSION_TIME, "convert", *asked)
-        except Failed as error:
-            return {"name": name, "problem": f"it can't be read: {error.text}"}
+        except TooSlow:
+            raise
+        except (BoundExceeded, Failed) as error:
+            why = error.text if isinstance(error, Failed) else error
+            return {"name": name, "problem": f"it can't be read: {why}"}
         finally:
             Path(file).unlink(missing_ok=True)
         return report

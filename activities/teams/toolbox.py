@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from pathlib import Path, PurePosixPath
+from traceback import format_exception_only
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -179,7 +180,8 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
         return _error(str(misuse))
     except BaseException as error:
         log.warning("tool %s failed", tool.name, exc_info=error)
-        return _error(f"{type(error).__name__}: {one_line(clean(_message(error)), limits.SENTENCE_BYTES)}")
+        (what, *_) = format_exception_only(error)  # an exception's own text is foreign code, too
+        return _error(one_line(clean(what), limits.SENTENCE_BYTES))
 
 
 def _checked(output: object) -> ToolRun:
@@ -212,13 +214,6 @@ def _as_text(output: object) -> str:
 
 def _error(text: str) -> ToolRun:
     return ToolRun(cap(text, limits.TOOL_OUTPUT_CHARS), is_error=True)
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # an exception's own text is foreign code, too
-        return "no message"
 
 
 class Kind(NamedTuple):

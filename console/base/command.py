@@ -19,7 +19,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable, open_store
 from console.base.terminal import Report, print_err, safe_line
 from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.process import INTERRUPTED, PROGRAM, cache_dir, command
+from runtime.process import INTERRUPTED, PROGRAM, command
 from runtime.server.embedded_server import ServerFailed, read_record
 from runtime.server.temporal_binary import TemporalNotFound
 from runtime.settings import Settings, load_settings
@@ -214,7 +214,7 @@ def web_address(client: Client, run_id: str) -> str | None:
     page = f"namespaces/{quote(client.namespace, safe='')}/workflows/{quote(run_id, safe='')}"
     if address.partition(":")[0].endswith(_CLOUD):
         return f"https://cloud.temporal.io/{page}"
-    embedded = read_record(cache_dir())
+    embedded = read_record()
     same = embedded and _everywhere(embedded.address) == _everywhere(address)
     return f"{embedded.ui}/{page}" if embedded and embedded.ui and same else None
 

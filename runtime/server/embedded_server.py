@@ -1,6 +1,7 @@
 """The embedded Temporal server: a development server as a child process, shared by all processes that need one."""
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
@@ -38,30 +39,29 @@ class ServerInfo(BaseModel):
     log: str
 
 
-def record_path(cache: Path) -> Path:
-    """Returns the file that records the shared server of a cache folder."""
-    return cache / "server.json"
+def _record() -> Path:
+    """Returns the file that records the shared server of the cache folder."""
+    return cache_dir() / "server.json"
 
 
-def read_record(cache: Path) -> ServerInfo | None:
+def read_record() -> ServerInfo | None:
     """Returns the recorded server if its process still lives."""
     try:
-        info = ServerInfo.model_validate_json(record_path(cache).read_bytes())
+        info = ServerInfo.model_validate_json(_record().read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
     return info if is_alive(info) else None
 
 
-async def running(cache: Path | None = None) -> ServerInfo | None:
+async def running() -> ServerInfo | None:
     """Returns the shared server if it lives and answers, else None."""
-    info = read_record(cache or cache_dir())
+    info = read_record()
     return info if info is not None and await answers(info.address) else None
 
 
-async def stop_running(cache: Path | None = None) -> ServerInfo | None:
+async def stop_running() -> ServerInfo | None:
     """Ends the shared server, whichever process started it. Returns its record, or None if none ran."""
-    folder = cache or cache_dir()
-    info = read_record(folder)
+    info = read_record()
     if info is None:
         return None
     os.kill(info.pid, signal.SIGINT)
@@ -71,32 +71,20 @@ async def stop_running(cache: Path | None = None) -> ServerInfo | None:
                 await asyncio.sleep(POLL.total_seconds())
     except TimeoutError:
         os.kill(info.pid, signal.SIGKILL)
-    record_path(folder).unlink(missing_ok=True)
+    _record().unlink(missing_ok=True)
     return info
 
 
 def is_alive(info: ServerInfo) -> bool:
-    """True if the process still is that server: process ids are used again."""
-    words = _command(info.pid)
-    return "start-dev" in words and info.address.rpartition(":")[2] in words
-
-
-def _command(pid: int) -> list[str]:
-    """Returns the words of a process's command line; none if it has ended or is another user's."""
-    proc = Path("/proc")
-    if (proc / "self").exists():
-        folder = proc / str(pid)
-        try:
-            if folder.stat().st_uid != os.getuid():
-                return []
-            return (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-        except OSError:
-            return []
-    listed = subprocess.run(
-        ["ps", "-U", str(os.getuid()), "-o", "pid=,args="], capture_output=True, text=True, errors="replace"
-    )
-    rows = (line.split() for line in listed.stdout.splitlines())
-    return next((row[1:] for row in rows if row and row[0] == str(pid)), [])
+    """True if the process still is that server, which holds its log locked: process ids are used again."""
+    try:
+        with Path(info.log).open("rb") as log:
+            fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        pass
+    return False
 
 
 async def answers(address: str, timeout: timedelta = _PROBE_TIMEOUT) -> bool:
@@ -128,6 +116,7 @@ _START_WAIT = timedelta(seconds=60)  # 0.3 s on a quiet machine; a cold disk rea
 _PORT_TRIES = 4  # a port that was free may be taken before the server binds it
 _LOCK_POLL = timedelta(milliseconds=200)  # a file lock does not announce that it is free
 _PORT_TAKEN = "address already in use"
+_NOT_INHERITED = ("TEMPORAL_", "ANTHROPIC_")
 
 
 class ServerFailed(RuntimeError):
@@ -140,46 +129,41 @@ class EmbeddedServer:
     `shared`: recorded in the cache folder, so that other processes join it; the options are then those of the
     first one. Otherwise the server is this object's own. `db`: the database file, None keeps all in memory.
     `detach`: it outlives this object. `port`: None prefers 7233 for a shared server, else takes a free one.
-    Starting it raises TemporalNotFound and ServerFailed.
+    `dynamic_config` comes on top of our own values. Starting it raises TemporalNotFound and ServerFailed.
     """
 
     def __init__(
         self,
         *,
-        cache: Path | None = None,
         shared: bool = True,
         detach: bool = False,
         db: Path | None = None,
         port: int | None = None,
         headless: bool = False,
         dynamic_config: Mapping[str, JsonValue] | None = None,
-        program: Path | None = None,
     ) -> None:
         self.joined = False
         """True if the server was started by another process."""
-        self._cache = cache or cache_dir()
+        self._cache = cache_dir()
         self._shared = shared
         self._detach = detach
         self._db = db.absolute() if db else None
         self._port = port
         self._headless = headless
-        self._dynamic_config = dynamic_config
-        self._program = program
+        self._dynamic_config = dynamic_config or {}
         self._process: subprocess.Popen[bytes] | None = None
         self._info: ServerInfo | None = None
 
     async def __aenter__(self) -> ServerInfo:
         if self._shared and (info := await self._join()):
             return info
-        program = self._program
-        if program is None:
-            program = await asyncio.to_thread(find_temporal)
+        program = await asyncio.to_thread(find_temporal)
         if not self._shared:
             return await self._launch(program)
         async with AsyncFileLock(self._cache / "server.lock", poll_interval=_LOCK_POLL.total_seconds()):
             if info := await self._join():
                 return info
-            record_path(self._cache).unlink(missing_ok=True)  # of a server that is gone
+            _record().unlink(missing_ok=True)  # of a server that is gone
             return await self._launch(program)
 
     async def __aexit__(self, *_: object) -> None:
@@ -192,7 +176,7 @@ class EmbeddedServer:
         return await asyncio.to_thread(self._process.wait)
 
     async def _join(self) -> ServerInfo | None:
-        info = read_record(self._cache)
+        info = read_record()
         if info is None:
             return None
         if not await answers(info.address, _START_WAIT):
@@ -227,13 +211,15 @@ class EmbeddedServer:
             os.close(descriptor)
             log = Path(name)
         with log.open("wb") as output:
+            fcntl.flock(output, fcntl.LOCK_EX)  # until the server ends, which inherits the lock with the open file
             self._process = subprocess.Popen(
-                [program, *arguments(port, None if self._headless else ui_port, self._db, self._dynamic_config)],
+                [program, *self._arguments(port, ui_port)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self._cache,
-                env=environment(),
+                # nothing that would redirect it, and no secrets
+                env={key: value for key, value in os.environ.items() if not key.startswith(_NOT_INHERITED)},
                 start_new_session=True,  # Ctrl-C reaches us alone: workers drain before their server goes
             )
         self._info = ServerInfo(
@@ -244,10 +230,20 @@ class EmbeddedServer:
             log=str(log),
         )
         if self._shared:
-            new = record_path(self._cache).with_suffix(f".{os.getpid()}")
+            new = _record().with_suffix(f".{os.getpid()}")
             new.write_text(self._info.model_dump_json(indent=1) + "\n", encoding="utf-8")
-            new.replace(record_path(self._cache))  # before it serves: if we are killed here, the next process joins it
+            new.replace(_record())  # before it serves: if we are killed here, the next process joins it
         return self._info
+
+    def _arguments(self, port: int, ui_port: int) -> list[str]:
+        words = ["server", "start-dev", "--ip", HOST, "--port", str(port)]
+        words += ["--headless"] if self._headless else ["--ui-port", str(ui_port)]
+        if self._db is not None:
+            words += ["--db-filename", str(self._db)]
+            words += [word for pragma in _PRAGMAS for word in ("--sqlite-pragma", pragma)]
+        for key, value in {**_DYNAMIC_CONFIG, **self._dynamic_config}.items():
+            words += ["--dynamic-config-value", f"{key}={json.dumps(value)}"]
+        return words
 
     async def _serves(self, info: ServerInfo) -> bool:
         assert self._process is not None
@@ -275,7 +271,7 @@ class EmbeddedServer:
         finally:  # too slow, or a second Ctrl-C
             process.kill()
             process.wait()
-            (record_path(self._cache) if self._shared else Path(info.log)).unlink(missing_ok=True)
+            (_record() if self._shared else Path(info.log)).unlink(missing_ok=True)
 
 
 def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
@@ -295,22 +291,3 @@ def _free(port: int) -> bool:
             return True
     except OSError:
         return False
-
-
-def arguments(
-    port: int, ui_port: int | None, db: Path | None, dynamic_config: Mapping[str, JsonValue] | None
-) -> list[str]:
-    """Returns the program's arguments; `dynamic_config` comes on top of our own values."""
-    words = ["server", "start-dev", "--ip", HOST, "--port", str(port)]
-    words += ["--headless"] if ui_port is None else ["--ui-port", str(ui_port)]
-    if db is not None:
-        words += ["--db-filename", str(db)]
-        words += [word for pragma in _PRAGMAS for word in ("--sqlite-pragma", pragma)]
-    for key, value in {**_DYNAMIC_CONFIG, **(dynamic_config or {})}.items():
-        words += ["--dynamic-config-value", f"{key}={json.dumps(value)}"]
-    return words
-
-
-def environment() -> dict[str, str]:
-    """Returns our environment without variables that would redirect the server, and without secrets."""
-    return {key: value for key, value in os.environ.items() if not key.startswith(("TEMPORAL_", "ANTHROPIC_"))}

@@ -22,11 +22,10 @@ VERSION = "1.5.1"  # later tags need a `replace`: Go does not install them by na
 GO_PACKAGE = f"github.com/temporalio/cli/cmd/temporal@v{VERSION}"
 GO_SUM = "h1:0RZMk14BWxz44Xg6ciDQvpfAMffoG3J7/K03ql80teY="  # of the module, as Go's checksum database has it
 GO_AT_LEAST = (1, 23)
-BUILD_REPORT = timedelta(seconds=5)  # how often a build or a wait for one says that it lives
-BUILD_TIMEOUT = timedelta(minutes=30)  # 4 minutes on 2 cores
+BUILD_REPORT = timedelta(seconds=5)  # how often a build says how far it is
+BUILD_TIMEOUT = timedelta(minutes=30)  # of another process; 4 minutes on 2 cores
 _DOWNLOAD_TIMEOUT = timedelta(seconds=120)  # ~50 MB; offline it fails at once
 _VERSION_TIMEOUT = timedelta(seconds=20)  # `temporal --version`: milliseconds, seconds from a cold disk
-_LOCK_POLL = timedelta(milliseconds=200)  # a file lock does not announce that it is free
 
 
 class TemporalNotFound(RuntimeError):
@@ -118,16 +117,19 @@ def _built(go: str, folder: Path, note: Note) -> Path:
 
 
 def _locked(path: Path, note: Note) -> FileLock:
-    """Returns the lock on `path`, taken, for a `with` block; `note` gets a line while another process has it."""
-    lock = FileLock(path, poll_interval=_LOCK_POLL.total_seconds())
-    began = time.monotonic()
-    while (waited := time.monotonic() - began) <= BUILD_TIMEOUT.total_seconds():
+    """Returns the lock on `path`, taken, for a `with` block; `note` gets a line if another process has it."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        note("another process is making the temporal program: waiting")
         try:
-            lock.acquire(timeout=BUILD_REPORT.total_seconds())
-            return lock
+            lock.acquire(timeout=BUILD_TIMEOUT.total_seconds())
         except Timeout:
-            note(f"another process is making the temporal program: waiting, {waited:.0f} s")
-    raise TemporalNotFound("another process has been making the temporal program for too long: end it first")
+            raise TemporalNotFound(
+                "another process has been making the temporal program for too long: end it first"
+            ) from None
+    return lock
 
 
 def download(folder: Path) -> list[Path]:
@@ -177,28 +179,23 @@ def build(go: str, folder: Path, note: Note) -> str:
     environment = os.environ | {"GOBIN": str(folder), "GOFLAGS": ""}
     for cross in ("GOOS", "GOARCH"):  # go install refuses GOBIN when they are set
         environment.pop(cross, None)
-    log, began = folder / "build.log", time.monotonic()
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [go, "install", "-v", GO_PACKAGE], stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=folder
-        )
-    try:
-        while (waited := time.monotonic() - began) < BUILD_TIMEOUT.total_seconds():
-            try:
-                process.wait(BUILD_REPORT.total_seconds())
-                break
-            except subprocess.TimeoutExpired:
-                note(f"building temporal: {waited:.0f} s, {_last_line(log)}")
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-    return _last_line(log)
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "no output yet")
+    command = [go, "install", "-v", GO_PACKAGE]
+    began, told, last = time.monotonic(), 0.0, "no output"
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=environment,
+        cwd=folder,
+    ) as process:
+        for line in filter(None, map(str.strip, process.stdout or ())):
+            last, waited = line, time.monotonic() - began
+            if waited > told + BUILD_REPORT.total_seconds():
+                told = waited
+                note(f"building temporal: {waited:.0f} s, {last}")
+    return last
 
 
 if __name__ == "__main__":

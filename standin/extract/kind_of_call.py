@@ -16,6 +16,7 @@ from supervision.base import prompt_marks as marks
 
 _JUDGEMENTS = {"verdicts": answers.review, "choice": answers.select, "prefer": answers.settle}
 _FAILED = "An earlier attempt failed:"  # what a description says if it is not the first of its kind
+_NO_ROWS = "The stand-in model fills in no lists: an empty one does not say that there is nothing."
 _FINAL_INSTRUCTION = "Answer the goal from the findings, with their figures."
 _MOST_ROLES = 4  # of a larger team only those that fit the goal best
 _CAP = re.compile(marks.MOST_SUBTASKS.format(most=r"(\d+)"))
@@ -49,6 +50,7 @@ def _finished(prompt: Parts) -> ApiReply:
         if tool["name"] == marks.FINISH_TOOL:
             if output := Filler(tool["input_schema"]).properties().get("output"):
                 made["output"] = _structured_answer(prompt, output, made["finding"])
+                made["limitations"] += [_NO_ROWS] if "[]" in json.dumps(made["output"]) else []
             filled = {**Filler(tool["input_schema"]).fill(made), "confidence": None}  # an extract has none
             return ApiReply([tool_block(marks.FINISH_TOOL, filled)], "tool_use")
     limitations = "; ".join(made["limitations"])
@@ -72,6 +74,8 @@ def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
         made = answers.synthesis(prompt)
         if "answer_json" in fields:
             made["answer_json"] = _structured_answer(prompt, fields["answer_json"])
+            if "[]" in json.dumps(made["answer_json"]):
+                made["answer"] += f"\n\n_{_NO_ROWS}_"
         return made
     for name, judge in _JUDGEMENTS.items():
         if name in fields:

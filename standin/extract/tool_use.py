@@ -83,7 +83,6 @@ _DOCUMENTS = 2
 _KEYS = 10  # words of a search
 _TITLE_CHARS = 120
 _NAME_CHARS = 200  # a longer argument is a question or a text, no name to look up
-_TRIES = 3
 _MOST_CHARS = re.compile(r"maxLength: (\d+)")
 _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")  # capitals that begin no sentence
 _SENTENCE_STARTS = ("i",)
@@ -121,12 +120,11 @@ def next_calls(prompt: Parts) -> list[NewCall]:
     request = prompt.request
     if request.turns >= _TURNS or marks.LAST_TURN_MARK in request.last_text:
         return []
-    answered = {*marks.OWN_TOOLS, *(call.name for call in request.calls if not call.is_error)}
+    called = {*marks.OWN_TOOLS, *(call.name for call in request.calls)}
     early, composing = _question(prompt), list[NewCall]()
     for tool in request.tools:
-        if tool["name"] not in answered:
-            tries = sum(call.name == tool["name"] for call in request.calls)
-            sets = _names(tool, prompt.question)[tries:][:1] or (_argument_sets(tool, prompt) if not tries else [])
+        if tool["name"] not in called:
+            sets = _names(tool, prompt.question) or _argument_sets(tool, prompt)
             (composing if composes(tool) else early).extend((tool["name"], chosen) for chosen in sets)
     return (early or composing)[:_MOST_CALLS]
 
@@ -141,10 +139,7 @@ def _question(prompt: Parts) -> list[NewCall]:
 
 
 def _names(tool: Json, subtask: str) -> list[Json]:
-    """The argument sets for a tool that looks something up by one short text: a name, or a word of the subtask.
-
-    Each is a try: a tool that refused the one before it is called with the next.
-    """
+    """The arguments for a tool that looks something up by one short text: the first name or word of the subtask."""
     schema = tool["input_schema"]
     required = schema.get("required") or []
     specs = Filler(schema).properties()
@@ -155,7 +150,7 @@ def _names(tool: Json, subtask: str) -> list[Json]:
         return []
     names = [name for name in _NAME.findall(subtask) if name.lower() not in _SENTENCE_STARTS]
     words = [word for word in key_words(subtask) if not word.isdigit()]
-    return [{required[0]: text} for text in dict.fromkeys([*names, *words])][:_TRIES]
+    return [{required[0]: text} for text in [*names, *words][:1]]
 
 
 def _most_chars(spec: Json) -> int:

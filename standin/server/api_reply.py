@@ -8,9 +8,6 @@ from typing import Any
 
 from standin.server.api_request import ApiRequest, Json
 
-CUT_JSON = "_cut_json"
-"""In a tool call that `max_tokens` cut: the beginning of its JSON, as on the wire."""
-
 _CHARS_A_TOKEN = 4  # about what English text takes
 
 
@@ -61,7 +58,7 @@ def tool_block(name: str, arguments: Any) -> Json:
 def block_text(block: Json) -> str:
     """Returns the text that a block is written as."""
     if block["type"] in ("tool_use", "server_tool_use"):
-        return str(block.get(CUT_JSON) or json.dumps(block["input"], ensure_ascii=False))
+        return json.dumps(block["input"], ensure_ascii=False)
     return str(block.get("text") or block.get("thinking") or "")
 
 
@@ -76,19 +73,14 @@ def output_tokens(reply: ApiReply) -> int:
 
 
 def limited(reply: ApiReply, max_tokens: int) -> ApiReply:
-    """Returns the reply cut to `max_tokens`."""
+    """Returns the reply cut to `max_tokens`: the first block that does not fit is the beginning of a text, or none."""
     if output_tokens(reply) <= max_tokens:
         return reply
     room, fitting = max_tokens * _CHARS_A_TOKEN, list[Json]()
     for block in reply.content:
-        text = block_text(block)
-        if len(text) <= room:
-            fitting.append(block)
-            room -= len(text)
-            continue
-        if room > 0 and block["type"] == "text":
-            fitting.append({**block, "text": text[:room]})
-        elif room > 0 and block["type"] == "tool_use":
-            fitting.append({**block, "input": {}, CUT_JSON: text[:room]})
-        break
+        if len(block_text(block)) > room:
+            fitting += [{**block, "text": block["text"][:room]}] if room and block["type"] == "text" else []
+            break
+        fitting.append(block)
+        room -= len(block_text(block))
     return ApiReply(fitting, "max_tokens", usage=reply.usage)

@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from standin.server.api_reply import CUT_JSON, ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
+from standin.server.api_reply import ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
 from standin.server.api_request import BadRequest, Json, parse
 from standin.server.call_log import CallLog
 from standin.server.faults import Fault, FaultScript
@@ -70,10 +70,10 @@ class BrainServer:
     It is itself the endpoint of messages, as an ASGI app: a handler would not notice that its client leaves.
     """
 
-    def __init__(self, brain: Brain, log: CallLog, script: FaultScript) -> None:
+    def __init__(self, brain: Brain, log: CallLog | None = None, script: FaultScript | None = None) -> None:
         self._brain = brain
-        self._script = script
-        self._log = log
+        self._script = script or FaultScript()
+        self._log = log or CallLog()
         self._count = 0
         self._cache = PromptCache()
 
@@ -199,7 +199,7 @@ def _message(reply: ApiReply, model: str, usage: Json) -> Json:
         "type": "message",
         "role": "assistant",
         "model": model,
-        "content": [_written(block) for block in reply.content],
+        "content": reply.content,
         "stop_reason": reply.stop_reason,
         "stop_sequence": None,
         **({"stop_details": reply.stop_details} if reply.stop_details else {}),
@@ -214,7 +214,7 @@ def _events(reply: ApiReply, message: Json, size: int) -> Iterator[Json]:
     yield {"type": "message_start", "message": message | opened}
     yield {"type": "ping"}
     for index, block in enumerate(reply.content):
-        begun = _written(block) | _BEGUN.get(block["type"], {})
+        begun = block | _BEGUN.get(block["type"], {})
         if "citations" in begun:
             begun["citations"] = []
         yield {"type": "content_block_start", "index": index, "content_block": begun}
@@ -234,10 +234,6 @@ def _deltas(block: Json, size: int) -> Iterator[Json]:
     yield from ({"type": "citations_delta", "citation": citation} for citation in block.get("citations") or [])
     if block["type"] == "thinking":
         yield {"type": "signature_delta", "signature": block.get("signature", "")}
-
-
-def _written(block: Json) -> Json:
-    return {key: value for key, value in block.items() if key != CUT_JSON}
 
 
 def _encoded(event: Json) -> bytes:

@@ -23,7 +23,7 @@ TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with it
 
 Mood = Literal["plain", "good", "bad", "faint", "head"]
 _Data = Mapping[str, JsonValue]
-_OPTIONAL = re.compile(r"\[([^]]*{(\w+)}[^]]*)\]")
+_OPTIONAL = re.compile(r"\[([^][{]*{(\w+)}[^][]*)\]")
 
 
 @dataclass(frozen=True)

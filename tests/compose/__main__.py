@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,8 @@ from typing import Any
 from urllib.parse import unquote
 
 import yaml
+
+from tests.postgres import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -60,13 +61,6 @@ def until(what: str, holds: Callable[[], Any], patience: float = PATIENCE) -> An
             raise Broken(f"{what}: not within {patience:g} s")
         time.sleep(0.5)
     return found
-
-
-def free_port() -> int:
-    """Returns a port of this machine that nothing listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 class Stack:

@@ -8,11 +8,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import pytest
 from temporalio.client import Client
 
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
-from examples import make
 from runtime.settings import Settings
 from tests.console.conftest import ROOT, Cli, Model
 from tests.contracts import REQUEST, clerk_reads_each
@@ -47,15 +45,6 @@ def rows(name: str) -> list[dict[str, str]]:
 
 def sources(result: dict[str, Any]) -> set[str]:
     return {source for subtask in result["subtasks"] for source in (subtask["finding"] or {}).get("sources", [])}
-
-
-def test_the_files_are_as_they_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(make, "HERE", tmp_path)
-    make.shop()
-    make.contracts()
-    make.suppliers()
-    made = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*.*")}
-    assert made == {name: (EXAMPLES / name).read_bytes() for name in made}
 
 
 def test_the_facts_of_the_page_are_those_of_the_data() -> None:

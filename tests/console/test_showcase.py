@@ -9,8 +9,6 @@ from runtime.settings import BUILTIN_TEAMS, Settings
 from standin.extract.kind_of_call import think
 from standin.server.app import BrainServer
 from standin.server.app import serving as serving_model
-from standin.server.call_log import CallLog
-from standin.server.faults import FaultScript
 from tests.scripted_model import ScriptedModel, as_json, text
 from tests.serving import settings_for
 from tests.workflow.scripts import plans
@@ -48,7 +46,7 @@ async def test_an_answer_of_a_model_is_recorded_with_its_cost_and_its_verdict(
 
 
 async def test_answers_of_the_stand_in_are_not_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async with serving_model(BrainServer(think, CallLog(), FaultScript())) as url:
+    async with serving_model(BrainServer(think)) as url:
         settings = settings_for(url, tmp_path, teams_dir=BUILTIN_TEAMS)
         assert await showcase(settings, SUM, tmp_path / "showcase") == 0
     assert "not recorded, the stand-in model answered" in capsys.readouterr().out

@@ -5,7 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from re import _compiler, _parser  # type: ignore[attr-defined]
 from re import _constants as op  # type: ignore[attr-defined]
 from types import ModuleType
@@ -33,11 +33,13 @@ class Found(NamedTuple):
 
 
 def all_patterns() -> list[Found]:
-    """Returns the patterns of all modules: globals, class attributes, those in collections, literals in functions."""
+    """Returns the patterns of all modules: globals, those in collections, literals in classes and functions."""
     found: dict[tuple[str, int, str], Found] = {}
     for module in _modules():
         tree = ast.parse(inspect.getsource(module))
-        held = list(_held(vars(module), module.__name__, _methods(tree)))
+        methods, held = _methods(tree), list[Found]()
+        for name, value in list(vars(module).items()):
+            held += _held(value, f"{module.__name__}.{name}", methods.get(name, "search"))
         known = {one.pattern.pattern for one in held}
         for one in [*held, *(one for one in _literals(tree, module) if one.pattern.pattern not in known)]:
             found.setdefault((one.pattern.pattern, one.pattern.flags, one.method), one)
@@ -53,26 +55,12 @@ def _modules() -> Iterator[ModuleType]:
                 yield importlib.import_module(module.name)
 
 
-def _held(values: Mapping[str, Any], where: str, methods: Mapping[str, str], depth: int = 0) -> Iterator[Found]:
-    for name, value in list(values.items()):
-        if name.startswith("__"):
-            continue
-        if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
-            yield Found(f"{where}.{name}", value, methods.get(name, "search"))
-        elif depth < 4 and (inner := _inner(value)):
-            yield from _held(inner, f"{where}.{name}", {}, depth + 1)
-
-
-def _inner(value: object) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return {str(key): each for key, each in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return {str(number): each for number, each in enumerate(value)}
-    if type(value).__module__.startswith(PACKAGES) or (
-        isinstance(value, type) and value.__module__.startswith(PACKAGES)
-    ):
-        return dict(getattr(value, "__dict__", {}))
-    return {}
+def _held(value: object, name: str, method: str = "search") -> Iterator[Found]:
+    if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+        yield Found(name, value, method)
+    elif isinstance(value, (dict, list, tuple)) and not name.endswith("__"):
+        for number, each in enumerate(value.values() if isinstance(value, dict) else value):
+            yield from _held(each, f"{name}.{number}")
 
 
 def _methods(tree: ast.Module) -> dict[str, str]:

@@ -10,15 +10,13 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, FailureError
 
-from activities.teams.team_files import LoadedTeam, TeamFiles
+from activities.teams.team_files import TeamFiles
 from activities.teams.toolbox import Toolbox
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolOutput
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply
 from supervision.base.store_keys import is_grant, is_team
-from supervision.contract.plan import NewRole
 from supervision.contract.result import RunResult
-from supervision.planning.new_roles import new_role_problems, with_new_roles
 from tests.scripted_model import Reply, Step, plan, script, text
 from tests.serving import store_of
 from tests.workflow import runs
@@ -178,16 +176,6 @@ class AnyArguments(Arguments):
     """None that matter."""
 
 
-@pytest.fixture(scope="module")
-async def team() -> LoadedTeam:
-    """The team that ships, with a role of a plan's own; its tools only count."""
-    loaded = await TeamFiles([TEAMS]).load("default")
-    able = loaded.team.model_copy(update={"toolbox": ["list_tables"]})
-    own = NewRole(name="own", description="d", system_prompt="s", tools=["list_tables"])
-    assert new_role_problems(able, [own]) == []
-    return LoadedTeam(with_new_roles(able, [own]), loaded.folder, loaded.toolbox)
-
-
 def counting(names: list[str], ran: list[str]) -> Toolbox:
     def tool(name: str) -> Tool[Any]:
         async def run(arguments: AnyArguments, context: ToolContext) -> ToolOutput:
@@ -199,13 +187,11 @@ def counting(names: list[str], ran: list[str]) -> Toolbox:
     return Toolbox(map(tool, names))
 
 
-async def test_a_role_runs_its_own_tools_by_their_very_names(
-    team: LoadedTeam, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_role_runs_its_own_tools_by_their_very_names(caplog: pytest.LogCaptureFixture) -> None:
+    team = await TeamFiles([TEAMS]).load("default")
     caplog.set_level(logging.WARNING)
     ran: list[str] = []
     tools = counting(team.toolbox.names(), ran)
-    tried = 0
     for role in team.team.roles:
         for name in tools.names():
             for spelt in (name, *(disguise(name) for disguise in DISGUISES.values()), "", "finish"):
@@ -215,13 +201,4 @@ async def test_a_role_runs_its_own_tools_by_their_very_names(
                 allowed = spelt in role.tools
                 assert (ran == [name], outcome.is_error) == (allowed, not allowed), (role.name, spelt)
                 assert len(caplog.records) == (not allowed), (role.name, spelt)
-                tried += 1
-    assert tried >= 400
-
-
-@pytest.mark.parametrize(
-    "name", ["list_tables ", "LIST_TABLES", "list_t\u0430bles", "default/list_tables", "shell", ""]
-)
-def test_a_role_of_a_plan_gets_no_tool_outside_the_toolbox(team: LoadedTeam, name: str) -> None:
-    own = NewRole(name="own2", description="d", system_prompt="s", tools=[name])
-    assert new_role_problems(team.team, [own]) != []
+    assert len(tools.names()) == 7

@@ -161,7 +161,7 @@ PARSERS = {
     "claims": Parser(lambda text: list(claims(text)), [*units(*QUOTES, *MARKDOWN), Family("`", "a")], GROUNDED),
     "figures": Parser(lambda text: list(figures(text)), units(*FIGURES), GROUNDED),
     "plain_text": Parser(plain_text, units(*BLANKS, "*", "ﷺ"), limits.GROUNDED_CHARS),
-    "grounding": Parser(grounded, units(*FIGURES, *QUOTES), GROUNDED // 4),
+    "grounding": Parser(grounded, [*units(*FIGURES, *QUOTES), Family("base64: `", "iVBORw0KGgo")], GROUNDED // 4),
 }
 
 

@@ -1,9 +1,7 @@
 """A Worker process under the corpus: after each case it serves on and its memory stays; SIGTERM ends it in its time."""
 
-import asyncio
 import json
 import signal
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +13,7 @@ from temporalio.client import Client
 from supervision.contract.base import depth_exceeds
 from supervision.contract.request import REQUEST_DEPTH
 from tests.corpus.test_hostages import BITES, SCHEMAS
-from tests.corpus.test_raw_inputs import FIELDS, ODD, ends, field
+from tests.corpus.test_raw_inputs import ODD, ends, field
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools
 from tests.serving import own_server, worker_processes
 from tests.workflow import runs
@@ -64,12 +62,9 @@ async def start_runs(client: Client, model: ScriptedModel, run_id: str, kind: st
     assert [ending for ending in endings.values() if ending.startswith("stuck")] == []
 
 
-# Every run of FIELDS is looked at in test_raw_inputs; for the memory of a process a part of them is enough.
-SOME = dict(list(FIELDS.items())[::8])
 SHALLOW = [schema for schema in SCHEMAS if not depth_exceeds(schema, REQUEST_DEPTH)]
 CASES: dict[str, Callable[[Client, ScriptedModel, str], Awaitable[None]]] = {
     "worker agents": partial(start_runs, kind="WorkerAgentWorkflow", inputs=ODD),
-    "fields": partial(start_runs, kind="SupervisorWorkflow", inputs=SOME),
     "schemas": partial(
         start_runs,
         kind="SupervisorWorkflow",
@@ -94,38 +89,3 @@ async def test_a_worker_process_outlives_the_corpus(
             assert megabytes(worker.process.pid) - before < GROWTH, name
         worker.process.send_signal(signal.SIGTERM)
         assert await worker.ended() == 0
-
-
-GOAL = "compare a <" + " " * 13_000 + "y"
-BASE64 = "The table in base64: `" + "iVBORw0KGgo" * (190_000 // 11)
-SLACK = 5.0  # seconds, for a busy machine
-
-
-@pytest.mark.timeout(120)
-async def test_neither_texts_to_choke_on_nor_a_poisoned_worker_of_three_stop_or_slow_other_runs(
-    lone: Client, model: ScriptedModel, run_id: str, tmp_path: Path
-) -> None:
-    with worker_processes(lone, model.url, str(tmp_path / "artifacts"), tmp_path) as processes:
-        workers = await asyncio.gather(*(processes.start() for _ in range(3)))
-        await honest(lone, model, f"{run_id}-warm")
-        began = time.monotonic()
-        await honest(lone, model, f"{run_id}-alone")
-        alone = time.monotonic() - began
-        writer = plan({"id": "t1", "role": "writer"})
-        for name in ("goal", "finding"):
-            model.play(
-                f"{run_id}-{name}", script(writer, {"t1": lambda step: text(BASE64)} if name == "finding" else {})
-            )
-        odd = [
-            asyncio.create_task(runs.run(lone, f"{run_id}-goal", team="lab", goal=GOAL)),
-            asyncio.create_task(runs.run(lone, f"{run_id}-finding", team="lab")),
-        ]
-        began = time.monotonic()
-        assert await honest(lone, model, f"{run_id}-beside") == "completed"
-        assert time.monotonic() - began < 2 * alone + SLACK
-        assert [(await run).status for run in odd] == ["completed", "completed"]
-        assert [worker.process.poll() for worker in workers] == [None, None, None]
-        workers[0].process.send_signal(signal.SIGSTOP)  # it takes tasks no more, and keeps what it has
-        ended = await asyncio.gather(*(honest(lone, model, f"{run_id}-{number}") for number in range(8)))
-        assert ended == ["completed"] * 8
-        workers[0].kill()

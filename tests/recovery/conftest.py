@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from runtime.connection import connect
-from runtime.server.embedded_server import EmbeddedServer
 from tests.bucket import s3_endpoint, s3_environment, s3_url
 from tests.scripted_model import ScriptedModel, scripted_model
-from tests.serving import WorkerProcesses, worker_processes
+from tests.serving import WorkerProcesses, own_server, worker_processes
 from tests.workflow.runs import Lab
 
 __all__ = ["s3_endpoint", "s3_environment", "s3_url"]
@@ -27,8 +25,8 @@ async def lone_model() -> AsyncIterator[ScriptedModel]:
 async def lone_client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
     """A client of a server that only these tests' processes serve."""
     db = tmp_path_factory.mktemp("lone") / "temporal.db"
-    async with EmbeddedServer(shared=False, db=db, headless=True) as info:
-        yield await connect(address=info.address)
+    async with own_server(db=db) as client:
+        yield client
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Deploys with open runs: each run stays with the build that began it, through a deploy, a rollback and new keys."""
 
 import asyncio
-import base64
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -18,18 +17,16 @@ from console.commands.run_commands import require_workers
 from console.run.run_handle import RunHandle
 from console.run.standstill import observed
 from runtime.connection import connect
-from runtime.encryption import Keys, read_keys
-from runtime.server.embedded_server import EmbeddedServer
 from supervision.base.queues import DEPLOYMENT
 from temporal_supervisor import RunRequest, start
 from tests.scripted_model import ScriptedModel, plan, script, text, tools, when
-from tests.serving import worker_processes
+from tests.serving import address_of, keys_in, own_server, worker_processes
 from tests.waiting import until
 
 # how often the server looks whether a build has open runs
 DRAINAGE = ("VersionDrainageStatusRefreshInterval", "VersionDrainageStatusVisibilityGracePeriod")
 AT_ONCE = {f"matching.wv.{name}": "1s" for name in DRAINAGE}
-RUNS = 5  # of each build; 20 take a minute and a half
+RUNS = 2  # of each build: a model that has not answered a process yet is sent four calls at a time
 LOOK = tools(("seek", {"name": "garden 1"}))
 
 
@@ -63,17 +60,9 @@ async def _waits(run: RunHandle, words: str) -> bool:
     return any(words in cause.text for cause in await observed(run, await run.describe()))
 
 
-def _write(file: Path, *names: str) -> Keys:
-    key = {"old": bytes(32), "new": bytes(range(32))}
-    file.write_text("".join(f"{name} {base64.b64encode(key[name]).decode()}\n" for name in names))
-    file.chmod(0o600)
-    return read_keys(file)
-
-
 async def test_open_runs_outlive_a_deploy_a_rollback_and_new_keys(lone_model: ScriptedModel, tmp_path: Path) -> None:
     file, hold = tmp_path / "keys", asyncio.Event()
-    async with EmbeddedServer(shared=False, headless=True, dynamic_config=AT_ONCE) as info:
-        client = await connect(address=info.address, keys=_write(file, "old"))
+    async with own_server(AT_ONCE, keys=keys_in(file, old=bytes(32))) as client:
         with worker_processes(client, lone_model.url, str(tmp_path / "store"), tmp_path) as workers:
 
             async def begin(build: str, count: int) -> list[str]:
@@ -96,7 +85,7 @@ async def test_open_runs_outlive_a_deploy_a_rollback_and_new_keys(lone_model: Sc
             await client.get_workflow_handle("early").terminate()
             await _make_current(client, "a")
             runs = await begin("a", RUNS)
-            client = await connect(address=info.address, keys=_write(file, "new", "old"))
+            client = await connect(address=address_of(client), keys=keys_in(file, new=bytes(range(32)), old=bytes(32)))
             workers.environ["SUPERVISOR_BUILD_ID"] = "b"
             second = await workers.start()
             await _make_current(client, "b")

@@ -24,19 +24,18 @@ from console.run.standstill import observed
 from runtime.connection import connect
 from runtime.encryption import Keys, read_keys
 from runtime.payloads import SealedPayloads
-from runtime.server.embedded_server import EmbeddedServer
 from supervision.base.store_keys import output_key
 from temporal_supervisor import RunRequest, new_run_id, start
 from tests.operate.servers import temporal_on_postgres
 from tests.scripted_model import Reply, Step, answer, plan, script, status, text, tools
-from tests.serving import store_of, worker_processes
+from tests.serving import address_of, keys_in, own_server, store_of, worker_processes
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Lab
 from tests.workflow.subtasks.test_people import reply
 
 WORD, PLAIN = "quincunx", "harlequin"
-OLD, NEW = ("old", bytes(32)), ("new", bytes(range(32)))
+OLD, NEW = {"old": bytes(32)}, {"new": bytes(range(32))}
 
 
 def _play(step: Step) -> Reply:
@@ -47,12 +46,6 @@ def _play(step: Step) -> Reply:
         return text(f"the {WORD} is in the garden\n\nConfidence: 0.8")
     subtask = {"id": "t1", "role": "asker", "description": f"Look for the {WORD} in the garden"}
     return script(plan(subtask), answer_reply=answer(f"The {WORD} is there"))(step)
-
-
-def _write(file: Path, *keys: tuple[str, bytes]) -> Keys:
-    file.write_text("".join(f"{name} {base64.b64encode(key).decode()}\n" for name, key in keys))
-    file.chmod(0o600)
-    return read_keys(file)
 
 
 @dataclass(frozen=True)
@@ -80,8 +73,10 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             yield Place(address, request.getfixturevalue("s3_url"), database.dump)
         return
     (tmp_path / "store").mkdir()
-    async with EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True) as info:
-        yield Place(info.address, str(tmp_path / "store"), lambda: b"".join(map(Path.read_bytes, folder.iterdir())))
+    async with own_server(db=folder / "temporal.db") as client:
+        yield Place(
+            address_of(client), str(tmp_path / "store"), lambda: b"".join(map(Path.read_bytes, folder.iterdir()))
+        )
 
 
 def _holds(kept: bytes, word: str) -> bool:
@@ -92,7 +87,7 @@ def _holds(kept: bytes, word: str) -> bool:
 async def test_no_word_of_a_run_is_left_in_plain_text(lone: Lab, place: Place, tmp_path: Path) -> None:
     lone.play(_play)
     file = tmp_path / "keys"
-    client = await connect(address=place.address, keys=_write(file, OLD))
+    client = await connect(address=place.address, keys=keys_in(file, **OLD))
     with worker_processes(client, lone.model.url, place.store, tmp_path) as workers:
         workers.environ["SUPERVISOR_KEYS_FILE"] = str(file)
         first = await workers.start()
@@ -101,7 +96,7 @@ async def test_no_word_of_a_run_is_left_in_plain_text(lone: Lab, place: Place, t
         handle = client.get_workflow_handle(run_id)
         await asked(handle, "t1/1:1.0")
         first.kill()
-        client = await connect(address=place.address, keys=_write(file, NEW, OLD))
+        client = await connect(address=place.address, keys=keys_in(file, **NEW, **OLD))
         await workers.start()
         handle = client.get_workflow_handle(run_id)
         await reply(handle, "t1/1:1.0", f"The {WORD} of 1899")
@@ -126,14 +121,13 @@ async def test_no_word_of_a_run_is_left_in_plain_text(lone: Lab, place: Place, t
 async def test_why_a_call_is_tried_again_is_encrypted_and_shown(lone: Lab, tmp_path: Path) -> None:
     lone.play(lambda step: status(529, "overloaded_error", f"too many {WORD}"))
     file = tmp_path / "keys"
-    async with EmbeddedServer(shared=False, db=tmp_path / "temporal.db", headless=True) as info:
-        client = await connect(address=info.address, keys=_write(file, OLD))
+    async with own_server(keys=keys_in(file, **OLD)) as client:
         with worker_processes(client, lone.model.url, str(tmp_path / "store"), tmp_path) as workers:
             workers.environ["SUPERVISOR_KEYS_FILE"] = str(file)
             await workers.start()
             run = RunHandle(client, await start(client, RunRequest(goal="Look around", team="people"), lone.run_id))
             await until(partial(_says, run, WORD))
-            stranger = RunHandle(await connect(address=info.address), run.id)
+            stranger = RunHandle(await connect(address=address_of(client)), run.id)
             assert not await _says(stranger, WORD)
 
 
@@ -141,19 +135,19 @@ async def _says(run: RunHandle, word: str) -> bool:
     return any(word in cause.text for cause in await observed(run, await run.describe()))
 
 
-@pytest.mark.parametrize(("keys", "why"), [(None, "set SUPERVISOR_KEYS_FILE"), ([NEW], "with key 'old'")])
+@pytest.mark.parametrize(("keys", "why"), [(None, "set SUPERVISOR_KEYS_FILE"), (NEW, "with key 'old'")])
 async def test_a_request_that_a_worker_can_not_decrypt_ends_typed(
     lone_client: Client, lone: Lab, tmp_path: Path, keys: Any, why: str
 ) -> None:
-    address = lone_client.service_client.config.target_host
-    client = await connect(address=address, keys=_write(tmp_path / "sender", OLD))
+    address = address_of(lone_client)
+    client = await connect(address=address, keys=keys_in(tmp_path / "sender", **OLD))
     with worker_processes(lone_client, lone.model.url, str(tmp_path / "store"), tmp_path) as workers:
         if keys:
-            _write(tmp_path / "keys", *keys)
+            keys_in(tmp_path / "keys", **keys)
             workers.environ["SUPERVISOR_KEYS_FILE"] = str(tmp_path / "keys")
         await workers.start()
         await start(client, RunRequest(goal=f"Where is the {WORD}?", team="people"), lone.run_id)
-        reader = await connect(address=address, keys=_write(tmp_path / "all", OLD, NEW))
+        reader = await connect(address=address, keys=keys_in(tmp_path / "all", **OLD, **NEW))
         with pytest.raises(WorkflowFailureError) as caught:
             await reader.get_workflow_handle(lone.run_id).result()
     assert isinstance(caught.value.cause, ApplicationError)
@@ -162,7 +156,7 @@ async def test_a_request_that_a_worker_can_not_decrypt_ends_typed(
 
 
 async def test_an_object_that_was_changed_or_moved_is_refused(tmp_path: Path) -> None:
-    store = open_store(tmp_path, "", Keys(dict([OLD])))
+    store = open_store(tmp_path, "", Keys(OLD))
     kept, other = "run/first/w/turn.1/" + "a" * 64, "run/first/w/turn.2/" + "a" * 64
     await store.create(kept, WORD.encode())
     assert await store.get(kept) == WORD.encode()
@@ -175,9 +169,9 @@ async def test_an_object_that_was_changed_or_moved_is_refused(tmp_path: Path) ->
         await store.get(kept)
     ref = await store.put_output("run", WORD.encode())
     assert ref == output_key("run", ref.rpartition("/")[2])
-    assert await open_store(tmp_path, "", Keys(dict([NEW, OLD]))).get(ref) == WORD.encode()
+    assert await open_store(tmp_path, "", Keys({**NEW, **OLD})).get(ref) == WORD.encode()
     with pytest.raises(ArtifactUnavailable, match="key 'old'"):
-        await open_store(tmp_path, "", Keys(dict([NEW]))).get(ref)
+        await open_store(tmp_path, "", Keys(NEW)).get(ref)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +197,7 @@ def test_a_file_that_holds_no_keys_is_named_without_its_contents(tmp_path: Path,
 
 
 async def test_the_codec_server_decrypts_for_one_web_ui_on_this_machine() -> None:
-    codec, ui = SealedPayloads(Keys(dict([OLD]))), "http://localhost:8233"
+    codec, ui = SealedPayloads(Keys(OLD)), "http://localhost:8233"
     transport = httpx2.ASGITransport(app=codec_app(codec, ui))
     plain = Payloads()
     plain.payloads.add(metadata={"encoding": b"json/plain"}, data=json.dumps(WORD).encode())

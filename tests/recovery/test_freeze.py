@@ -3,14 +3,9 @@
 import asyncio
 from pathlib import Path
 
-import pytest
-from temporalio.client import WorkflowFailureError
-from temporalio.exceptions import ApplicationError
-
 from activities.prompts.agent_prompts import DEADLY_CALL
 from runtime.watchdog import FROZEN
 from supervision.base import limits
-from supervision.base.prompt_marks import DEADLY
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, Step, plan, script, text, tools
 from tests.serving import WorkerProcess, WorkerProcesses
@@ -81,23 +76,3 @@ async def test_a_tool_that_ends_its_process_is_not_called_a_fourth_time_and_the_
     assert DEADLY_CALL in summary(await result(lone))
     assert running.process.poll() is None
     assert (tmp_path / "begun").read_text().count("begun") == limits.CALL_DEATHS
-
-
-async def test_a_model_call_whose_prompt_ends_its_process_is_not_made_a_fourth_time(
-    lone: Lab, workers: WorkerProcesses, tmp_path: Path
-) -> None:
-    workers.environ["SUPERVISOR_CACHE_DIR"] = str(tmp_path / "cache")
-    workers.program = Path(__file__).parent / "poisoned_worker.py"
-    lone.play(script(plan({"id": "t1"})))
-    running = await workers.start()
-    await lone.start(goal="a cup of poison")
-    for _ in range(limits.CALL_DEATHS):
-        assert (await dead([running])).process.returncode == 9
-        running = await workers.start()
-        assert f"ended in: plan of run {lone.run_id} (" in running.log.read_text()
-    with pytest.raises(WorkflowFailureError) as failed:
-        await result(lone)
-    assert isinstance(failed.value.cause, ApplicationError)
-    assert DEADLY in failed.value.cause.message
-    assert running.process.poll() is None
-    assert lone.calls == []

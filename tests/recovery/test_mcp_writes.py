@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.teams.team_files import TeamFiles
-from activities.tools.mcp.pins import write_pins
-from tests.activity.tools.test_mcp import SECRET, SERVERS, TEAM
+from tests.activity.tools.test_mcp import SECRET, SERVERS, Shop
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools
 from tests.serving import WorkerProcesses
 from tests.waiting import until
@@ -30,18 +28,15 @@ def _play(step: Step) -> Reply:
 
 async def _team(folder: Path) -> Path:
     """Writes the team with its pins, and returns the ledger of its server."""
-    (folder / "shop").mkdir(parents=True)
-    ledger = folder / "ledger"
-    args = json.dumps([str(SERVERS / "benign.py"), str(ledger)])
-    server = f'command = {json.dumps(sys.executable)}\nargs = {args}\nenv = ["SHOP_TOKEN"]'
-    listed = 'note = { effects = "write", returns = "trusted" }\nleak = { effects = "read", returns = "trusted" }'
-    listed += '\nput = { effects = "write", returns = "trusted" }'
-    written = TEAM.format(tools='"store__note", "store__leak", "store__put"', server=server, listed=listed)
-    (folder / "shop" / "team.toml").write_text(written)
-    connection = TeamFiles([folder]).servers("shop")["store"]
-    write_pins(folder / "shop", {"store": {each.name: each for each in await connection.tools()}})
-    await connection.close()
-    return ledger
+    folder.mkdir()
+    shop = Shop(folder)
+    args = json.dumps([str(SERVERS / "benign.py"), str(shop.ledger)])
+    trusted = {"note": "write", "leak": "read", "put": "write"}
+    await shop.benign(
+        f'command = {json.dumps(sys.executable)}\nargs = {args}\nenv = ["SHOP_TOKEN"]',
+        {name: f'effects = "{effects}", returns = "trusted"' for name, effects in trusted.items()},
+    )
+    return shop.ledger
 
 
 async def test_every_note_is_written_once_however_often_the_worker_is_killed(

@@ -7,10 +7,8 @@ from pathlib import Path
 
 from temporalio.client import Client
 
-from runtime.connection import connect
-from runtime.server.embedded_server import EmbeddedServer
 from tests.scripted_model import Reply, Step, plan, script
-from tests.serving import settings_for
+from tests.serving import own_server, settings_for
 from tests.workflow.plan.test_approval import asked, decide, refusal
 from tests.workflow.runs import Handle, Lab
 from tests.workflow.subtasks.test_people import asking, reply
@@ -32,12 +30,10 @@ def _play(step: Step) -> Reply:
 async def _processes(lab: Lab, folder: Path) -> AsyncIterator[Client]:
     """A server on the same database and a Worker, for the time of a block."""
     settings = settings_for(lab.model.url, folder / "artifacts")
-    async with EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True) as info:
-        client = await connect(address=info.address)
-        async with serving(client, settings):
-            if not lab.calls:
-                await lab.on(client).start(team="people", max_depth=2, approve_plan=True)
-            yield client
+    async with own_server(db=folder / "temporal.db") as client, serving(client, settings):
+        if not lab.calls:
+            await lab.on(client).start(team="people", max_depth=2, approve_plan=True)
+        yield client
 
 
 async def _settled(handle: Handle) -> int:

@@ -22,4 +22,4 @@ async def cache(tmp_path: Path, temporal_program: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("SUPERVISOR_CACHE_DIR", str(folder))
     monkeypatch.setenv("SUPERVISOR_TEMPORAL", str(temporal_program))
     yield folder
-    await stop_running(folder)
+    await stop_running()

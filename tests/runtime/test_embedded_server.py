@@ -16,16 +16,25 @@ import psutil
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from runtime.server.embedded_server import EmbeddedServer, ServerFailed, ServerInfo, record_path, running
+from runtime.server.embedded_server import EmbeddedServer, ServerFailed, ServerInfo, running
 from tests.waiting import until
 
-
-def private(cache: Path, db: Path | None = None, headless: bool = True) -> EmbeddedServer:
-    return EmbeddedServer(cache=cache, shared=False, db=db, headless=headless)
+pytestmark = pytest.mark.usefixtures("cache")
 
 
-async def test_it_listens_on_loopback_only_and_shows_the_web_ui(cache: Path) -> None:
-    async with private(cache, headless=False) as info:
+def private(db: Path | None = None, headless: bool = True, port: int | None = None) -> EmbeddedServer:
+    return EmbeddedServer(shared=False, db=db, headless=headless, port=port)
+
+
+def failing(place: Path, temporal: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    """Makes a program that says its version and then does something else than serve."""
+    place.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec "{temporal}" "$1"\n{body}\n')
+    place.chmod(0o755)
+    monkeypatch.setenv("SUPERVISOR_TEMPORAL", str(place))
+
+
+async def test_it_listens_on_loopback_only_and_shows_the_web_ui() -> None:
+    async with private(headless=False) as info:
         listening = [
             place.laddr.ip
             for place in psutil.Process(info.pid).net_connections("tcp")
@@ -39,20 +48,18 @@ async def test_it_listens_on_loopback_only_and_shows_the_web_ui(cache: Path) -> 
             assert page.status == 200
 
 
-async def test_it_gets_no_secret_and_nothing_that_would_redirect_it(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_gets_no_secret_and_nothing_that_would_redirect_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-secret")
     monkeypatch.setenv("TEMPORAL_NAMESPACE", "elsewhere")
-    async with private(cache) as info:
+    async with private() as info:
         environment = psutil.Process(info.pid).environ()
     assert not [name for name in environment if name.startswith(("ANTHROPIC_", "TEMPORAL_"))]
     assert "PATH" in environment
 
 
-async def test_a_run_outlives_a_killed_server_with_a_database_in_wal_mode(cache: Path, tmp_path: Path) -> None:
+async def test_a_run_outlives_a_killed_server_with_a_database_in_wal_mode(tmp_path: Path) -> None:
     db = tmp_path / "runs.db"
-    server = private(cache, db=db)
+    server = private(db=db)
     async with server as info:
         client = await Client.connect(info.address)
         await client.start_workflow("Anything", id="durable", task_queue="nobody")
@@ -61,13 +68,13 @@ async def test_a_run_outlives_a_killed_server_with_a_database_in_wal_mode(cache:
 
     with closing(sqlite3.connect(db)) as reader:
         assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    async with private(cache, db=db) as again:
+    async with private(db=db) as again:
         client = await Client.connect(again.address)
         description = await client.get_workflow_handle("durable").describe()
         assert description.status == WorkflowExecutionStatus.RUNNING
 
 
-async def test_starters_at_the_same_moment_share_one_server(cache: Path) -> None:
+async def test_starters_at_the_same_moment_share_one_server() -> None:
     servers = [EmbeddedServer(headless=True) for _ in range(4)]
     async with AsyncExitStack() as stack:
         infos = await asyncio.gather(*map(stack.enter_async_context, servers))
@@ -76,34 +83,31 @@ async def test_starters_at_the_same_moment_share_one_server(cache: Path) -> None
 
 
 async def test_a_port_taken_in_between_is_tried_again_with_another(
-    cache: Path, tmp_path: Path, temporal_program: Path
+    tmp_path: Path, temporal_program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "temporal"
-    program.write_text(
-        f'#!/bin/sh\n[ -e "{tmp_path}/tried" ] && exec "{temporal_program}" "$@"\n'
-        f'touch "{tmp_path}/tried"; echo "bind: address already in use"; exit 1\n'
-    )
-    program.chmod(0o755)
-    async with EmbeddedServer(cache=cache, shared=False, headless=True, program=program) as info:
-        assert (tmp_path / "tried").exists()
+    tried = tmp_path / "tried"
+    again = f'[ -e "{tried}" ] && exec "{temporal_program}" "$@"'
+    taken = f'touch "{tried}"; echo "bind: address already in use"; exit 1'
+    failing(tmp_path / "temporal", temporal_program, monkeypatch, f"{again}\n{taken}")
+    async with private() as info:
+        assert tried.exists()
         assert info.pid > 0
 
 
-async def test_a_wanted_port_that_is_taken_is_an_error_saying_so(cache: Path) -> None:
+async def test_a_wanted_port_that_is_taken_is_an_error_saying_so() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        server = EmbeddedServer(cache=cache, shared=False, headless=True, port=port)
         with pytest.raises(ServerFailed, match=f"port {port} of 127.0.0.1 is taken"):
-            await AsyncExitStack().enter_async_context(server)
+            await AsyncExitStack().enter_async_context(private(port=port))
 
 
-async def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(cache: Path, tmp_path: Path) -> None:
-    program = tmp_path / "temporal"
-    program.write_text("#!/bin/sh\necho the disk is full; exit 3\n")
-    program.chmod(0o755)
+async def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(
+    cache: Path, temporal_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(tmp_path / "temporal", temporal_program, monkeypatch, "echo the disk is full; exit 3")
     with pytest.raises(ServerFailed, match="the disk is full"):
-        await AsyncExitStack().enter_async_context(EmbeddedServer(cache=cache, headless=True, program=program))
-    assert not record_path(cache).exists()
+        await AsyncExitStack().enter_async_context(EmbeddedServer(headless=True))
+    assert not (cache / "server.json").exists()
 
 
 # --- the command -------------------------------------------------------------------------------------
@@ -125,7 +129,7 @@ async def finished(*words: str) -> tuple[int, str]:
     return process.returncode, output.decode() + errors.decode()
 
 
-async def serving(process: Process, cache: Path) -> tuple[ServerInfo, str]:
+async def serving(process: Process) -> tuple[ServerInfo, str]:
     """Returns the record and the output, once the command has said how to stop."""
     assert process.stdout is not None
     output = ""
@@ -133,14 +137,14 @@ async def serving(process: Process, cache: Path) -> tuple[ServerInfo, str]:
         line = await process.stdout.readline()
         assert line, "the command ended early"
         output += line.decode()
-    info = await running(cache)
+    info = await running()
     assert info is not None
     return info, output
 
 
 async def test_it_serves_until_told_to_stop_and_ends_cleanly(cache: Path) -> None:
     process = await command("--headless")
-    info, shown = await serving(process, cache)
+    info, shown = await serving(process)
     assert f"address   {info.address}" in shown
     assert ("export TEMPORAL_ADDRESS" in shown) == (info.address != "127.0.0.1:7233")
     assert f"database  {cache / 'temporal.db'}" in shown
@@ -156,7 +160,7 @@ async def test_it_serves_until_told_to_stop_and_ends_cleanly(cache: Path) -> Non
     assert (cache / "temporal.db").exists()
 
 
-async def test_detached_it_returns_and_stop_ends_the_server(cache: Path) -> None:
+async def test_detached_it_returns_and_stop_ends_the_server() -> None:
     code, output = await finished("--detach", "--headless", "--in-memory")
     assert code == 0
     assert "database  in memory" in output
@@ -178,9 +182,9 @@ def _has_ended(process: psutil.Process) -> bool:
         return True
 
 
-async def test_a_server_that_dies_is_reported_with_exit_code_1(cache: Path) -> None:
+async def test_a_server_that_dies_is_reported_with_exit_code_1() -> None:
     process = await command("--headless", "--in-memory")
-    info, _ = await serving(process, cache)
+    info, _ = await serving(process)
     os.kill(info.pid, signal.SIGKILL)
     output, _ = await process.communicate()
     assert process.returncode == 1

@@ -2,12 +2,9 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import importlib.util
-import logging
 import sys
 import time
-from collections.abc import Sequence
 from datetime import timedelta
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -15,12 +12,10 @@ from typing import Any, cast
 import pytest
 import temporalio.bridge.worker as bridge
 from temporalio import activity, workflow
-from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.client import Client, WorkflowHandle
-from temporalio.converter import PayloadCodec
 from temporalio.service import RPCError
 from temporalio.worker import (
     Replayer,
@@ -33,6 +28,8 @@ from temporalio.worker import (
 from temporalio.worker._command_aware_visitor import CommandAwarePayloadVisitor
 
 from runtime import sdk_patches
+from runtime.connection import connect
+from runtime.encryption import Keys
 from runtime.sdk_patches import UpdatesLast, WholeTasks, leave_plain_payloads
 from tests.waiting import until
 
@@ -281,26 +278,14 @@ VISITS = ("decode_activation", "encode_completion")
 PRIVATE = [f"temporalio.bridge.{name}" for name in ("worker", "proto.workflow_activation", "proto.workflow_completion")]
 
 
-def as_installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Takes a patch of this process away for the time of a test. Returns what visits payloads then."""
-    for name in VISITS:
-        visit = getattr(bridge, name)
-        monkeypatch.setattr(bridge, name, getattr(visit, "visits_all", visit))
-    return visiting()
-
-
-def visiting() -> dict[str, Any]:
-    return {name: getattr(bridge, name, None) for name in VISITS}
-
-
 def test_another_version_visits_all_payloads(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    installed = as_installed(monkeypatch)
+    installed = {name: object() for name in VISITS}
+    for name, visit in installed.items():
+        monkeypatch.setattr(bridge, name, visit)
     monkeypatch.setattr(sdk_patches, "version", "1.36.0")
-    sdk_patches.leave_plain_payloads()
-    assert visiting() == installed
-    (warning,) = caplog.records
-    assert warning.levelno == logging.WARNING
-    assert warning.message == ("temporalio 1.36.0 is used without the patch 'plain payloads': the patch is for 1.35.0")
+    leave_plain_payloads()
+    assert {name: getattr(bridge, name) for name in VISITS} == installed
+    assert caplog.messages == ["temporalio 1.36.0 is used without the patch 'plain payloads': the patch is for 1.35.0"]
 
 
 def imported_anew() -> ModuleType:
@@ -337,41 +322,22 @@ class Greeting:
         return f"Hello, {name}"
 
 
-class Reversed(PayloadCodec):
-    """Writes all bytes backwards."""
-
-    async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        return [Payload(metadata=payload.metadata, data=payload.data[::-1]) for payload in payloads]
-
-    async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        return await self.encode(payloads)
-
-
-async def visits(client: Client, run_id: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Returns how often payloads were visited for one greeting."""
-    seen: list[object] = []
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_payloads_are_visited_where_a_codec_is_set(
+    client: Client, run_id: str, monkeypatch: pytest.MonkeyPatch, encrypted: bool
+) -> None:
+    visits: list[object] = []
     visit = CommandAwarePayloadVisitor.visit
 
     async def counted(self: CommandAwarePayloadVisitor, *visited: object) -> None:
-        seen.append(visited)
+        visits.append(visited)
         await visit(self, *visited)  # type: ignore[arg-type]
 
+    monkeypatch.setattr(CommandAwarePayloadVisitor, "visit", counted)
     leave_plain_payloads()
-    with monkeypatch.context() as patched:
-        patched.setattr(CommandAwarePayloadVisitor, "visit", counted)
-        async with Worker(client, task_queue=run_id, workflows=[Greeting]):
-            assert await client.execute_workflow(Greeting.run, "you", id=run_id, task_queue=run_id) == "Hello, you"
-    return len(seen)
-
-
-async def test_plain_payloads_are_not_visited(client: Client, run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await visits(client, run_id, monkeypatch) == 0
-
-
-async def test_with_a_codec_they_are(client: Client, run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = client.config()
-    config["data_converter"] = dataclasses.replace(config["data_converter"], payload_codec=Reversed())
-    assert await visits(Client(**config), run_id, monkeypatch) > 0
-    history = await client.get_workflow_handle(run_id).fetch_history()
-    result = history.events[-1].workflow_execution_completed_event_attributes.result.payloads[0]
-    assert result.data == b'"Hello, you"'[::-1]
+    keys = Keys({"a": bytes(32)}) if encrypted else None
+    own = await connect(address=client.service_client.config.target_host, keys=keys)
+    runner = UnsandboxedWorkflowRunner()
+    async with Worker(own, task_queue=run_id, workflows=[Greeting], workflow_runner=runner):
+        assert await own.execute_workflow(Greeting.run, "you", id=run_id, task_queue=run_id) == "Hello, you"
+    assert bool(visits) == encrypted

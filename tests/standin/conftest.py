@@ -10,7 +10,6 @@ import pytest
 
 from standin.extract.kind_of_call import think
 from standin.server.app import BrainServer, serving
-from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, ServerConfig
 
 FOOTER = "_An extract by the stand-in model"
@@ -43,7 +42,7 @@ async def served() -> AsyncIterator[Served]:
     script = FaultScript()
     real = anthropic.DefaultAsyncHttpxClient(trust_env=False, timeout=httpx2.Timeout(10, connect=5))
     async with (
-        serving(BrainServer(think, CallLog(), script)) as url,
+        serving(BrainServer(think, script=script)) as url,
         anthropic.AsyncAnthropic(api_key="none", base_url=url, max_retries=0, http_client=real) as api,
         httpx2.AsyncClient(base_url=url, trust_env=False) as http,
     ):

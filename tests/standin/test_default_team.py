@@ -1,7 +1,6 @@
 """The default team's own prompts, tools and data with the stand-in's brain: its figures are those of the files."""
 
 import asyncio
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -49,18 +48,6 @@ async def analyse(folder: Path, question: str) -> tuple[str, list[str]]:
             for call, run in zip(calls, runs, strict=True)
         ]
         messages += [{"role": "assistant", "content": reply.content}, {"role": "user", "content": results}]
-
-
-def rows(folder: Path, table: str) -> list[dict[str, str]]:
-    with (folder / "default" / "data" / f"{table}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-async def test_figures_come_from_the_data_file(folder: Path) -> None:
-    answer, _ = await analyse(folder, "How did life expectancy in Japan and Norway change between 1952 and 2007?")
-    for row in rows(folder, "life_expectancy"):
-        if row["country"] in ("Japan", "Norway") and row["year"] in ("1952", "2007"):
-            assert row["life_expectancy_years"] in answer
 
 
 async def test_one_changed_value_changes_the_answer(folder: Path) -> None:

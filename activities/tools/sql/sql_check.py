@@ -18,21 +18,7 @@ from supervision.base.text import NAME_SHOWN_BYTES, one_line, quoted
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each statement that it only half understands
 
-_FORBIDDEN = (
-    exp.DDL,  # CREATE, and INSERT, which sqlglot counts to it
-    exp.DML,
-    exp.Into,
-    exp.Drop,
-    exp.Alter,
-    exp.Attach,
-    exp.Detach,
-    exp.Pragma,
-    exp.Set,
-    exp.Use,
-    exp.Command,
-    exp.Copy,
-    exp.Lock,
-)
+_FORBIDDEN = (exp.DDL, exp.DML, exp.Into, exp.Lock, exp.Describe)  # may stand within a SELECT
 _ROW_SOURCES = (exp.GenerateSeries, exp.Unnest, exp.Values)  # functions that may stand after FROM
 _OUTSIDE = re.compile(
     r"^(read_|load_|pragma_|duckdb_|pg_|query|sleep)|current_setting|getenv|getvariable|nextval|currval|setseed|"
@@ -113,8 +99,9 @@ def _spelled(table: exp.Table, dialect: str) -> str:
 
 
 def _check_node(node: exp.Expr) -> None:
-    if isinstance(node, _FORBIDDEN):
-        raise Refused(f"{node.key.upper()} is not possible, because the tables can only be read.")
+    statement = node.this if isinstance(node, exp.CTE) else node
+    if isinstance(node, _FORBIDDEN) or (node is not statement and not isinstance(statement, exp.Query | exp.Values)):
+        raise Refused(f"{statement.key.upper()} is not possible, because the tables can only be read.")
     if isinstance(node, exp.Parameter | exp.Placeholder):
         raise Refused("Parameters are not possible. Write the values into the query.")
     if isinstance(node, exp.Func):

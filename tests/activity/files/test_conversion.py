@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 import sqlite3
 import struct
 import zipfile
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +16,7 @@ from hypothesis import strategies as st
 from activities.files import table_files
 from activities.files.conversion import convert
 from activities.files.file_cache import FileCache, FileReport, local_file
-from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
+from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 Json = dict[str, Any]
 
@@ -266,37 +264,6 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     report = converted(tmp_path, name, content)
     assert (report["tables"], report["document"]) == ([], None)
     assert report["problem"].startswith(problem)
-
-
-async def test_children_bound_what_hostile_markup_takes(tmp_path: Path) -> None:
-    body = b"<w:p><w:r><w:t>a</w:t></w:r></w:p>" * 100_000
-    hostile = {
-        "open.html": b"<!" * 2_000_000,
-        "bare.html": b"word <b>x</b> &amp; " * 400_000,
-        "runs.docx": replaced(docx_bytes([("a", "b")]), b"<w:body>", b"<w:body>" + body),
-        "entities.docx": replaced(
-            docx_bytes([("a", "b")]), b"<w:document ", b'<!DOCTYPE x [<!ENTITY a "b">]><w:document '
-        ),
-    }
-    (tmp_path / "given").mkdir()
-    peaks, problems = {}, {}
-    for name, content in hostile.items():
-        (tmp_path / "given" / name).write_bytes(content)
-        cache = FileCache(tmp_path / "cache")
-        before = {child.pid for child in psutil.Process().children()}
-        (report,) = await cache.reports([local_file(name, tmp_path / "given" / name)], "test")
-        (child,) = [child for child in psutil.Process().children() if child.pid not in before]
-        status = Path(f"/proc/{child.pid}/status").read_text()
-        peaks[name] = int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) >> 10
-        problems[name] = report.problem
-        cache.close()
-    assert max(peaks.values()) < 200, peaks
-    assert problems == {
-        "open.html": "it holds no text",
-        "bare.html": None,
-        "runs.docx": None,
-        "entities.docx": "it is no Word document that can be read: it declares entities",
-    }
 
 
 def replaced(package: bytes, old: bytes, new: bytes) -> bytes:

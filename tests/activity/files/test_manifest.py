@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.files.file_cache import FileCache, FileReport, SourceFile
+from activities.files.file_cache import FileCache, SourceFile
 from activities.files.manifest import (
     FileEntry,
     FilesRefused,
@@ -29,10 +29,10 @@ from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.tool import ToolContext
-from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 from supervision.base import limits
 from supervision.base.store_keys import upload_key
 from tests.activity.files.test_conversion import replaced
+from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 
 @pytest.fixture
@@ -256,30 +256,6 @@ async def test_few_files_are_in_memory_at_a_time(tmp_path: Path) -> None:
     assert most <= 2
 
 
-async def test_a_run_whose_files_take_long_holds_no_other_run(store: ArtifactStore, tmp_path: Path) -> None:
-    cache = FileCache(tmp_path / "cache")
-    tables = TableTools(FolderFiles(tmp_path, "", cache), SQL, TableOptions())
-    (query,) = await tables.open()
-
-    class Slow:
-        started = asyncio.Event()
-
-        async def reports(self) -> list[FileReport]:
-            self.started.set()
-            await asyncio.Event().wait()
-            return []
-
-    asked = query.arguments(sql="SELECT * FROM orders")
-    slow = asyncio.ensure_future(query.run(asked, ToolContext(files=Slow())))
-    await Slow.started.wait()
-    async with asyncio.timeout(30):
-        output = await query.run(asked, ToolContext(files=await run_files(store, cache, FILES)))
-    slow.cancel()
-    await tables.close()
-    cache.close()
-    assert "South" in output.text
-
-
 def hostile_files(folder: Path) -> dict[str, bytes]:
     with sqlite3.connect(folder / "odd.db") as database:
         database.executescript(
@@ -292,11 +268,17 @@ def hostile_files(folder: Path) -> dict[str, bytes]:
     database.close()
     corner = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
     sparse = xlsx_bytes({"Sheet1": [["a"], [1]]})
+    word, body = docx_bytes([("a", "b")]), b"<w:body>"
+    runs = b"<w:p><w:r><w:t>a</w:t></w:r></w:p>" * 100_000
     return {
         "wide.csv": ",".join(map(str, range(10_000))).encode(),
         "deep.json": b"[" * 10_000 + b"]" * 10_000,
         "pages.pdf": pdf_bytes(["x"] * 5001),
-        "bomb.docx": replaced(docx_bytes([("a", "b")]), b"<w:body>", b"<w:body>" + b" " * (65 << 20)),
+        "bomb.docx": replaced(word, body, body + b" " * (65 << 20)),
+        "runs.docx": replaced(word, body, body + runs),
+        "entities.docx": replaced(word, b"<w:document ", b'<!DOCTYPE x [<!ENTITY a "b">]><w:document '),
+        "open.html": b"<!" * 2_000_000,
+        "bare.html": b"word <b>x</b> &amp; " * 400_000,
         "corner.xlsx": replaced(sparse, b"</sheetData>", corner + b"</sheetData>"),
         "odd.db": (folder / "odd.db").read_bytes(),
         "line\nbreak' OR 1=1.csv": b"a\n1\n",
@@ -304,7 +286,9 @@ def hostile_files(folder: Path) -> dict[str, bytes]:
     }
 
 
-async def test_hostile_files_are_named_and_leave_the_others(store: ArtifactStore, tmp_path: Path) -> None:
+async def test_hostile_files_are_named_once_and_leave_the_others(
+    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = FileCache(tmp_path / "cache")
     files = await run_files(store, cache, hostile_files(tmp_path))
     reports = {report.name: report for report in await files.reports()}
@@ -318,16 +302,21 @@ async def test_hostile_files_are_named_and_leave_the_others(store: ArtifactStore
         "wide.csv": "it has 10,000 columns, at most 500 are read",
         "pages.pdf": "it has 5001 pages, at most 5000 are read",
         "bomb.docx": "its text takes 65 MiB, at most 64 are read",
+        "entities.docx": "it is no Word document that can be read: it declares entities",
+        "open.html": "it holds no text",
         "corner.xlsx": "it can't be read: it needs more than 288 MiB of memory, "
         "or its process ended for another reason",
     }
-    assert reports["deep.json"].document
+    assert all(reports[name].document for name in ("deep.json", "runs.docx", "bare.html"))
     assert [(table["name"], table["rows"]) for table in reports["odd.db"].tables] == [
         ("odd_log", 0),
         ("odd_weird_n_ame", 1),
     ]
     assert reports["line break' OR 1=1.csv"].tables[0]["name"] == "line_break_or_1_1"
     assert output.text.startswith("| select |")
+    monkeypatch.setattr(FileCache, "_one", None)  # nothing is converted again
+    kept = await RunFiles(store, FileCache(tmp_path / "cache"), "run-2", files.ref).reports()
+    assert {report.name: report for report in kept} == reports
 
 
 async def test_a_manifest_beyond_the_ceilings_is_refused(store: ArtifactStore) -> None:

@@ -62,17 +62,6 @@ def inline(*roles: tuple[str, list[str]], **settings: Any) -> Team:
     return Team(name="mine", generalist=made[0].name, roles=made, **settings)
 
 
-async def test_the_default_team_is_complete() -> None:
-    files = TeamFiles([BUNDLED])
-    assert "default" in files.names()
-    loaded = await files.load("default")
-    assert [role.name for role in loaded.team.roles] == ["researcher", "analyst", "writer"]
-    assert loaded.team.generalist == "researcher"
-    assert sorted(tool for role in loaded.team.roles for tool in role.tools) == loaded.toolbox.names()
-    for role in loaded.team.roles:
-        assert role.capabilities
-
-
 async def test_a_team_is_read_again_only_when_its_file_changed(tmp_path: Path) -> None:
     folder = write(tmp_path)
     files = TeamFiles([tmp_path])

@@ -76,7 +76,7 @@ class Odd(Exception):
         (ValueError("bad\nvalue\x1b[31m"), "ValueError: bad value"),
         (ExceptionGroup("many", [ValueError("a")]), "ExceptionGroup: many"),
         (SystemExit(3), "SystemExit: 3"),
-        (Odd(), "Odd: no message"),
+        (Odd(), f"{__name__}.Odd: <exception str() failed>"),
         (asyncio.CancelledError(), "The tool ended the call without a result."),
     ],
 )

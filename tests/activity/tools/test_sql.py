@@ -1,19 +1,17 @@
 """The SQL tools: good use, advice on misuse, and a hostile corpus against the check and against the engine alone."""
 
 import hashlib
-import os
 import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from activities.tools.files import FolderFiles
 from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
-from activities.tools.sql.sql_tools import SQL_CHILD_BYTES, TableOptions, TableTools
+from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
 from standin.extract.tables import parse_tables, write_queries
 from supervision.base import limits
@@ -37,6 +35,8 @@ MERGE INTO cities USING cities AS b ON true WHEN MATCHED THEN DELETE
 SELECT * INTO x FROM cities
 WITH x AS (INSERT INTO cities VALUES ('x', 1, NULL) RETURNING *) SELECT * FROM x
 WITH x AS (DELETE FROM cities RETURNING *) SELECT * FROM x
+WITH x AS (DROP TABLE cities) SELECT * FROM x
+WITH x AS (VACUUM) SELECT * FROM x
 COPY cities TO '{folder}/out.csv'
 COPY cities FROM '{canary}'
 COPY cities TO PROGRAM 'touch {folder}/out.csv'
@@ -107,6 +107,78 @@ SELECT nextval('s')
 SELECT ?
 SELECT load_extension('{canary}')
 SELECT * FROM secret_in_python
+""".strip().splitlines()
+
+# Each would read, write, lock, wait or learn something outside the tables of a PostgreSQL server. Functions are all
+# tried by their names besides.
+HOSTILE = r"""
+SELECT pg_sleep(60)
+SELECT pg_catalog.pg_sleep(60)
+SELECT "pg_sleep"(60)
+SELECT * FROM cities WHERE pg_sleep(60) IS NULL
+SELECT E'\' || pg_sleep(60)::text || \''; SELECT 1
+SELECT U&"pg\005fsleep"(60)
+SELECT pg_read_file('{canary}')
+SELECT * FROM pg_ls_dir('{folder}')
+SELECT * FROM cities, LATERAL pg_ls_dir('{folder}') AS f
+SELECT * FROM ROWS FROM (pg_ls_dir('{folder}'))
+SELECT lo_import('{canary}')
+SELECT lo_export(1, '{folder}/out.csv')
+SELECT lo_create(1)
+SELECT * FROM dblink('host=127.0.0.1', 'SELECT 1') AS t(x int)
+SELECT set_config('transaction_read_only', 'off', false)
+SELECT set_config('statement_timeout', '0', false), lo_create(2)
+SET statement_timeout = 0
+SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE
+SET ROLE admin
+SELECT query_to_xml('SELECT * FROM salaries', true, true, '')
+SELECT * FROM ts_stat('SELECT to_tsvector(name) FROM salaries')
+SELECT ts_rewrite('a'::tsquery, 'SELECT 1, 2')
+SELECT leak()
+SELECT public.leak()
+SELECT public.upper(cities) FROM cities
+SELECT * FROM salaries
+SELECT * FROM public.salaries
+SELECT * FROM salaries WHERE EXISTS (WITH salaries AS (SELECT 1) SELECT * FROM salaries AS s, public.salaries)
+SELECT * FROM cities UNION SELECT name, 1, NULL, NULL, NULL FROM salaries
+WITH salaries AS (SELECT * FROM public.salaries) SELECT * FROM salaries
+SELECT * FROM pg_authid
+SELECT * FROM pg_shadow WHERE EXISTS (WITH pg_shadow AS (SELECT 1) SELECT * FROM pg_shadow)
+SELECT * FROM pg_catalog.pg_roles
+SELECT * FROM information_schema.columns
+SELECT * FROM other.public.cities
+SELECT 'pg_authid'::regclass
+SELECT CAST('leak' AS regproc)
+SELECT 1 OPERATOR(pg_catalog.+) 2
+SELECT current_user
+SELECT current_setting('data_directory')
+SELECT inet_server_addr()
+SELECT txid_current()
+SELECT nextval('s')
+SELECT setval('public.s', 100)
+DELETE FROM public.cities
+WITH x AS (DELETE FROM public.cities RETURNING city) SELECT * FROM x
+SELECT pg_terminate_backend(1)
+SELECT has_table_privilege('salaries', 'SELECT')
+SELECT * FROM cities FOR UPDATE
+SELECT * FROM cities FOR SHARE NOWAIT
+LOCK TABLE cities
+TABLE salaries
+COPY cities TO STDOUT
+COPY (SELECT 1) TO PROGRAM 'touch {folder}/out.csv'
+DO $$ BEGIN PERFORM pg_sleep(60); END $$
+CALL leak()
+EXECUTE p
+DECLARE c CURSOR FOR SELECT 1
+LISTEN c
+EXPLAIN ANALYZE SELECT pg_sleep(60)
+COMMIT
+ROLLBACK; DROP TABLE cities
+CREATE TEMP TABLE t AS SELECT 1
+CREATE EXTENSION dblink
+ALTER ROLE reader SUPERUSER
+GRANT ALL ON salaries TO reader
+SELECT * FROM cities; COMMIT; DROP TABLE cities
 """.strip().splitlines()
 
 # Allowed by their form, meant to use up time or memory.
@@ -286,7 +358,7 @@ async def test_the_engine_alone_lets_no_hostile_statement_read_or_write(
     before = digest(folder)
     store = await tables_of(folder / "data" / "cities.csv")
     assert (await store.query("SELECT count(*) > 1 FROM duckdb_settings()"))["rows"] == [["True"]]  # unchecked
-    for sql in FORBIDDEN:
+    for sql in [*FORBIDDEN, *HOSTILE]:
         try:
             shown = str(await store.query(at(folder, sql)))
         except ToolMisuse as misuse:
@@ -309,21 +381,6 @@ async def test_a_bomb_ends_soon_and_the_next_query_works(
             output = str(misuse)
     assert len(output) <= limits.TOOL_OUTPUT_CHARS
     assert (await ask(folder, "SELECT sum(people) AS s FROM cities")).text.splitlines()[2] == "| 350 |"
-
-
-async def test_the_process_that_runs_queries_has_no_environment_and_bounded_memory(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
-    before = {child.pid for child in psutil.Process().children()}
-    store = await tables_of(folder / "data" / "cities.csv")
-    await store.query("SELECT 1")
-    (process,) = [child for child in psutil.Process().children() if child.pid not in before]
-    assert CANARY not in str(process.environ())
-    assert SQL_CHILD_BYTES <= process.rlimit(psutil.RLIMIT_DATA)[1] < 2 * SQL_CHILD_BYTES
-    assert process.rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
-    assert os.getpgid(process.pid) != os.getpgid(0)
-    store.close()
 
 
 async def test_a_changed_file_is_seen_by_the_next_query(folder: Path) -> None:

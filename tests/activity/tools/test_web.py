@@ -20,8 +20,6 @@ from activities.tools.tool import ToolContext
 from activities.tools.web import web_process, web_tools
 from activities.tools.web.web_rules import NotFetched, site_of, sites_of
 from activities.tools.web.web_tools import stands_in
-from supervision.agent import policy
-from supervision.contract.finding import Labels
 from supervision.contract.team import Role, ToolEntry
 from tests.activity.certificates import self_signed
 from tests.activity.tools import web_server
@@ -232,6 +230,9 @@ async def test_a_list_holds_nothing_but_hosts(host: str, tmp_path: Path) -> None
 async def test_pages_are_read_with_their_source_and_day(web: WebServer, tmp_path: Path) -> None:
     base, day = f"http://{web.host}", datetime.now(UTC).date()
     async with opened(tmp_path, hosts=[web.host], private=True) as toolbox:
+        tool = toolbox.get("web_fetch")
+        assert tool is not None
+        assert (tool.reads, tool.returns, tool.effects) == ("public", "untrusted", "read")
         ran = await fetched(toolbox, f"{base}/moved#x")
         assert ran.text == (
             f"{base}/moved, which led to {base}/page, fetched on {day}:\n\n# Fees\n\nThe fee is 4711 euros.\n\n"
@@ -247,18 +248,6 @@ async def test_pages_are_read_with_their_source_and_day(web: WebServer, tmp_path
         }.items():
             ran = await fetched(toolbox, base + path)
             assert (ran.is_error, ran.text) == (False, f"{base}{path}, fetched on {day}:\n\n{words}")
-
-
-async def test_a_page_makes_its_reader_untrusted_and_needs_no_person(tmp_path: Path) -> None:
-    async with opened(tmp_path, hosts=["docs.example.com"]) as toolbox:
-        tool = toolbox.get("web_fetch")
-        assert tool is not None
-        tainted = policy.labels_of(tool, "web_fetch https://docs.example.com/", "t1")
-        assert tainted == Labels(private=False, untrusted="web_fetch https://docs.example.com/ in t1")
-        assert policy.decide(tool, tainted, {"url": "https://docs.example.com/"}) == "allowed"
-        mail = policy.ToolWords(effects="outward", reads="public")
-        assert policy.decide(mail, tainted, {}) == "ask"
-        assert policy.joined({"web_fetch": tool, "rows": policy.ToolWords(), "mail": mail}) is not None
 
 
 PROBLEMS = {

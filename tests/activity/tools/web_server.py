@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from examples.office_files import pdf_bytes
+from tests.office_files import pdf_bytes
 
 PAGE = """<html><head><title>t</title><script>alert(1)</script></head><body><h1>Fees</h1><p>The fee is 4711 euros.</p>
 <a href="/next?a=1&amp;b=2#top">next</a> <a href="https://elsewhere.example/x">away</a></body></html>"""

@@ -11,13 +11,13 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
 
 from activities.files.manifest import MANIFEST_TYPE, Manifest, found_files, put_files
-from examples.office_files import pdf_bytes
 from runtime.process import cache_dir
 from runtime.server.temporal_binary import find_temporal
 from runtime.settings import Settings
 from supervision.base.queues import MODEL_QUEUE
 from supervision.base.store_keys import output_key
 from supervision.contract.request import Attachment
+from tests.office_files import pdf_bytes
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, text, tools, when
 from tests.serving import own_server, store_of
 from tests.waiting import until
