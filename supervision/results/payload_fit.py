@@ -23,6 +23,7 @@ _LISTS = frozenset(
 _ANSWERS = ("answer", "direct_answer")
 _LEAST_ANSWER_BYTES = 2048
 PAYLOAD_ROOM_BYTES = limits.PAYLOAD_HARD_BYTES * 7 // 8  # the rest is for what a payload has around its value
+_BARE_TABLES = 10  # of templates, in a result without texts
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -55,21 +56,24 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     if _bytes(shorter) <= limit:
         return shorter
     templates = {report.id for report in result.subtasks if report.counts is not None}
-    tables = [artifact for artifact in shorter.artifacts if artifact.subtask_id in templates]
+    tables = [artifact for artifact in shorter.artifacts if artifact.subtask_id in templates][:_BARE_TABLES]
     fields = dict(shorter) | {"citations": [], "contradictions": [], "unsupported": [], "artifacts": tables}
     fields["answer"] = cut(result.answer, _LEAST_ANSWER_BYTES)
     gaps = [gap.model_copy(update={"reason": "", "description": ""}) for gap in result.gaps]
-    # Of a report id, state and counts stay: its cost is unknown, not 0.
-    reports = [SubtaskReport(id=r.id, state=r.state, counts=r.counts, usage=Usage(usd=None)) for r in result.subtasks]
+    kept = ["id", "state", "counts"]
+    if len(result.subtasks) <= limits.STATUS_PAGE:
+        kept += ["role", "attempts", "turns", "usage"]
+    bare = {"usage": Usage(usd=None)}  # unknown, not 0
+    reports = [SubtaskReport(**bare | {name: getattr(report, name) for name in kept}) for report in result.subtasks]
     for tenths in reversed(range(11)):
         shown, listed = reports[: len(reports) * tenths // 10], gaps[: len(gaps) * tenths // 10]
         more = {"gaps": len(gaps) - len(listed), "subtasks": len(reports) - len(shown)}
         counted = [f"{count} more {kind} stand only in the stored result" for kind, count in more.items() if count]
         fields |= {"gaps": listed, "subtasks": shown, "warnings": [*counted, *shorter.warnings]}
-        bare = RunResult.model_construct(**fields)
-        if _bytes(bare) <= max(limit, PAYLOAD_ROOM_BYTES):
+        fitted = RunResult.model_construct(**fields)
+        if _bytes(fitted) <= max(limit, PAYLOAD_ROOM_BYTES):
             break
-    return bare
+    return fitted
 
 
 def pages(items: list[M], limit: int) -> list[list[M]]:
