@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.text import cut
     from supervision.contract.plan import Plan
     from supervision.contract.result import RunResult
-    from supervision.contract.status import Asked, Status, TracePage
+    from supervision.contract.status import Asked, Status, TracePage, WaitKind
     from supervision.contract.updates import (
         DecidePlan,
         DecideToolCall,
@@ -44,7 +44,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Handlers:
-    """Handlers over the state of SupervisorWorkflow, which owns it.
+    """Handlers over the state of SupervisorWorkflow, which owns it; `_children` is there if the input was valid.
 
     Updates take any JSON, so that its sender gets to know what is wrong with it. So do signals, which may come before
     the first workflow task: one that raised an error would block the run for ever.
@@ -53,7 +53,7 @@ class Handlers:
     _state: RunState | SupervisionError
     _changed: asyncio.Event
     _parent: ParentLink | None
-    _children: ChildLinks | None
+    _children: ChildLinks
     _context: RunContext | None
 
     @workflow.query
@@ -98,19 +98,14 @@ class Handlers:
         state, new = self._run_state(), read_update(ExtendLimits, update)
         if state.once(new.request_id):
             state.extend(new.budget, new.deadline)
-            if self._children is not None:
-                self._children.limits_changed()
+            self._children.limits_changed()
             self._changed.set()
             self._show()
         return UpdateReply(accepted=True, phase=state.phase, message=state.time_and_budget.spent_line())
 
     @extend_limits.validator
     def _extend_limits_valid(self, update: ExtendLimits | JsonValue = None) -> None:
-        state, new = self._open_run_state(), read_update(ExtendLimits, update)
-        if self._parent is not None:
-            raise ValueError(
-                f"this is a nested run, its limits are its root's: extend those of '{self._parent.root_id}'"
-            )
+        state, new = self._root_state("its limits are its root's: extend those of"), read_update(ExtendLimits, update)
         if not state.seen(new.request_id):
             state.time_and_budget.check(new.budget, new.deadline)
 
@@ -124,8 +119,8 @@ class Handlers:
 
     @decide_plan.validator
     def _decide_plan_valid(self, update: DecidePlan | JsonValue = None) -> None:
-        state, decision = self._decidable_state(), _on_plan(update)
-        state.decisions.check(decision, ("plan",), state.waits.current)
+        decision = _on_plan(update)
+        state = self._checked(decision, "plan")
         wait = next((wait for wait in state.waits.current if wait.id == decision.id), None)
         if wait is not None and decision.choice not in wait.choices:
             raise ValueError(f"'{wait.id}' cannot be decided so: possible are {', '.join(wait.choices)}")
@@ -148,8 +143,7 @@ class Handlers:
 
     @reply.validator
     def _reply_valid(self, update: Reply | JsonValue = None) -> None:
-        state = self._decidable_state()
-        state.decisions.check(_on_question(update), ("question", "finding"), state.waits.current)
+        self._checked(_on_question(update), "question", "finding")
 
     @workflow.update(
         description='Decides about a tool call: {"id": "t3/1:4.0", "decision": "approve", "arguments_sha256": "..."}, '
@@ -161,8 +155,13 @@ class Handlers:
 
     @decide_tool_call.validator
     def _decide_tool_call_valid(self, update: DecideToolCall | JsonValue = None) -> None:
-        state = self._decidable_state()
-        state.decisions.check(_on_tool_call(update), ("tool",), state.waits.current)
+        self._checked(_on_tool_call(update), "tool")
+
+    def _checked(self, decision: Decision, *kinds: WaitKind) -> RunState:
+        """Returns the state of a root in which something of these kinds waits for the decision, or did."""
+        state = self._root_state("with the id that is shown there, decide at its root")
+        state.decisions.check(decision, kinds, state.waits.current)
+        return state
 
     def _decide(self, decision: Decision) -> UpdateReply:
         state = self._run_state()
@@ -172,11 +171,6 @@ class Handlers:
             self._changed.set()
             self._show()
         return UpdateReply(accepted=True, phase=state.phase, message=message)
-
-    def _decidable_state(self) -> RunState:
-        if self._parent is not None:
-            raise ValueError(f"this is a nested run: decide at its root '{self._parent.root_id}', with the id there")
-        return self._open_run_state()
 
     # Handlers of what people say only change the state: the work looks at it before it begins anything.
 
@@ -199,10 +193,8 @@ class Handlers:
 
     @pause.validator
     def _pause_valid(self, update: Pause | JsonValue = None) -> None:
-        self._open_run_state()
+        self._root_state("pause its root")
         read_update(Pause, update)
-        if self._parent is not None:
-            raise ValueError(f"this is a nested run: pause its root '{self._parent.root_id}'")
 
     @workflow.update(description="Resumes the run: ends a pause, and the waits for the provider's account. {}")
     def resume(self, update: Resume | JsonValue = None) -> UpdateReply:
@@ -218,10 +210,9 @@ class Handlers:
 
     @resume.validator
     def _resume_valid(self, update: Resume | JsonValue = None) -> None:
-        state = self._open_run_state()
         read_update(Resume, update)
-        if self._parent is not None and state.steering.paused:
-            raise ValueError(f"this is a nested run, paused with its root: resume '{self._parent.root_id}'")
+        if self._open_run_state().steering.paused:
+            self._root_state("it is paused with its root: resume")
 
     @workflow.update(
         description='Says a word to the agents of a subtask, or to all and to later prompts: {"text": "...", '
@@ -286,10 +277,9 @@ class Handlers:
     def _heed(self, state: RunState) -> None:
         """Has all work here and below look at what people said; the clock stands still in a pause."""
         moved = state.time_and_budget.hold("paused", state.steering.paused)
-        if self._children is not None:
-            if moved:
-                self._children.limits_changed()
-            self._children.send_instructions()
+        if moved:
+            self._children.limits_changed()
+        self._children.send_instructions()
         self._changed.set()
         self._show()
 
@@ -300,7 +290,7 @@ class Handlers:
     async def nested_report(self, report: object = None, *surplus: object) -> None:
         """The report of a nested supervisor."""
         valid = _read(NestedReport, report)
-        if valid is not None and self._children is not None and self._children.take(valid):
+        if valid is not None and isinstance(self._state, RunState) and self._children.take(valid):
             self._changed.set()  # of its slots some may be free now, or more may be wanted
             self._show()
             await self._children.fund(valid)
@@ -308,11 +298,11 @@ class Handlers:
     @workflow.signal
     def nested_terms(self, terms: object = None, *surplus: object) -> None:
         """New terms for this nested supervisor, from the one above it."""
-        valid, state = _read(NestedTerms, terms), self._state
-        if valid is None or self._parent is None or self._children is None or isinstance(state, SupervisionError):
+        valid, state, parent = _read(NestedTerms, terms), self._state, self._parent
+        if valid is None or parent is None or isinstance(state, SupervisionError):
             return
-        before = self._parent.terms
-        if self._parent.take(valid):
+        before = parent.terms
+        if parent.take(valid):
             if valid.changed != before.changed:
                 self._children.limits_changed()
             if valid.resumed_at != before.resumed_at:
@@ -339,8 +329,7 @@ class Handlers:
         """Ends the waits for a person at the provider, here and on all levels below."""
         state.resumes += 1
         state.models.retry_all()
-        if self._children is not None:
-            self._children.resumed()
+        self._children.resumed()
 
     def _show(self) -> None:
         """Makes a change of the state visible."""
@@ -350,6 +339,12 @@ class Handlers:
         if isinstance(self._state, SupervisionError):
             raise ValueError(f"this run did not begin, its input was not valid: {self._state.message}")
         return self._state
+
+    def _root_state(self, what: str) -> RunState:
+        """Returns the state of an open root; of a nested run it refuses `what`, which belongs there."""
+        if self._parent is not None:
+            raise ValueError(f"this is a nested run: {what} '{self._parent.root_id}'")
+        return self._open_run_state()
 
     def _open_run_state(self) -> RunState:
         state = self._run_state()

@@ -71,7 +71,6 @@ class SupervisorWorkflow(Handlers):
         self._context: RunContext | None = None
         self._state: RunState | SupervisionError
         self._parent: ParentLink | None = None
-        self._children: ChildLinks | None = None
         try:
             self._state = state = self._new_state(parse_request(request, surplus))
             run_id = self._nested.run.run_id if self._nested else workflow.info().workflow_id
@@ -172,7 +171,6 @@ class SupervisorWorkflow(Handlers):
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
         self._visibility.usable = [] if self._nested else setup.search_attributes
         self._notices = Notices(run, state) if setup.notices and not self._nested else None
-        assert self._children is not None, "made with the state"
         self._context = RunContext(
             state=state,
             setup=setup,
@@ -256,8 +254,7 @@ class SupervisorWorkflow(Handlers):
             self._notices.look()
         if self._parent is not None:
             self._parent.report()
-        if self._children is not None:
-            self._children.update()
+        self._children.update()
 
 
 def _run_problem(error: SupervisionError | CallFailed) -> Problem:

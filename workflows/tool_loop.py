@@ -1,6 +1,7 @@
 """The tool loop of a worker agent: model call, tool calls, model call, ... until the finding."""
 
 import asyncio
+from collections.abc import Sequence
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -264,27 +265,12 @@ class ToolLoop:
         self._progress.usage += usage
 
     async def _run_tools(self, reply: TurnReply) -> None:
-        """Runs the tool calls of a turn in parallel. Raises the error of a loop of which some wait for a person."""
-        progress, first = self._progress, reply.calls[: limits.TOOL_CALLS_PER_TURN]
-        calls = [call for call in first if not call.waits_for]
-        try:
-            results, asking = await self._run_calls(reply.head, calls)
-        except asyncio.CancelledError:
-            # The turn was made: the next attempt has to answer its calls.
-            progress.results = [_stopped_call(call) for call in reply.calls]
-            raise
+        """Runs the tool calls of a turn. Raises the error of a loop of which some wait for a person."""
+        first, rest = reply.calls[: limits.TOOL_CALLS_PER_TURN], reply.calls[limits.TOOL_CALLS_PER_TURN :]
         surplus = f"Not run: one turn runs at most {limits.TOOL_CALLS_PER_TURN} tool calls. Call it in the next one."
-        progress.results = results + [
-            ToolResultRef(call_id=call.call_id, text=surplus, is_error=True)
-            for call in reply.calls[limits.TOOL_CALLS_PER_TURN :]
-        ]
-        self._wait_for_person([*(call for call in first if call.waits_for), *asking])
-
-    def _wait_for_person(self, calls: list[ToolCallRef]) -> None:
-        """Raises the error of a loop of which these calls wait for a person."""
-        self._progress.pending = calls
-        if calls:
-            raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
+        not_run = [ToolResultRef(call_id=call.call_id, text=surplus, is_error=True) for call in rest]
+        calls = [call for call in first if not call.waits_for]
+        await self._run_calls(reply.head, calls, [call for call in first if call.waits_for], not_run)
 
     async def _run_approved(self) -> None:
         """Runs the calls that a person has approved, or replied to; then the last turn's calls are all answered."""
@@ -292,30 +278,37 @@ class ToolLoop:
         if not progress.approved or progress.head is None or self.instructions.paused:
             return
         calls, progress.approved = progress.approved, []
-        try:
-            results, asking = await self._run_calls(progress.head, calls)
-        except asyncio.CancelledError:
-            progress.results = [*progress.results, *map(_stopped_call, calls)]
-            raise
-        progress.results = [*progress.results, *results]
-        self._wait_for_person(asking)
+        await self._run_calls(progress.head, calls)
 
-    async def _run_calls(self, head: str, calls: list[ToolCallRef]) -> tuple[list[ToolResultRef], list[ToolCallRef]]:
-        """Returns the results of calls, and those calls that ask a person and are to be made again."""
+    async def _run_calls(
+        self,
+        head: str,
+        calls: list[ToolCallRef],
+        waiting: Sequence[ToolCallRef] = (),
+        not_run: Sequence[ToolResultRef] = (),
+    ) -> None:
+        """Runs calls in parallel. Raises the error of a loop of which calls wait for a person: `waiting`, or some."""
         # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
         progress = self._progress
-        replies = await asyncio.gather(*[self._run_tool(head, call) for call in calls])
-        results, asking = list[ToolResultRef](), list[ToolCallRef]()
+        try:
+            replies = await asyncio.gather(*[self._run_tool(head, call) for call in calls])
+        except asyncio.CancelledError:
+            # The turn was made: the next attempt has to answer its calls.
+            progress.results = [*progress.results, *map(_stopped_call, [*calls, *waiting]), *not_run]
+            raise
+        progress.pending = [*waiting]
         for call, tool_reply in zip(calls, replies, strict=True):
             progress.usage += Usage(tool_calls=1)
             if tool_reply.asks:
-                asking.append(_asking(call, tool_reply))
+                progress.pending.append(_asking(call, tool_reply))
                 continue
-            results.append(tool_reply.result)
+            progress.results.append(tool_reply.result)
             if call.name != FINISH_TOOL:  # a conclusion that came too early is no failure of a tool
                 tally = progress.tools.get(call.name, ToolTally())
                 progress.tools[call.name] = tally.counted(tool_reply.preview if tool_reply.result.is_error else None)
-        return results, asking
+        progress.results += not_run
+        if progress.pending:
+            raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
 
     async def _run_tool(self, head: str, call: ToolCallRef) -> ToolReply:
         agent, tool = self._agent, self._agent.role.tool(call.name)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -70,7 +69,6 @@ class Ending:
     served: list[Served] = field(default_factory=list)
     calls: Callable[[], list[Call]] = list
     restarted: bool = False
-    seconds: float = 0.0
     histories: dict[str, WorkflowHistory] = field(default_factory=dict)
 
     @property
@@ -106,10 +104,7 @@ async def played(
 
         async def one(case: Case) -> None:
             async with slots:
-                began = time.monotonic()
-                ending = await _Play(client, model, case, workers).end()
-                ending.seconds = time.monotonic() - began
-                await ended(ending)
+                await ended(await _Play(client, model, case, workers).end())
 
         async with asyncio.TaskGroup() as group_of_runs:
             for case in group.cases:

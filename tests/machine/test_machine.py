@@ -23,7 +23,7 @@ REPLAYED = 4  # each so-manieth: all of them by `make cases`
 @pytest.fixture(scope="module")
 async def own_client() -> AsyncIterator[Client]:
     """A server of their own, for all cases."""
-    async with quick_server() as (client, _):
+    async with quick_server() as client:
         yield client
 
 

@@ -14,17 +14,13 @@ from tests.machine.replaced_workers import impatient
 from tests.replay.replaying import refused
 from tests.scripted_model import ScriptedModel
 
-SLOW = 60.0
-"""Seconds for one run among others that are worth a look: no fault, the machine may be busy."""
-
 
 @dataclass
 class Verdict:
-    """What does not hold, by seed; how many runs ended in which way; the seconds of those that took long."""
+    """What does not hold, by seed, and how many runs ended in which way."""
 
     faults: dict[int, list[str]] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
-    slow: dict[int, float] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """Returns a line for each fault."""
@@ -58,10 +54,7 @@ async def verdict_on(
         async for ending, error in _unlike(endings[::replay_each]):
             verdict.faults.setdefault(ending.case.seed, []).append(f"it does not replay: {error}")
     for ending in endings:
-        if ending.seconds > SLOW:
-            verdict.slow[ending.case.seed] = round(ending.seconds)
-        faults = verdict.faults.get(ending.case.seed, [])
-        if evidence and (faults or ending.seconds > SLOW):
+        if evidence and (faults := verdict.faults.get(ending.case.seed)):
             keep(ending, faults, evidence)
     return verdict
 

@@ -1,16 +1,21 @@
 """Runs on the real server, with the real sandbox, the real model client and a scripted model."""
 
 import re
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
+from runtime.settings import Settings
 from temporal_supervisor import RunFailed, RunRequest, Status, TraceEvent, follow, run, start, wait
 from tests.activity.tools.web_server import WebServer
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools
+from tests.serving import TEAMS, own_server
 from tests.workflow.runs import GOAL, Lab, found, search_attribute
+from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 
@@ -45,34 +50,49 @@ async def test_a_goal_becomes_a_plan_findings_and_an_answer(lab: Lab) -> None:
 # --- pages of the web --------------------------------------------------------------------------------
 
 
-PORT = 18473  # the one that the team's file has
-PAGE = f"http://127.0.0.1:{PORT}/page"
 NAMED = "https://127.0.0.1/fees?of=1"
 
 
-async def test_a_page_is_read_and_its_label_reaches_what_builds_on_it(lab: Lab) -> None:
+@pytest.fixture
+async def surfing(lab: Lab, web: WebServer, settings: Settings, tmp_path: Path) -> AsyncIterator[Lab]:
+    """A run on a Worker of its own, whose team `surfer` may read that server's pages."""
+    team = (TEAMS / "surfer" / "team.toml").read_text()
+    (tmp_path / "surfer").mkdir()
+    (tmp_path / "surfer" / "team.toml").write_text(team.replace("127.0.0.1:1", web.host))
+    async with own_server() as client, serving(client, settings.model_copy(update={"teams_dir": tmp_path})):
+        yield lab.on(client)
+
+
+@pytest.fixture
+def web() -> Iterator[WebServer]:
+    """A server of pages on a free port."""
+    with WebServer().serving() as server:
+        yield server
+
+
+async def test_a_page_is_read_and_its_label_reaches_what_builds_on_it(surfing: Lab, web: WebServer) -> None:
     """The URL of a brief is asked for, but for its address, until untrusted text had a part in the brief."""
+    page = f"http://{web.host}/page"
 
     def reading(step: Step) -> Reply:
         if step.number == 1:
-            return tools(*(("web_fetch", {"url": url}) for url in (PAGE, NAMED, NAMED + "&more")))
+            return tools(*(("web_fetch", {"url": url}) for url in (page, NAMED, NAMED + "&more")))
         return text("The fee is 4711 euros.\n\nConfidence: 0.9\nLimitations: none")
 
     parts: list[dict[str, Any]] = [{"id": "t1", "role": "surfer"}, {"id": "t2", "role": "surfer", "after": ["t1"]}]
-    lab.play(
+    surfing.play(
         script(plan(*({**part, "description": f"Read {NAMED}."} for part in parts)), {"t1": reading, "t2": reading})
     )
     days = {datetime.now(UTC).date()}
-    with WebServer().serving(PORT) as web:
-        result = await lab.run(team="surfer")
-        assert [path for path, _ in web.asked] == ["/page"] * 2
+    result = await surfing.run(team="surfer")
+    assert [path for path, _ in web.asked] == ["/page"] * 2
     days.add(datetime.now(UTC).date())
     assert result.status == "completed"
     first, second = found(result), found(result, 1)
     assert first.unsupported == []
-    assert first.sources[0] in {f"{PAGE} (fetched on {day})" for day in days}
-    assert first.labels.untrusted == second.labels.untrusted == f"web_fetch {PAGE} in t1"
-    first_shown, second_shown = (lab.prompt(f"{task}/1/turn.2") for task in ("t1", "t2"))
+    assert first.sources[0] in {f"{page} (fetched on {day})" for day in days}
+    assert first.labels.untrusted == second.labels.untrusted == f"web_fetch {page} in t1"
+    first_shown, second_shown = (surfing.prompt(f"{task}/1/turn.2") for task in ("t1", "t2"))
     assert f"{NAMED} is not fetched: 127.0.0.1 is at 127.0.0.1, a loopback IP" in first_shown
     assert f"{NAMED}&more is not fetched: it stands, exactly so, neither in the subtask" in first_shown
     assert f"{NAMED} is not fetched: the brief, in which it might stand" in second_shown

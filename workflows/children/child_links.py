@@ -1,8 +1,10 @@
 """A supervisor's side: it takes the reports of nested supervisors, funds them, and sends them their terms."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError
@@ -19,28 +21,39 @@ with workflow.unsafe.imports_passed_through():
 
 
 @dataclass
-class _Link:
-    """One nested supervisor: its `account` in the ledger, its terms, and those that it was last sent.
+class _Mailbox:
+    """Sends a child that has started the latest of something, one signal at a time: two could overtake each other.
 
-    It is signalled by its id: through the handle of a child no signal arrives after this run was reset.
+    The child is signalled by its id: through its handle no signal arrives after this run was reset.
     """
 
-    account: str
-    terms: NestedTerms
-    sent: NestedTerms
+    signal: str
+    latest: Callable[[], Instructions | NestedTerms]
+    sent: Instructions | NestedTerms
     workflow_id: str = ""
-    asks: bool = False
-    sending: asyncio.Task[None] | None = None
+    _sending: asyncio.Task[None] | None = None
+
+    def post(self) -> None:
+        """Sends what the child does not have yet."""
+        busy = self._sending is not None and not self._sending.done()
+        if self.workflow_id and not busy and self.latest() != self.sent:
+            self._sending = asyncio.create_task(self._send())
+
+    async def _send(self) -> None:
+        # It may change while a signal is on its way: then it is sent next.
+        while (latest := self.latest()) != self.sent:
+            self.sent = latest
+            await _signal(self.workflow_id, self.signal, latest)
 
 
-@dataclass
-class _Listener:
-    """A child at work on a subtask, and the number of the instructions that it has."""
+class _Link:
+    """One nested supervisor: its `account` in the ledger, its terms, whether it `asks` for budget."""
 
-    subtask_id: str
-    has: int
-    workflow_id: str = ""
-    sending: asyncio.Task[None] | None = None
+    def __init__(self, account: str, terms: NestedTerms) -> None:
+        self.account = account
+        self.terms = terms
+        self.asks = False
+        self.mailbox = _Mailbox("nested_terms", lambda: self.terms, terms)
 
 
 class ChildLinks:
@@ -50,7 +63,7 @@ class ChildLinks:
         self._state = state
         self._parent = parent
         self._links: dict[str, _Link] = {}
-        self._listeners: dict[str, _Listener] = {}
+        self._listeners: dict[str, _Mailbox] = {}
         self._changed = 0
         self._resumed_at: datetime | None = None
         self._delivered: dict[str, asyncio.Task[None]] = {}
@@ -59,38 +72,25 @@ class ChildLinks:
 
     def listen(self, name: str, subtask_id: str) -> Instructions:
         """Returns the instructions for a child that is about to start; later ones are sent to it."""
-        instructions = self._state.steering.instructions(subtask_id)
-        self._listeners[name] = _Listener(subtask_id, instructions.number)
+        latest = partial(self._state.steering.instructions, subtask_id)
+        instructions = latest()
+        self._listeners[name] = _Mailbox("instructions", latest, instructions)
         return instructions
 
     def listens(self, name: str, workflow_id: str) -> None:
         """Sends a child that has started the instructions that came meanwhile."""
-        if listener := self._listeners.get(name):
-            listener.workflow_id = workflow_id
-            self._send_news(listener)
+        if mailbox := self._listeners.get(name):
+            mailbox.workflow_id = workflow_id
+            mailbox.post()
 
     def leave(self, name: str) -> None:
         """Sends nothing more to a child that has ended."""
         self._listeners.pop(name, None)
 
     def send_instructions(self) -> None:
-        """Sends new instructions to the children, one signal at a time to each."""
-        for listener in self._listeners.values():
-            self._send_news(listener)
-
-    def _send_news(self, listener: _Listener) -> None:
-        busy = listener.sending is not None and not listener.sending.done()
-        if listener.workflow_id and not busy and self._news(listener):
-            listener.sending = asyncio.create_task(self._send(listener))
-
-    async def _send(self, listener: _Listener) -> None:
-        while news := self._news(listener):
-            listener.has = news.number
-            await _signal(listener.workflow_id, "instructions", news)
-
-    def _news(self, listener: _Listener) -> Instructions | None:
-        instructions = self._state.steering.instructions(listener.subtask_id)
-        return instructions if instructions.number != listener.has else None
+        """Sends new instructions to the children."""
+        for mailbox in self._listeners.values():
+            mailbox.post()
 
     # --- their lives ------------------------------------------------------------------------------
 
@@ -104,23 +104,30 @@ class ChildLinks:
             changed=self._changed,
             resumed_at=self._resumed_at,
         )
-        self._links[subtask_id] = _Link(account, terms, terms)
+        self._links[subtask_id] = _Link(account, terms)
         self._state.nested.begin(subtask_id)
         self._state.slots.leases[subtask_id] = SlotLease()
         return terms
 
-    def started(self, subtask_id: str, workflow_id: str) -> None:
+    def started(self, subtask_id: str, account: str, workflow_id: str) -> None:
         """Sends a nested supervisor that has started what changed while it did."""
-        if link := self._links.get(subtask_id):
-            link.workflow_id = workflow_id
+        if link := self._link(subtask_id, account):
+            link.mailbox.workflow_id = workflow_id
             self.update()
 
-    def close(self, subtask_id: str, run: NestedRun | None) -> None:
+    def close(self, subtask_id: str, account: str, run: NestedRun | None) -> None:
         """Closes the link to a nested supervisor that has ended; its late messages are ignored."""
-        self._links.pop(subtask_id, None)
+        if self._link(subtask_id, account) is None:
+            return
+        del self._links[subtask_id]
         self._state.slots.leases.pop(subtask_id, None)
         self._state.slots.serve()
         self._state.nested.end(subtask_id, run)
+
+    def _link(self, subtask_id: str, account: str) -> _Link | None:
+        """Returns the link if it is still of the attempt with that account, not of the next one at the subtask."""
+        link = self._links.get(subtask_id)
+        return link if link is not None and link.account == account else None
 
     # --- reports ----------------------------------------------------------------------------------
 
@@ -204,7 +211,7 @@ class ChildLinks:
         self.update()
 
     def update(self) -> None:
-        """Sends changed terms, one signal at a time to each run that has started, and what people decided."""
+        """Sends changed terms to the runs that have started, and what people decided."""
         if not self._links:
             return  # after every event of a run without nested ones
         if self._parent is None:
@@ -213,9 +220,7 @@ class ChildLinks:
         for link in self._links.values():
             if has_finding and not link.terms.root_has_finding:
                 link.terms = link.terms.model_copy(update={"root_has_finding": True})
-            busy = link.sending is not None and not link.sending.done()
-            if link.workflow_id and not busy and link.terms != link.sent:
-                link.sending = asyncio.create_task(_send(link))
+            link.mailbox.post()
 
     def _deliver(self) -> None:
         """Sends what was decided to the supervisors whose work waits for it, once to each wait."""
@@ -230,13 +235,6 @@ class ChildLinks:
     def _deadline(self) -> datetime:
         left = (self._state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
         return workflow.now() + max(left, limits.MIN_DEADLINE)
-
-
-async def _send(link: _Link) -> None:
-    # The terms may change while a signal is on its way: then they are sent next.
-    while link.terms != link.sent:
-        link.sent = link.terms
-        await _signal(link.workflow_id, "nested_terms", link.sent)
 
 
 async def _signal(workflow_id: str, signal: str, what: object) -> None:

@@ -38,7 +38,8 @@ class Assignment:
     `declined` counts refusals and `CannotDo` among the failures, `refused_by` are models that refused the subtask.
     In a round of review `previous` is the finding to improve by `feedback`, and `resume_from` where its conversation
     stands, for the role and the attempt that continue it. `results` are of all worker agents so far, candidates
-    included; `last` is that of the attempt that ended last. `skipped` says why a person ended it.
+    included; `last` is that of the attempt that ended last. `skipped` says why a person ended it. One that is
+    `given_up` leaves the subtask alone, which may be another assignment's by then.
     """
 
     context: RunContext
@@ -57,6 +58,7 @@ class Assignment:
     results: list[WorkerAgentResult] = field(default_factory=list)
     refused_by: set[str] = field(default_factory=set)
     skipped: Problem | None = None
+    given_up: bool = False
 
     @property
     def report(self) -> SubtaskReport:
@@ -66,7 +68,7 @@ class Assignment:
     @property
     def has_ended(self) -> bool:
         """True if the subtask is at its end, by itself or because the run did not wait for it."""
-        return self.report.state not in ("waiting", "running")
+        return self.given_up or self.report.state not in ("waiting", "running")
 
     @property
     def models(self) -> list[str]:
@@ -312,6 +314,7 @@ class Assignment:
             self.complete(self.best)
         else:
             self.stop()
+        self.given_up = True
 
 
 def _resume_point(result: WorkerAgentResult, finding: Finding | None) -> LoopProgress | None:

@@ -129,7 +129,7 @@ class _Attempt:
     async def _run_candidate(self, candidate: int, slot: Slot) -> WorkerAgentResult:
         """Runs one worker agent to its end; after each wait and each refill it resumes from where it stood."""
         state = self.context.state
-        account, models = f"{self.subtask_id}.{candidate}", self.assignment.models
+        account, models = f"{self.subtask_id}.{self.number}.{candidate}", self.assignment.models
         progress = (None if candidate else self.assignment.resume_from) or LoopProgress()
         booked = result = WorkerAgentResult()
         stood: dict[str, LoopProgress] = {}  # where the conversations with other models stand
@@ -169,15 +169,28 @@ class _Attempt:
     async def _until_continued(
         self, step: AfterAgent, provider: str, candidate: int, slot: Slot, result: WorkerAgentResult
     ) -> LoopProgress | WorkerAgentResult:
-        """Returns where the worker agent continues, after its waits for people; its result if it does not."""
+        """Returns where the worker agent continues, after its waits for people; its result if it does not.
+
+        Raises SupervisionError if the provider refuses all work and the run has no finding to lose.
+        """
+        context, problem = self.context, result.problem
         progress = result.progress.booked() if result.progress else LoopProgress()
         try:
             if step is AfterAgent.WAIT_PERSON:
-                self.context.state.models.answered(provider, slot)
-                self.context.free(slot)
+                context.state.models.answered(provider, slot)
+                context.free(slot)
                 attempt = f"{self.number}.{candidate}" if candidate else str(self.number)
-                return await ask_about_calls(self.context, self.subtask_id, attempt, progress)
-            await self._note_outage(step, provider, slot, result)
+                return await ask_about_calls(context, self.subtask_id, attempt, progress)
+            if problem is None or step in (AfterAgent.RETRY_FUNDED, AfterAgent.WAIT_RESUMED):
+                return progress
+            if step is AfterAgent.WAIT_PROVIDER:
+                again = result.retry_after, workflow.random().random()
+                context.state.model_away(provider, slot, problem.message, *again)
+                return progress
+            context.free(slot)  # for others, while this one waits
+            if step is AfterAgent.FAIL_RUN and not await context.wait_for_first_finding(self.subtask_id):
+                raise SupervisionError(run_kind(problem.type), problem.message)
+            context.state.model_away(provider, slot, problem.message)
         except asyncio.CancelledError:
             return result.when_stopped()
         except SupervisionError:
@@ -187,22 +200,6 @@ class _Attempt:
         except CallFailed as failed:  # a person's words could not be stored
             return result.model_copy(update={"problem": failed.problem, "progress": None})
         return progress
-
-    async def _note_outage(self, step: AfterAgent, provider: str, slot: Slot, result: WorkerAgentResult) -> None:
-        """Notes what the end of a worker agent says of its model.
-
-        Raises SupervisionError if the provider refuses all work and the run has no finding to lose.
-        """
-        context, problem = self.context, result.problem
-        if problem is None or step in (AfterAgent.RETRY_FUNDED, AfterAgent.WAIT_RESUMED):
-            return
-        if step is AfterAgent.WAIT_PROVIDER:
-            context.state.model_away(provider, slot, problem.message, result.retry_after, workflow.random().random())
-            return
-        context.free(slot)  # for others, while this one waits
-        if step is AfterAgent.FAIL_RUN and not await context.wait_for_first_finding(self.subtask_id):
-            raise SupervisionError(run_kind(problem.type), problem.message)
-        context.state.model_away(provider, slot, problem.message)
 
     def _next_step(self, result: WorkerAgentResult, funding: _Funding) -> AfterAgent:
         problem = result.problem

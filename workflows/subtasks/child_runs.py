@@ -6,6 +6,7 @@ A stop always reaches it, and a reset ends the one that an earlier execution lef
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -104,7 +105,7 @@ async def run_nested(
                 name,
                 booked,
                 as_agent_result,
-                started=lambda workflow_id: links.started(subtask_id, workflow_id),
+                started=partial(links.started, subtask_id, account),
                 workflow="SupervisorWorkflow",
                 args=[request, nested],
                 static_summary=label(f"{subtask_id} · team {request.team_name}: {description}", _LABEL_BYTES),
@@ -112,7 +113,7 @@ async def run_nested(
             )
         )
     finally:
-        links.close(subtask_id, result.nested)
+        links.close(subtask_id, account, result.nested)
     return result
 
 

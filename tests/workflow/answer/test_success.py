@@ -46,7 +46,7 @@ CHAIN = plan(
 
 async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(lab: Lab) -> None:
     hold = asyncio.Event()
-    turns = failing("t1") | {"t1b": lambda step: when(hold, FOUND)}
+    turns = failing("t1") | dict.fromkeys(("t1b", "t2"), lambda step: when(hold, FOUND))
     better = subtasks(item("t1b", "lone", replaces=["t1"], description="Ask the neighbours"))
     lab.play(revised(CHAIN, turns, better))
     handle = await lab.start(success="all", max_replans=2)
@@ -55,7 +55,7 @@ async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(l
     assert (shown.revision, shown.phase) == (2, "executing")
     assert {s.id: s.state for s in shown.subtasks} == {
         "t1": "failed",
-        "t2": "completed",
+        "t2": "running",
         "t3": "waiting",
         "t1b": "running",
     }
@@ -71,6 +71,8 @@ async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(l
     asked = lab.prompt("plan.2.1")
     assert "Refused" in asked
     assert 'state="failed"' in asked
+    assert "Worker agents that are busy now, by role:\n- scribe: 1\n" in asked
+    assert "- scribe" not in lab.prompt("plan.1.1")
     assert lab.steps.count("t2/1/turn.1") == 1
     assert "found it" in lab.prompt("t3/1/turn.1")
     assert "revision 2" in await lab.labels("activity")

@@ -50,6 +50,14 @@ async def proposed(lab: Lab) -> Handle:
     return handle
 
 
+REFUSED: list[tuple[dict[str, Any] | None, str]] = [
+    ({"revision": 2, "decision": "approve"}, "what does: plan.1"),
+    ({"revision": 1, "decision": "yes"}, "decision"),
+    ({"revision": 1, "decision": "edit"}, "a plan belongs to"),
+    (None, "revision"),
+]
+
+
 async def test_nothing_is_spent_before_the_plan_is_approved(lab: Lab) -> None:
     lab.play(script(plan(ONE, {"id": "t2", "after": ["t1"]})))
     handle = await lab.start(approve_plan=True)
@@ -60,8 +68,11 @@ async def test_nothing_is_spent_before_the_plan_is_approved(lab: Lab) -> None:
     assert [subtask["id"] for subtask in (await handle.query("plan"))["subtasks"]] == ["t1", "t2"]
     whole = await handle.query("waiting", "plan.1")
     assert "part t2 of garden 1" in whole["content"]
+    for update, sentence in REFUSED:
+        assert sentence in await refusal(partial(handle.execute_update, "decide_plan", update))
     assert lab.steps == ["plan.1.1"]
     await decide(handle, 1, "approve", by="ann")
+    assert (await decide(handle, 1, "approve"))["accepted"]
     result = await handle.result()
     assert result.status == "completed"
     assert (await status_of(handle)).deadline_at > shown.deadline_at, "the clock stood still"
@@ -140,23 +151,6 @@ async def test_an_edited_plan_is_checked_and_runs(lab: Lab) -> None:
     result = await handle.result()
     assert [subtask.id for subtask in result.subtasks] == ["a"]
     assert lab.steps == ["plan.1.1", "a/1/turn.1", "synthesis.1"]
-
-
-REFUSED: list[tuple[dict[str, Any] | None, str]] = [
-    ({"revision": 2, "decision": "approve"}, "what does: plan.1"),
-    ({"revision": 1, "decision": "yes"}, "decision"),
-    ({"revision": 1, "decision": "edit"}, "a plan belongs to"),
-    (None, "revision"),
-]
-
-
-async def test_what_is_refused_is_said_and_changes_nothing(lab: Lab) -> None:
-    handle = await proposed(lab)
-    for update, sentence in REFUSED:
-        assert sentence in await refusal(partial(handle.execute_update, "decide_plan", update))
-    await decide(handle, 1, "approve")
-    assert (await decide(handle, 1, "approve"))["accepted"]
-    assert (await handle.result()).status == "completed"
 
 
 async def test_a_direct_answer_needs_no_approval(lab: Lab) -> None:

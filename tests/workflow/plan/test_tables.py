@@ -91,21 +91,21 @@ async def test_code_makes_the_answers_rows_of_what_the_items_handed_in(lab: Lab,
     assert json.loads(await store.get(result.result_ref or ""))["answer_json"] == result.answer_json
 
 
-@pytest.mark.parametrize(
-    "handed_in",
-    [
-        measured('```json\n{"tree": "elm", "height_m": 31.5}\n```'),
-        measured({"tree": "elm", "height_m": 31.5, "where": None, "note": None}),
-        text('It is 31.5 m.\n```json\n{"tree": "elm", "height_m": 31.5}\n```\nConfidence: 0.9\nLimitations: none'),
-    ],
-    ids=["fenced", "all filled", "no call, fenced"],
-)
-async def test_an_output_is_taken_as_models_write_it(lab: Lab, store: ArtifactStore, handed_in: Reply) -> None:
-    lab.play(grove(t1_1=lambda step: handed_in))
+AS_WRITTEN = {
+    "t1_1": measured('```json\n{"tree": "elm", "height_m": 31.5}\n```'),
+    "t1_2": measured({"tree": "oak", "height_m": 28.25, "where": None, "note": None}),
+    "t1_3": text('It is tall.\n```json\n{"tree": "ash", "height_m": 40.75}\n```\nConfidence: 0.9\nLimitations: none'),
+}
+
+
+async def test_an_output_is_taken_as_models_write_it(lab: Lab, store: ArtifactStore) -> None:
+    """Fenced, with all fields filled, without a call."""
+    lab.play(grove(**{name: lambda step: AS_WRITTEN[(step.subtask_id or "").replace(".", "_")] for name in AS_WRITTEN}))
     result = await lab.run(answer_schema=ROWS, max_turns=1)
     assert (result.status, result.gaps) == ("completed", [])
     assert result.answer_json == {"trees": [{"tree": t, "height_m": h} for t, h in HEIGHTS.values()]}
-    assert "- height_m: 31.5" in await finding_text(store, result, "t1.1")
+    for subtask_id, (_, height) in HEIGHTS.items():
+        assert f"- height_m: {height}" in await finding_text(store, result, subtask_id)
     assert 'as JSON: {"output": ...}' in lab.prompt("t1.1/1/turn.1")
 
 
@@ -121,11 +121,10 @@ async def test_an_output_that_does_not_fit_goes_back_once_with_the_exact_errors(
     assert (result.status, len(lab.steps)) == ("completed", 6)
 
 
-@pytest.mark.parametrize("output", [MISFIT, "n/a"], ids=str)
 async def test_an_output_that_never_fits_is_a_partial_finding_and_nothing_is_lost(
-    lab: Lab, store: ArtifactStore, output: Any
+    lab: Lab, store: ArtifactStore
 ) -> None:
-    lab.play(grove(t1_1=lambda step: measured(output)))
+    lab.play(grove(t1_1=lambda step: measured(MISFIT), t1_2=lambda step: measured("n/a")))
     handle = await lab.start(answer_schema=ROWS)
     result = await handle.result()
     assert result.status == "partial"
@@ -133,17 +132,14 @@ async def test_an_output_that_never_fits_is_a_partial_finding_and_nothing_is_los
     assert gap.subtask_id == "t1"
     assert gap.reason.startswith("only in part: t1.1 (")
     assert "output" in gap.reason
-    assert result.answer_json == {"trees": [{"tree": "oak", "height_m": 28.25}, {"tree": "ash", "height_m": 40.75}]}
-    rows = await table(store, result)
-    assert [(r["tree"], r["height_m"]) for r in rows] == [
-        ("elm", "n/a") if output is MISFIT else ("", ""),
-        ("oak", "28.25"),
-        ("ash", "40.75"),
-    ]
-    assert rows[0]["item"] == "t1.1"
-    assert "n/a" in await finding_text(store, result, "t1.1")
-    assert [step for step in lab.steps if step.startswith("t1.1/")] == ["t1.1/1/turn.1", "t1.1/1/turn.2"]
-    assert "3/3, 1 in part" in await details(handle)
+    assert result.answer_json == {"trees": [{"tree": "ash", "height_m": 40.75}]}
+    rows = [(r["item"], r["tree"], r["height_m"]) for r in await table(store, result)]
+    assert rows == [("t1.1", "elm", "n/a"), ("t1.2", "", ""), ("t1.3", "ash", "40.75")]
+    for subtask_id in ("t1.1", "t1.2"):
+        assert "n/a" in await finding_text(store, result, subtask_id)
+        turns = [f"{subtask_id}/1/turn.1", f"{subtask_id}/1/turn.2"]
+        assert [step for step in lab.steps if step.startswith(f"{subtask_id}/")] == turns
+    assert "3/3, 2 in part" in await details(handle)
 
 
 async def test_rows_of_failed_items_are_missing_and_counted_once(lab: Lab, store: ArtifactStore) -> None:

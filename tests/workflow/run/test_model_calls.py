@@ -91,19 +91,6 @@ async def narrow(tmp_path: Any) -> AsyncIterator[tuple[Client, Billed]]:
             yield client, model
 
 
-async def test_worker_agents_of_a_role_share_its_prefix(narrow: tuple[Client, Billed], run_id: str) -> None:
-    """Those that begin together each write it, as no call waits for another one's answer."""
-    (client, model), ids = narrow, [f"t{n}" for n in range(40)]
-    turns = {id_: lambda step: billed(text_block(f"found {step.subtask_id}")) for id_ in ids}
-    subtasks = [{"id": id_, "role": "counter"} for id_ in ids]
-    model.play(run_id, script(plan(*subtasks), turns))
-    await run(client, run_id, TEAM, max_subtasks=40, max_parallel=4)
-    usages = model.usages("turn")
-    assert len(usages) == 40
-    assert sum(usage["cache_read_input_tokens"] == 0 for usage in usages) <= 4
-    assert read_share(usages) >= 0.7
-
-
 # --- history -----------------------------------------------------------------------------------------
 
 
@@ -217,7 +204,6 @@ async def test_many_subtasks_that_are_ready_together_start_in_portions_and_leave
 
 TURNS = 48
 _CUT = re.compile(r'\n\[cut: (\d+) of \d+ characters are shown\. read_output with output "(\d+-1)" and offset \1 ')
-TOO_LONG = "prompt is too long: 120000 tokens > 100000 maximum"
 
 
 def output(turn: int) -> str:
@@ -286,25 +272,6 @@ async def test_many_turns_with_long_outputs_fit_into_a_window_of_100k_tokens(
     assert len(looks.read_again) >= 6
     for name, whole in looks.read_again.items():
         assert whole == output(int(name.partition("-")[0])), name
-
-
-async def test_a_refused_prompt_is_shortened_once_and_then_fails_its_attempt_alone(lab: Lab) -> None:
-    def turn(step: Step) -> Reply:
-        if step.number < 3:
-            return tools(("lookup", {"query": f"row {step.number} of the pears", "size": 2000}))
-        if step.attempt == 1:
-            return status(400, "invalid_request_error", TOO_LONG)
-        return text("found")
-
-    lab.play(script(plan({"id": "t1"}), {"t1": turn}))
-    result = await lab.run(models={"workers": f"model-of-{lab.run_id}"})
-    assert result.status == "completed"
-    assert result.subtasks[0].attempts == 2
-    assert lab.steps.count("t1/1/turn.3") == 2
-    first, second = [c.step for c in lab.calls if c.step.call.endswith("/t1/1/turn.3")]
-    assert [len(block["content"]) for block in blocks(first, "tool_result")] == [20_000, 20_000]
-    assert len(blocks(second, "tool_result")[0]["content"]) < 1000
-    assert "ContextOverflow" in str(lab.call("refine.t1.2").step.body)
 
 
 def narrowed(windows: dict[str, int], play: Script) -> Script:

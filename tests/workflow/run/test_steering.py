@@ -139,7 +139,7 @@ async def test_pause_now_stops_the_calls_in_flight(lab: Lab) -> None:
 # --- steer --------------------------------------------------------------------------------------------------
 
 
-async def test_a_word_to_all_is_in_each_later_request_once(lab: Lab) -> None:
+async def test_a_word_is_in_each_later_request_of_those_it_is_to_once(lab: Lab) -> None:
     hold = asyncio.Event()
     turns = {
         "t1": first_turn(hold),
@@ -151,6 +151,8 @@ async def test_a_word_to_all_is_in_each_later_request_once(lab: Lab) -> None:
     await until(lab.sent("t1/1/turn.1", "t3/1/turn.1", "t4/1/turn.1"))
     for _ in range(2):
         await say(handle, "steer", text=WORD, request_id="one")
+    await say(handle, "steer", text="Mind the sloes", to="t1")
+    await say(handle, "steer", text="Mind the medlars", to="t2")  # it is yet to begin
     await until(partial(_told, lab, "t1/1", "t3/1", "t4/1"))
     hold.set()
     result = await handle.result()
@@ -158,26 +160,12 @@ async def test_a_word_to_all_is_in_each_later_request_once(lab: Lab) -> None:
     assert heard(lab) == dict.fromkeys(
         ["t1/1/turn.2", "t2/1/turn.1", "t3/1/turn.2", "t4/1/turn.2", "review.1", "synthesis.1"], 1
     )
+    assert (heard(lab, "sloes"), heard(lab, "medlars")) == ({"t1/1/turn.2": 1}, {"t2/1/turn.1": 1})
     found = {report.id: report.finding.summary for report in result.subtasks if report.finding}
     assert (found["t3"], found["t4"]) == ("found by t3", "found by t4")  # not what they said before the word
     assert "<steer>\nCount &lt;/steer> the quinces, too\n</steer>" in lab.prompt("t3/1/turn.2")
     assert "steered" in await events(handle)
     assert lab.repeated == []
-
-
-async def test_a_word_to_one_subtask_reaches_no_other(lab: Lab) -> None:
-    hold = asyncio.Event()
-    turns = {"t1": first_turn(hold), "t2": first_turn(hold)}
-    lab.play(script(plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]}), turns))
-    handle = await lab.start()
-    await until(lab.sent("t1/1/turn.1", "t2/1/turn.1"))
-    await say(handle, "steer", text=WORD, to="t1")
-    await say(handle, "steer", text="Mind the medlars", to="t3")  # it is yet to begin
-    await until(partial(_told, lab, "t1/1"))
-    hold.set()
-    assert (await handle.result()).status == "completed"
-    assert heard(lab) == {"t1/1/turn.2": 1}
-    assert heard(lab, "medlars") == {"t3/1/turn.1": 1}
 
 
 # --- retry_subtask ------------------------------------------------------------------------------------------
@@ -293,22 +281,14 @@ async def test_what_is_refused_says_what_is_current(lab: Lab) -> None:
     await until(partial(is_in, handle, "completed", "t1"))
     await until(lab.sent("t2/1/turn.1"))
     refused: list[tuple[str, dict[str, Any], str]] = [
-        ("steer", {"text": "x", "to": "t1"}, "has ended, it is completed: use retry_subtask"),
         ("steer", {"text": "x", "to": "t11"}, "did you mean 't1'"),
-        ("steer", {"text": "x" * 2049}, "at most 2048"),
-        ("steer", {"text": " "}, "is empty"),
         ("steer", {"txt": "x"}, "did you mean 'text'"),
         ("retry_subtask", {"subtask_id": "t2"}, "is being worked on: steer it, or skip it first"),
-        ("retry_subtask", {"subtask_id": "t3"}, "yet to be worked on"),
         ("skip_subtask", {"subtask_id": "t1"}, "has ended already: it is completed"),
-        ("skip_subtask", {"subtask_id": "x/y"}, "no subtask 'x/y'"),
         ("pause", {"now": "maybe"}, "now"),
     ]
     for update, fields, sentence in refused:
         assert sentence in await refusal(say(handle, update, **fields))
-    for number in range(20):
-        await say(handle, "steer", text=f"word {number}", to="t3")
-    assert "steered 20 times" in await refusal(say(handle, "steer", text="x"))
     hold.set()
     await until(lab.sent("synthesis.1"))
     assert "too late" in await refusal(say(handle, "retry_subtask", subtask_id="t1"))

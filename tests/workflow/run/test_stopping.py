@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
+from activities.store.artifacts import ArtifactStore
 from supervision.base import limits
+from supervision.base.store_keys import run_prefix
 from supervision.contract.updates import ExtendLimits
 from supervision.run.board import Board
 from tests.replay.replaying import replayer
@@ -21,7 +23,10 @@ from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Lab, closed, end_soon, events, failure
+from tests.workflow.scripts import verdicts
+from workflows.children.child_contracts import WorkerAgentResult
 from workflows.supervisor import SupervisorWorkflow
+from workflows.tool_loop import ToolLoop
 
 MANY = tuple(f"t{number}" for number in range(8))
 HALF = stop("max_tokens", "so far there are three")
@@ -127,11 +132,37 @@ async def test_a_terminated_worker_agent_costs_what_it_consumed(lab: Lab) -> Non
     assert (result.subtasks[0].attempts, result.subtasks[0].turns) == (2, 4)
 
 
-@pytest.mark.usefixtures("time_to_answer")
-async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class LookUps:
+    """The look-ups of what children consumed that do not answer: they wait until they are `released`."""
+
+    def __init__(self) -> None:
+        self.begun, self.released = threading.Event(), asyncio.Event()
+
+
+@pytest.fixture
+def look_ups(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> LookUps:
+    """Has the run give up its children soon, and those answer only once they are looked up."""
     monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
+    look_ups, list_keys, stopped = LookUps(), ArtifactStore.list_keys, ToolLoop.stopped
+
+    async def held(store: ArtifactStore, prefix: str) -> list[str]:
+        if prefix.startswith(run_prefix(lab.run_id)):
+            look_ups.begun.set()
+            await look_ups.released.wait()
+        return await list_keys(store, prefix)
+
+    def slowly(loop: ToolLoop) -> WorkerAgentResult:
+        look_ups.begun.wait(1.8)  # below the SDK's two seconds for a workflow task without an await
+        return stopped(loop)
+
+    monkeypatch.setattr(ArtifactStore, "list_keys", held)
+    monkeypatch.setattr(ToolLoop, "stopped", slowly)
+    return look_ups
+
+
+@pytest.mark.usefixtures("time_to_answer")
+async def test_a_child_that_does_not_answer_is_booked_from_the_journal(lab: Lab, look_ups: LookUps) -> None:
+    look_ups.released.set()
 
     def turns(step: Step) -> Reply:
         return tools(("lookup", {"query": "x"})) if step.number == 1 else NEVER
@@ -143,7 +174,45 @@ async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
     await runs.end_soon(handle)
     result = await handle.result()
     answered = [call for call in lab.calls if call.answered_at is not None]
-    assert result.usage.model_calls == len(answered)
+    assert (look_ups.begun.is_set(), result.usage.model_calls) == (True, len(answered))
+
+
+@pytest.mark.usefixtures("time_to_answer")
+async def test_a_subtask_that_was_given_up_is_worked_on_again_while_what_it_cost_is_looked_up(
+    lab: Lab, look_ups: LookUps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CHILD_GIVE_UP_WAIT", timedelta(seconds=2))
+    reviewing, again = asyncio.Event(), asyncio.Event()
+
+    def turns(step: Step) -> Reply:
+        return NEVER if step.attempt == 1 else when(again, text("found at last"))
+
+    usual = script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns})
+    lab.play(lambda step: when(reviewing, verdicts()) if step.kind == "review" else usual(step))
+    handle = await lab.start(max_reviews=1)
+    await until(lab.sent("t1/1/turn.1"))
+    await until(functools.partial(runs.is_in, handle, "completed", "t2"))
+    await runs.end_soon(handle)
+    await until(look_ups.begun.is_set)
+    await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(hours=1)))
+    await until(lab.sent("review.1"))
+    assert await runs.is_in(handle, "cancelled", "t1")
+    await handle.execute_update("retry_subtask", {"subtask_id": "t1"})
+    reviewing.set()
+    await until(lab.sent("t1/2/turn.1"))
+    look_ups.released.set()
+    await until(functools.partial(_looked_up, lab))
+    again.set()
+    result = await handle.result()
+    assert [(report.state, report.attempts) for report in result.subtasks] == [("completed", 2), ("completed", 1)]
+
+
+async def _looked_up(lab: Lab) -> bool:
+    """True if the run has what its look-up of a child's cost came to."""
+    events = (await lab.client.get_workflow_handle(lab.run_id).fetch_history()).events
+    kinds = {e.event_id: e.activity_task_scheduled_event_attributes.activity_type.name for e in events}
+    ended = [e.activity_task_completed_event_attributes.scheduled_event_id for e in events]
+    return "child_consumed" in {kinds[event_id] for event_id in ended if event_id}
 
 
 # --- resets ------------------------------------------------------------------------------------------

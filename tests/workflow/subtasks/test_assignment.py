@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from temporalio.client import Client
@@ -17,56 +16,12 @@ from supervision.base.queues import pool_queue
 from tests.scripted_model import Reply, Step, text, tools, when
 from tests.serving import WorkerProcesses, worker_processes
 from tests.waiting import until
-from tests.workflow.runs import Lab, failure, queues, roles, states
+from tests.workflow.runs import Lab, queues, roles
 from tests.workflow.scripts import item, plans, subtasks
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "crew"}
-
-
-def auto(subtask_id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
-    return item(subtask_id, "auto", capabilities=list(capabilities), **more)
-
-
-async def test_a_capability_that_nobody_has_ends_the_run_before_any_child(lab: Lab) -> None:
-    lab.play(plans(subtasks(auto("t1", "levitation"), item("t2"))))
-    handle = await lab.start()
-    error = await failure(handle)
-    assert error.type == "NoCapableWorker"
-    said = "subtask 't1' needs the capability 'levitation', which no role has (known: reading, maps, sums, music)"
-    assert said in error.message
-    assert lab.steps == ["plan.1.1", "plan.1.2", "plan.1.3"]
-    assert said in lab.prompt("plan.1.2")
-    assert await lab.started_children() == []
-    assert (await handle.query(SupervisorWorkflow.status)).phase == "failed"
-
-
-async def test_the_planner_of_a_revision_sees_who_is_at_work(lab: Lab) -> None:
-    busy = asyncio.Event()
-    turns: dict[str, Callable[[Step], Reply]] = {
-        "t1": lambda step: tools(("weigh", {"thing": "pear"})),
-        "t2": lambda step: when(busy, text("read\n\nConfidence: 0.8")),
-    }
-    first = subtasks(item("t1", "reckoner"), item("t2", "reader"), item("t3", depends_on=["t1", "t2"]))
-    lab.play(plans(first, subtasks(item("t4", "librarian", replaces=["t1"])), turns=turns))
-    handle = await lab.start(success="all", max_replans=2, max_turns=1)
-    await until(lab.sent("t4/1/turn.1"))
-    assert "- reader" not in lab.prompt("plan.1.1")
-    second = lab.prompt("plan.2.1")
-    assert "Worker agents that are busy now, by role:\n- reader: 1\n" in second
-    shown = await handle.query(SupervisorWorkflow.status)
-    assert (shown.revision, shown.phase) == (2, "executing")
-    assert (await states(handle))["t2"] == "running"
-    busy.set()
-    result = await handle.result()
-    assert (result.status, result.plan_revisions, result.gaps) == ("completed", 2, [])
-    assert {s.id: (s.state, s.replaced_by, s.depends_on) for s in result.subtasks} == {
-        "t1": ("failed", "t4", []),
-        "t2": ("completed", None, []),
-        "t3": ("completed", None, ["t4", "t2"]),
-        "t4": ("completed", None, []),
-    }
 
 
 COOK = {"name": "cook", "description": "Cooks pears.", "system_prompt": "You are the cook.", "tools": ["weigh"]}

@@ -13,10 +13,8 @@ from supervision.contract.result import RunResult
 from supervision.contract.updates import Resume
 from tests.scripted_model import (
     Reply,
-    Script,
     Step,
     answer,
-    as_json,
     message,
     plan,
     script,
@@ -29,7 +27,7 @@ from tests.scripted_model import (
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.runs import Lab, details, events, found, partial_result, scheduled, status_of, waits_for_provider
-from tests.workflow.scripts import FOUND, GIVES_UP
+from tests.workflow.scripts import FOUND, GIVES_UP, with_replies
 from workflows.supervisor import SupervisorWorkflow
 
 
@@ -55,20 +53,14 @@ def choices(lab: Lab) -> list[str]:
     return [body.get("tool_choice", {}).get("type", "auto") for body in bodies]
 
 
-async def test_the_end_is_announced_two_turns_ahead(lab: Lab) -> None:
-    turns = [*(looks(number) for number in range(1, 5)), FOUND]
-    await outcome(lab, turns, 5)
-    said = {number: lab.call(f"t1/1/turn.{number}").step.body["messages"][-1] for number in range(1, 6)}
+async def test_the_end_is_announced_two_turns_ahead_and_a_silent_last_turn_is_asked_once_more(lab: Lab) -> None:
+    result = await outcome(lab, [*(looks(number) for number in range(1, 6)), FOUND], 5)
+    said = {number: lab.call(f"t1/1/turn.{number}").step.body["messages"][-1] for number in range(1, 7)}
     assert [number for number, last in said.items() if "left after this" in str(last)] == [3]
     assert "last turn" in str(said[5])
-
-
-async def test_a_silent_last_turn_is_asked_once_more_without_running_its_tools(lab: Lab) -> None:
-    result = await outcome(lab, [looks(1), looks(2), FOUND], 2)
-    assert (result.status, choices(lab)) == ("completed", ["auto", "none", "none"])
-    again = lab.call("t1/1/turn.3").step.body["messages"]
-    assert "not run" in str(again)
-    assert result.usage.tool_calls == 1
+    assert (result.status, choices(lab)) == ("completed", ["auto"] * 4 + ["none"] * 2)
+    assert "not run" in str(lab.call("t1/1/turn.6").step.body["messages"])
+    assert result.usage.tool_calls == 4
 
 
 async def test_without_a_last_word_the_last_text_before_it_is_the_finding(lab: Lab) -> None:
@@ -137,11 +129,6 @@ def attempts(*replies: Reply) -> Any:
     return lambda step: replies[min(step.attempt, len(replies)) - 1]
 
 
-def with_refine(played: Script, refine: Reply) -> Script:
-    """The same script, but descriptions are rewritten like that."""
-    return lambda step: refine if step.kind == "refine" else played(step)
-
-
 async def test_a_failed_attempt_is_repeated_with_a_description_rewritten_from_its_error(lab: Lab) -> None:
     hold = asyncio.Event()
     turns = {"t1": attempts(GIVES_UP, when(hold, FOUND))}
@@ -170,9 +157,8 @@ async def test_a_failed_attempt_is_repeated_with_a_description_rewritten_from_it
     assert result.usage.model_calls == 6
 
 
-@pytest.mark.parametrize("refine", [as_json({"description": ""}), REFUSAL])
-async def test_a_refused_subtask_without_other_words_fails_at_once(lab: Lab, refine: Reply) -> None:
-    lab.play(with_refine(script(JUNIOR, {"t1": attempts(REFUSAL)}), refine))
+async def test_a_refused_subtask_without_other_words_fails_at_once(lab: Lab) -> None:
+    lab.play(with_replies(script(JUNIOR, {"t1": attempts(REFUSAL)}), refine=lambda step: REFUSAL))
     result = await lab.run()
     first = result.subtasks[0]
     assert (first.state, first.attempts, first.role) == ("failed", 1, "junior")

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from activities.store.artifacts import ArtifactStore
 from standin.server.api_reply import text_block, tool_block
 from supervision.contract.finding import Finding, FindingRecord
@@ -34,16 +32,12 @@ async def record(store: ArtifactStore, finding: Finding) -> FindingRecord:
     return FindingRecord.model_validate_json(await store.get(finding.record_ref))
 
 
-@pytest.mark.parametrize(("words", "outcome"), [(LONG, "partial"), (f"{LONG}\n\nConfidence: 0.8", "done")])
-async def test_a_finding_of_the_last_turn_without_its_closing_lines_is_partial(
-    lab: Lab, words: str, outcome: str
-) -> None:
-    lab.play(script(ONE, {"t1": in_order(BOOK, text(words))}, answer(LONG, cites=["t1"])))
+async def test_a_finding_of_the_last_turn_without_its_closing_lines_is_partial(lab: Lab) -> None:
+    lab.play(script(ONE, {"t1": in_order(BOOK, text(LONG))}, answer(LONG, cites=["t1"])))
     result = await lab.run(max_turns=2)
     asked = str(lab.call("t1/1/turn.2").step.body["messages"][-1])
     assert "Confidence: <0 to 1>" in asked
-    assert (found(result).outcome, bool(found(result).limitations)) == (outcome, outcome == "partial")
-    assert result.status == {"partial": "partial", "done": "completed"}[outcome]
+    assert (found(result).outcome, bool(found(result).limitations), result.status) == ("partial", True, "partial")
 
 
 NOT_DONE = "I could not do this: no source has the swans. Confidence: 0.0"
