@@ -54,7 +54,12 @@ async def follow(
     for _ in range(_LAST_LOOKS):
         if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
             break
-    return await run_outcome(run, store)
+    outcome = await run_outcome(run, store)
+    known = poller.picture.reports
+    for ended in outcome.result.subtasks if outcome.result else []:
+        known[ended.id] = known.get(ended.id, ended).model_copy(update={"state": ended.state})
+    screen.show(poller.picture)
+    return outcome
 
 
 async def _poll(poller: "RunPoller", screen: Screen) -> bool:
@@ -126,10 +131,12 @@ class RunPoller:
 
     async def _poll_status(self, news: bool) -> None:
         """Asks for the status if there is news, less often for many pages, or if the last answer is old."""
-        pages = 0 if self.picture.closed else len(self.picture.reports) // limits.STATUS_PAGE
+        closed = self.picture.closed
+        pages = 0 if closed else len(self.picture.reports) // limits.STATUS_PAGE
         age = timedelta(seconds=time.monotonic() - self._answered_at)
         if age >= IDLE or (news and age >= pages * _POLL):
-            self.picture.status = await self._run.whole_status()
+            # an ended run is replayed for each page, and its result has the states of all subtasks
+            self.picture.status = await (self._run.status() if closed else self._run.whole_status())
             self.picture.reports |= {report.id: report for report in self.picture.status.subtasks}
             self._answered_at = time.monotonic()
 

@@ -77,9 +77,13 @@ async def stop_running() -> ServerInfo | None:
 
 def is_alive(info: ServerInfo) -> bool:
     """True if the process still is that server, which holds its log locked: process ids are used again."""
+    return _is_held(Path(info.log))
+
+
+def _is_held(log: Path) -> bool:
     try:
-        with Path(info.log).open("rb") as log:
-            fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with log.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except FileNotFoundError:
@@ -116,6 +120,7 @@ _START_WAIT = timedelta(seconds=60)  # 0.3 s on a quiet machine; a cold disk rea
 _PORT_TRIES = 4  # a port that was free may be taken before the server binds it
 _LOCK_POLL = timedelta(milliseconds=200)  # a file lock does not announce that it is free
 _PORT_TAKEN = "address already in use"
+_LOG = "server.log"
 _NOT_INHERITED = ("TEMPORAL_", "ANTHROPIC_")
 
 
@@ -163,6 +168,8 @@ class EmbeddedServer:
         async with AsyncFileLock(self._cache / "server.lock", poll_interval=_LOCK_POLL.total_seconds()):
             if info := await self._join():
                 return info
+            if _is_held(log := self._cache / _LOG):  # to wait for its end would be to hang
+                raise ServerFailed(f"a Temporal server that no record names has {log} open: end it first (lsof {log})")
             _record().unlink(missing_ok=True)  # of a server that is gone
             return await self._launch(program)
 
@@ -205,7 +212,7 @@ class EmbeddedServer:
             port, ui_port = _choose_ports(self._port, usual=self._shared)
         except OSError as error:
             raise ServerFailed(f"port {self._port} of {HOST} is taken: {error.strerror}") from error
-        log = self._cache / "server.log"
+        log = self._cache / _LOG
         if not self._shared:
             descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
             os.close(descriptor)

@@ -6,16 +6,19 @@ from collections.abc import Awaitable
 from functools import partial
 
 import pytest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionDescription
 
 from console.base.command import CommandFailed, hint
 from console.base.terminal import Report, console
 from console.commands.people_commands import resume, tell
-from console.run.run_handle import RunHandle
+from console.run.run_handle import RunHandle, is_open
 from console.run.standstill import stated
 from console.view.event_lines import Line
-from console.view.follow import RunPoller
+from console.view.follow import RunPoller, follow
+from console.view.live_view import Picture, Screen
+from supervision.base import limits
 from supervision.contract.request import RunRequest
+from supervision.contract.status import Status
 from supervision.contract.updates import Pause, SkipSubtask, Steer
 from tests.console.conftest import GOAL, Cli, Model
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, text, when
@@ -40,8 +43,8 @@ async def test_new_limits_are_totals_and_what_can_not_be_is_refused(cli: Cli, st
     assert done.code == 0
     assert "of 2,000,000 tokens spent" in done.out
     after = await cli.json("status", "extend-1")
-    limits = after["limits"]
-    assert (limits["budget_tokens"], limits["budget_usd"], limits["deadline_seconds"]) == (2_000_000, 2.0, 7200.0)
+    totals = after["limits"]
+    assert (totals["budget_tokens"], totals["budget_usd"], totals["deadline_seconds"]) == (2_000_000, 2.0, 7200.0)
     assert after["deadline_at"] > before["deadline_at"]
     assert f"deadline {after['deadline_at'][:10]}" in done.out
     shown = (await cli("status", "extend-1")).out
@@ -130,6 +133,56 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     assert heard == ["t1/1/t1/1/turn.2"]
     with pytest.raises(CommandFailed, match="has ended"):
         await tell(run, Pause)
+
+
+class Asked(RunHandle):
+    """Keeps the cursors of the questions for the status since the run was seen to have ended."""
+
+    def __init__(self, client: Client, run_id: str) -> None:
+        super().__init__(client, run_id)
+        self.cursors: list[int] = []
+        self._open = True
+
+    async def describe(self, workflow_id: str | None = None) -> WorkflowExecutionDescription:
+        described = await super().describe(workflow_id)
+        if workflow_id is None and self._open:
+            self.cursors.clear()
+            self._open = is_open(described)
+        return described
+
+    async def status(self, cursor: int = 0) -> Status:
+        self.cursors.append(cursor)
+        return await super().status(cursor)
+
+
+@pytest.mark.usefixtures("worker")
+async def test_the_last_screen_of_many_pages_is_whole_and_asks_for_one(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "STATUS_PAGE", 1)
+    subtasks = [{"id": f"t{number}", "role": "hand"} for number in range(1, 4)]
+    hold, run, pictures = asyncio.Event(), Asked(client, run_id), list[Picture]()
+
+    def script(step: Step) -> Reply:
+        if step.kind == "plan":
+            return plan(*subtasks)
+        return answer() if step.kind == "synthesis" else when(hold, text("carried\n\nConfidence: 0.8"))
+
+    class Kept(Screen):
+        def show(self, picture: Picture) -> None:
+            pictures.append(picture)
+
+    model.play(run_id, script)
+    request = RunRequest(goal="Look around", team="house", max_reviews=0, max_replans=0)
+    await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
+    following = asyncio.create_task(follow(run, Kept(console()), None))
+    await until(lambda: bool(pictures) and len(pictures[-1].reports) == len(subtasks))
+    hold.set()
+    await following
+    assert {report.state for report in pictures[-1].reports.values()} == {"completed"}
+    assert pictures[-1].status is not None
+    assert pictures[-1].status.phase == "done"
+    assert set(run.cursors) == {0}
 
 
 async def said(command: Awaitable[Report]) -> str:

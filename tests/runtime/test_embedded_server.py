@@ -82,6 +82,16 @@ async def test_starters_at_the_same_moment_share_one_server() -> None:
         assert sorted(server.joined for server in servers) == [False, True, True, True]
 
 
+async def test_a_server_without_a_record_is_named_and_keeps_its_log(cache: Path) -> None:
+    async with EmbeddedServer(headless=True) as info:
+        (cache / "server.json").unlink()
+        written = Path(info.log).stat().st_size
+        async with asyncio.timeout(10):
+            with pytest.raises(ServerFailed, match="no record names"):
+                await AsyncExitStack().enter_async_context(EmbeddedServer(headless=True))
+        assert Path(info.log).stat().st_size >= written
+
+
 async def test_a_port_taken_in_between_is_tried_again_with_another(
     tmp_path: Path, temporal_program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

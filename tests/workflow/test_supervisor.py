@@ -111,7 +111,10 @@ def impossible(step: Step) -> Reply:
 
 async def test_a_program_starts_a_run_and_follows_it_to_its_result(lab: Lab) -> None:
     lab.play(script(plan({"id": "t1"}), {"t1": lambda step: text("found")}))
-    assert await start(lab.client, REQUEST, lab.run_id) == lab.run_id
+    fields = REQUEST.model_dump(exclude_unset=True)
+    with pytest.raises(ValueError, match="max_subtasks"):
+        await start(lab.client, {**fields, "max_subtasks": "many"}, lab.run_id)
+    assert await start(lab.client, fields, lab.run_id) == lab.run_id
     seen = [news async for news in follow(lab.client, lab.run_id)]
     events = [news for news in seen if isinstance(news, TraceEvent)]
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
