@@ -162,7 +162,7 @@ class _ChildProcess:
     async def ask(self, line: bytes, time: timedelta) -> Json:
         """Returns the answer to a line; what was `exceeded`, with the process ended, where there is none."""
         loop = asyncio.get_running_loop()
-        reply, problem = bytearray(), self._ended
+        reply, problem, slow = bytearray(), self._ended, False
         try:
             async with asyncio.timeout(time.total_seconds()):
                 await loop.sock_sendall(self._socket, line)
@@ -176,8 +176,7 @@ class _ChildProcess:
                     reply += chunk
             answer: Json = json.loads(reply)
         except TimeoutError:
-            self.end()
-            return {"exceeded": f"it takes longer than {time.total_seconds():g} s", "slow": True}
+            problem, slow = f"it takes longer than {time.total_seconds():g} s", True
         except (OSError, ValueError, RecursionError):
             pass
         except asyncio.CancelledError:  # its answer would be taken for the next one's
@@ -186,9 +185,9 @@ class _ChildProcess:
         else:
             return answer
         self.end()
-        # A busy machine did that: it had no memory left, or the process was late by its own clock.
-        was_killed = problem == self._ended and self._process.returncode in (-signal.SIGKILL, -signal.SIGALRM)
-        return {"exceeded": problem, **({"slow": True} if was_killed else {})}
+        if problem == self._ended:  # a busy machine may have done that: no memory was left, or its own clock was late
+            slow = self._process.returncode in (-signal.SIGKILL, -signal.SIGALRM)
+        return {"exceeded": problem, "slow": slow}
 
 
 def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
@@ -200,7 +199,7 @@ def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
 
 def _result(name: str, reply: Json) -> Any:
     if "exceeded" in reply:
-        raise (TooSlow if "slow" in reply else BoundExceeded)(reply["exceeded"])
+        raise (TooSlow if reply.get("slow") else BoundExceeded)(reply["exceeded"])
     if "error" in reply:
         raise Failed(name, reply["type"], reply["error"])
     return reply["result"]

@@ -150,9 +150,12 @@ def _counted(**tokens: int) -> ModelUsage:
 
 def _plain(value: Any) -> Json:
     # `to_dict` keeps exactly what came: dumping with defaults adds nulls, dropping nulls loses tool input.
-    plain = value if isinstance(value, dict) else value.to_dict(mode="json")
-    stored: Json = json.loads(_joined(json.dumps(plain, ensure_ascii=False)))
-    return stored
+    plain: Json = value if isinstance(value, dict) else value.to_dict(mode="json")
+    text = json.dumps(plain, ensure_ascii=False)
+    if text.isascii():
+        return plain
+    repaired: Json = json.loads(_joined(text))
+    return repaired
 
 
 def _joined(text: str) -> str:

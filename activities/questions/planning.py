@@ -128,7 +128,7 @@ class Planner:
 
     def nesting_problems(self, plan: Plan) -> list[str]:
         """Returns the roles of a plan that are teams, where nesting is not possible."""
-        teams = {role.name for role in self.loaded.team.roles if role not in self.roles}
+        teams = {role.name for role in self.loaded.team.roles} - {role.name for role in self.roles}
         named = dict.fromkeys(subtask.role for subtask in plan.subtasks if subtask.role in teams)
         return [f"role {quoted(name)} is a team and nesting is not possible here" for name in named]
 

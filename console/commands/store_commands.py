@@ -111,7 +111,8 @@ async def prune(
     client = await access.client()
     stored, uploads = await read_contents(store)
     runs = [run for run in stored if run.modified < oldest and await _has_ended(client, store, run)]
-    stays = [run for run in stored if run not in runs]
+    ended = {run.key for run in runs}
+    stays = [run for run in stored if run.key not in ended]
     uploads = await _unused_uploads(client, [upload for upload in uploads if upload.modified < oldest], stays)
     if not runs and not uploads:
         print_err(f"nothing to delete: no ended run stored its last object before {oldest:%Y-%m-%d %H:%M} UTC")

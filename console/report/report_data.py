@@ -137,9 +137,7 @@ async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[
     if entry.opening and entry.opening.tools:
         parts.append(("tools", ", ".join(str(tool.get("name")) for tool in entry.opening.tools)))
     for message in [*await conversations.resolve(entry.input), {"role": "reply", "content": entry.reply.content}]:
-        content = message["content"]
-        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-            parts.append((f"{message['role']}: {block.get('type')}", _block_text(block)))
+        parts += [(f"{message['role']}: {block.get('type')}", _block_text(block)) for block in message["content"]]
     return parts
 
 
