@@ -9,7 +9,7 @@ import typer.main
 import starter
 from supervision.base import errors
 from supervision.contract import RunRequest, RunResult
-from tests.test_public_names import SETTINGS
+from tests.test_public_names import variables
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -45,8 +45,8 @@ def test_every_field_of_a_request_and_of_a_result_is_documented() -> None:
 
 
 def test_every_setting_and_every_command_is_documented() -> None:
-    variables = {name for cells in rows("Settings") for name in re.findall(r"`([A-Z_]+)`", cells[0])}
-    assert variables >= SETTINGS
+    documented = {name for cells in rows("Settings") for name in re.findall(r"`([A-Z_]+)`", cells[0])}
+    assert documented >= variables()
     commands = {name for cells in rows("Command line") for name in re.findall(r"`([a-z]+)", cells[0])}
     assert commands == set(typer.main.get_group(starter.app).commands)
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
 from activities.store.artifacts import ArtifactStore
+from supervision.base.errors import RUN_KINDS
 from supervision.base.store_keys import run_prefix
 from supervision.contract.plan import template_of
 from supervision.contract.result import RunResult, SubtaskReport, Timing
@@ -22,11 +23,6 @@ from tests.waiting import until
 
 FINAL = {"completed", "failed", "skipped", "cancelled"}
 PHASES = {"completed": "done", "failed": "failed", "cancelled": "cancelled"}
-RUN_ERRORS = {
-    "InvalidRequest", "UnknownTeam", "NoSubtasks", "InvalidPlan", "NoCapableWorker", "PlanRejected",
-    "AllSubtasksFailed", "QuorumNotMet", "DeadlineExceeded", "BudgetExhausted", "ProviderAuthentication",
-    "ProviderRejected",
-}  # fmt: skip
 
 
 STOPPED_IN = 30.0
@@ -75,7 +71,7 @@ def _wrong_end(ending: Ending, result: RunResult) -> Iterator[str]:
         yield f"it completed as {result.status}"
     if ending.kind == "completed" and not result.answer:
         yield "it completed without an answer"
-    if ending.kind == "failed" and ending.error not in RUN_ERRORS:
+    if ending.kind == "failed" and ending.error not in RUN_KINDS:
         yield f"it failed with {ending.error}"
     if ending.kind == "cancelled" and "cancel" not in acts:
         yield "it was cancelled by nobody"
