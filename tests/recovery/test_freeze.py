@@ -6,36 +6,27 @@ from pathlib import Path
 from activities.prompts.agent_prompts import DEADLY_CALL
 from runtime.watchdog import FROZEN
 from supervision.base import limits
-from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, Step, plan, script, text, tools
 from tests.serving import WorkerProcess, WorkerProcesses
 from tests.waiting import until
-from tests.workflow.runs import Lab
-from workflows.supervisor import SupervisorWorkflow
+from tests.workflow.runs import Handle, Lab, found
 
 TEAMS = Path(__file__).parent / "teams"
 
 
-async def start(lone: Lab, tool: str, path: Path, calls: int = 2) -> None:
-    """A run whose one worker agent calls `tool` some times and then says what came back."""
+async def start(lone: Lab, tool: str, path: Path, calls: int = 2) -> Handle:
+    """Starts a run whose one worker agent calls `tool` some times and then says what came back."""
 
     def turns(step: Step) -> Reply:
         return tools((tool, {"path": str(path)})) if step.number <= calls else text(step.prompt)
 
     lone.play(script(plan({"id": "t1", "role": "daredevil"}), {"t1": turns}))
-    await lone.start(team="hazard")
+    return await lone.start(team="hazard")
 
 
-async def result(lone: Lab) -> RunResult:
-    async with asyncio.timeout(100):
-        ended: RunResult = await lone.client.get_workflow_handle_for(SupervisorWorkflow.run, lone.run_id).result()
-    return ended
-
-
-def summary(ended: RunResult) -> str:
-    (report,) = ended.subtasks
-    assert report.finding is not None
-    return report.finding.summary
+async def summary(handle: Handle) -> str:
+    """What the worker agent said in the end."""
+    return found(await asyncio.wait_for(handle.result(), 100)).summary
 
 
 async def dead(workers: list[WorkerProcess]) -> WorkerProcess:
@@ -49,7 +40,7 @@ async def test_a_frozen_worker_dies_and_another_finishes_the_run(
 ) -> None:
     workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(TEAMS), "SUPERVISOR_CACHE_DIR": str(tmp_path / "cache")}
     both = list(await asyncio.gather(workers.start(), workers.start()))
-    await start(lone, "freeze_once", tmp_path / "begun")
+    handle = await start(lone, "freeze_once", tmp_path / "begun")
     frozen = await dead(both)
     assert frozen.process.returncode == FROZEN
     assert "most recent call first" in frozen.log.read_text()
@@ -58,7 +49,7 @@ async def test_a_frozen_worker_dies_and_another_finishes_the_run(
     following = await workers.start()
     assert f"(pid {frozen.process.pid}) ended in: {work}" in following.log.read_text()
     # Until it dies, a frozen process takes calls that were meant for others: at worst all attempts of this one.
-    finding = summary(await result(lone))
+    finding = await summary(handle)
     assert "it thawed" in finding or DEADLY_CALL in finding
 
 
@@ -67,12 +58,13 @@ async def test_a_tool_that_ends_its_process_is_not_called_a_fourth_time_and_the_
 ) -> None:
     workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(TEAMS), "SUPERVISOR_CACHE_DIR": str(tmp_path / "cache")}
     running = await workers.start()
-    await start(lone, "die", tmp_path / "begun", calls=1)
+    handle = await start(lone, "die", tmp_path / "begun", calls=1)
     for _ in range(limits.CALL_DEATHS):
         died = await dead([running])
         assert died.process.returncode == 9
         running = await workers.start()
         assert f"(pid {died.process.pid}) ended in: run_tool of run {lone.run_id}/t1/1" in running.log.read_text()
-    assert DEADLY_CALL in summary(await result(lone))
+    assert DEADLY_CALL in await summary(handle)
+    assert lone.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "synthesis.1"], "no model call was repeated"
     assert running.process.poll() is None
     assert (tmp_path / "begun").read_text().count("begun") == limits.CALL_DEATHS

@@ -4,7 +4,6 @@ import asyncio
 import csv
 import io
 import os
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -17,8 +16,7 @@ from tests.contracts import REQUEST, clerk_reads_each, contract_files, row_of
 from tests.scripted_model import Reply, Step, answer, plan, script, text, tools, when
 from tests.serving import WorkerProcesses, store_of
 from tests.waiting import until
-from tests.workflow.runs import Lab
-from workflows.supervisor import SupervisorWorkflow
+from tests.workflow.runs import Handle, Lab
 
 ITEMS = int(os.environ.get("KILL_ITEMS", "40"))
 """Documents of one table; a number in the environment is for a run by hand."""
@@ -28,24 +26,18 @@ TICK = 0.02
 """A file's time is taken from the kernel's coarse clock, which lags by up to a tick."""
 
 
-async def _finish(lone: Lab, workers: WorkerProcesses) -> RunResult:
+async def _finish(lone: Lab, handle: Handle, workers: WorkerProcesses) -> RunResult:
     """Starts a new process, waits for the run, and checks that each answer is stored and none was asked for again."""
     await workers.start()
-    async with asyncio.timeout(60 + ITEMS):
-        result: RunResult = await lone.client.get_workflow_handle_for(SupervisorWorkflow.run, lone.run_id).result()
+    result = await asyncio.wait_for(handle.result(), 60 + ITEMS)
     # <run>/<first run id>/<workflow id>/<step>/<sha256>
     stored = {"/".join(map(unquote, path.parts[-3:-1])): path.stat().st_mtime for path in workers.artifacts.rglob("*")}
     assert [call.step.call for call in lone.calls if call.at > stored[call.step.call] + TICK] == []
     return result
 
 
-def _turns(path: Path | None = None) -> dict[str, Callable[[Step], Reply]]:
-    def turns(step: Step) -> Reply:
-        if step.number == 1:
-            return tools(("wait_for_file", {"path": str(path)})) if path else tools(("lookup", {"query": "x"}))
-        return text("found it")
-
-    return {subtask_id: turns for subtask_id in ("t1", "t2")}
+def _turns(step: Step) -> Reply:
+    return tools(("lookup", {"query": "x"})) if step.number == 1 else text("found it")
 
 
 async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills_and_no_other_is_repeated(
@@ -53,7 +45,7 @@ async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills_and_
 ) -> None:
     kills = {"plan.1.1": 1, "t1/1/turn.2": limits.CALL_DEATHS + 1, "synthesis.1": 1}
     released = {moment: asyncio.Event() for moment in kills}
-    usual = script(plan({"id": "t1", "role": "counter"}), _turns(), answer(cites=["t1"]))
+    usual = script(plan({"id": "t1"}), {"t1": _turns}, answer(cites=["t1"]))
 
     def reply(step: Step) -> Reply:
         moment = step.call.removeprefix(f"{lone.run_id}/")
@@ -61,7 +53,7 @@ async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills_and_
 
     lone.play(reply)
     worker = await workers.start()
-    await lone.start()
+    handle = await lone.start()
     for moment, times in kills.items():
         for kill in range(1, times + 1):
             await until(lambda moment=moment, kill=kill: lone.steps.count(moment) == kill, 30)
@@ -70,26 +62,9 @@ async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills_and_
                 released[moment].set()
             if (moment, kill) != ("synthesis.1", 1):
                 worker = await workers.start()
-    result = await _finish(lone, workers)
+    result = await _finish(lone, handle, workers)
     assert result.status == "completed"
     assert {step: lone.steps.count(step) for step in lone.repeated} == {m: times + 1 for m, times in kills.items()}
-
-
-async def test_a_kill_during_a_tool_repeats_the_tool_and_no_model_call(
-    lone: Lab, workers: WorkerProcesses, tmp_path: Path
-) -> None:
-    signal = tmp_path / "go"
-    lone.play(script(plan({"id": "t1", "role": "counter"}), _turns(signal)))
-    worker = await workers.start()
-    await lone.start()
-    began = signal.with_suffix(".started")
-    await until(lambda: began.exists() and began.read_text() == "started\n", 30)
-    worker.kill()
-    signal.touch()
-    result = await _finish(lone, workers)
-    assert result.status == "completed"
-    assert lone.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "synthesis.1"]
-    assert began.read_text().count("started") == 2
 
 
 async def test_kills_amid_many_documents_repeat_no_stored_answer_and_lose_no_row(
@@ -100,12 +75,12 @@ async def test_kills_amid_many_documents_repeat_no_stored_answer_and_lose_no_row
     attached = Attachment(name="files", ref=await put_files(store, files), media_type=MANIFEST_TYPE)
     lone.play(clerk_reads_each(len(files)))
     worker = await workers.start()
-    await lone.start(team=REQUEST["team"], attachments=[attached], max_parallel=12, max_reviews=0)
+    handle = await lone.start(team=REQUEST["team"], attachments=[attached], max_parallel=12, max_reviews=0)
     for share in (0.2, 0.5, 0.8):
         await until(lambda share=share: len(lone.calls) >= share * 2 * ITEMS, 60 + ITEMS)
         worker.kill()
         worker = await workers.start()
-    result = await _finish(lone, workers)
+    result = await _finish(lone, handle, workers)
     assert (result.status, result.gaps, result.unsupported) == ("completed", [], [])
     assert lone.steps.count("plan.1.1") == 1
     (table,) = result.artifacts
@@ -124,13 +99,13 @@ async def test_sigterm_lets_calls_in_flight_finish(lone: Lab, workers: WorkerPro
     released = asyncio.Event()
     lone.play(script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("done"))}))
     worker = await workers.start()
-    await lone.start()
+    handle = await lone.start()
     await until(lone.sent("t1/1/turn.1"), 30)
     worker.process.terminate()
     await until(lambda: "stopping" in worker.log.read_text())
     released.set()
     assert await asyncio.to_thread(worker.process.wait, 30) == 0
-    await _finish(lone, workers)
+    await _finish(lone, handle, workers)
     assert lone.steps == ["plan.1.1", "t1/1/turn.1", "synthesis.1"]
 
 
@@ -151,7 +126,7 @@ async def test_a_kill_in_the_conversion_of_a_file_repeats_no_call(
     lone.play(script(plan({"id": "t1", "role": "analyst"}), {"t1": turns}))
     first = await workers.start()
     files = Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
-    await lone.start(team="files", attachments=[files])
+    handle = await lone.start(team="files", attachments=[files])
     await until(lambda: "t1/1/turn.1" in lone.steps, 60)
     first.kill()
     released.set()
@@ -159,6 +134,6 @@ async def test_a_kill_in_the_conversion_of_a_file_repeats_no_call(
     second = await workers.start()
     await until(lambda: bool(list(elsewhere.glob("files-*/*/texts.duckdb"))), 60)
     second.kill()
-    result = await _finish(lone, workers)
+    result = await _finish(lone, handle, workers)
     assert [subtask.finding and subtask.finding.summary for subtask in result.subtasks] == ["found it"]
     assert len(list(elsewhere.glob("files-*/*/report.json"))) == 1

@@ -15,7 +15,6 @@ from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Lab
 from tests.workflow.subtasks.test_people import reply
-from workflows.supervisor import SupervisorWorkflow
 
 NOTES = int(os.environ.get("MCP_NOTES", "3"))  # of which all but the last are cut short by a kill
 
@@ -56,9 +55,7 @@ async def test_every_note_is_written_once_however_often_the_worker_is_killed(
         await until(lambda number=number: ledger.exists() and f"note {number}" in ledger.read_text(), 60)
         worker.kill()
         worker = await workers.start()
-    async with asyncio.timeout(60):
-        result = await lone.client.get_workflow_handle_for(SupervisorWorkflow.run, lone.run_id).result()
-    assert result.status == "completed"
+    assert (await asyncio.wait_for(handle.result(), 60)).status == "completed"
     notes = [json.loads(line) for line in ledger.read_text().splitlines()]
     assert [note["text"] for note in notes] == [f"note {number + 1}" for number in range(NOTES)]
     assert len({note["key"] for note in notes}) == NOTES

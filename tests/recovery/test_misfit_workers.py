@@ -7,11 +7,9 @@ import pytest
 
 from console.run.run_handle import RunHandle
 from console.run.standstill import Standstill, observed
-from supervision.contract.result import RunResult
 from tests.scripted_model import plan, script, text, tools
 from tests.serving import WorkerProcesses
-from tests.workflow.runs import Lab
-from workflows.supervisor import SupervisorWorkflow
+from tests.workflow.runs import Lab, found
 
 pytestmark = pytest.mark.timeout(300)  # three processes one after the other
 
@@ -38,7 +36,7 @@ async def test_a_tool_call_waits_for_a_worker_with_the_runs_store(
     waits = tools(("wait_for_file", {"path": str(tmp_path / "go")}))
     turns = {"t1": lambda step: waits if step.number == 1 else text(step.prompt)}
     lone.play(script(plan({"id": "t1", "role": "counter"}), turns))
-    await lone.start()
+    handle = await lone.start()
     cause = await _awaited(lone, "store")
     assert cause.subjects == ("t1",)
     assert cause.since is not None
@@ -46,9 +44,6 @@ async def test_a_tool_call_waits_for_a_worker_with_the_runs_store(
     misfit.kill()
     workers.environ["SUPERVISOR_ARTIFACTS_URL"] = store
     await workers.start("--roles", "tools")
-    async with asyncio.timeout(120):
-        ended: RunResult = await lone.client.get_workflow_handle_for(SupervisorWorkflow.run, lone.run_id).result()
-    (report,) = ended.subtasks
-    assert (ended.status, report.attempts) == ("completed", 1)
-    assert report.finding is not None
-    assert "the file is there" in report.finding.summary
+    ended = await asyncio.wait_for(handle.result(), 120)
+    assert (ended.status, ended.subtasks[0].attempts) == ("completed", 1)
+    assert "the file is there" in found(ended).summary

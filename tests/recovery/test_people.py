@@ -1,6 +1,5 @@
 """What waits for people through restarts of Workers and of the server: no event is added, and each answer arrives."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from temporalio.client import Client
 from tests.scripted_model import Reply, Step, plan, script
 from tests.serving import own_server, settings_for
 from tests.workflow.plan.test_approval import asked, decide, refusal
-from tests.workflow.runs import Handle, Lab
+from tests.workflow.runs import Lab, settled
 from tests.workflow.subtasks.test_people import asking, reply
 from tests.workflow.subtasks.trees import nested_handle
 from worker_main import serving
@@ -36,20 +35,12 @@ async def _processes(lab: Lab, folder: Path) -> AsyncIterator[Client]:
         yield client
 
 
-async def _settled(handle: Handle) -> int:
-    """Returns the length of a history to which nothing is added any more: its children may still report."""
-    length = -1
-    while length != (length := (await handle.describe()).history_length):
-        await asyncio.sleep(1.5)
-    return length
-
-
 async def test_an_approval_and_nested_questions_outlive_workers_and_server(lone: Lab, tmp_path: Path) -> None:
     lone.play(_play)
     async with _processes(lone, tmp_path) as client:
         handle = nested_handle(client, lone.run_id)
         await asked(handle)
-        at_the_plan = await _settled(handle)
+        at_the_plan = await settled(handle)
     async with _processes(lone, tmp_path) as client:
         handle = nested_handle(client, lone.run_id)
         assert (await handle.describe()).history_length == at_the_plan
@@ -60,9 +51,9 @@ async def test_an_approval_and_nested_questions_outlive_workers_and_server(lone:
             assert wait.levels == 1
         nested = nested_handle(client, wait.workflow_id)
         assert "decide at its root" in await refusal(lambda: reply(nested, "n1/1:1.0", "x"))
-        before = await _settled(handle)
+        before = await settled(handle)
         assert "what does: t1/n1/1:1.0" in await refusal(lambda: reply(handle, "n1/1:1.0", "x"))
-        at_the_questions = await _settled(handle)
+        at_the_questions = await settled(handle)
         assert at_the_questions - before < 10
     async with _processes(lone, tmp_path) as client:
         handle = nested_handle(client, lone.run_id)

@@ -1,5 +1,6 @@
 """Starting runs of a test team, and looking at them the way people do: result, error, queries, history, Web UI."""
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -129,6 +130,14 @@ async def closed(handle: Handle) -> bool:
     return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
 
 
+async def settled(handle: Handle) -> int:
+    """Returns the length of a history to which nothing is added any more: children may still report."""
+    length = -1
+    while length != (length := (await handle.describe()).history_length):
+        await asyncio.sleep(1.5)
+    return length
+
+
 async def search_attribute(handle: Handle, name: str) -> str | None:
     """Returns a Keyword that the server lists of a run."""
     return (await handle.describe()).typed_search_attributes.get(SearchAttributeKey.for_keyword(name))
@@ -149,6 +158,14 @@ async def queues(client: Client, workflow_id: str) -> list[str]:
     """Returns the task queues of a workflow's activities, in order."""
     begun = await scheduled(client, workflow_id, "activity")
     return [event.activity_task_scheduled_event_attributes.task_queue.name for event in begun]
+
+
+async def activity_is(state: str, handle: Handle, name: str) -> bool:
+    """True if a workflow's history says that of an activity of that type, as `completed` or `cancel_requested`."""
+    events = (await handle.fetch_history()).events
+    types = {event.event_id: event.activity_task_scheduled_event_attributes.activity_type.name for event in events}
+    said = [getattr(event, f"activity_task_{state}_event_attributes").scheduled_event_id for event in events]
+    return name in {types[event_id] for event_id in said if event_id}
 
 
 async def is_answered(client: Client, workflow_id: str) -> bool:
