@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from temporalio.client import WorkflowExecutionStatus, WorkflowUpdateFailedError
+from temporalio.client import WorkflowUpdateFailedError
 
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
 from tests.waiting import until
-from tests.workflow.runs import Handle, Lab, events, is_in, search_attribute, status_of
+from tests.workflow.runs import Handle, Lab, closed, events, is_in, search_attribute, settled, status_of
 from tests.workflow.scripts import item, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import nested_handle, tree
 
@@ -44,12 +44,6 @@ def _times(word: str, body: Any) -> int:
     return json.dumps(body).count(word)
 
 
-async def agent_closed(lab: Lab, name: str) -> bool:
-    """True if the child workflow of that name has ended."""
-    described = await lab.client.get_workflow_handle(f"{lab.run_id}/{name}").describe()
-    return described.status is not WorkflowExecutionStatus.RUNNING
-
-
 async def _told(lab: Lab, *names: str, paused: bool = False) -> bool:
     """True if those worker agents were told something, at last that the run is `paused` or not."""
     for name in names:
@@ -59,11 +53,6 @@ async def _told(lab: Lab, *names: str, paused: bool = False) -> bool:
         if not told or told[-1]["paused"] != paused:
             return False
     return True
-
-
-async def history_length(handle: Handle) -> int:
-    """Returns how many events a run has."""
-    return (await handle.describe()).history_length
 
 
 def first_turn(hold: asyncio.Event, then: Reply = LOOK) -> Callable[[Step], Reply]:
@@ -84,11 +73,11 @@ async def test_in_a_pause_nothing_begins_and_the_clock_stands_still(lab: Lab) ->
     assert (await status_of(handle)).flags.paused
     await until(partial(_told, lab, "t1/1", paused=True))
     hold.set()
-    await until(partial(agent_closed, lab, "t1/1"))
+    await until(partial(closed, nested_handle(lab.client, f"{lab.run_id}/t1/1")))
     await until(lambda: _is(search_attribute(handle, "SupervisorWaiting"), "paused"))
-    before, shown = await _settled(handle), datetime.fromisoformat((await status_of(handle)).deadline_at)
+    before, shown = await settled(handle), datetime.fromisoformat((await status_of(handle)).deadline_at)
     await asyncio.sleep(8)  # longer than the deadline: time is what this test is about
-    assert await history_length(handle) == before
+    assert (await handle.describe()).history_length == before
     assert lab.steps == ["plan.1.1", "t1/1/turn.1"]
     await say(handle, "resume")
     result = await handle.result()
@@ -106,20 +95,6 @@ async def _is(value: Awaitable[str | None], wanted: str) -> bool:
     return await value == wanted
 
 
-async def _settled(handle: Handle) -> int:
-    """Returns the length of a history that has not grown for a second."""
-    length, since = -1, 0
-
-    async def is_settled() -> bool:
-        nonlocal length, since
-        now = await history_length(handle)
-        length, since = now, since + 1 if now == length else 0
-        return since > 40
-
-    await until(is_settled)
-    return length
-
-
 async def test_pause_now_stops_the_calls_in_flight(lab: Lab) -> None:
     hold = asyncio.Event()
     lab.play(script(plan({"id": "t1"}), {"t1": lambda step: when(hold, text("found"))}))
@@ -128,7 +103,7 @@ async def test_pause_now_stops_the_calls_in_flight(lab: Lab) -> None:
     await say(handle, "pause")
     assert "may be paid again" in (await say(handle, "pause", now=True))["message"]
     await until(lambda: lab.calls[-1].aborted_at is not None)
-    await until(partial(agent_closed, lab, "t1/1"))
+    await until(partial(closed, nested_handle(lab.client, f"{lab.run_id}/t1/1")))
     hold.set()
     await say(handle, "resume")
     result = await handle.result()

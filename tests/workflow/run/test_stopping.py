@@ -22,7 +22,7 @@ from tests.scripted_model import Reply, Step, plan, script, stop, text, tools, w
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Lab, closed, end_soon, events, failure
+from tests.workflow.runs import Lab, activity_is, closed, end_soon, events, failure
 from tests.workflow.scripts import verdicts
 from workflows.children.child_contracts import WorkerAgentResult
 from workflows.supervisor import SupervisorWorkflow
@@ -201,18 +201,10 @@ async def test_a_subtask_that_was_given_up_is_worked_on_again_while_what_it_cost
     reviewing.set()
     await until(lab.sent("t1/2/turn.1"))
     look_ups.released.set()
-    await until(functools.partial(_looked_up, lab))
+    await until(functools.partial(activity_is, "completed", handle, "child_consumed"))
     again.set()
     result = await handle.result()
     assert [(report.state, report.attempts) for report in result.subtasks] == [("completed", 2), ("completed", 1)]
-
-
-async def _looked_up(lab: Lab) -> bool:
-    """True if the run has what its look-up of a child's cost came to."""
-    events = (await lab.client.get_workflow_handle(lab.run_id).fetch_history()).events
-    kinds = {e.event_id: e.activity_task_scheduled_event_attributes.activity_type.name for e in events}
-    ended = [e.activity_task_completed_event_attributes.scheduled_event_id for e in events]
-    return "child_consumed" in {kinds[event_id] for event_id in ended if event_id}
 
 
 # --- resets ------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import threading
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 from temporalio import activity, workflow
-from temporalio.client import Client, WithStartWorkflowOperation, WorkflowExecutionStatus, WorkflowUpdateFailedError
+from temporalio.client import WithStartWorkflowOperation, WorkflowExecutionStatus, WorkflowUpdateFailedError
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
@@ -25,7 +24,7 @@ from tests.replay.replaying import replayer
 from tests.scripted_model import Reply, plan, script, text, when
 from tests.serving import own_server, settings_for
 from tests.waiting import until
-from tests.workflow.runs import GOAL, Handle, Lab, closed, is_answered, status_of
+from tests.workflow.runs import GOAL, Handle, Lab, activity_is, closed, is_answered, status_of
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import nested_handle, tree
 from worker_main import serving
@@ -123,18 +122,18 @@ async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_loses
                 await until(own.sent("plan.1.1"))
         planned.set()
         for name in asked:
-            await until(functools.partial(is_answered, client, name))
+            await until(partial(is_answered, client, name))
         queries = [asyncio.create_task(handle.query(SupervisorWorkflow.status)) for handle in handles.values()]
         await asyncio.sleep(0.5)  # nothing shows that a query waits at the server
         async with serving(client, settings, ["workflows"]):
             for name, handle in handles.items():
-                await until(functools.partial(_is_asked_or_closed, asked[name], handle))
+                await until(partial(_is_asked_or_closed, asked[name], handle))
             late = [handle for name, handle in handles.items() if asked[name].is_set()]
             for handle in late:
                 await handle.cancel()
             cancelled.set()
             for handle in handles.values():
-                await until(functools.partial(closed, handle))
+                await until(partial(closed, handle))
             await asyncio.gather(*queries)
             assert {(await handle.query(SupervisorWorkflow.result)).answer for handle in handles.values()} == {"none"}
         for handle in handles.values():
@@ -157,8 +156,13 @@ async def alone(lab: Lab) -> AsyncIterator[Lab]:
         yield lab.on(client)
 
 
-@pytest.mark.parametrize("step", ["plan.1.1", "t1/1/turn.1"])
-async def test_a_reply_that_comes_together_with_a_cancel_is_booked(alone: Lab, tmp_path: Path, step: str) -> None:
+@pytest.mark.parametrize(("step", "paused"), [("plan.1.1", False), ("t1/1/turn.1", False), ("t1/1/turn.1", True)])
+async def test_a_reply_that_comes_together_with_a_cancel_is_booked(
+    alone: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, paused: bool
+) -> None:
+    """A pause has asked for the call's end, of which the call learns with its next heartbeat."""
+    if paused:
+        monkeypatch.setattr(limits, "HEARTBEAT_EVERY", limits.HEARTBEAT_TIMEOUT * 0.8)
     settings, answered = settings_for(alone.model.url, tmp_path), asyncio.Event()
 
     def held(reply: Reply, of: str) -> Reply:
@@ -166,19 +170,25 @@ async def test_a_reply_that_comes_together_with_a_cancel_is_booked(alone: Lab, t
 
     found = held(text("found it"), "t1/1/turn.1")
     alone.play(script(held(plan({"id": "t1"}), "plan.1.1"), {"t1": lambda step: found}))
+    caller = nested_handle(alone.client, alone.run_id if step.startswith("plan") else f"{alone.run_id}/t1/1")
     async with serving(alone.client, settings, ["model"]):
-        async with contextlib.AsyncExitStack() as workflows:
-            await workflows.enter_async_context(serving(alone.client, settings, ["workflows"]))
+        async with serving(alone.client, settings, ["workflows"]):
             handle = await alone.start()
             await until(alone.sent(step))
+            if paused:
+                await handle.execute_update("pause", {"now": True})
+                await until(partial(activity_is, "cancel_requested", caller, "call_model"))
         # No Worker takes workflow tasks now: the reply and the cancellation wait for the same one.
-        caller = alone.run_id if step.startswith("plan") else f"{alone.run_id}/t1/1"
         answered.set()
-        await until(lambda: is_answered(alone.client, caller))
-        await alone.client.get_workflow_handle(caller).cancel()
+        await until(lambda: is_answered(alone.client, caller.id))
+        await caller.cancel()
         async with serving(alone.client, settings, ["workflows"]):
+            await until(lambda: closed(caller))
+            if paused:
+                await handle.cancel()
             await until(lambda: closed(handle))
             result = await handle.query(SupervisorWorkflow.result)
+    assert alone.repeated == []
     assert result.usage.model_calls == len(alone.calls)
     names = [
         event.activity_task_scheduled_event_attributes.activity_type.name for event in await alone.scheduled("activity")
@@ -186,39 +196,14 @@ async def test_a_reply_that_comes_together_with_a_cancel_is_booked(alone: Lab, t
     assert names == ["prepare_run", "plan", "publish_result"]
 
 
-async def test_a_reply_that_comes_together_with_a_cancel_after_a_pause_is_booked(
-    alone: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The pause has asked for the call's end, of which the call learns with its next heartbeat."""
-    monkeypatch.setattr(limits, "HEARTBEAT_EVERY", limits.HEARTBEAT_TIMEOUT * 0.8)
-    settings, answered, caller = settings_for(alone.model.url, tmp_path), asyncio.Event(), f"{alone.run_id}/t1/1"
-    alone.play(script(plan({"id": "t1"}), {"t1": lambda step: when(answered, text("found it"))}))
-    async with serving(alone.client, settings, ["model"]):
-        async with contextlib.AsyncExitStack() as workflows:
-            await workflows.enter_async_context(serving(alone.client, settings, ["workflows"]))
-            handle = await alone.start()
-            await until(alone.sent("t1/1/turn.1"))
-            await handle.execute_update("pause", {"now": True})
-            await until(partial(_is, "cancel_requested", alone.client, caller, "call_model"))
-        answered.set()
-        await until(lambda: is_answered(alone.client, caller))
-        await alone.client.get_workflow_handle(caller).cancel()
-        async with serving(alone.client, settings, ["workflows"]):
-            await until(lambda: closed(alone.client.get_workflow_handle(caller)))
-            await handle.cancel()
-            await until(lambda: closed(handle))
-            result = await handle.query(SupervisorWorkflow.result)
-    assert result.usage.model_calls == len(alone.calls) == 2
-
-
 async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked_above(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nested, storing, answered, counted = f"{lab.run_id}/t1/1", asyncio.Event(), asyncio.Event(), asyncio.Event()
-    whole = AgentStories.whole
+    storing, answered, counted = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    below, whole = nested_handle(lab.client, f"{lab.run_id}/t1/1"), AgentStories.whole
 
     async def whole_once_counted(stories: AgentStories, *story: Any) -> Any:
-        if activity.info().workflow_id == nested:
+        if activity.info().workflow_id == below.id:
             storing.set()
             await counted.wait()
         return await whole(stories, *story)
@@ -231,18 +216,9 @@ async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked
     await handle.cancel()
     await storing.wait()
     answered.set()
-    await until(partial(_is, "completed", lab.client, nested, "plan"))
+    await until(partial(activity_is, "completed", below, "plan"))
     counted.set()
     await until(lambda: closed(handle))
     result = await handle.query(SupervisorWorkflow.result)
-    below = await nested_handle(lab.client, nested).result()
     assert result.usage.model_calls == len(lab.calls) == 2
-    assert below.warnings == ["the dollar budget is not kept: the price of no-price-known is unknown"]
-
-
-async def _is(state: str, client: Client, workflow_id: str, kind: str) -> bool:
-    """True if a workflow's history says that of an activity of that type."""
-    events = (await client.get_workflow_handle(workflow_id).fetch_history()).events
-    types = {event.event_id: event.activity_task_scheduled_event_attributes.activity_type.name for event in events}
-    said = [getattr(event, f"activity_task_{state}_event_attributes").scheduled_event_id for event in events]
-    return kind in {types[event_id] for event_id in said if event_id}
+    assert (await below.result()).warnings == ["the dollar budget is not kept: the price of no-price-known is unknown"]
