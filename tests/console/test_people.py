@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import cast
 
@@ -19,15 +19,14 @@ from console.base.terminal import console
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.view.plan_view import PlanPage, failures
 from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
-from supervision.contract.request import RunRequest
 from supervision.contract.status import Asked, RunLimits, Status, Wait
 from temporal_supervisor import waiting
 from tests.console.conftest import GOAL, ROOT, Cli
 from tests.console.test_hints import hints, run_as_printed
-from tests.scripted_model import Reply as ModelReply
-from tests.scripted_model import ScriptedModel, Step, answer, plan, text, tools
+from tests.scripted_model import Reply, Step, plan, script, text, tools
 from tests.waiting import until
-from workflows.supervisor import SupervisorWorkflow
+from tests.workflow.runs import Lab
+from tests.workflow.subtasks.test_people import asking
 
 LIMITS = RunLimits(max_subtasks=9, max_parallel=9, max_turns=9, deadline_seconds=9, budget_usd=5)
 EDITS = """#!/bin/sh
@@ -75,7 +74,8 @@ def test_what_happens_if_a_subtask_fails_follows_from_the_graph(
 
 def test_an_estimate_stands_with_each_subtask_and_for_all() -> None:
     def shares(of: str, *numbers: float) -> Shares:
-        calls, tokens, usd, seconds = (Range(low=low, high=high) for low, high in batched(numbers))
+        pairs = zip(numbers[::2], numbers[1::2], strict=True)
+        calls, tokens, usd, seconds = (Range(low=low, high=high) for low, high in pairs)
         return Shares(id=of, calls=calls, tokens=tokens, usd=usd, seconds=seconds)
 
     estimate = Estimate(
@@ -94,10 +94,6 @@ def test_an_estimate_stands_with_each_subtask_and_for_all() -> None:
     total = "in all 8-14 calls, 30k-50k tokens, $0.17-$0.32, 60 s-3 min (from 23 runs like it; "
     assert f"{total}18 of the last 20 estimates held)" in rows
     assert rows[-1] == "never above the budget: $5.00"
-
-
-def batched(numbers: Sequence[float]) -> list[tuple[float, float]]:
-    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 @pytest.fixture
@@ -322,24 +318,15 @@ async def test_the_chat_of_the_documents_decides(cli: Cli, left: str) -> None:
     assert (await cli("result", left, "--wait")).code == 0
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    def script(step: Step) -> ModelReply:
-        if step.kind == "plan":
-            return plan({"id": "t1", "role": "sender"}, {"id": "t2", "role": "asker"}, {"id": "t3", "role": "counsel"})
-        if step.kind == "synthesis":
-            return answer()
-        if step.number > 1:
-            return text(f"It says: {step.prompt}")
-        if "/t1/" in step.call:
-            return tools(("send", {"to": "bo\u0430rd\u202e", "words": "Sell"}))
-        return tools(("ask_person", {"question": "Which year is meant?", "choices": ["2025", "2026"]}))
+async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(lab: Lab) -> None:
+    def sending(step: Step) -> Reply:
+        call = tools(("send", {"to": "bo\u0430rd\u202e", "words": "Sell"}))
+        return call if step.number == 1 else text("It was not sent.")
 
-    model.play(run_id, script)
-    request = RunRequest(goal="Ask people", team="people", max_reviews=0, max_replans=0)
-    handle = await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
+    roles = {"t1": "sender", "t2": "asker", "t3": "counsel"}
+    shape = plan(*[{"id": subtask_id, "role": role} for subtask_id, role in roles.items()])
+    lab.play(script(shape, {"t1": sending, "t2": asking}))
+    client, run_id, handle = lab.client, lab.run_id, await lab.start(team="people")
     ids = {"t1/1:1.0": "tool", "t2/1:1.0": "question", "t3/1": "finding"}
 
     async def all_wait() -> bool:
@@ -368,9 +355,8 @@ async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(
     await reply_report(access, [run_id, "t3/1", "The clause is void."], "ann")
     result = await handle.result()
     assert [subtask.state for subtask in result.subtasks] == ["completed"] * 3
-    prompts = {call.step.call.removeprefix(f"{run_id}/"): call.step.prompt for call in model.of(run_id)}
-    assert "not to the board" in prompts["t1/1/turn.2"]
-    assert prompts["t2/1/turn.2"] == "2026"
+    assert "not to the board" in lab.prompt("t1/1/turn.2")
+    assert lab.prompt("t2/1/turn.2") == "2026"
 
 
 async def rows_of(access: Access, run_id: str, wait_id: str) -> Iterable[RenderableType]:

@@ -17,13 +17,14 @@ from console.view.event_lines import Line
 from console.view.follow import RunPoller, follow
 from console.view.live_view import Picture, Screen
 from supervision.base import limits
-from supervision.contract.request import RunRequest
 from supervision.contract.status import Status
 from supervision.contract.updates import Pause, SkipSubtask, Steer
 from tests.console.conftest import GOAL, Cli, Model
-from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, text, when
+from tests.scripted_model import plan, script, text, when
 from tests.waiting import until
-from workflows.supervisor import SupervisorWorkflow
+from tests.workflow.runs import Lab
+from tests.workflow.scripts import item, subtasks
+from tests.workflow.subtasks.trees import tree
 
 
 async def test_new_limits_are_totals_and_what_can_not_be_is_refused(cli: Cli, standin: Model) -> None:
@@ -78,25 +79,12 @@ async def _is_told(client: Client, workflow_id: str, word: bytes) -> bool:
     return any(word in payload.data for signal in signals for payload in signal.input.payloads)
 
 
-@pytest.mark.usefixtures("worker")
-async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    hold = asyncio.Event()
-
-    def script(step: Step) -> Reply:
-        path = step.call.removeprefix(f"{run_id}/")
-        if step.kind == "plan":
-            if path.startswith("t1/1/"):
-                return plan({"id": "t1", "role": "walker"}, {"id": "t2", "role": "walker"})
-            return plan({"id": "t1", "role": "storey"})
-        return answer() if step.kind == "synthesis" else when(hold, text("walked\n\nConfidence: 0.8"))
-
-    model.play(run_id, script)
-    request = RunRequest(goal="Look around", team="house", max_reviews=0, max_replans=0, metadata={"owner": run_id})
-    handle = await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
-    turns = {f"t1/1/{subtask}/1/turn.1" for subtask in ("t1", "t2")}
-    await until(lambda: turns <= set(model.steps(run_id)))
+async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(lab: Lab) -> None:
+    hold, client, run_id = asyncio.Event(), lab.client, lab.run_id
+    plans = {"": subtasks(item("t1", "storey")), "t1/1": subtasks(item("t1", "walker"), item("t2", "walker"))}
+    lab.play(tree(plans, **{"/turn.1": when(hold, text("walked\n\nConfidence: 0.8"))}))
+    handle = await lab.start(team="house")
+    await until(lab.sent("t1/1/t1/1/turn.1", "t1/1/t2/1/turn.1"))
     run = RunHandle(client, run_id)
     poller, lines = RunPoller(run), list[Line]()
     lines += await poller.poll()
@@ -129,8 +117,7 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     followed = {("t1", "storey starts"), ("t1/t1", "walker starts"), ("t1/t1", "turn 1: walked"), ("", "done")}
     assert followed <= {(line.subject, line.text) for line in lines}
     assert [gap.subtask_id for gap in result.gaps] == ["t1/t2"]
-    heard = [call.step.call.removeprefix(f"{run_id}/") for call in model.of(run_id) if "Mind the" in call.step.prompt]
-    assert heard == ["t1/1/t1/1/turn.2"]
+    assert [step for step in lab.steps if "Mind the" in lab.prompt(step)] == ["t1/1/t1/1/turn.2"]
     with pytest.raises(CommandFailed, match="has ended"):
         await tell(run, Pause)
 
@@ -155,28 +142,22 @@ class Asked(RunHandle):
         return await super().status(cursor)
 
 
-@pytest.mark.usefixtures("worker")
 async def test_the_last_screen_of_many_pages_is_whole_and_asks_for_one(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
-    subtasks = [{"id": f"t{number}", "role": "hand"} for number in range(1, 4)]
-    hold, run, pictures = asyncio.Event(), Asked(client, run_id), list[Picture]()
-
-    def script(step: Step) -> Reply:
-        if step.kind == "plan":
-            return plan(*subtasks)
-        return answer() if step.kind == "synthesis" else when(hold, text("carried\n\nConfidence: 0.8"))
+    ids, hold = ("t1", "t2", "t3"), asyncio.Event()
+    run, pictures = Asked(lab.client, lab.run_id), list[Picture]()
 
     class Kept(Screen):
         def show(self, picture: Picture) -> None:
             pictures.append(picture)
 
-    model.play(run_id, script)
-    request = RunRequest(goal="Look around", team="house", max_reviews=0, max_replans=0)
-    await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
+    shape = plan(*[{"id": subtask_id} for subtask_id in ids])
+    lab.play(script(shape, dict.fromkeys(ids, lambda step: when(hold, text("carried\n\nConfidence: 0.8")))))
+    await lab.start()
     following = asyncio.create_task(follow(run, Kept(console()), None))
-    await until(lambda: bool(pictures) and len(pictures[-1].reports) == len(subtasks))
+    await until(lambda: bool(pictures) and len(pictures[-1].reports) == len(ids))
     hold.set()
     await following
     assert {report.state for report in pictures[-1].reports.values()} == {"completed"}
