@@ -1,11 +1,8 @@
 """What follows an attempt: it goes on, is tried again, counts against its role; which model of a chain is next."""
 
-from datetime import timedelta
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from supervision.base import limits
 from supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
@@ -125,15 +122,6 @@ def _fail(breaker: RoleBreaker, times: int = 1) -> None:
         breaker.failed(_admit(breaker))
 
 
-def test_three_failures_in_a_row_open_it_for_ten_seconds(breaker: RoleBreaker, clock: Clock) -> None:
-    _fail(breaker, 3)
-    assert (_state(breaker), breaker.admits(), breaker.admit()) == ("open", False, None)
-    assert breaker.retry_at == START + timedelta(seconds=10)
-    clock.at += COOLDOWN
-    assert _state(breaker) == "half_open"
-    assert breaker.admits()
-
-
 def test_each_failed_probe_doubles_the_cooldown_up_to_its_cap(breaker: RoleBreaker, clock: Clock) -> None:
     _fail(breaker, 3)
     waits = []
@@ -171,56 +159,36 @@ def test_a_cancelled_probe_gives_its_lease_back(breaker: RoleBreaker, clock: Clo
     assert _state(breaker) == "closed"
 
 
-class AnyCourse(RuleBasedStateMachine):
-    """Whatever the order of attempts, outcomes and time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.clock = Clock()
-        self.breaker = RoleBreaker("finder", self.clock)
-        self.running: list[RoleTicket] = []
-
-    @rule()
-    def start(self) -> None:
-        admitted = self.breaker.admits()
-        ticket = self.breaker.admit()
-        assert (ticket is not None) == admitted
-        if ticket:
-            self.running.append(ticket)
-
-    @precondition(lambda self: self.running)
-    @rule(data=st.data(), outcome=st.sampled_from(["succeeded", "failed", "released"]))
-    def settle(self, data: st.DataObject, outcome: str) -> None:
-        ticket = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
-        before = self.breaker.state
-        getattr(self.breaker, outcome)(ticket)
-        if before != "closed" and self.breaker.state == "closed":
-            assert ticket.probe
-            assert outcome == "succeeded"
-        if before == "closed" and self.breaker.state == "open":
-            assert outcome == "failed"
-
-    @rule(seconds=st.integers(1, 400))
-    def wait(self, seconds: int) -> None:
-        self.clock.at += timedelta(seconds=seconds)
-
-    @invariant()
-    def at_most_one_probe_runs_while_it_is_not_closed(self) -> None:
-        if self.breaker.state != "closed":
-            leased = [t for t in self.running if t == self.breaker._probe]
-            assert len(leased) <= 1
-            assert self.breaker.state == "half_open" or not self.breaker.admits()
-
-    @invariant()
-    def it_never_stays_shut_for_ever(self) -> None:
-        if self.breaker.state == "half_open":
-            assert self.breaker.admits() or self.breaker._probe in self.running
-        if self.breaker.state == "open":
-            assert self.breaker.retry_at is not None
-            assert self.breaker.retry_at - self.clock.at <= limits.ROLE_BREAKER_COOLDOWN_MAX
+COURSE = st.tuples(st.sampled_from(["admit", "wait", "succeeded", "failed", "released"]), st.integers(0, 400))
 
 
-TestAnyCourse = AnyCourse.TestCase
+@given(st.lists(COURSE, min_size=30, max_size=60))
+def test_one_probe_at_a_time_closes_it_and_it_never_stays_shut(course: list[tuple[str, int]]) -> None:
+    clock = Clock()
+    breaker, running = RoleBreaker("finder", clock), list[RoleTicket]()
+    for step, number in course:
+        before, admits = _state(breaker), breaker.admits()
+        if step == "admit":
+            ticket = breaker.admit()
+            assert (ticket is not None) == admits
+            running += [ticket] if ticket else []
+        elif step == "wait":
+            clock.tick(number)
+        elif running:
+            ticket = running.pop(number % len(running))
+            getattr(breaker, step)(ticket)
+            if before != "closed" and _state(breaker) == "closed":
+                assert (ticket.probe, step) == (True, "succeeded")
+            if before == "closed" and _state(breaker) != "closed":
+                assert step == "failed"
+        probes = [ticket for ticket in running if ticket.probe and ticket.epoch == breaker._epoch]
+        match _state(breaker):
+            case "half_open":
+                assert len(probes) == (not breaker.admits())
+            case "open":
+                assert not breaker.admits()
+                assert breaker.retry_at is not None
+                assert breaker.retry_at - clock.at <= limits.ROLE_BREAKER_COOLDOWN_MAX
 
 
 # --- fallback chains ---------------------------------------------------------------------------------
