@@ -30,15 +30,7 @@ class Postgres:
 
     def dump(self) -> bytes:
         """Returns all databases as SQL."""
-        command: list[str | Path] = [
-            self.programs / "pg_dumpall",
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(self.port),
-            "-U",
-            "admin",
-        ]
+        command = [str(self.programs / "pg_dumpall"), *("-h", "127.0.0.1", "-p", str(self.port), "-U", "admin")]
         environ = os.environ | {"PGPASSWORD": self.password}
         return subprocess.run(command, env=environ, cwd="/", capture_output=True, check=True).stdout
 

@@ -107,35 +107,16 @@ Subtasks are few. At most 12 subtasks in all.
 """
 
 
-def schema(roles: list[str]) -> dict[str, Any]:
-    fields = {"id": TEXT, "description": TEXT, "role": {"enum": roles}, "depends_on": IDS, "attachments": IDS}
-    item = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
-    return {
-        "type": "object",
-        "properties": {
-            "direct_answer": {"anyOf": [TEXT, {"type": "null"}]},
-            "subtasks": {"type": "array", "items": {"$ref": "#/$defs/item"}},
-        },
-        "required": ["direct_answer", "subtasks"],
-        "$defs": {"item": item},
-    }
-
-
-def plan(user: str, system: str = KITCHEN, roles: list[str] | None = None) -> Any:
-    body = {
-        "model": "claude-opus-5-5",
-        "max_tokens": 9000,
-        "system": system,
-        "messages": [{"role": "user", "content": user}],
-        "output_config": {
-            "format": {"type": "json_schema", "schema": schema(roles or ["forager", "weigher", "scribe", "auto"])}
-        },
-    }
-    return json.loads(think(parse(body)).content[0]["text"])
+def plan(goal: str, system: str = KITCHEN, roles: str = "forager weigher scribe auto") -> Any:
+    """The subtasks that are planned."""
+    of_plan = item(id=TEXT, description=TEXT, role={"enum": roles.split()}, depends_on=IDS, attachments=IDS)
+    listed = {"type": "array", "items": {"$ref": "#/$defs/item"}}
+    form = {**item(direct_answer={"anyOf": [TEXT, {"type": "null"}]}, subtasks=listed), "$defs": {"item": of_plan}}
+    return ask(goal, form, system)["subtasks"]
 
 
 def test_each_role_gets_a_subtask_and_the_composing_one_waits_for_the_others() -> None:
-    made = plan("<goal>Plan a soup of beans and leeks for 1200 guests</goal>")["subtasks"]
+    made = plan("<goal>Plan a soup of beans and leeks for 1200 guests</goal>")
     assert [one["role"] for one in made] == ["forager", "weigher", "scribe"]
     assert [one["depends_on"] for one in made] == [[], [], ["t1", "t2"]]
     assert all("beans and leeks for 1200 guests" in one["description"] for one in made)
@@ -143,26 +124,22 @@ def test_each_role_gets_a_subtask_and_the_composing_one_waits_for_the_others() -
 
 def test_a_description_begins_with_the_part_and_leaves_the_goal_out() -> None:
     goal = "How did the harvest of leeks change from 1990 to 2020, and why? Write a short report."
-    descriptions = [one["description"] for one in plan(f"<goal>{goal}</goal>")["subtasks"]]
+    descriptions = [one["description"] for one in plan(f"<goal>{goal}</goal>")]
     assert len({description.splitlines()[0] for description in descriptions}) == 3
     assert not any(goal in description or "report" in description for description in descriptions)
     assert all("harvest of leeks change from 1990 to 2020, and why" in description for description in descriptions)
 
 
 def test_of_a_large_team_only_fitting_roles_work() -> None:
-    roles = ["astronomer", "plumber", "baker", "pilot", "lawyer", "editor"]
     lines = {"astronomer": "stars and planets", "plumber": "pipes", "baker": "bread and dough", "pilot": "aircraft",
              "lawyer": "contracts and law", "editor": "Edits the final text"}  # fmt: skip
-    system = "Roles:\n" + "\n".join(f"- {role}: {lines[role]} (tools: none)" for role in roles)
-    made = plan("<goal>Which contracts does a baker of bread need?</goal>", system, roles)["subtasks"]
+    system = "Roles:\n" + "\n".join(f"- {role}: {field} (tools: none)" for role, field in lines.items())
+    made = plan("<goal>Which contracts does a baker of bread need?</goal>", system, " ".join(lines))
     assert [one["role"] for one in made] == ["baker", "lawyer", "editor"]
 
 
 def test_attachments_are_handed_on_to_roles_that_read_them() -> None:
     goal = "<goal>Read the notes</goal>\n<attachments>\n- my notes, part 1.txt (12 bytes)\n</attachments>"
-    made = plan(goal, KITCHEN.replace("search_recipes,", "search_recipes, read_attachment,"))["subtasks"]
-    assert {one["role"]: one["attachments"] for one in made} == {
-        "forager": ["my notes, part 1.txt"],
-        "weigher": [],
-        "scribe": [],
-    }
+    made = plan(goal, KITCHEN.replace("search_recipes,", "search_recipes, read_attachment,"))
+    handed_on = [one["role"] for one in made if one["attachments"] == ["my notes, part 1.txt"]]
+    assert (handed_on, [one["attachments"] for one in made].count([])) == (["forager"], 2)

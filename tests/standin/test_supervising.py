@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from activities.contracts.run_contracts import DependencyRef, PlanInput, PlanReply, WorkNote
-from activities.questions.judgement import JUDGE, JudgeInput, JudgeReply
+from activities.questions.judgement import JUDGE, JudgeInput
 from activities.questions.planning import PLAN
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
 from standin.extract.answers import FOOTER
@@ -96,7 +96,8 @@ async def test_failed_work_is_tried_once_more_in_a_revision(desk: Desk) -> None:
     assert (last.finished, last.problems) == (True, [])
 
 
-async def judged(desk: Desk, question: Literal["select", "conflict"]) -> JudgeReply:
+@pytest.mark.parametrize("question", ["select", "conflict"])
+async def test_the_finding_with_most_figures_is_chosen(desk: Desk, question: Literal["select", "conflict"]) -> None:
     request = JudgeInput(
         run=await desk.run_ref(),
         goal_ref=await desk.put("goal", GOAL),
@@ -107,12 +108,7 @@ async def judged(desk: Desk, question: Literal["select", "conflict"]) -> JudgeRe
         description="How many pears?",
         findings=await desk.findings(t1="Many pears, a great many of them.", t2="44 pears in 2020, 20 in 1980."),
     )
-    return await desk.ask(JUDGE, request)
-
-
-@pytest.mark.parametrize("question", ["select", "conflict"])
-async def test_the_finding_with_most_figures_is_chosen(desk: Desk, question: Literal["select", "conflict"]) -> None:
-    reply = await judged(desk, question)
+    reply = await desk.ask(JUDGE, request)
     assert (reply.choice, "figures" in reply.resolution) == (1, True)
 
 

@@ -109,9 +109,23 @@ def reckon(expression: str) -> str:
     return f"{expression} = {eval(expression, {'__builtins__': {}})}"
 
 
+def about(question: str, more: str = "") -> str:
+    """What a worker agent is told."""
+    return f"<goal>{question} Be brief.</goal>\n<subtask>Look it up. Question: {question}</subtask>{more}"
+
+
 def analyst(question: str, listing: str = LISTING) -> Agent:
     functions: dict[str, Tool] = {"show_shelves": lambda: listing, "look": orchards(), "reckon": reckon}
-    return Agent(f"<goal>{question}</goal>\n<subtask>Question: {question}</subtask>", TABLES, functions)
+    return Agent(about(question), TABLES, functions)
+
+
+def reader(question: str, found: str, opened: Callable[[str], str], more: str = "") -> Agent:
+    """An agent whose search finds that, and who opens notes."""
+    functions: dict[str, Tool] = {
+        "find_notes": lambda query, limit=3: found,
+        "open_note": lambda note_id: opened(note_id),
+    }
+    return Agent(about(question, more), NOTES, functions)
 
 
 def test_figures_are_looked_up_and_computed_by_the_tools() -> None:
@@ -145,14 +159,8 @@ def test_documents_are_searched_then_read_then_quoted() -> None:
         "n-17": "# Pruning\n\nPear trees are pruned in late winter, before\nthe buds open. Ladders are in the barn.",
         "n-4": "# Frost\n\nLate frost kills pear blossom.",
     }
-    agent = Agent(
-        "<goal>When are pear trees pruned?</goal><subtask>Look it up. Question: When are pear trees pruned?</subtask>",
-        NOTES,
-        {
-            "find_notes": lambda query, limit=3: "[n-4] Frost: Late frost\n[n-17] Pruning: Pear trees are pruned in",
-            "open_note": lambda note_id: notes[note_id],
-        },
-    )
+    found = "[n-4] Frost: Late frost\n[n-17] Pruning: Pear trees are pruned in"
+    agent = reader("When are pear trees pruned?", found, notes.__getitem__)
     answer = agent.run()
     assert agent.calls[0] == ("find_notes", {"query": "pear trees pruned"})
     assert sorted(call[1]["note_id"] for call in agent.calls[1:]) == ["n-17", "n-4"]
@@ -162,18 +170,10 @@ def test_documents_are_searched_then_read_then_quoted() -> None:
 
 def test_a_document_whose_id_has_blanks_is_read() -> None:
     found = "[Chair notes 2.pdf p. 12] Chairs: The lot 7 broke\n[Sinks] Sinks: A sink"
-    functions: dict[str, Tool] = {
-        "find_notes": lambda query, limit=3: found,
-        "open_note": lambda note_id: "Chairs broke.",
-    }
-    agent = Agent(
-        "<goal>Why did chairs break?</goal><subtask>Question: Why did chairs break?</subtask>", NOTES, functions
-    )
+    agent = reader("Why did chairs break?", found, lambda note_id: "Chairs broke.")
     agent.run()
     assert ("open_note", {"note_id": "Chair notes 2.pdf"}) in agent.calls
-    agent = Agent(
-        "<goal>Why did chairs break?</goal><subtask>Question: Why?</subtask><item>Stools.pdf</item>", NOTES, functions
-    )
+    agent = reader("Why did chairs break?", found, lambda note_id: "Chairs broke.", "<item>Stools.pdf</item>")
     assert "lot 7" not in agent.run()
     assert agent.calls[1:] == [("open_note", {"note_id": "Stools.pdf"})]
 
@@ -184,16 +184,11 @@ def test_a_document_is_composed_of_the_findings() -> None:
         '<finding subtask_id="t2" role="counter">\n- Pears: crop went from 20 (1980) to 44 (2020).\n\n'
         f"{FOOTER}: it extracts._\n\nConfidence: 0.8\nLimitations: none\n</finding>"
     )
-    agent = Agent(
-        "<goal>Report on pears. Be brief.</goal><subtask>Question: Report on pears.</subtask>"
-        f"<findings>{findings}</findings>",
-        FORMAT,
-        {
-            "bind": lambda title, sections: (
-                f"# {title}\n\n" + "\n\n".join(f"## {s['heading']}\n{s['body']}" for s in sections)
-            )
-        },
-    )
+
+    def bind(title: str, sections: list[dict[str, str]]) -> str:
+        return f"# {title}\n\n" + "\n\n".join(f"## {each['heading']}\n{each['body']}" for each in sections)
+
+    agent = Agent(about("Report on pears.", f"<findings>{findings}</findings>"), FORMAT, {"bind": bind})
     answer = agent.run()
     (_, arguments), *others = agent.calls
     assert others == []
@@ -240,13 +235,9 @@ def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:
 
 def test_a_role_that_may_ask_asks_once_beside_its_tools_and_quotes_the_reply() -> None:
     ask = tool("ask_person", "Asks a person.", question=TEXT)
-    functions: dict[str, Tool] = {
-        "ask_person": lambda question: "Only Hill Farm counts",
-        "find_notes": lambda query, limit=3: "[a] Pears of the valley",
-        "open_note": lambda note_id: "Pears grew well.",
-    }
-    prompt = "<goal>Which pears grew?</goal>\n<subtask>Question: Which pears grew?</subtask>"
-    agent = Agent(prompt, [*NOTES, ask], functions)
+    agent = reader("Which pears grew?", "[a] Pears of the valley", lambda note_id: "Pears grew well.")
+    agent.tools = [*NOTES, ask]
+    agent.functions["ask_person"] = lambda question: "Only Hill Farm counts"
     answer = agent.run()
     assert agent.named()[:2] == ["ask_person", "find_notes"]
     assert agent.named().count("ask_person") == 1
