@@ -17,7 +17,7 @@ from runtime.connection import connect
 from supervision.base import limits
 from tests.machine.quick_model import QuickModel
 from tests.scripted_model import ScriptedModel
-from tests.serving import settings_for
+from tests.serving import address_of, settings_for
 
 STOP_WAIT = 90.0
 """Seconds for Workers to stop: it takes a minute now and then."""
@@ -102,7 +102,7 @@ class ReplacedWorkers(contextlib.AbstractAsyncContextManager["ReplacedWorkers"])
     @contextlib.asynccontextmanager
     async def _new(self) -> AsyncIterator[None]:
         """The Workers of a process, with a connection of their own."""
-        own = await connect(address=self._client.service_client.config.target_host)
+        own = await connect(address=address_of(self._client))
         async with worker_main.serving(own, self._settings, attributes=[], strict_sandbox=False):
             yield
 
