@@ -13,7 +13,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp_types import ElicitRequestFormParams, ElicitResult, Implementation
 from temporalio.client import Client as TemporalClient
 
-from tests.serving import ROOT
+from tests.serving import ROOT, address_of
 
 NAME = "tester"
 Form = Callable[[ElicitRequestFormParams], Awaitable[ElicitResult]]
@@ -90,7 +90,7 @@ def mcp_environ(client: TemporalClient, artifacts: str, folder: Path) -> dict[st
     """Returns the environment of the command, for a server and its store."""
     return {
         "PATH": os.environ["PATH"],
-        "TEMPORAL_ADDRESS": client.service_client.config.target_host,
+        "TEMPORAL_ADDRESS": address_of(client),
         "SUPERVISOR_ARTIFACTS_URL": artifacts,
         "SUPERVISOR_CACHE_DIR": str(folder),
     }

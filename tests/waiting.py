@@ -1,7 +1,9 @@
-"""Waiting for a state."""
+"""Waiting for a state, and for the end of a process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+
+import psutil
 
 
 async def until(reached: Callable[[], bool] | Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
@@ -12,3 +14,11 @@ async def until(reached: Callable[[], bool] | Callable[[], Awaitable[bool]], sec
             if value if isinstance(value, bool) else await value:
                 return
             await asyncio.sleep(0.02)
+
+
+def lives(pid: int) -> bool:
+    """True if a process is not gone; an orphan's entry stays in the table where no init process collects it."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

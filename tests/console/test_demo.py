@@ -5,12 +5,11 @@ import re
 import signal
 from pathlib import Path
 
-import psutil
 import pytest
 
 from benchmarks.prompts import PAGE, page, sent
 from tests.console.conftest import Cli
-from tests.waiting import until
+from tests.waiting import lives, until
 
 
 @pytest.fixture
@@ -20,14 +19,6 @@ def fresh(base: dict[str, str], tmp_path: Path) -> Cli:
     environ = {**base, "SUPERVISOR_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(root)}
     environ["SUPERVISOR_ARTIFACTS_URL"] = str(tmp_path / "artifacts")
     return Cli(environ, tmp_path)
-
-
-def alive(pid: int) -> bool:
-    """True if a process of that id lives."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def stale_lines(output: str) -> list[str]:
@@ -53,7 +44,7 @@ async def test_without_a_terminal_it_answers_and_leaves_nothing_running(fresh: C
     assert stale_lines(done.out) == []
     pids = [int(pid) for pid in re.findall(r"process (\d+)", done.out)]
     assert len(pids) == 2
-    assert not [pid for pid in pids if alive(pid)]
+    assert not [pid for pid in pids if lives(pid)]
 
 
 async def test_on_a_terminal_a_killed_worker_is_replaced_and_all_stays_up_until_ctrl_c(fresh: Cli) -> None:
@@ -63,10 +54,10 @@ async def test_on_a_terminal_a_killed_worker_is_replaced_and_all_stays_up_until_
         os.kill(worker, signal.SIGKILL)
         await terminal.until(f"worker {worker} was killed (signal 9): starting another one")
         await terminal.until("server, Web UI and worker stay up", 60)
-        assert alive(server)
+        assert lives(server)
         terminal.process.send_signal(signal.SIGINT)
         assert await terminal.ended() == 0
-        await until(lambda: not alive(server))
+        await until(lambda: not lives(server))
 
 
 async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> None:
@@ -78,10 +69,10 @@ async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> 
         assert done.code == 0
         assert "it was running already" in done.out
         assert "5" in done.out
-        assert alive(server)
+        assert lives(server)
     finally:
         await fresh("--stop", module="runtime.server")
-    assert not alive(server)
+    assert not lives(server)
 
 
 async def test_the_page_of_prompts_is_what_the_demo_sends() -> None:

@@ -24,7 +24,7 @@ from tests.console.test_standstills import waits
 from tests.replay.record import HISTORIES
 from tests.replay.replaying import recorded, replayer
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, scripted_model, text, tools, when
-from tests.serving import own_server, settings_for
+from tests.serving import address_of, own_server, settings_for
 from tests.waiting import until
 from tests.workflow import runs
 from worker_main import serving
@@ -91,9 +91,10 @@ async def workshop(base: dict[str, str], tmp_path: Path, monkeypatch: pytest.Mon
     """See `Workshop`."""
     monkeypatch.setattr(limits, "GRACEFUL_SHUTDOWN", timedelta(milliseconds=100))
     async with own_server() as client, scripted_model() as model:
-        address = client.service_client.config.target_host
         artifacts = tmp_path / "artifacts"
-        cli = Cli({**base, "TEMPORAL_ADDRESS": address, "SUPERVISOR_ARTIFACTS_URL": str(artifacts)}, tmp_path)
+        cli = Cli(
+            {**base, "TEMPORAL_ADDRESS": address_of(client), "SUPERVISOR_ARTIFACTS_URL": str(artifacts)}, tmp_path
+        )
         yield Workshop(client, cli, model, settings_for(model.url, artifacts), asyncio.Event())
 
 

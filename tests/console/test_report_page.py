@@ -58,7 +58,8 @@ async def make_run(store: ArtifactStore, run_id: str, count: int, spice: str = "
         arguments = {"village": f"{name} {spice}"}
         first, second = (call_key(run_id, "first", f"{run_id}/{name}/1", f"turn.{turn}", "ab" * 32) for turn in (1, 2))
         use = {"type": "tool_use", "id": "call-1", "name": f"wells{spice}"[:300], "input": arguments}
-        await conversations.save(first, _entry([_user(f"Ask {name} {spice}")], use, Opening(system=spice, model="m")))
+        asked: Json = {"role": "user", "content": [{"type": "text", "text": f"Ask {name} {spice}"}]}
+        await conversations.save(first, _entry([asked], use, Opening(system=spice, model="m")))
         result = ConversationStore.tool_result_message([ToolResultRef(call_id="call-1", ref=found, is_error=False)])
         done = {"type": "tool_use", "id": "call-2", "name": "finish", "input": {"finding": said}}
         await conversations.save(second, _entry([result], done).model_copy(update={"ancestors": [first]}))
@@ -145,10 +146,6 @@ async def _end(store: ArtifactStore, run_id: str, reports: list[SubtaskReport], 
 def _entry(added: list[Json], block: Json, opening: Opening | None = None) -> Entry:
     reply = ModelMessage(content=[block], stop_reason="tool_use", usage=ModelUsage(), model="m", message_id="msg")
     return Entry(opening=opening, input=added, reply=reply, at=BEGAN.isoformat())
-
-
-def _user(text: str) -> Json:
-    return {"role": "user", "content": [{"type": "text", "text": text}]}
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import cast
 from uuid import uuid4
 
 import pytest
@@ -77,19 +78,14 @@ async def endings(client: Client, model: ScriptedModel, settings: Settings, work
             try:
                 result = await asyncio.wait_for(handle.result(), 110)
             except WorkflowFailureError as error:
-                return Ending(_partial_result(error.cause), True, model.steps(run_id))
+                foreseen = cast(ApplicationError, error.cause)
+                return Ending(runs.partial_result(foreseen), True, model.steps(run_id))
             return Ending(result, False, model.steps(run_id))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "ATTEMPT_PAUSE", timedelta())
         patch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(milliseconds=50))
         yield dict(zip(every, await asyncio.gather(*map(ended, every.values())), strict=True))
-
-
-def _partial_result(cause: BaseException | None) -> RunResult:
-    if not isinstance(cause, ApplicationError):
-        raise TypeError(f"a run ended in an unforeseen way: {cause!r}")
-    return runs.partial_result(cause)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "_"))

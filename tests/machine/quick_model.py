@@ -42,7 +42,8 @@ class QuickModel(AnthropicModel):
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Returns the script's reply. A call that is cancelled counts as aborted."""
-        call = Call(step_of(unquote(request.headers[CALL_HEADER]), _body(request), {}), time.time())
+        body = {"messages": request.messages, "model": request.model, "system": request.system}
+        call = Call(step_of(unquote(request.headers[CALL_HEADER]), body, {}), time.time())
         try:
             reply = await self.scripted.reply_to(call)
         except ErrorReply as error:
@@ -69,7 +70,3 @@ class QuickModel(AnthropicModel):
     def output_schema(self, model: type[Model]) -> Json:
         """Returns a schema without content: the scripts know what to reply."""
         return {"type": "object", "title": model.__name__}
-
-
-def _body(request: ModelRequest) -> Json:
-    return {"messages": request.messages, "model": request.model, "system": request.system}

@@ -14,10 +14,11 @@ from temporal_supervisor import RunRequest, start
 from tests.operate.servers import process, program
 from tests.postgres import free_port
 from tests.recovery.test_tracing import SECRET, _away_once, _played
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, tools
+from tests.scripted_model import ScriptedModel, plan, script
 from tests.serving import ROOT, WorkerProcesses
 from tests.waiting import until
 from tests.workflow.plan.test_approval import asked
+from tests.workflow.subtasks.test_people import asking
 
 PANELS = json.loads((ROOT / "deploy/dashboard.json").read_text(encoding="utf-8"))["panels"]
 ASKED = {target["expr"]: panel["title"] for panel in PANELS for target in panel["targets"] if "expr" in target}
@@ -55,11 +56,6 @@ def answered(prometheus: str, expression: str) -> dict[str, float]:
     return {}
 
 
-def _asks(step: Step) -> Reply:
-    question = tools(("ask_person", {"question": "Which one?"}))
-    return plan({"id": "t1", "role": "asker"}) if step.kind == "plan" else question
-
-
 async def test_each_panel_of_the_dashboard_shows_what_two_workers_did(
     workers: WorkerProcesses, lone_client: Client, lone_model: ScriptedModel, run_id: str, tmp_path: Path
 ) -> None:
@@ -75,7 +71,7 @@ async def test_each_panel_of_the_dashboard_shows_what_two_workers_did(
             request = RunRequest(goal=SECRET, team="lab", max_reviews=0)
             handle = lone_client.get_workflow_handle(await start(lone_client, request, name))
             results.append(await handle.result())
-        lone_model.play(run_id, _asks)
+        lone_model.play(run_id, script(plan({"id": "t1", "role": "asker"}), {"t1": asking}))
         waits = lone_client.get_workflow_handle(await start(lone_client, RunRequest(goal="Ask", team="people"), run_id))
         await asked(waits, "t1/1:1.0")
         dollars = sum(result["usage"]["usd"] for result in results)

@@ -16,13 +16,7 @@ from tests.workflow.plan.test_approval import asked
 from tests.workflow.runs import Lab
 from tests.workflow.subtasks.test_people import reply
 
-NOTES = int(os.environ.get("MCP_NOTES", "3"))  # of which all but the last are cut short by a kill
-
-
-def _play(step: Step) -> Reply:
-    if step.number > NOTES:
-        return text("All notes were made.")
-    return tools(("store__note", {"text": f"note {step.number}", "seconds": 0.0 if step.number == NOTES else 60.0}))
+NOTES = int(os.environ.get("MCP_NOTES", "2"))  # of which all but the last are cut short by a kill
 
 
 async def _team(folder: Path) -> Path:
@@ -46,7 +40,9 @@ async def test_every_note_is_written_once_however_often_the_worker_is_killed(
     workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(tmp_path / "teams"), "SHOP_TOKEN": SECRET}
 
     def turns(step: Step) -> Reply:
-        return tools(("store__leak", {})) if step.number == NOTES + 1 else _play(step)
+        if step.number > NOTES:
+            return tools(("store__leak", {})) if step.number == NOTES + 1 else text("All notes were made.")
+        return tools(("store__note", {"text": f"note {step.number}", "seconds": 0.0 if step.number == NOTES else 60.0}))
 
     lone.play(script(plan({"id": "t1", "role": "clerk"}), {"t1": turns}, answer(cites=["t1"])))
     worker = await workers.start()
@@ -88,8 +84,9 @@ async def test_a_question_of_a_server_waits_in_the_inbox_and_outlives_workers(
         wait = await asked(handle, f"t1/1:{place}")
         assert (wait.kind, wait.subtask_id) == ("question", "t1")
         assert wait.prompt_preview.startswith("MCP server 'store' asks before it does put: ")
-        worker.kill()
-        worker = await workers.start()
+        if place.startswith("1.0"):  # beside the other question, and once the first one is answered
+            worker.kill()
+            worker = await workers.start()
         await reply(handle, wait.id, replied)
     assert (await handle.result()).status == "completed"
     assert shelves.read_text().splitlines() == ["salt 4", "tea 3"]

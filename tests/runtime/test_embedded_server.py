@@ -17,7 +17,7 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed, ServerInfo, running
-from tests.waiting import until
+from tests.waiting import lives, until
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -180,16 +180,8 @@ async def test_detached_it_returns_and_stop_ends_the_server() -> None:
     assert "start-dev" in server.cmdline()
 
     assert (await finished("--stop"))[0] == 0
-    await until(lambda: _has_ended(server))  # it had let go of all it had, which comes a moment before
+    await until(lambda: not lives(server.pid))  # it had let go of all it had, which comes a moment before
     assert await finished("--stop") == (0, "No Temporal server is running.\n")
-
-
-def _has_ended(process: psutil.Process) -> bool:
-    """True if it is gone; an orphan's entry stays in the table where no init process collects it."""
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 async def test_a_server_that_dies_is_reported_with_exit_code_1() -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 import time
 from datetime import timedelta
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
@@ -31,7 +32,9 @@ from runtime import sdk_patches
 from runtime.connection import connect
 from runtime.encryption import Keys
 from runtime.sdk_patches import UpdatesLast, WholeTasks, leave_plain_payloads
+from tests.serving import address_of
 from tests.waiting import until
+from tests.workflow.runs import is_answered
 
 RUNS = 12  # by chance the server gives a Worker the workflow task first, or the query
 
@@ -111,8 +114,8 @@ async def asked_after_a_restart(client: Client, queue: str, runner: WorkflowRunn
         asked = [asyncio.create_task(handle.query(Listening.state)) for handle in handles]
         await asyncio.sleep(0.5)  # nothing shows that a query waits at the server
         released.set()
-        for handle in handles:
-            await are_done(handle)
+        for handle in handles:  # nobody has told their workflows yet
+            await until(partial(is_answered, client, handle.id))
         async with workflows():
             await asyncio.gather(*(handle.signal(Listening.hear) for handle in handles))
             await asyncio.gather(*(handle.result() for handle in handles), *asked)
@@ -122,12 +125,6 @@ async def asked_after_a_restart(client: Client, queue: str, runner: WorkflowRunn
         result = await replayer.replay_workflow(await handle.fetch_history(), raise_on_replay_failure=False)
         problems += [str(result.replay_failure)] if result.replay_failure else []
     return problems
-
-
-async def are_done(handle: WorkflowHandle[Any, Any]) -> None:
-    """Returns when the run's activity is done, which nobody has told its workflow yet."""
-    while (await handle.describe()).raw_description.pending_activities:
-        await asyncio.sleep(0.01)
 
 
 async def test_queries_after_a_restart_are_answered_and_leave_histories_that_replay(
@@ -336,7 +333,7 @@ async def test_payloads_are_visited_where_a_codec_is_set(
     monkeypatch.setattr(CommandAwarePayloadVisitor, "visit", counted)
     leave_plain_payloads()
     keys = Keys({"a": bytes(32)}) if encrypted else None
-    own = await connect(address=client.service_client.config.target_host, keys=keys)
+    own = await connect(address=address_of(client), keys=keys)
     runner = UnsandboxedWorkflowRunner()
     async with Worker(own, task_queue=run_id, workflows=[Greeting], workflow_runner=runner):
         assert await own.execute_workflow(Greeting.run, "you", id=run_id, task_queue=run_id) == "Hello, you"

@@ -30,20 +30,16 @@ def fake_go(folder: Path, version: str = "go1.26.8", install: str = "", sources:
     )
 
 
-def bare_machine(folder: Path, patch: pytest.MonkeyPatch) -> Path:
-    """A first folder on PATH, on a machine that is offline and has neither temporal nor go."""
-    first = folder / "on-path"
-    first.mkdir(exist_ok=True)
-    patch.setenv("PATH", f"{first}:/usr/bin:/bin")
-    patch.setenv("SUPERVISOR_CACHE_DIR", str(folder / "cache"))
-    patch.delenv("SUPERVISOR_TEMPORAL", raising=False)
-    patch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    return first
-
-
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return bare_machine(tmp_path, monkeypatch)
+    """A first folder on PATH, on a machine that is offline and has neither temporal nor go."""
+    first = tmp_path / "on-path"
+    first.mkdir()
+    monkeypatch.setenv("PATH", f"{first}:/usr/bin:/bin")
+    monkeypatch.setenv("SUPERVISOR_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("SUPERVISOR_TEMPORAL", raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    return first
 
 
 @pytest.fixture

@@ -103,11 +103,6 @@ def turns_of(count: int, size: int = 500) -> Any:
     return turns
 
 
-async def history_bytes(client: Client, workflow_id: str) -> int:
-    described = await client.get_workflow_handle(workflow_id).describe()
-    return described.raw_description.workflow_execution_info.history_size_bytes
-
-
 async def test_large_texts_everywhere_stay_out_of_history(lab: Lab) -> None:
     words = "swans " * 40_000
     subtasks = [{"id": f"t{i}", "description": f"Find part {i}: " + "about " * 500} for i in range(12)]
@@ -251,7 +246,8 @@ async def test_many_turns_with_long_outputs_fit_into_a_window_of_100k_tokens(
         budget = {"tokens": 40_000_000, "usd": 90.0}
         result = await run(client, workflow_id, TEAM, max_turns=TURNS + 2, budget=budget)
         assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, turns)
-        bytes_of[turns] = await history_bytes(client, f"{workflow_id}/t1/1")
+        described = await client.get_workflow_handle(f"{workflow_id}/t1/1").describe()
+        bytes_of[turns] = described.raw_description.workflow_execution_info.history_size_bytes
     assert bytes_of[TURNS] <= 4.5 * bytes_of[TURNS // 4], "history grows with the turns, not with their square"
     failed = [entry for entry in model.log.entries() if entry["event"] == "failed"]
     assert not failed, "no prompt was refused, and no conversation changed but by previews"

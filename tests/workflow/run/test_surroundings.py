@@ -19,7 +19,7 @@ from supervision.base.store_keys import output_key
 from supervision.contract.request import Attachment
 from tests.office_files import pdf_bytes
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, text, tools, when
-from tests.serving import own_server, store_of
+from tests.serving import address_of, own_server, store_of
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.runs import Lab, found, start
@@ -110,7 +110,7 @@ async def test_a_limit_is_changed_while_a_run_goes_on(model: ScriptedModel, sett
         await until(lambda: len(model.of(run_id)) == 1, 30)
         command = [str(find_temporal()), "task-queue", "config", "set", "--task-queue", MODEL_QUEUE]
         command += ["--task-queue-type", "activity", "--queue-rps-limit", "100"]
-        command += ["--address", client.service_client.config.target_host]
+        command += ["--address", address_of(client)]
         await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
         result = await asyncio.wait_for(handle.result(), 30)
     assert result.timing.wall_seconds < 60  # a call a minute before
