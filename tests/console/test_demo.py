@@ -40,6 +40,8 @@ async def test_without_a_terminal_it_answers_and_leaves_nothing_running(fresh: C
     assert done.code == 0, done.err
     assert "the stand-in model at http://127.0.0.1:" in done.out
     assert "Rwanda" in done.out
+    assert "answers come from the stand-in model" in done.out
+    assert "\x1b" not in done.out
     assert re.search(r"http://127\.0\.0\.1:\d+/namespaces/default/workflows/supervise-", done.out)
     assert stale_lines(done.out) == []
     pids = [int(pid) for pid in re.findall(r"process (\d+)", done.out)]

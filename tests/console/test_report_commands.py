@@ -41,9 +41,6 @@ async def test_the_trace_tells_the_story_in_order_with_turns_and_tools(read: Cli
     of_t1 = [event.type for event in events if event.subtask_id == "t1"]
     assert (of_t1[0], of_t1[-1]) == ("subtask_started", "subtask_completed")
     assert {"turn", "tool"} == set(of_t1[1:-1])
-    screen = (await read("trace", RUN)).out
-    for words in ("plan with 3 subtasks", "why: ", "t1 turn 1: ", "t1 search_documents {", "t3 completed after"):
-        assert words in screen
 
 
 async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:

@@ -1,10 +1,12 @@
 """The request that the options of `run` make."""
 
 import inspect
+import io
 import json
 import os
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -44,6 +46,18 @@ def test_options_become_fields_and_others_keep_their_defaults(tmp_path: Path) ->
     assert (request.effort, request.max_replans, request.subtask_timeout) == ("low", 0, timedelta(minutes=5))
     assert (request.budget.tokens, request.budget.usd, request.deadline) == (1_000_000, 2.5, timedelta(hours=1))
     assert (request.answer_schema, request.team, request.models.workers) == (SCHEMA, "default", None)
+
+
+def test_the_goal_comes_from_standard_input_a_file_or_over_a_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "goal.txt").write_text("goal\n")
+    (tmp_path / "request.json").write_text(json.dumps({"goal": "another", "max_subtasks": 3, "max_parallel": 9}))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"goal\n")))
+    request = options(goal="goal", request=tmp_path / "request.json", max_parallel=2, worker_model=["m"])
+    for made in (request, options(goal="-"), options(goal_file=tmp_path / "goal.txt")):
+        assert made.goal == "goal"
+    assert (request.max_subtasks, request.max_parallel, request.models.workers) == (3, 2, ["m"])
 
 
 def test_attached_files_are_uploads_and_named_by_reference(tmp_path: Path) -> None:

@@ -13,32 +13,6 @@ from tests.console.test_hints import all_run, hints, run_as_printed
 from tests.waiting import until
 
 
-async def test_a_run_without_a_terminal_is_plain_lines_and_the_answer(cli: Cli) -> None:
-    done = await cli("run", GOAL, "--id", "plain-1")
-    assert done.code == 0
-    assert "\x1b" not in done.out
-    lines = done.out.splitlines()
-    order = [next(i for i, line in enumerate(lines) if words in line) for words in ("planning", "executing", "# ")]
-    assert order == sorted(order)
-    assert any("t1" in line and "turn 1" in line for line in lines)
-    assert "run plain-1" in done.out
-    assert "answers come from the stand-in model" in done.out
-    assert "model calls" in done.out
-
-
-async def test_the_goal_comes_from_standard_input_a_file_or_a_request(cli: Cli) -> None:
-    (cli.folder / "goal.txt").write_text(GOAL)
-    (cli.folder / "request.json").write_text(json.dumps({"goal": "Something else.", "max_subtasks": 3}))
-    assert (await cli("run", "-", "--detach", "--id", "goal-stdin", stdin=GOAL.encode())).code == 0
-    assert (await cli("run", "--goal-file", "goal.txt", "--detach", "--id", "goal-file")).code == 0
-    options = ["--request", "request.json", "--max-parallel", "2", "--worker-model", "m"]
-    assert (await cli("run", GOAL, *options, "--detach", "--id", "goal-request")).code == 0
-    for run_id in ("goal-stdin", "goal-file", "goal-request"):
-        status = await cli.json("status", run_id)
-        assert status["goal"] == GOAL
-    assert (status["limits"]["max_subtasks"], status["limits"]["max_parallel"]) == (3, 2)
-
-
 async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) -> None:
     await standin.holds("taken-1")
     assert (await cli("run", GOAL, "--id", "taken-1", "--detach")).code == 0

@@ -121,14 +121,13 @@ async def test_no_word_of_a_run_is_left_in_plain_text(lone: Lab, place: Place, t
 async def test_why_a_call_is_tried_again_is_encrypted_and_shown(lone: Lab, tmp_path: Path) -> None:
     lone.play(lambda step: status(529, "overloaded_error", f"too many {WORD}"))
     file = tmp_path / "keys"
-    async with own_server(keys=keys_in(file, **OLD)) as client:
-        with worker_processes(client, lone.model.url, str(tmp_path / "store"), tmp_path) as workers:
-            workers.environ["SUPERVISOR_KEYS_FILE"] = str(file)
-            await workers.start()
-            run = RunHandle(client, await start(client, RunRequest(goal="Look around", team="people"), lone.run_id))
-            await until(partial(_says, run, WORD))
-            stranger = RunHandle(await connect(address=address_of(client)), run.id)
-            assert not await _says(stranger, WORD)
+    client = await connect(address=address_of(lone.client), keys=keys_in(file, **OLD))
+    with worker_processes(client, lone.model.url, str(tmp_path / "store"), tmp_path) as workers:
+        workers.environ["SUPERVISOR_KEYS_FILE"] = str(file)
+        await workers.start()
+        run = RunHandle(client, await start(client, RunRequest(goal="Look around", team="people"), lone.run_id))
+        await until(partial(_says, run, WORD))
+        assert not await _says(RunHandle(lone.client, run.id), WORD)
 
 
 async def _says(run: RunHandle, word: str) -> bool:
