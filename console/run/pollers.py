@@ -16,7 +16,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from console.run.run_handle import RPC_TIMEOUT
-from supervision.base.queues import DEPLOYMENT, WORKFLOW_QUEUE
+from supervision.base.queues import DEPLOYMENT
 
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
 SET_CURRENT = f"`temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT} --build-id BUILD`"
@@ -26,11 +26,16 @@ ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 
 async def pollers(client: Client, queue: str, kind: TaskQueueType.ValueType) -> dict[str, datetime]:
     """Returns the identities of the Workers that polled a queue a moment ago, each with the time of that."""
-    fresh = await _fresh(client, queue, kind)
-    return dict(sorted((poller.identity, poller.last_access_time.ToDatetime(tzinfo=UTC)) for poller in fresh))
+    return named(await polled(client, queue, kind))
 
 
-async def _fresh(client: Client, queue: str, kind: TaskQueueType.ValueType) -> list[PollerInfo]:
+def named(seen: list[PollerInfo]) -> dict[str, datetime]:
+    """Returns the identities of Workers, each with the time when it polled."""
+    return dict(sorted((poller.identity, poller.last_access_time.ToDatetime(tzinfo=UTC)) for poller in seen))
+
+
+async def polled(client: Client, queue: str, kind: TaskQueueType.ValueType) -> list[PollerInfo]:
+    """Returns what is known of the Workers that polled a queue a moment ago."""
     described, oldest = await _described(client, queue, kind), datetime.now(UTC) - _FRESH
     return [poller for poller in described.pollers if poller.last_access_time.ToDatetime(tzinfo=UTC) >= oldest]
 
@@ -45,8 +50,8 @@ class Build:
     served: bool
 
 
-async def builds(client: Client) -> list[Build]:
-    """Returns the builds that Workers have named, the newest first; none where they name none."""
+async def builds(client: Client, seen: list[PollerInfo]) -> list[Build]:
+    """Returns the builds that Workers have named, the newest first; these polled the queue of workflows."""
     request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=DEPLOYMENT)
     try:
         reply = await client.workflow_service.describe_worker_deployment(request, timeout=RPC_TIMEOUT)
@@ -55,20 +60,19 @@ async def builds(client: Client) -> list[Build]:
             return []
         raise
     info = reply.worker_deployment_info
-    fresh = await _fresh(client, WORKFLOW_QUEUE, WORKFLOWS)
-    served = {poller.deployment_options.build_id for poller in fresh if not gone(poller.identity)}
+    served = {poller.deployment_options.build_id for poller in seen if not gone(poller.identity)}
     current = info.routing_config.current_deployment_version.build_id
     draining = VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
     ids = [(version.deployment_version.build_id, version) for version in info.version_summaries]
     return [Build(name, name == current, version.drainage_status == draining, name in served) for name, version in ids]
 
 
-async def none_current(client: Client) -> str:
+async def none_current(client: Client, seen: list[PollerInfo], known: list[Build] | None = None) -> str:
     """Returns that no build is current, if every Worker has a build: then no run begins; else nothing."""
-    if not all(poller.deployment_options.build_id for poller in await _fresh(client, WORKFLOW_QUEUE, WORKFLOWS)):
+    if not all(poller.deployment_options.build_id for poller in seen):
         return ""
     try:
-        known = await builds(client)
+        known = await builds(client, seen) if known is None else known
     except RPCError:  # the server answers for a new deployment only after a while
         return ""
     served = [build.build_id for build in known if build.served]
