@@ -80,7 +80,7 @@ async def _is_told(client: Client, workflow_id: str, word: bytes) -> bool:
 
 @pytest.mark.usefixtures("worker")
 async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
-    client: Client, model: ScriptedModel, run_id: str
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold = asyncio.Event()
 
@@ -133,6 +133,19 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     assert heard == ["t1/1/t1/1/turn.2"]
     with pytest.raises(CommandFailed, match="has ended"):
         await tell(run, Pause)
+    asked, status, late = set[tuple[str, int]](), RunHandle.status, RunPoller(run)
+
+    def noted(run: RunHandle, cursor: int = 0) -> Awaitable[Status]:
+        asked.add((run.id, cursor))
+        return status(run, cursor)
+
+    monkeypatch.setattr(RunHandle, "status", noted)
+    monkeypatch.setattr(limits, "STATUS_PAGE", 1)
+    while not (late.ended and late.caught_up):
+        await late.poll()
+    assert asked == {(run_id, 0), (f"{run_id}/t1/1", 0)}, "each page of an ended run is a replay"
+    states = {"t1": "completed", "t1/t1": "completed", "t1/t2": "skipped"}
+    assert {row.path: row.report.state for row in late.picture.tree()} == states
 
 
 class Asked(RunHandle):
