@@ -42,7 +42,7 @@ PACKAGES = {
     "activities": Package(
         "supervision",
         "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent attempts",
-        lines=12_835,
+        lines=12_830,
         arrows=48,
     ),
     "workflows": Package(
@@ -71,7 +71,7 @@ PACKAGES = {
 LINES = {
     ("worker_main.py", "starter.py"): 460,
     ("benchmarks",): 970,
-    ("tests",): 36_300,
+    ("tests",): 36_380,
     ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 2350,
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of

@@ -388,12 +388,10 @@ def _encoding(path: Path, start: bytes) -> str:
         return "utf-16-le" if odd > even else "utf-16-be"
     if len(start.translate(None, _CONTROLS)) < len(start) * _TEXT_SHARE:
         raise Unreadable("it is no text: it holds binary data")
-    decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:
         try:
-            while chunk := file.read(_CHUNK):
-                decoder.decode(chunk)
-            decoder.decode(b"", final=True)
+            for _ in codecs.iterdecode(iter(partial(file.read, _CHUNK), b""), "utf-8"):
+                pass
         except UnicodeDecodeError:
             return "cp1252"
     return "utf-8"

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +17,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from console.run.run_handle import RPC_TIMEOUT
-from supervision.base.queues import DEPLOYMENT
+from supervision.base.queues import DEPLOYMENT, WORKFLOW_QUEUE
 
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
 SET_CURRENT = f"`temporal worker deployment set-current-version --yes --deployment-name {DEPLOYMENT} --build-id BUILD`"
@@ -50,35 +51,34 @@ class Build:
     served: bool
 
 
-async def builds(client: Client, seen: list[PollerInfo]) -> list[Build]:
-    """Returns the builds that Workers have named, the newest first; these polled the queue of workflows."""
+async def builds(client: Client, seen: list[PollerInfo] | None = None) -> tuple[list[Build], str]:
+    """Returns the builds that Workers have named, the newest first, and what `none_current` says of them."""
     request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=DEPLOYMENT)
     try:
         reply = await client.workflow_service.describe_worker_deployment(request, timeout=RPC_TIMEOUT)
     except RPCError as error:
         if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.UNIMPLEMENTED):
-            return []
+            return [], ""
         raise
     info = reply.worker_deployment_info
+    seen = await polled(client, WORKFLOW_QUEUE, WORKFLOWS) if seen is None else seen
     served = {poller.deployment_options.build_id for poller in seen if not gone(poller.identity)}
     current = info.routing_config.current_deployment_version.build_id
     draining = VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
     ids = [(version.deployment_version.build_id, version) for version in info.version_summaries]
-    return [Build(name, name == current, version.drainage_status == draining, name in served) for name, version in ids]
+    known = [Build(name, name == current, version.drainage_status == draining, name in served) for name, version in ids]
+    if not all(poller.deployment_options.build_id for poller in seen) or any(build.current for build in known):
+        return known, ""
+    listed = ", ".join(build.build_id for build in known if build.served)
+    return known, f"none is current, so new runs wait; served: {listed}" if listed else ""
 
 
-async def none_current(client: Client, seen: list[PollerInfo], known: list[Build] | None = None) -> str:
+async def none_current(client: Client, seen: list[PollerInfo]) -> str:
     """Returns that no build is current, if every Worker has a build: then no run begins; else nothing."""
-    if not all(poller.deployment_options.build_id for poller in seen):
-        return ""
-    try:
-        known = await builds(client, seen) if known is None else known
-    except RPCError:  # the server answers for a new deployment only after a while
-        return ""
-    served = [build.build_id for build in known if build.served]
-    if not served or any(build.current for build in known):
-        return ""
-    return f"none is current, so new runs wait; served: {', '.join(served)}"
+    if all(poller.deployment_options.build_id for poller in seen):
+        with suppress(RPCError):  # the server answers for a new deployment only after a while
+            return (await builds(client, seen))[1]
+    return ""
 
 
 def shown(workers: dict[str, datetime]) -> str:

@@ -56,15 +56,14 @@ async def follow(
         if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
             break
     outcome = await run_outcome(run, store)
-    if outcome.result:
-        _take_states(poller.picture.reports, outcome.result)
+    _take_states(poller.picture.reports, outcome.result)
     screen.show(poller.picture)
     return outcome
 
 
-def _take_states(known: dict[str, SubtaskReport], result: RunResult) -> None:
+def _take_states(known: dict[str, SubtaskReport], result: RunResult | None) -> None:
     """Takes the states of an ended run's subtasks from its result: each page of its status would replay the run."""
-    for ended in result.subtasks:
+    for ended in result.subtasks if result else []:
         known[ended.id] = known.get(ended.id, ended).model_copy(update={"state": ended.state})
 
 
