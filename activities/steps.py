@@ -211,10 +211,11 @@ def run_ended(run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_
     facts, began = {spans.WORKFLOW: team, spans.STATUS: status}, of_run.began_at or end
     seconds = round((ended_at - datetime.fromisoformat(began)).total_seconds(), 3)
     _run_seconds.record(seconds, facts)
-    error = {"error": of_run.error.type} if of_run.error else {}
-    facts |= {spans.ERROR: of_run.error.type} if of_run.error else {}
+    fields: Facts = {"run": run.run_id, "status": status, "seconds": seconds}
+    if of_run.error:
+        facts[spans.ERROR] = fields["error"] = of_run.error.type
     _written(run, spans.INVOKE_WORKFLOW, team, place, None, facts, (began, end))
-    log.info("run ended", extra={"fields": {"run": run.run_id, "status": status, "seconds": seconds, **error}})
+    log.info("run ended", extra={"fields": fields})
 
 
 def _written(

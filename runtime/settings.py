@@ -204,12 +204,10 @@ def _read(file: Path | None) -> Settings:
     try:
         return Settings(_env_file=file)
     except ValidationError as error:
-        wrong = complaint_lines(error, "settings")
-    raise ValueError("; ".join(map(_with_variable, wrong)))
+        wrong = complaint_lines(error, "settings", shown=_variable)
+    raise ValueError("; ".join(wrong))
 
 
-def _with_variable(complaint: str) -> str:
-    """Returns a complaint about a field with the name of its variable; others have theirs as the field's alias."""
-    field, *said = complaint.split(":", 1)
-    own = field.split(".")[0] in Settings.model_fields
-    return ":".join([f"SUPERVISOR_{field.upper()}" if own else field, *said])
+def _variable(field: str) -> str:
+    """Returns the variable of a field; others have theirs as the field's alias."""
+    return f"SUPERVISOR_{field.upper()}" if field in Settings.model_fields else field

@@ -14,16 +14,16 @@ from activities.model.conversation import ConversationStore, Entry, texts_of
 from activities.model.port import Json, ModelEndpoint
 from activities.prompts.agent_prompts import ASK_MISUSE, FINISH_MISUSE, NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
 from activities.replies.agent_story import earlier_output
-from activities.store.artifacts import ArtifactError, ArtifactStore
+from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
-from activities.teams.stored_teams import StoredTeams, TeamUnavailable
+from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import ToolRun
 from activities.tools.tool import ToolContext
 from supervision.agent import policy
 from supervision.agent.agent_tools import page, page_chars, read_call
 from supervision.base import limits, spans
-from supervision.base.errors import ErrorKind
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.store_keys import effect_key, result_key
 from supervision.base.text import cut
@@ -54,7 +54,7 @@ class ToolActivities:
         """
         try:
             return await self._call(request)
-        except (ArtifactError, TeamUnavailable, ApplicationError):
+        except (SupervisionError, ApplicationError):
             raise
         except Exception as error:
             if activity.info().attempt < ODD_TOOL_ATTEMPTS:

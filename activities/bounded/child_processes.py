@@ -44,6 +44,10 @@ class TooSlow(BoundExceeded):
     """It needed more time, or was killed: on a machine that is less busy it may succeed."""
 
 
+class NotStarted(Exception):
+    """No process started, which says nothing of the text: another attempt may have one."""
+
+
 class Failed(Exception):
     """The function raised an exception; `text` is its message."""
 
@@ -53,7 +57,7 @@ class Failed(Exception):
 
 
 async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -> R:
-    """Returns `function(*arguments)`, JSON in and out, of a child process. Raises BoundExceeded and Failed."""
+    """Returns `function(*arguments)`, JSON in and out, of a child process. Raises as `ChildProcesses.call`."""
     module = function.__module__
     if module not in _pools:
         _pools[module] = ChildProcesses(module, _BOUNDED_PROCESSES, _BOUNDED_MEMORY)
@@ -97,7 +101,7 @@ class ChildProcesses:
         self._closed = False
 
     async def call(self, owner: str, time: timedelta, function: str, *arguments: Any) -> Any:
-        """Returns what the function returns. Raises BoundExceeded and Failed."""
+        """Returns what the function returns. Raises BoundExceeded, Failed and NotStarted."""
         try:
             line = json.dumps([function, arguments]).encode() + b"\n"
         except RecursionError:
@@ -118,11 +122,14 @@ class ChildProcesses:
             self._idle.pop().end()
 
     async def _start(self) -> "_ChildProcess":
-        """Returns a process that has called its first function. Raises as `call`."""
-        child = await asyncio.to_thread(_ChildProcess, self._setup)
-        reply = await child.ask(b"", _CHILD_START_TIMEOUT)
+        """Returns a process that has called its first function. Raises NotStarted and Failed."""
+        try:
+            child = await asyncio.to_thread(_ChildProcess, self._setup)
+            reply = await child.ask(b"", _CHILD_START_TIMEOUT)
+        except OSError as error:
+            raise NotStarted(f"{self._module}: {error}") from None
         if "exceeded" in reply:
-            raise Failed(self._module, "OSError", "its process does not start")
+            raise NotStarted(f"{self._module}: {reply['exceeded']}")
         _result(self._module, reply)
         return child
 

@@ -396,12 +396,13 @@ class ExpandInput(Model):
 
 
 class ExpandReply(Model):
-    """The next revision, and by itself the part of it that the items' briefs need; `found` counts all items."""
+    """The next revision, and its part that the items' briefs need; `found` counts all items, `unread` files too."""
 
     plan: PackedPlan = None
     plan_ref: str = ""
     items_ref: str = ""
     found: int = 0
+    unread: int = 0
     problem: str = ""
 
 

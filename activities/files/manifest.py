@@ -173,11 +173,7 @@ class RunFiles:
         """Returns a sentence on the files that can't be read, as far as they were looked at; empty if all can."""
         if self._reading is None or not self._reading.done():
             return "the files take long to read: the plan is made without their columns and titles"
-        reports = self._reading.result()
-        unread = [f"{report.name} ({report.problem})" for report in reports if report.problem]
-        more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
-        named = f"{'; '.join(unread[:_NAMED])}{more}"
-        return f"{len(unread)} of {len(reports)} files can't be read: {named}" if unread else ""
+        return unread_of(self._reading.result())
 
     async def rows(self, file: str, count: int) -> list[str]:
         """Returns the first rows of the converted table in a file of `reports`, each as JSON."""
@@ -197,6 +193,14 @@ class RunFiles:
                     raise FileNotFoundError(_GONE) from None
 
         return SourceFile(file.name, file.sha256, file.bytes, fetch, file.problem)
+
+
+def unread_of(reports: Sequence[FileReport]) -> str:
+    """Returns a sentence on the files that can't be read, empty if all can."""
+    unread = [f"{report.name} ({report.problem})" for report in reports if report.problem]
+    more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
+    named = f"{'; '.join(unread[:_NAMED])}{more}"
+    return f"{len(unread)} of {len(reports)} files can't be read: {named}" if unread else ""
 
 
 def _usable(reading: asyncio.Task[list[FileReport]]) -> bool:

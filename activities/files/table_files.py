@@ -13,6 +13,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import category, normalize
 
 import duckdb
 
@@ -387,12 +388,10 @@ def _encoding(path: Path, start: bytes) -> str:
         return "utf-16-le" if odd > even else "utf-16-be"
     if len(start.translate(None, _CONTROLS)) < len(start) * _TEXT_SHARE:
         raise Unreadable("it is no text: it holds binary data")
-    decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:
         try:
-            while chunk := file.read(_CHUNK):
-                decoder.decode(chunk)
-            decoder.decode(b"", final=True)
+            for _ in codecs.iterdecode(iter(partial(file.read, _CHUNK), b""), "utf-8"):
+                pass
         except UnicodeDecodeError:
             return "cp1252"
     return "utf-8"
@@ -440,8 +439,9 @@ def _column_name(cell: str, number: int) -> str:
 
 
 def table_name(stem: str) -> str:
-    """Returns a name for a table that needs no quotes."""
-    name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower()[:_NAME_CHARS] or "table"
+    """Returns a name for a table that needs no quotes: letters of any script with their marks, digits, underscores."""
+    kept = [c if c == "_" or category(c)[0] in "LMN" else " " for c in normalize("NFC", stem.lower())]
+    name = "_".join("".join(kept).split()).strip("_")[:_NAME_CHARS] or "table"
     return f"t_{name}" if name[0].isdigit() or name in _RESERVED else name
 
 

@@ -210,9 +210,6 @@ def _marked(body: Json, use: CacheUse) -> Json:
         marked["messages"] = list(body["messages"])
         for at in of_user[-_TAIL_MARKS:]:
             message = body["messages"][at]
-            marked["messages"][at] = {**message, "content": _with_mark(message["content"])}
+            *before, last = message["content"]
+            marked["messages"][at] = {**message, "content": [*before, {**last, **_MARK}]}
     return marked
-
-
-def _with_mark(blocks: list[Json]) -> list[Json]:
-    return [*blocks[:-1], {**blocks[-1], **_MARK}]

@@ -18,6 +18,7 @@ from activities.contracts.run_contracts import (
     TableReply,
 )
 from activities.files.file_cache import FileReport
+from activities.files.manifest import unread_of
 from activities.files.values import TEXT_FILE
 from activities.replies import answer_schema, schema_rules
 from activities.store.artifacts import ArtifactStore
@@ -75,10 +76,10 @@ class RunData:
             text = "\n".join(passage for file in files for passage in _passages(file))
         return [line for line in text.splitlines() if line.strip()]
 
-    async def files(self, pattern: str) -> list[str]:
-        """Returns the files that a pattern fits, each with what tools call it."""
+    async def files(self, pattern: str) -> list[FileReport]:
+        """Returns the files that a pattern fits."""
         reports = {report.name: report for report in await self._reports()}
-        return [reports[name].described for name in matching(reports, pattern)]
+        return [reports[name] for name in matching(reports, pattern)]
 
 
 def _passages(file: str) -> list[str]:
@@ -116,10 +117,10 @@ class Expansions:
         """Returns the plan with a subtask for each item of a template, stored; no plan if there are none."""
         plan = await read_plan(self._store, call.plan_ref)
         template = plan.subtask(call.template)
-        items, found = await self._items(call, template.for_each or "")
+        items, found, problem = await self._items(call, template.for_each or "")
         subtasks = items_of(template, items[: call.room])
         if not subtasks:
-            return ExpandReply(found=found)
+            return ExpandReply(found=found, problem="" if items else problem)
         whole, run_id = expanded(plan, subtasks), call.run.run_id
         reply = ExpandReply(
             plan=shortened(whole),
@@ -129,23 +130,28 @@ class Expansions:
                 run_id, plan.model_copy(update={"subtasks": subtasks, "revision": 1}).model_dump_json()
             ),
             found=found,
+            unread=found - len(items) if problem else 0,
+            problem=problem,
         )
         if (length := len(reply.model_dump_json())) > limits.PLAN_REPLY_BYTES:
             return ExpandReply(found=found, problem=f"with its items the plan takes {length} bytes: use fewer")
         return reply
 
-    async def _items(self, call: ExpandInput, for_each: str) -> tuple[list[str], int]:
-        """Returns the items of a template, of many rows the first ones, and their number."""
+    async def _items(self, call: ExpandInput, for_each: str) -> tuple[list[str], int, str]:
+        """Returns the items of a template, of many rows the first ones, how many there are, and why some are no use."""
         kind, _, name = for_each.partition(":")
         data = RunData(self._store, self._teams, call.run, call.attachments)
+        count, problem = 0, ""
         if kind == "rows":
-            rows, count = await data.rows(name, call.room)
-            return [item_text(row) for row in rows], count
-        if kind == "items":
-            found = [item for text in await read_texts(self._store, call.named_ref) for item in json.loads(text)]
+            found, count = await data.rows(name, call.room)
+        elif kind == "files":
+            files = await data.files(name)
+            found, count, problem = [file.described for file in files if not file.problem], len(files), unread_of(files)
+        elif kind == "lines":
+            found = await data.lines(name)
         else:
-            found = await (data.lines(name) if kind == "lines" else data.files(name))
-        return [item_text(item) for item in found], len(found)
+            found = [item for text in await read_texts(self._store, call.named_ref) for item in json.loads(text)]
+        return [item_text(item) for item in found], count or len(found), problem
 
     @activity.defn
     async def tabulate(self, call: TableInput) -> TableReply:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from activities.bounded.child_processes import NotStarted
 from activities.files.file_cache import FileCache
 from activities.store.artifacts import ArtifactUnavailable
 from activities.tools.documents import DocumentOptions, DocumentTools
@@ -134,7 +135,7 @@ class Toolbox:
         return [f"roles.{name}.tools: {why}" for name, tools in words.items() if (why := policy.joined(tools))]
 
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
-        """Runs one call for `role`; a failure is an error result. Raises ArtifactUnavailable, or if it is cancelled."""
+        """Runs one call for `role`; a failure is an error result. Raises ArtifactUnavailable and NotStarted."""
         tool = self._tools.get(name) if name in role.tools else None
         if tool is None:
             shown = one_line(clean(name), NAME_SHOWN_BYTES)
@@ -174,7 +175,7 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
     """Runs the tool. Catches SystemExit, too, inside the task: it would end the process."""
     try:
         return _checked(await tool.run(arguments, context))
-    except (asyncio.CancelledError, GeneratorExit, ArtifactUnavailable):  # the last is no result of a tool
+    except (asyncio.CancelledError, GeneratorExit, ArtifactUnavailable, NotStarted):  # the last two say nothing of it
         raise
     except ToolMisuse as misuse:
         return _error(str(misuse))

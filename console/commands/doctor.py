@@ -27,7 +27,7 @@ from console.base.command import DONE, FAILED, Access, endpoint, hint, server_ad
 from console.base.terminal import Report, console, counted, put, safe_line, wrapped
 from console.commands.team_commands import offers, team_files, teams_report
 from console.run.command_line import AsJson
-from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, builds, gone, limited, none_current, pollers, shown
+from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, builds, gone, limited, pollers, shown
 from console.run.run_handle import RPC_TIMEOUT, RunHandle, roots
 from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered, worker_of
 from runtime import search_attributes
@@ -215,14 +215,14 @@ async def queue_rows(client: Client, teams: list[Path]) -> AsyncIterator[CheckRo
 
 
 async def _builds(client: Client) -> AsyncIterator[CheckRow]:
-    known = await builds(client)
+    known, why = await builds(client)
     for build in known:
         if not build.served and (build.current or build.open):
             what = "new runs wait for it" if build.current else "runs that began with it are open"
             fix = f"start one with {worker_hint(build=build.build_id)}"
             yield CheckRow("problem", f"build {build.build_id}", f"no Worker serves it: {what}", fix)
     served = [build for build in known if build.served]
-    if why := await none_current(client):
+    if why:
         yield CheckRow("problem", "builds", why, SET_CURRENT)
     elif served:
         words = (b.build_id + " (current)" * b.current + " (runs of it are open)" * b.open for b in served)

@@ -155,7 +155,8 @@ async def delete_run(run: RunId, access: Access, yes: Yes = False) -> int:
         which = WorkflowExecution(workflow_id=found.id, run_id=found.run_id)
         request = DeleteWorkflowExecutionRequest(namespace=run.client.namespace, workflow_execution=which)
         await run.client.workflow_service.delete_workflow_execution(request, timeout=RPC_TIMEOUT)
-    print_err(f"deleted run '{run.id}': {counted(deleted, 'object')}, {parts}")
+    going = f"; the server is deleting {parts}, which may take a minute" if workflows else ""
+    print_err(f"deleted run '{run.id}': {counted(deleted, 'object')}{going}")
     return DONE
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from graphlib import TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
@@ -141,8 +142,7 @@ _CALLS = 5000  # of tools
 _PROMPTS = 1000  # model calls
 _COURSE = 300  # events
 _HEADING_LEVELS = 2  # of the page above those in texts
-# spaces and joiners of ordinary writing
-_KEPT = "\t\u00a0\u2009\u202f\u200c\u200d\ufe0f"
+_visible = partial(revealed, kept="\t\u00a0\u2009\u202f\u200c\u200d\ufe0f")  # spaces and joiners of ordinary writing
 _SCHEMES = ("http://", "https://", "mailto:")
 
 
@@ -276,10 +276,6 @@ def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
         key = getattr(row, name)
         sums[key] = sums.get(key, Usage()) + row.usage
     return sorted(sums.items(), key=lambda item: (-(item[1].usd or 0), -item[1].tokens))
-
-
-def _visible(text: str) -> str:
-    return revealed(text, _KEPT)
 
 
 def _printed(value: object) -> object:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -26,11 +27,16 @@ ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 
 async def pollers(client: Client, queue: str, kind: TaskQueueType.ValueType) -> dict[str, datetime]:
     """Returns the identities of the Workers that polled a queue a moment ago, each with the time of that."""
-    fresh = await _fresh(client, queue, kind)
-    return dict(sorted((poller.identity, poller.last_access_time.ToDatetime(tzinfo=UTC)) for poller in fresh))
+    return named(await polled(client, queue, kind))
 
 
-async def _fresh(client: Client, queue: str, kind: TaskQueueType.ValueType) -> list[PollerInfo]:
+def named(seen: list[PollerInfo]) -> dict[str, datetime]:
+    """Returns the identities of Workers, each with the time when it polled."""
+    return dict(sorted((poller.identity, poller.last_access_time.ToDatetime(tzinfo=UTC)) for poller in seen))
+
+
+async def polled(client: Client, queue: str, kind: TaskQueueType.ValueType) -> list[PollerInfo]:
+    """Returns what is known of the Workers that polled a queue a moment ago."""
     described, oldest = await _described(client, queue, kind), datetime.now(UTC) - _FRESH
     return [poller for poller in described.pollers if poller.last_access_time.ToDatetime(tzinfo=UTC) >= oldest]
 
@@ -45,36 +51,34 @@ class Build:
     served: bool
 
 
-async def builds(client: Client) -> list[Build]:
-    """Returns the builds that Workers have named, the newest first; none where they name none."""
+async def builds(client: Client, seen: list[PollerInfo] | None = None) -> tuple[list[Build], str]:
+    """Returns the builds that Workers have named, the newest first, and what `none_current` says of them."""
     request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=DEPLOYMENT)
     try:
         reply = await client.workflow_service.describe_worker_deployment(request, timeout=RPC_TIMEOUT)
     except RPCError as error:
         if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.UNIMPLEMENTED):
-            return []
+            return [], ""
         raise
     info = reply.worker_deployment_info
-    fresh = await _fresh(client, WORKFLOW_QUEUE, WORKFLOWS)
-    served = {poller.deployment_options.build_id for poller in fresh if not gone(poller.identity)}
+    seen = await polled(client, WORKFLOW_QUEUE, WORKFLOWS) if seen is None else seen
+    served = {poller.deployment_options.build_id for poller in seen if not gone(poller.identity)}
     current = info.routing_config.current_deployment_version.build_id
     draining = VersionDrainageStatus.VERSION_DRAINAGE_STATUS_DRAINING
     ids = [(version.deployment_version.build_id, version) for version in info.version_summaries]
-    return [Build(name, name == current, version.drainage_status == draining, name in served) for name, version in ids]
+    known = [Build(name, name == current, version.drainage_status == draining, name in served) for name, version in ids]
+    if not all(poller.deployment_options.build_id for poller in seen) or any(build.current for build in known):
+        return known, ""
+    listed = ", ".join(build.build_id for build in known if build.served)
+    return known, f"none is current, so new runs wait; served: {listed}" if listed else ""
 
 
-async def none_current(client: Client) -> str:
+async def none_current(client: Client, seen: list[PollerInfo]) -> str:
     """Returns that no build is current, if every Worker has a build: then no run begins; else nothing."""
-    if not all(poller.deployment_options.build_id for poller in await _fresh(client, WORKFLOW_QUEUE, WORKFLOWS)):
-        return ""
-    try:
-        known = await builds(client)
-    except RPCError:  # the server answers for a new deployment only after a while
-        return ""
-    served = [build.build_id for build in known if build.served]
-    if not served or any(build.current for build in known):
-        return ""
-    return f"none is current, so new runs wait; served: {', '.join(served)}"
+    if all(poller.deployment_options.build_id for poller in seen):
+        with suppress(RPCError):  # the server answers for a new deployment only after a while
+            return (await builds(client, seen))[1]
+    return ""
 
 
 def shown(workers: dict[str, datetime]) -> str:

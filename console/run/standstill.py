@@ -16,7 +16,7 @@ from temporalio.client import Client, WorkflowExecutionDescription
 
 from console.base.command import UNREACHABLE, CommandFailed, hint, worker_hint
 from console.base.terminal import safe_line
-from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, limited, none_current, pollers, shown
+from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, limited, named, none_current, polled, pollers, shown
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, short_id, stuck
 from runtime.payloads import readable
 from supervision.base import limits
@@ -201,11 +201,11 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
         return Standstill("worker", ("the run",), text, helps, since)
     if build := described.raw_description.workflow_execution_info.versioning_info.deployment_version.build_id:
         start, which = worker_hint(build=build), f" of build {build}"
-    elif why := await none_current(run.client):
-        return Standstill("worker", ("the run",), f"a current build ({why})", SET_CURRENT, since)
     else:
-        seen = await pollers(run.client, WORKFLOW_QUEUE, WORKFLOWS)
-        start, which = worker_hint(), f" (the last one was {shown(seen)})" if seen else ""
+        seen = await polled(run.client, WORKFLOW_QUEUE, WORKFLOWS)
+        if why := await none_current(run.client, seen):
+            return Standstill("worker", ("the run",), f"a current build ({why})", SET_CURRENT, since)
+        start, which = worker_hint(), f" (the last one was {shown(named(seen))})" if seen else ""
     helps = f"start one with {start}; the run is safe and continues then"
     return Standstill("worker", ("the run",), f"a Worker{which}", helps, since)
 

@@ -21,6 +21,7 @@ from console.run.standstill import observed
 from console.view.event_lines import Line, line
 from console.view.live_view import ENDED_PHASES, LiveAgent, Picture, Screen
 from supervision.base import limits
+from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import Status, TraceEvent
 
 SERVER_AWAY = "the Temporal server does not answer; the run is safe and continues when it is back"
@@ -55,11 +56,15 @@ async def follow(
         if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
             break
     outcome = await run_outcome(run, store)
-    known = poller.picture.reports
-    for ended in outcome.result.subtasks if outcome.result else []:
-        known[ended.id] = known.get(ended.id, ended).model_copy(update={"state": ended.state})
+    _take_states(poller.picture.reports, outcome.result)
     screen.show(poller.picture)
     return outcome
+
+
+def _take_states(known: dict[str, SubtaskReport], result: RunResult | None) -> None:
+    """Takes the states of an ended run's subtasks from its result: each page of its status would replay the run."""
+    for ended in result.subtasks if result else []:
+        known[ended.id] = known.get(ended.id, ended).model_copy(update={"state": ended.state})
 
 
 async def _poll(poller: "RunPoller", screen: Screen) -> bool:
@@ -135,7 +140,6 @@ class RunPoller:
         pages = 0 if closed else len(self.picture.reports) // limits.STATUS_PAGE
         age = timedelta(seconds=time.monotonic() - self._answered_at)
         if age >= IDLE or (news and age >= pages * _POLL):
-            # an ended run is replayed for each page, and its result has the states of all subtasks
             self.picture.status = await (self._run.status() if closed else self._run.whole_status())
             self.picture.reports |= {report.id: report for report in self.picture.status.subtasks}
             self._answered_at = time.monotonic()
@@ -171,8 +175,11 @@ class RunPoller:
             moment = _moment(described)
             news = agent.moment != moment
             if nested is not None and news:
-                status = await RunHandle(self._run.client, workflow_id).whole_status()
+                below = RunHandle(self._run.client, workflow_id)
+                status = await (below.whole_status() if is_open(described) else below.status())
                 nested |= {report.id: report for report in status.subtasks}
+                if status.next_cursor is not None:
+                    _take_states(nested, await below.result())
             page = await self._run.trace(agent.cursor, workflow_id) if news else None
         except (NoAnswer, CommandFailed, RPCError):  # it is about to start, or no Worker has it: asked again next round
             return []

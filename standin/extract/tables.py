@@ -8,7 +8,7 @@ from html import unescape
 from standin.extract.prompt_parts import key_stems, shared, stems
 from supervision.base.prompt_marks import EXAMPLE
 
-_TABLE = re.compile(r"^\s*table\s+([\w.\"]+)\s*\((?:[^()]|\([^()]*\))*\)", re.IGNORECASE)
+_TABLE = re.compile(r"^\s*table\s+([^\s()]+)\s*\((?:[^()]|\([^()]*\))*\)", re.IGNORECASE)
 _COLUMN = re.compile(r"^\s++`?+(\"[^\"]++\"|[^:`\"]++)`?+:\s++(.+)$")  # a quoted name stays quoted: queries need it so
 _SPAN = re.compile(r"^(-?\d\S*) to (-?\d\S*)$")
 _MORE = re.compile(r",?(?<!\s)\s*+(?:(?:\.\.\.|…)\s*+)?and \d++ more\s*$")
@@ -264,7 +264,7 @@ def _adapted(
     table: Table, example: Example, names: dict[str, list[str]], times: list[str], wanted: list[str]
 ) -> _Candidate | None:
     """The example with the names and times of the subtask in place of its own; None if names lack."""
-    if not re.search(rf"\b{re.escape(table.name)}\b", example.sql):
+    if not re.search(rf"(?<!\w){re.escape(table.name)}(?!\w)", example.sql):
         return None
     own, ends = times_in(example.question), [moment[:7] for moment in table.time[1:]] if table.time else []
     given = [*times, *ends[len(times) :]] if len(times) < len(own) else times

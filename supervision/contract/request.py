@@ -1,7 +1,7 @@
 """The request of a run, validated and bounded."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from fractions import Fraction
@@ -218,14 +218,17 @@ def describe_errors(error: ValidationError, root: str = "request", value: object
     return cut("; ".join(complaint_lines(error, root, value)), limits.ERROR_BYTES)
 
 
-def complaint_lines(error: ValidationError, root: str = "request", value: object = None) -> list[str]:
-    """Returns the errors, each with its field, or with `root` if it concerns all of them.
+def complaint_lines(
+    error: ValidationError, root: str = "request", value: object = None, shown: Callable[[str], str] = str
+) -> list[str]:
+    """Returns the errors, each with its field as it is `shown`, or with `root` if it concerns all of them.
 
     Items of a list that have a `name` in the validated `value` are shown by it.
     """
     lines = []
     for item in error.errors(include_url=False, include_input=False)[: limits.FIELD_COMPLAINTS]:  # of perhaps 100,000
-        where = ".".join(_named(item["loc"], value)) or root
+        field, *inner = [*_named(item["loc"], value)] or [root]
+        where = ".".join([shown(field), *inner])
         complaint = _complaint(item["type"], item["msg"])
         if item["type"] == "extra_forbidden":
             complaint += did_you_mean(str(item["loc"][-1]), _fields_at(error.title, item["loc"][:-1]))

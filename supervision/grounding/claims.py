@@ -45,8 +45,9 @@ def claims(text: str) -> Iterator[Claim]:
     yield from (Claim("address", match[0].rstrip(_TRAILING)) for match in _ADDRESS.finditer(rest))
     rest = _blank(_ADDRESS, rest)
     for pattern in (_BLOCK_QUOTE, _QUOTED):
-        yield from (Claim("quotation", quote) for match in pattern.finditer(rest) if (quote := _quote(match[0])))
-        rest = _blank(pattern, rest, _quote)
+        quotes = {match[0]: quote for match in pattern.finditer(rest) if (quote := _quote(match[0]))}
+        yield from (Claim("quotation", quote) for quote in quotes.values())
+        rest = _blank(pattern, rest, quotes.get)
     rest = _blank(_INLINE_CODE, rest, _LETTER.search)
     for figure in figures(_blank(_MARK, rest)):
         yield Claim("figure", figure.text, figure)

@@ -104,10 +104,6 @@ class ProviderBreaker:
         """Returns the seconds of cool-down left, 0 if it is not open."""
         return max((self._open_until or now) - now, 0.0)
 
-    def trusted(self, now: float) -> bool:
-        """True if the provider has answered for this model lately."""
-        return now < self._trusted_until
-
     def ask(self, now: float) -> CallTicket | Hold:
         """Returns the ticket of a call, or why it has to wait."""
         if wait := self.remaining(now):
@@ -118,7 +114,7 @@ class ProviderBreaker:
         if probing:
             waits = self._probe is not None
         else:
-            undecided = not self.trusted(now) and len(self._unanswered) >= BREAKER_WINDOW
+            undecided = now >= self._trusted_until and len(self._unanswered) >= BREAKER_WINDOW
             waits = undecided or len(self._in_flight) >= self.window.size
         if waits:
             return Hold("no room")
@@ -182,7 +178,7 @@ class ProviderBreaker:
         return self._open_until is None and ticket > max(self._row_start, self._opened_at)
 
     def _count(self, now: float, silent: bool, asked: float) -> None:
-        if self.trusted(now) or not self.failures:
+        if now < self._trusted_until or not self.failures:
             self._row_start = self._sent
         self._trusted_until = _NEVER
         self._silent_failures += silent

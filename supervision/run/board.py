@@ -114,7 +114,8 @@ class Board:
         counts = self._reports[template].counts
         if counts is not None and items:
             counts.total += items
-            self._left_out[template] = f"{items} of them were left out, because {why}"
+            before = f"{self._left_out[template]}; " if template in self._left_out else ""
+            self._left_out[template] = f"{before}{items} of them were left out, because {why}"
 
     def expandable(self) -> list[str]:
         """Returns the templates whose items can be known: their dependencies have ended, one with success."""

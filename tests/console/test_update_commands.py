@@ -79,7 +79,9 @@ async def _is_told(client: Client, workflow_id: str, word: bytes) -> bool:
     return any(word in payload.data for signal in signals for payload in signal.input.payloads)
 
 
-async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(lab: Lab) -> None:
+async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hold, client, run_id = asyncio.Event(), lab.client, lab.run_id
     plans = {"": subtasks(item("t1", "storey")), "t1/1": subtasks(item("t1", "walker"), item("t2", "walker"))}
     lab.play(tree(plans, **{"/turn.1": when(hold, text("walked\n\nConfidence: 0.8"))}))
@@ -120,6 +122,19 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(lab: La
     assert [step for step in lab.steps if "Mind the" in lab.prompt(step)] == ["t1/1/t1/1/turn.2"]
     with pytest.raises(CommandFailed, match="has ended"):
         await tell(run, Pause)
+    asked, status, late = set[tuple[str, int]](), RunHandle.status, RunPoller(run)
+
+    def noted(run: RunHandle, cursor: int = 0) -> Awaitable[Status]:
+        asked.add((run.id, cursor))
+        return status(run, cursor)
+
+    monkeypatch.setattr(RunHandle, "status", noted)
+    monkeypatch.setattr(limits, "STATUS_PAGE", 1)
+    while not (late.ended and late.caught_up):
+        await late.poll()
+    assert asked == {(run_id, 0), (f"{run_id}/t1/1", 0)}, "each page of an ended run is a replay"
+    states = {"t1": "completed", "t1/t1": "completed", "t1/t2": "skipped"}
+    assert {row.path: row.report.state for row in late.picture.tree()} == states
 
 
 class Asked(RunHandle):

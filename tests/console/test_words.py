@@ -7,8 +7,11 @@ import os
 import socket
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 from rich.console import Console
+from temporalio.api.taskqueue.v1 import PollerInfo
+from temporalio.api.workflowservice.v1 import (
+    DescribeTaskQueueRequest,
+    DescribeTaskQueueResponse,
+    DescribeWorkerDeploymentResponse,
+)
 
 from console.base.terminal import look_alikes, put, revealed, safe, safe_json
-from console.commands import doctor
+from console.commands import doctor, run_commands
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.evidence_commands import _sentence
 from console.commands.report_commands import run_table
@@ -28,6 +37,7 @@ from console.run.run_outcome import RunOutcome
 from console.view.answer_text import answer_file, answer_report, rows_of, why_partial
 from runtime.settings import Settings
 from supervision.base import limits
+from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.result import Gap, RunResult
 from tests.console.conftest import ROOT
@@ -272,3 +282,34 @@ async def test_an_output_schema_that_is_none_is_named_with_its_role(
     assert (await teams_report(settings, name="crew")).show(terminal(80)) == 1
     said = capsys.readouterr().err
     assert f"{file}: roles.one.output_schema: it is not a JSON schema (draft 2020-12): at properties/fee/type: " in said
+
+
+class Builds:
+    """A server whose one Worker has a build that is not current; it counts what it is asked."""
+
+    namespace = "default"
+
+    def __init__(self) -> None:
+        self.asked = Counter[str]()
+        self.workflow_service = self
+        self.service_client = SimpleNamespace(config=SimpleNamespace(target_host="here"))
+
+    async def describe_task_queue(self, request: DescribeTaskQueueRequest, **_: object) -> DescribeTaskQueueResponse:
+        self.asked[request.task_queue.name] += 1
+        worker = PollerInfo(identity="worker@elsewhere")
+        worker.last_access_time.GetCurrentTime()
+        worker.deployment_options.build_id = "b1"
+        return DescribeTaskQueueResponse(pollers=[worker])
+
+    async def describe_worker_deployment(self, *_: object, **__: object) -> DescribeWorkerDeploymentResponse:
+        self.asked["deployment"] += 1
+        reply = DescribeWorkerDeploymentResponse()
+        reply.worker_deployment_info.version_summaries.add().deployment_version.build_id = "b1"
+        return reply
+
+
+@pytest.mark.parametrize("asked", [run_commands._unserved, lambda client: anext(doctor._builds(client))])
+async def test_the_workers_and_their_builds_are_asked_for_once(asked: Callable[[Any], Awaitable[object]]) -> None:
+    server = Builds()
+    assert "none is current, so new runs wait; served: b1" in str(await asked(server))
+    assert server.asked == {WORKFLOW_QUEUE: 1, "deployment": 1}

@@ -319,8 +319,9 @@ async def _expand(context: RunContext, template_id: str) -> None:
         return
     labels = Labels.of(findings) | context.plan_labels[template_id]
     context.adopt(reply.plan, reply.plan_ref, reply.items_ref, labels)
-    count = min(room.items, reply.found)
-    board.leave_out(template_id, reply.found - count, room.why)
+    count = min(room.items, reply.found - reply.unread)
+    board.leave_out(template_id, reply.found - reply.unread - count, room.why)
+    board.leave_out(template_id, reply.unread, reply.problem)
     state.trace.note("items_planned", template_id, items=count, found=reply.found, revision=reply.plan.revision)
     context.show()
 

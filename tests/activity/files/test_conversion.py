@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from activities.files import table_files
 from activities.files.conversion import convert
 from activities.files.file_cache import FileCache, FileReport, local_file
+from activities.tools.sql.sql_check import check
+from standin.extract.tables import parse_tables
 from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 Json = dict[str, Any]
@@ -49,13 +51,39 @@ def test_an_export_of_another_country_is_a_table_of_numbers_and_dates(tmp_path: 
         ("Müller", 1237.01, "2025-02-01", 5.0),
         ("Süd", 12.5, "2025-02-13", 7.5),
     ]
-    assert table["name"] == "ums_tze_2025"
+    assert table["name"] == "umsätze_2025"
     assert table["notes"][0] == "the first 2 lines, above the header, are left out"
     two_columns = "\n".join(";".join(line.split(";")[:2]) for line in GERMAN.splitlines() if line)
     (table,) = converted(tmp_path, "two.csv", two_columns.encode(encoding))["tables"]
     assert types(table) == {"Kunde": "VARCHAR", "Betrag (€)": "DOUBLE"}
     assert table["notes"][0] == "the first line, above the header, is left out"
     assert "Betrag (€): decimal commas are read as numbers" in table["notes"]
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("Umsa\u0308tze-2025.csv", "umsätze_2025"),  # as macOS writes it
+        ("Продажи (июль).csv", "продажи_июль"),
+        ("बिक्री.csv", "बिक्री"),  # with marks, which are no letters
+        ("売上3月.csv", "売上3月"),
+        ("2025.csv", "t_2025"),
+        ("Order.csv", "t_order"),
+        ("a__b!.csv", "a__b"),
+        ("...!.csv", "t_table"),
+    ],
+)
+def test_a_table_has_the_letters_of_its_file_and_is_queried_without_quotes(
+    tmp_path: Path, file: str, name: str
+) -> None:
+    (table,) = converted(tmp_path, file, b"a\n1\n")["tables"]
+    assert table["name"] == name
+    (read,) = parse_tables(f"table {name} (a BIGINT)")
+    sql = f"SELECT a FROM {read.name}"
+    assert check(sql, [name])
+    with duckdb.connect() as database:
+        database.execute(f"CREATE VIEW \"{name}\" AS SELECT * FROM read_parquet('{table['file']}')")
+        assert database.execute(sql).fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize(

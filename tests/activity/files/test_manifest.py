@@ -9,10 +9,13 @@ import socket
 import sqlite3
 import tempfile
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from activities.bounded import child_processes
+from activities.bounded.child_processes import NotStarted
 from activities.files.file_cache import FileCache, SourceFile
 from activities.files.manifest import (
     FileEntry,
@@ -31,7 +34,7 @@ from activities.tools.sql.sql_tools import TableOptions, TableTools
 from activities.tools.tool import ToolContext
 from supervision.base import limits
 from supervision.base.store_keys import upload_key
-from tests.activity.files.test_conversion import replaced
+from tests.activity.files.test_conversion import replaced, zipped
 from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 
@@ -72,6 +75,21 @@ async def test_a_folder_is_read_on_a_machine_that_has_only_the_store(
     assert [table["name"] for table in by_name["orders.csv"].tables] == ["orders"]
     assert by_name["notes/lease.pdf"].document is not None
     assert (by_name["broken.xlsx"].problem or "").startswith("it is no spreadsheet")
+
+
+@pytest.mark.parametrize("name", ["orders.csv", "all.zip"])
+async def test_a_process_that_does_not_start_says_nothing_of_a_file(
+    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    cache = FileCache(tmp_path / "cache")
+    files = await run_files(store, cache, {name: zipped(FILES) if name == "all.zip" else FILES[name]})
+    with monkeypatch.context() as busy:
+        busy.setattr(child_processes, "_CHILD_START_TIMEOUT", timedelta(milliseconds=1))
+        with pytest.raises(NotStarted):
+            await files.reports()
+    reports = await files.reports()
+    cache.close()
+    assert [report.problem for report in reports] == [None] * len(reports)
 
 
 async def test_what_is_there_is_not_sent_again(store: ArtifactStore, folder: Path) -> None:

@@ -14,7 +14,7 @@ from activities.model.conversation import Opening, tool_results
 from activities.model.journalled_call import Answered, CallOptions
 from activities.model.port import Json
 from activities.model.prompt_fit import outputs_to_clear
-from runtime.settings import Settings
+from runtime.settings import Settings, load_settings
 from standin.server.api_reply import ApiReply
 from supervision.base import limits
 from tests.activity.supervising import Desk
@@ -254,3 +254,6 @@ def test_windows_are_set_for_all_models_or_by_name(
     monkeypatch.setenv("SUPERVISOR_MODEL_WINDOW", "mine=large")
     with pytest.raises(ValueError, match="name=tokens"):
         Settings(_env_file=None)
+    monkeypatch.setenv("SUPERVISOR_MODEL_WINDOW", "mine=١٢")
+    with pytest.raises(ValueError, match=r"^SUPERVISOR_MODEL_WINDOW\.mine: Input should be a valid integer"):
+        load_settings()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
+from activities.bounded.child_processes import NotStarted
 from activities.store.artifacts import ArtifactUnavailable
 from activities.teams import own_tools
 from activities.teams.own_tools import OwnTools
@@ -92,11 +93,12 @@ async def test_whatever_a_tool_raises_is_an_error_result(error: BaseException, t
     assert "\x1b" not in ran.text
 
 
-async def test_a_store_that_is_away_is_no_result_of_a_tool() -> None:
+@pytest.mark.parametrize("error", [ArtifactUnavailable("away"), NotStarted("busy")])
+async def test_a_failure_of_the_surroundings_is_no_result_of_a_tool(error: Exception) -> None:
     async def fail(arguments: Anything, context: ToolContext) -> ToolOutput:
-        raise ArtifactUnavailable("away")
+        raise error
 
-    with pytest.raises(ArtifactUnavailable):
+    with pytest.raises(type(error)):
         await call(fail)
 
 

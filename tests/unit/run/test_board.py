@@ -232,6 +232,8 @@ def test_items_that_get_no_subtask_are_named_with_the_reason() -> None:
     assert [(gap.subtask_id, gap.reason) for gap in board.gaps()] == [
         ("t", "4 of 5 items; 4 of them were left out, because max_items is 1")
     ]
+    board.leave_out("t", 1, "it is lost")
+    assert board.gaps()[0].reason.endswith("because max_items is 1; 1 of them were left out, because it is lost")
     board.leave_out("b", 4, "it has none")
     assert board["b"].counts is None
 

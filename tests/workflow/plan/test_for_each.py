@@ -42,7 +42,7 @@ def naming(count: int, *failing: str) -> dict[str, Any]:
 async def files_ref(client: Client, settings: Settings, tmp_path: Path) -> str:
     """A stored folder: two leases, a list, a table."""
     paths = {"lease-b.pdf.md": "About b.", "lease-a.pdf.md": "About a.", "notes.txt": "one\n\ntwo\nthree\n"}
-    paths["orders.csv"] = "city,amount\nParis,3\nLyon,4\n"
+    paths |= {"orders.csv": "city,amount\nParis,3\nLyon,4\n", "sums.xlsx": "no spreadsheet"}
     for name, content in paths.items():
         (tmp_path / name).write_text(content)
     store = await store_of(client, settings.artifacts_url)
@@ -104,6 +104,27 @@ async def test_files_rows_and_lines_of_the_data_are_items_of_a_callers_plan(lab:
             assert f"<item>\n{words}\n</item>" in lab.prompt(f"t{number}.{place}/1/turn.1")
             assert found.pop(f"t{number}.{place}").startswith(words[:20])
     assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "steps", "gap"),
+    [
+        (
+            "[nos]*",
+            2,
+            "1 of 3 items; 1 of them were left out, because 1 of 3 files can't be read: sums.xlsx (it is no ",
+        ),
+        ("*.xlsx", 0, "failed: CannotDo: 1 of 1 files can't be read: sums.xlsx (it is no spreadsheet that can be "),
+    ],
+)
+async def test_a_file_that_cannot_be_read_is_a_gap_with_the_reason_and_asks_no_model(
+    lab: Lab, files_ref: str, pattern: str, steps: int, gap: str
+) -> None:
+    lab.play(plans(as_json({})))
+    plan = {"subtasks": [item("t0"), item("t1", for_each=f"files:{pattern}")]}
+    result = await lab.run(plan=plan, max_replans=0, **folder(files_ref))
+    assert [each.reason.startswith(gap) for each in result.gaps] == [True], result.gaps
+    assert len([step for step in lab.steps if step.startswith("t1")]) == steps
 
 
 async def test_a_template_without_items_or_success_is_replanned_as_one(lab: Lab) -> None:
