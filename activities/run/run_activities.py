@@ -84,11 +84,9 @@ class ProcessFacts:
 class RunActivities:
     """Activities of runs, with the store, the teams and the facts of this process."""
 
-    def __init__(
-        self, store: ArtifactStore, conversations: ConversationStore, teams: StoredTeams, facts: ProcessFacts
-    ) -> None:
+    def __init__(self, store: ArtifactStore, teams: StoredTeams, facts: ProcessFacts) -> None:
         self._store = store
-        self._conversations = conversations
+        self._conversations = ConversationStore(store)
         self._teams = teams
         self._facts = facts
         self._grants = Grants(store)
@@ -297,7 +295,7 @@ class RunActivities:
             value = json.loads(await self._store.get(publication.answer_json_ref))
             result = result.model_copy(update={"answer_json": value})
         result = await self._whole(result, publication.pages, plan)
-        trace = await AgentStories(self._store, self._conversations).whole(trace, _STORIES)
+        trace = await AgentStories(self._store).whole(trace, _STORIES)
         refs = Published(
             result_ref=await put(result.model_dump_json(indent=1)),
             trace_ref=await put("[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"),
