@@ -162,7 +162,6 @@ class ArtifactStore:
         if not is_key(key):  # references come from people, too
             return None
         with self._reported(f"read '{key}'"):
-            self._refuse_links(key)
             try:
                 found = await self._done("get", key)
                 data = bytes(found.bytes() if self._root else await found.bytes_async())
@@ -256,8 +255,6 @@ class ArtifactStore:
 
     async def delete(self, key: str) -> None:
         """Deletes an object, if there is one of that key."""
-        if not is_key(key):
-            raise ValueError(f"'{key}' is not a key of the artifact store")
         with self._reported(f"delete '{key}'"), contextlib.suppress(FileNotFoundError):
             await self._done("delete", key)
 
@@ -276,8 +273,6 @@ class ArtifactStore:
         return len(keys)
 
     async def _write(self, key: str, data: bytes, mode: Literal["create", "overwrite"]) -> bool:
-        if not is_key(key):
-            raise ValueError(f"'{key}' is not a key of the artifact store")
         if len(data) > limits.ARTIFACT_BYTES:
             raise ArtifactTooLarge(
                 f"'{key}' would have {len(data)} bytes, at most {limits.ARTIFACT_BYTES} are stored as one object"
@@ -285,16 +280,18 @@ class ArtifactStore:
         if self._seal and key != STORE_ID:
             data = self._seal.seal(data, digest_of(key) or key)
         with self._reported(f"write '{key}'"), contextlib.suppress(AlreadyExistsError):
-            self._refuse_links(key)
             await self._done("put", key, data, mode=mode, use_multipart=False)
             return True
         return False
 
-    async def _done(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Returns what an operation of the backend does."""
+    async def _done(self, name: str, key: str, *arguments: Any, **options: Any) -> Any:
+        """Returns what an operation of the backend on an object does."""
+        if not is_key(key):
+            raise ValueError(f"'{key}' is not a key of the artifact store")
+        self._refuse_links(key)
         if self._root:  # measured: 0.1 ms, against up to 35 ms of an asynchronous call in a burst
-            return getattr(obstore, name)(self._backend, *arguments, **options)
-        return await getattr(obstore, f"{name}_async")(self._backend, *arguments, **options)
+            return getattr(obstore, name)(self._backend, key, *arguments, **options)
+        return await getattr(obstore, f"{name}_async")(self._backend, key, *arguments, **options)
 
     def _opened(self, key: str, data: bytes) -> bytes:
         if key == STORE_ID:
