@@ -10,11 +10,11 @@ from typing import Literal
 from cachetools import LRUCache
 
 from activities.contracts.run_contracts import RunRef
+from activities.files.file_cache import Files
 from activities.files.manifest import RunFiles
 from activities.store.artifacts import ArtifactStore
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
 from activities.teams.toolbox import Toolbox
-from activities.tools.files import Files
 from activities.tools.mcp.pins import Pinned
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
