@@ -37,7 +37,7 @@ from activities.prompts.agent_prompts import finding_block, tag
 from activities.replies import answer_schema
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
-from activities.store.grants import Grants, RunGrant
+from activities.store.grants import RunGrant, find_grant, write_grant
 from activities.store.reading import read_findings, read_plan, read_text
 from activities.store.spending import RunSpend, keep_run_spend, keep_sample
 from activities.teams.stored_teams import StoredTeams
@@ -89,7 +89,6 @@ class RunActivities:
         self._conversations = ConversationStore(store)
         self._teams = teams
         self._facts = facts
-        self._grants = Grants(store)
 
     @activity.defn
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
@@ -119,7 +118,7 @@ class RunActivities:
         of_roles = [model for role in card.roles if role.team is None for model in role.models]
         models = list(dict.fromkeys([*supervisor, *of_roles]))
         facts.ceilings.check_models(models)
-        parent = await self._grants.find(run.run_id, run.grant_ref) if setup.brief else None
+        parent = await find_grant(self._store, run.run_id, run.grant_ref) if setup.brief else None
         if setup.brief is not None and parent is None:
             raise SupervisionError(ErrorKind.NOT_GRANTED, "a nested run needs its parent's grant")
         grant = RunGrant(
@@ -137,7 +136,7 @@ class RunActivities:
         put = partial(self._store.put_output, run.run_id)
         return RunSetup(
             store_id=await self._store.identity(),
-            grant_ref=await self._grants.write(grant),
+            grant_ref=await write_grant(self._store, grant),
             goal_ref=await put(await self._goal(setup)),
             team_ref=team_ref,
             team=card,
