@@ -19,7 +19,6 @@ from activities.agent.tool_calls import ToolActivities
 from activities.attempts import Attempts
 from activities.files.file_cache import FileCache
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelEndpoint
 from activities.questions.items import Expansions
@@ -107,7 +106,6 @@ def compose(
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url, namespace, settings.keys)
-    conversations = ConversationStore(store)
     teams = StoredTeams(store, files)
     facts = ProcessFacts(
         endpoint=endpoint,
@@ -122,10 +120,10 @@ def compose(
         notices=bool(settings.notice_words),
         ceilings=settings.ceilings,
     )
-    run, items = RunActivities(store, conversations, teams, facts), Expansions(store, teams)
+    run, items = RunActivities(store, teams, facts), Expansions(store, teams)
     header, at_once = settings.call_header == "on", settings.model_calls
     daily = settings.daily_usd
-    calls = ModelCalls(endpoint, store, conversations, at_once=at_once, call_header=header, daily_usd=daily)
+    calls = ModelCalls(endpoint, store, at_once=at_once, call_header=header, daily_usd=daily)
     desk = Desk(calls, teams)
     questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS)]
     of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
@@ -146,7 +144,7 @@ def compose(
             run.child_consumed,
         ],
         model_activities=of_model if "model" in roles else [],
-        tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
+        tool_activities=[ToolActivities(store, teams, endpoint).run_tool],
         interceptors=[
             Attempts(store, (words or LastWords()).begins, telemetry.parent_of, content=settings.capture_content),
         ],

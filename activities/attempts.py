@@ -23,7 +23,7 @@ from activities.contracts.run_contracts import RunRef, SetupInput
 from activities.heartbeat import Witness, beating
 from activities.steps import ParentOf, stepped
 from activities.store.artifacts import ArtifactStore
-from activities.store.grants import Grants, RunGrant
+from activities.store.grants import RunGrant, find_grant
 from supervision.base import limits, spans
 from supervision.base.errors import AWAITED, RUN_KINDS, ErrorKind, SupervisionError
 from supervision.base.store_keys import is_key, is_team, run_prefix
@@ -36,32 +36,26 @@ _refusals = metrics.get_meter(spans.SCOPE).create_counter(
 )
 
 
-class Guard:
-    """Refuses every activity that goes beyond the grant of its run."""
+async def check(store: ArtifactStore, info: activity.Info, argument: object) -> None:
+    """Raises SupervisionError `NotGranted` for an activity that goes beyond the grant of its run."""
+    if refused := await _refusal(store, info.workflow_id, argument):
+        _refusals.add(1, {"activity": info.activity_type})
+        activity.logger.warning("refused %s: %s", info.activity_type, refused)
+        raise SupervisionError(ErrorKind.NOT_GRANTED, refused)
 
-    def __init__(self, store: ArtifactStore) -> None:
-        self._store = store
-        self._grants = Grants(store)
 
-    async def check(self, info: activity.Info, argument: object) -> None:
-        """Raises SupervisionError `NotGranted` if the caller may not have this done."""
-        if refused := await self._refusal(info.workflow_id, argument):
-            _refusals.add(1, {"activity": info.activity_type})
-            activity.logger.warning("refused %s: %s", info.activity_type, refused)
-            raise SupervisionError(ErrorKind.NOT_GRANTED, refused)
-
-    async def _refusal(self, workflow_id: str | None, argument: object) -> str | None:
-        run = getattr(argument, "run", None)
-        if not isinstance(run, RunRef) or workflow_id is None:
-            return "only a run itself may do this"
-        if run.store_id:
-            await self._store.require(run.store_id)
-        if isinstance(argument, SetupInput) and argument.brief is None:
-            return None if run.run_id == workflow_id else f"workflow '{workflow_id}' is not the run '{run.run_id}'"
-        grant = await self._grants.find(run.run_id, run.grant_ref)
-        if grant is None or not grant.covers(workflow_id):
-            return f"workflow '{workflow_id}' does not belong to run '{run.run_id}'"
-        return excess(grant, argument, datetime.now(UTC))
+async def _refusal(store: ArtifactStore, workflow_id: str | None, argument: object) -> str | None:
+    run = getattr(argument, "run", None)
+    if not isinstance(run, RunRef) or workflow_id is None:
+        return "only a run itself may do this"
+    if run.store_id:
+        await store.require(run.store_id)
+    if isinstance(argument, SetupInput) and argument.brief is None:
+        return None if run.run_id == workflow_id else f"workflow '{workflow_id}' is not the run '{run.run_id}'"
+    grant = await find_grant(store, run.run_id, run.grant_ref)
+    if grant is None or not grant.covers(workflow_id):
+        return f"workflow '{workflow_id}' does not belong to run '{run.run_id}'"
+    return excess(grant, argument, datetime.now(UTC))
 
 
 def excess(grant: RunGrant, argument: object, now: datetime) -> str | None:
@@ -107,20 +101,20 @@ class Attempts(Interceptor):
     def __init__(
         self, store: ArtifactStore, witness: Witness, parent_of: ParentOf = lambda *_: None, *, content: bool = False
     ) -> None:
-        self._guard = Guard(store)
+        self._store = store
         self._witness = witness
         self._shown = partial(stepped, parent_of=parent_of, content=content)
 
     def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """Returns `inner` with all that around it."""
-        guard, witness, shown = self._guard, self._witness, self._shown
+        store, witness, shown = self._store, self._witness, self._shown
 
         class Attempted(ActivityInboundInterceptor):
             async def execute_activity(self, call: ExecuteActivityInput) -> Any:
                 argument = call.args[0] if call.args else None
                 with shown(argument):
                     async with attempted(witness):
-                        await guard.check(activity.info(), argument)
+                        await check(store, activity.info(), argument)
                         return await super().execute_activity(call)
 
         return Attempted(inner)

@@ -30,7 +30,7 @@ from activities.prompts.agent_prompts import (
 )
 from activities.replies import answer_schema
 from activities.replies.agent_story import read_tool_uses
-from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text, read_texts
+from activities.store.reading import list_bytes, read_findings, read_plan, read_records, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox, preview
@@ -198,9 +198,8 @@ class AgentTurnActivities:
             uses = [block for block in before.reply.tool_uses() if block["id"] in answered]
             labels = before.labels | loaded.toolbox.labels_of(role, uses + before.reply.provided_uses(), place)
         if brief is not None:
-            refs = [dependency.record_ref for dependency in brief.dependencies if dependency.record_ref]
-            records = map(FindingRecord.model_validate_json, await read_texts(self._calls.store, refs))
-            given = reduce(or_, [record.labels for record in records], given | brief.labels)
+            records = await read_records(self._calls.store, brief.dependencies)
+            given = reduce(or_, [record.labels for record in records.values()], given | brief.labels)
         return labels | given, loaded.toolbox.withheld(role, given, labels | given)
 
     async def _reply(self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered) -> TurnReply:

@@ -37,11 +37,9 @@ ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings without a kind of their
 class ToolActivities:
     """Tool calls, with the teams of this process."""
 
-    def __init__(
-        self, store: ArtifactStore, conversations: ConversationStore, teams: StoredTeams, endpoint: ModelEndpoint
-    ) -> None:
+    def __init__(self, store: ArtifactStore, teams: StoredTeams, endpoint: ModelEndpoint) -> None:
         self._store = store
-        self._conversations = conversations
+        self._conversations = ConversationStore(store)
         self._teams = teams
         self._endpoint = endpoint
 

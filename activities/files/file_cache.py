@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
@@ -30,6 +30,7 @@ _MEMORY_BYTES = 288 << 20  # what a converting process may reserve beside its li
 _CACHE_BYTES = 8 << 30  # the oldest go first
 _NAME_BYTES = 300
 _MODULE = "activities.files.conversion"
+GONE = "it is no longer stored"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,6 @@ class SourceFile:
 
     name: str
     sha256: str
-    bytes: int
     fetch: Callable[[Path], Awaitable[None]]
     problem: str | None = None
 
@@ -53,10 +53,10 @@ def local_file(name: str, path: Path, problem: str | None = None) -> SourceFile:
         await asyncio.to_thread(shutil.copyfile, path, target)
 
     if problem:
-        return SourceFile(name, "", 0, fetch, problem)
+        return SourceFile(name, "", fetch, problem)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return SourceFile(name, digest, path.stat().st_size, fetch)
+    return SourceFile(name, digest, fetch)
 
 
 @dataclass(frozen=True)
@@ -210,6 +210,43 @@ class FileCache:
             total += size
             if total > _CACHE_BYTES:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+class Files:
+    """The files that some tools read. They are read when a tool first needs them, and again after a change."""
+
+    def __init__(self) -> None:
+        self._looking = asyncio.Lock()
+        self._read_as: Hashable = None
+        self._reading: asyncio.Task[list[FileReport]] | None = None
+
+    async def reports(self) -> list[FileReport]:
+        """Returns what each file holds. Raises ValueError if they cannot be used, and as the store does.
+
+        All callers wait for the same reading, and it continues when one of them stops waiting: a large file takes
+        longer than a tool call may, so the next call finds it done. What was deleted since is made again.
+        """
+        async with self._looking:
+            current, reading = await asyncio.to_thread(self._state), self._reading
+            gone = reading and reading.done() and not await asyncio.to_thread(_usable, reading)
+            if reading is None or gone or self._read_as != current:
+                reading = self._reading = asyncio.create_task(self._read())
+                self._read_as = current
+        return await asyncio.shield(reading)
+
+    def _state(self) -> Hashable:
+        """Returns a value that changes with the files; called in a thread. Raises ValueError if they can't be used."""
+        raise NotImplementedError
+
+    async def _read(self) -> list[FileReport]:
+        raise NotImplementedError
+
+
+def _usable(reading: asyncio.Task[list[FileReport]]) -> bool:
+    if reading.cancelled() or reading.exception() is not None:
+        return False
+    # a folder that machines share may show a new file a little later
+    return are_there(reading.result()) and not any(report.problem == GONE for report in reading.result())
 
 
 def are_there(reports: Sequence[FileReport]) -> bool:

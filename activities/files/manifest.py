@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from activities.files.file_cache import FileCache, FileReport, SourceFile, are_there
+from activities.files.file_cache import GONE, FileCache, FileReport, Files, SourceFile
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from supervision.base import limits
 from supervision.base.store_keys import is_upload, upload_key
@@ -17,7 +17,6 @@ from supervision.contract.base import Model
 MANIFEST_TYPE = "application/vnd.temporal-supervisor.files+json"
 """The media type of an attachment that is a manifest, not a text."""
 _PART_BYTES = limits.ARTIFACT_BYTES
-_GONE = "it is no longer stored"
 _NAMED = 5  # of the files that can't be read, in one line
 
 
@@ -146,28 +145,15 @@ async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Man
     return await store.put_output(run_id, Manifest(files=entries).model_dump_json())
 
 
-class RunFiles:
-    """The files of one run on this machine. They are fetched when a tool first needs them."""
+class RunFiles(Files):
+    """The files of one run on this machine: its manifest never changes."""
 
     def __init__(self, store: ArtifactStore, cache: FileCache, run_id: str, ref: str) -> None:
+        super().__init__()
         self._store = store
         self._cache = cache
         self._run_id = run_id
         self.ref = ref
-        self._reading: asyncio.Task[list[FileReport]] | None = None
-
-    async def reports(self) -> list[FileReport]:
-        """Returns what each file holds. Raises as the store does.
-
-        All callers wait for the same reading, and it continues when one of them stops waiting: a large file takes
-        longer than a tool call may, so the next call finds it done. What was deleted since is made again.
-        """
-        reading = self._reading
-        if reading and (not reading.done() or await asyncio.to_thread(_usable, reading)):
-            return await asyncio.shield(reading)
-        if self._reading is reading or self._reading is None:  # else another caller began while this one looked
-            self._reading = asyncio.create_task(self._read())
-        return await asyncio.shield(self._reading)
 
     def unread(self) -> str:
         """Returns a sentence on the files that can't be read, as far as they were looked at; empty if all can."""
@@ -178,6 +164,9 @@ class RunFiles:
     async def rows(self, file: str, count: int) -> list[str]:
         """Returns the first rows of the converted table in a file of `reports`, each as JSON."""
         return await self._cache.rows(file, count, self._run_id)
+
+    def _state(self) -> str:
+        return self.ref
 
     async def _read(self) -> list[FileReport]:
         manifest = Manifest.model_validate_json(await self._store.get(self.ref))
@@ -190,9 +179,9 @@ class RunFiles:
                     for part in file.parts:
                         await asyncio.to_thread(out.write, await self._store.get(part))
                 except ArtifactMissing:
-                    raise FileNotFoundError(_GONE) from None
+                    raise FileNotFoundError(GONE) from None
 
-        return SourceFile(file.name, file.sha256, file.bytes, fetch, file.problem)
+        return SourceFile(file.name, file.sha256, fetch, file.problem)
 
 
 def unread_of(reports: Sequence[FileReport]) -> str:
@@ -201,13 +190,6 @@ def unread_of(reports: Sequence[FileReport]) -> str:
     more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
     named = f"{'; '.join(unread[:_NAMED])}{more}"
     return f"{len(unread)} of {len(reports)} files can't be read: {named}" if unread else ""
-
-
-def _usable(reading: asyncio.Task[list[FileReport]]) -> bool:
-    if reading.cancelled() or reading.exception() is not None:
-        return False
-    # a folder that machines share may show a new file a little later
-    return are_there(reading.result()) and not any(report.problem == _GONE for report in reading.result())
 
 
 def is_text(data: bytes) -> bool:

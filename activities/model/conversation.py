@@ -5,22 +5,18 @@ and the keys of its ancestors, so that a cold process reads them all at once. Th
 unchanged; outputs of tools are stored apart and put in place on the way to the model.
 """
 
-import asyncio
-import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
 from os.path import commonprefix
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-from cachetools import LRUCache
 from pydantic import Field
 
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.port import Json, ModelMessage
-from activities.store.artifacts import ArtifactChanged, ArtifactStore
+from activities.store.artifacts import ArtifactChanged, ArtifactStore, text_of
 from supervision.agent.agent_tools import beginning, output_name
 from supervision.base import limits
 from supervision.contract.base import Model
@@ -28,13 +24,9 @@ from supervision.contract.finding import Labels, Read
 from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
 
-_ENTRY_CACHE_BYTES = 64 * 1024 * 1024  # parsed conversation entries kept in a process
-
 _CLEARED_OUTPUT_CHARS = 600  # of a tool output that has made room: enough to know whether to read it again
 _THINKING = ("thinking", "redacted_thinking")
 _NOTHING_LEFT: Json = {"type": "text", "text": "(thinking only)"}  # the API refuses a message without content
-
-T = TypeVar("T")
 
 
 class Opening(Model):
@@ -89,14 +81,10 @@ class Conversation:
 
 
 class ConversationStore:
-    """Conversations in an artifact store. Entries are shared with its cache: read them, never change them."""
+    """The conversations in an artifact store. Its entries are shared: read them, never change them."""
 
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
-        self._cache: LRUCache[tuple[object, str], tuple[Any, int]] = LRUCache(
-            _ENTRY_CACHE_BYTES, getsizeof=itemgetter(1)
-        )
-        self._reading = asyncio.Semaphore(limits.STORE_READS)
 
     async def load(self, head: str) -> Conversation:
         """Returns the whole conversation with its tool outputs. Raises ArtifactMissing if a part of it is gone."""
@@ -112,13 +100,12 @@ class ConversationStore:
     async def chain(self, head: str) -> list[Entry]:
         """Returns the entries of the conversation, oldest first. Raises ArtifactMissing if one is gone."""
         last = await self.entry(head)
-        ancestors = await self._read(last.ancestors, _parse)
-        return [*(ancestors[key] for key in last.ancestors), last]
+        return [*(await self._store.read_all(last.ancestors, _parse)).values(), last]
 
     async def resolve(self, messages: list[Json]) -> list[Json]:
         """Returns a copy of `messages` with tool outputs in place of their references."""
         refs = [block["content_ref"] for block in tool_results(messages) if "content_ref" in block]
-        texts = await self._read(refs, _text)
+        texts = await self._store.read_all(refs, text_of)
         return [_with_blocks(message, partial(_with_output, texts=texts)) for message in messages]
 
     @staticmethod
@@ -134,45 +121,16 @@ class ConversationStore:
 
     async def entry(self, key: str) -> Entry:
         """Returns the entry of that key. Raises ArtifactMissing if there is none."""
-        return (await self._read([key], _parse))[key]
+        return await self._store.read(key, _parse)
 
     async def find(self, key: str) -> Entry | None:
         """Returns the entry of that key: the journal. None if that call's answer was never stored."""
-        if (cached := self._cache.get((_parse, key))) is not None:
-            entry: Entry = cached[0]
-            return entry
-        data = await self._store.find(key)
-        return None if data is None else self._parsed(key, data, _parse)
+        return await self._store.parsed(key, _parse)
 
     async def save(self, key: str, entry: Entry) -> Entry:
         """Stores the entry. Returns the stored one, which is another attempt's if that came first."""
         data = _dump(entry)
-        if await self._store.create(key, data):
-            return self._parsed(key, data, _parse)
-        return await self.entry(key)
-
-    async def _read(self, keys: Iterable[str], parse: Callable[[bytes], T]) -> dict[str, T]:
-        async def read(key: str) -> T:
-            if (cached := self._cache.get((parse, key))) is not None:
-                value: T = cached[0]
-                return value
-            async with self._reading:
-                return self._parsed(key, await self._store.get(key), parse)
-
-        wanted = list(dict.fromkeys(keys))
-        return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
-
-    def _parsed(self, key: str, data: bytes, parse: Callable[[bytes], T]) -> T:
-        """Returns the parsed content of an object, which then stays in the cache."""
-        try:
-            value = parse(data)
-        except (ValueError, KeyError, TypeError):
-            raise ArtifactChanged(
-                f"artifact store {self._store.url} holds a damaged object '{key}': restore it, or start a new run"
-            ) from None
-        with contextlib.suppress(ValueError):  # larger than the whole cache
-            self._cache[parse, key] = (value, len(data))
-        return value
+        return self._store.keep(key, data, _parse) if await self._store.create(key, data) else await self.entry(key)
 
 
 def _dump(entry: Entry) -> bytes:
@@ -189,10 +147,6 @@ def _parse(data: bytes) -> Entry:
     ancestors = document["ancestors"]
     document["ancestors"] = [ancestors["shared"] + end for end in ancestors["ends"]]
     return Entry.model_validate(document)
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
 
 
 def _with_blocks(message: Json, change: Callable[[Json], Json]) -> Json:

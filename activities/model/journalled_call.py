@@ -138,7 +138,6 @@ class ModelCalls:
         self,
         model: ModelEndpoint,
         store: ArtifactStore,
-        conversations: ConversationStore,
         *,
         at_once: int = limits.MODEL_SLOTS,
         call_header: bool = True,
@@ -146,7 +145,7 @@ class ModelCalls:
     ) -> None:
         self.model = model
         self.store = store
-        self.conversations = conversations
+        self.conversations = ConversationStore(store)
         self._gate = ModelGate(model, at_once)
         self._daily = DailySpend(store, daily_usd)
         self._call_header = call_header

@@ -140,9 +140,9 @@ _STORIES_AT_ONCE = 8  # a local store answers at once and lets nothing else run 
 class AgentStories:
     """Reads conversations as events, each of their entries once."""
 
-    def __init__(self, store: ArtifactStore, conversations: ConversationStore) -> None:
+    def __init__(self, store: ArtifactStore) -> None:
         self._store = store
-        self._conversations = conversations
+        self._conversations = ConversationStore(store)
         self._seen: set[str] = set()
 
     async def whole(self, events: list[TraceEvent], most: int | None = None) -> list[TraceEvent]:

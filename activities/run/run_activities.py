@@ -37,7 +37,7 @@ from activities.prompts.agent_prompts import finding_block, tag
 from activities.replies import answer_schema
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore
-from activities.store.grants import Grants, RunGrant
+from activities.store.grants import RunGrant, find_grant, write_grant
 from activities.store.reading import read_findings, read_plan, read_text
 from activities.store.spending import RunSpend, keep_run_spend, keep_sample
 from activities.teams.stored_teams import StoredTeams
@@ -84,14 +84,11 @@ class ProcessFacts:
 class RunActivities:
     """Activities of runs, with the store, the teams and the facts of this process."""
 
-    def __init__(
-        self, store: ArtifactStore, conversations: ConversationStore, teams: StoredTeams, facts: ProcessFacts
-    ) -> None:
+    def __init__(self, store: ArtifactStore, teams: StoredTeams, facts: ProcessFacts) -> None:
         self._store = store
-        self._conversations = conversations
+        self._conversations = ConversationStore(store)
         self._teams = teams
         self._facts = facts
-        self._grants = Grants(store)
 
     @activity.defn
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
@@ -121,7 +118,7 @@ class RunActivities:
         of_roles = [model for role in card.roles if role.team is None for model in role.models]
         models = list(dict.fromkeys([*supervisor, *of_roles]))
         facts.ceilings.check_models(models)
-        parent = await self._grants.find(run.run_id, run.grant_ref) if setup.brief else None
+        parent = await find_grant(self._store, run.run_id, run.grant_ref) if setup.brief else None
         if setup.brief is not None and parent is None:
             raise SupervisionError(ErrorKind.NOT_GRANTED, "a nested run needs its parent's grant")
         grant = RunGrant(
@@ -139,7 +136,7 @@ class RunActivities:
         put = partial(self._store.put_output, run.run_id)
         return RunSetup(
             store_id=await self._store.identity(),
-            grant_ref=await self._grants.write(grant),
+            grant_ref=await write_grant(self._store, grant),
             goal_ref=await put(await self._goal(setup)),
             team_ref=team_ref,
             team=card,
@@ -297,7 +294,7 @@ class RunActivities:
             value = json.loads(await self._store.get(publication.answer_json_ref))
             result = result.model_copy(update={"answer_json": value})
         result = await self._whole(result, publication.pages, plan)
-        trace = await AgentStories(self._store, self._conversations).whole(trace, _STORIES)
+        trace = await AgentStories(self._store).whole(trace, _STORIES)
         refs = Published(
             result_ref=await put(result.model_dump_json(indent=1)),
             trace_ref=await put("[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"),

@@ -3,13 +3,9 @@
 from datetime import datetime
 from functools import partial
 
-from cachetools import LRUCache
-
 from activities.store.artifacts import ArtifactStore
 from supervision.base.store_keys import grant_key, is_grant
 from supervision.contract.base import Model
-
-_KNOWN_GRANTS = 5000  # kept in a process: more than it has open supervisors
 
 
 class RunGrant(Model):
@@ -27,25 +23,12 @@ class RunGrant(Model):
         return workflow_id == self.workflow_id or workflow_id.startswith(f"{self.workflow_id}/")
 
 
-class Grants:
-    """The grants in a store."""
+async def write_grant(store: ArtifactStore, grant: RunGrant) -> str:
+    """Stores a grant. Returns its reference."""
+    return await store.put_hashed(partial(grant_key, grant.run_id), grant.model_dump_json().encode())
 
-    def __init__(self, store: ArtifactStore) -> None:
-        self._store = store
-        self._known: LRUCache[str, RunGrant] = LRUCache(_KNOWN_GRANTS)
 
-    async def write(self, grant: RunGrant) -> str:
-        """Stores a grant. Returns its reference."""
-        return await self._store.put_hashed(partial(grant_key, grant.run_id), grant.model_dump_json().encode())
-
-    async def find(self, run_id: str, ref: str) -> RunGrant | None:
-        """Returns the grant at `ref`; None if this run has no such grant. Raises as the store does."""
-        grant = self._known.get(ref)
-        if grant is None:
-            if not is_grant(ref, run_id):
-                return None
-            stored = await self._store.find(ref)
-            if stored is None:
-                return None
-            grant = self._known[ref] = RunGrant.model_validate_json(stored)
-        return grant if grant.run_id == run_id else None
+async def find_grant(store: ArtifactStore, run_id: str, ref: str) -> RunGrant | None:
+    """Returns the grant at `ref`; None if this run has no such grant. Raises as the store does."""
+    grant = await store.parsed(ref, RunGrant.model_validate_json) if is_grant(ref, run_id) else None
+    return grant if grant and grant.run_id == run_id else None

@@ -1,14 +1,11 @@
 """Reading what a run stored: texts, plans, and findings cut to the room that a prompt has for them."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from cachetools import LRUCache
-
 from activities.contracts.run_contracts import AttachmentRef, DependencyRef
-from activities.store.artifacts import ArtifactStore
+from activities.store.artifacts import ArtifactStore, text_of
 from supervision.agent.finding_budget import kept_whole, level
 from supervision.base import limits
 from supervision.base.text import cut, size
@@ -18,12 +15,8 @@ from supervision.contract.plan import Plan
 _PROMPT_LIST_SHARE = 0.25  # of the room for what can be cut, where that is less
 _SOURCES_SHOWN = 10  # of one finding
 _LINE_OVERHEAD = 12  # bytes of a line of a checked claim beside its parts
-_CACHED_PLANS = 32  # parsed plans kept in a process: more than runs that plan at the same time
 
 _CUT = "\n[… {count} characters left out here]"
-
-# Every worker agent of a run reads the same plan. Plans are content-addressed, so a parsed one never gets stale.
-_plans: LRUCache[tuple[str, str], Plan] = LRUCache(maxsize=_CACHED_PLANS)
 
 
 @dataclass(frozen=True)
@@ -45,16 +38,12 @@ class FindingExcerpt:
 
 async def read_text(store: ArtifactStore, ref: str) -> str:
     """Returns the stored text at `ref`."""
-    return (await store.get(ref)).decode("utf-8", "replace")
+    return text_of(await store.get(ref))
 
 
 async def read_plan(store: ArtifactStore, ref: str) -> Plan:
     """Returns the whole plan at `ref`. It is shared, so do not change it."""
-    key = (store.url, ref)
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans[key] = Plan.model_validate_json(await store.get(ref))
-    return plan
+    return await store.read(ref, Plan.model_validate_json)
 
 
 async def read_small(store: ArtifactStore, attachments: list[AttachmentRef]) -> dict[str, str | None]:
@@ -69,13 +58,8 @@ async def read_small(store: ArtifactStore, attachments: list[AttachmentRef]) -> 
 
 async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
     """Returns the stored texts at `refs`, read side by side."""
-    reading = asyncio.Semaphore(limits.STORE_READS)
-
-    async def read(ref: str) -> str:
-        async with reading:
-            return await read_text(store, ref)
-
-    return list(await asyncio.gather(*map(read, refs)))
+    texts = await store.read_all(refs, text_of)
+    return [texts[ref] for ref in refs]
 
 
 async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens: int) -> list[FindingExcerpt]:
@@ -100,20 +84,24 @@ async def with_findings(
 
 
 async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[FindingExcerpt]:
-    recorded = [ref.record_ref for ref in refs if ref.record_ref]
-    stored = await read_texts(store, [*(ref.text_ref for ref in refs), *recorded])
-    texts, records = stored[: len(refs)], dict(zip(recorded, stored[len(refs) :], strict=True))
+    records = await read_records(store, refs)
+    texts = await store.read_all([ref.text_ref for ref in refs], text_of)
     return [
         FindingExcerpt(
             subtask_id=ref.subtask_id,
             role=ref.role,
-            text=text,
-            record=FindingRecord.model_validate_json(records[ref.record_ref]) if ref.record_ref else FindingRecord(),
+            text=texts[ref.text_ref],
+            record=records.get(ref.record_ref) or FindingRecord(),
             complete=ref.complete and not ref.partial,
             stale=ref.stale,
         )
-        for ref, text in zip(refs, texts, strict=True)
+        for ref in refs
     ]
+
+
+async def read_records(store: ArtifactStore, refs: list[DependencyRef]) -> dict[str, FindingRecord]:
+    """Returns the records of findings by their references. They are shared, so do not change them."""
+    return await store.read_all([ref.record_ref for ref in refs if ref.record_ref], FindingRecord.model_validate_json)
 
 
 def _with_lists_of(whole: list[FindingExcerpt], room: int) -> list[FindingExcerpt]:

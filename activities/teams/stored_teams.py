@@ -10,11 +10,11 @@ from typing import Literal
 from cachetools import LRUCache
 
 from activities.contracts.run_contracts import RunRef
+from activities.files.file_cache import Files
 from activities.files.manifest import RunFiles
 from activities.store.artifacts import ArtifactStore
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
 from activities.teams.toolbox import Toolbox
-from activities.tools.files import Files
 from activities.tools.mcp.pins import Pinned
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
@@ -28,7 +28,7 @@ from supervision.planning.new_roles import with_new_roles
 CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run
 _CATALOGUE_LINE_CHARS = 600  # one table with its columns
 _CATALOGUE_TIMEOUT = timedelta(seconds=8)  # loading the tables of a team takes about one
-_CACHED_TEAMS = 256  # parsed teams kept in a process
+_CACHED_FILES = 256  # of so many runs what their files hold is kept in a process
 log = logging.getLogger(__name__)
 
 
@@ -55,9 +55,7 @@ class StoredTeams:
     def __init__(self, store: ArtifactStore, files: TeamFiles) -> None:
         self._store = store
         self._files = files
-        # Stored teams are content-addressed, so a parsed one never gets stale.
-        self._cache: LRUCache[str, StoredTeam] = LRUCache(maxsize=_CACHED_TEAMS)
-        self._run_files: LRUCache[str, RunFiles] = LRUCache(maxsize=_CACHED_TEAMS)
+        self._run_files: LRUCache[str, RunFiles] = LRUCache(maxsize=_CACHED_FILES)
 
     def files_of(self, run: RunRef) -> RunFiles | None:
         """Returns the files that the user gave to a run; None if there are none."""
@@ -125,10 +123,7 @@ class StoredTeams:
         return await self._store.put_hashed(partial(team_key, run_id), stored.model_dump_json().encode())
 
     async def _stored(self, ref: str) -> StoredTeam:
-        stored = self._cache.get(ref)
-        if stored is None:
-            stored = self._cache[ref] = StoredTeam.model_validate_json(await self._store.get(ref))
-        return stored
+        return await self._store.read(ref, StoredTeam.model_validate_json)
 
 
 def _named(team: Team) -> set[str]:

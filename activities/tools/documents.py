@@ -13,9 +13,9 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from activities.files.file_cache import FileCache, FileReport, document_id
+from activities.files.file_cache import FileCache, FileReport, Files, document_id
 from activities.files.values import TEXT_FILE
-from activities.tools.files import FileData, Files, FolderFiles
+from activities.tools.files import FileData, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.text import clean, one_line

@@ -4,9 +4,9 @@ import asyncio
 import os
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from activities.files.file_cache import FileCache, FileReport, SourceFile, are_there, local_file, with_unique_tables
+from activities.files.file_cache import FileCache, FileReport, Files, local_file, with_unique_tables
 from supervision.base import limits
 from supervision.base.trust import distrust
 
@@ -19,39 +19,24 @@ Fingerprint = tuple[tuple[str, int, int], ...]
 T = TypeVar("T")
 
 
-class Files(Protocol):
-    """The files that some tools read, wherever they come from."""
-
-    async def reports(self) -> list[FileReport]:
-        """Returns what each of them holds. Raises ValueError if they cannot be used."""
-
-
-class FolderFiles:
+class FolderFiles(Files):
     """The files that a pattern matches in a team's folder; none without a pattern."""
 
     def __init__(self, folder: Path, pattern: str, cache: FileCache) -> None:
+        super().__init__()
         self.cache = cache
         self._folder = folder
         self._pattern = pattern
-        self._known: tuple[Fingerprint, list[FileReport]] = ((), [])
-        self._reading = asyncio.Lock()  # else two calls would read the same files at the same time
 
-    async def reports(self) -> list[FileReport]:
-        """Returns what each of them holds, read again after a change. Raises ValueError as `files_inside` does."""
-        if not self._pattern:
-            return []
-        async with self._reading:
-            current, sources = await asyncio.to_thread(self._changed)
-            if sources:
-                self._known = (current, await self.cache.reports(sources, str(self._folder)))
-            return self._known[1]
+    def _state(self) -> Fingerprint:
+        return fingerprint(self._paths())
 
-    def _changed(self) -> tuple[Fingerprint, list[SourceFile]]:
-        """Returns the files as they are now; none if they are as they were read."""
-        paths = files_inside(self._folder, self._pattern)
-        current = fingerprint(paths)
-        known = self._known[0] == current and are_there(self._known[1])
-        return current, [] if known else [local_file(path.name, path) for path in paths]
+    async def _read(self) -> list[FileReport]:
+        sources = await asyncio.to_thread(lambda: [local_file(path.name, path) for path in self._paths()])
+        return await self.cache.reports(sources, str(self._folder))
+
+    def _paths(self) -> list[Path]:
+        return files_inside(self._folder, self._pattern) if self._pattern else []
 
 
 class FileData(Generic[T]):

@@ -17,7 +17,6 @@ from supervision.base.text import clean, one_line, slug
 
 CALCULATOR_CHARS = 500  # longer is a program, not an expression
 CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb
-PAGE = limits.TOOL_OUTPUT_CHARS - 200  # the last line says where the next page starts
 _REPORT_SECTIONS = 50  # of a formatted document
 
 Number = int | float
@@ -121,7 +120,7 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
 
 
 class ReadAttachment(Arguments):
-    """One page of an attachment."""
+    """An attachment, or what follows in it."""
 
     name: Annotated[
         str, Field(min_length=1, max_length=200, description="The name of the attachment, as the subtask gives it.")
@@ -137,11 +136,7 @@ async def _read(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:
     text = await read()
     if arguments.offset and arguments.offset >= len(text):
         raise ToolMisuse(f"The attachment has only {len(text)} characters. Use a smaller offset.")
-    end = arguments.offset + PAGE
-    page = text[arguments.offset : end]
-    if end < len(text):
-        page += f"\n[characters {arguments.offset} to {end} of {len(text)}: the next page has offset={end}]"
-    return ToolOutput(page, sources=[arguments.name])
+    return ToolOutput(text[arguments.offset :], sources=[arguments.name])
 
 
 class Section(BaseModel):
@@ -194,8 +189,8 @@ _CALCULATE = (
     "differences, shares and growth rates."
 )
 _ATTACHMENT = (
-    f"Returns the text of an attachment of this subtask, given its name. A text of more than {PAGE} characters is "
-    "returned in pages: the last line gives the offset of the next one."
+    "Returns the text of an attachment of this subtask, given its name. A very long one is cut; what is left out can "
+    "be read from an offset on."
 )
 _DOCUMENT = (
     "Renders a title and sections as one Markdown document and stores it as a file for the user. The result is the "

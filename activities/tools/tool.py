@@ -17,7 +17,7 @@ from supervision.base.text import clean
 from supervision.contract.base import StrictModel
 
 if TYPE_CHECKING:  # an author's tool needs nothing of the store
-    from activities.tools.files import Files
+    from activities.files.file_cache import Files
 
 
 _DESCRIPTION_CHARS = 4000  # of an MCP server's tool: a page that each turn pays for

@@ -18,7 +18,6 @@ from temporalio.worker import (
 )
 
 from activities.contracts.run_contracts import Published
-from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories, below, stored_events
 from activities.store.artifacts import ArtifactError, ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.base.command import CANCELLED, DONE, FAILED, CommandFailed
@@ -204,12 +203,12 @@ async def full_trace(run: RunHandle, store: ArtifactStore | None) -> list[TraceE
     except CommandFailed:
         if (forgotten := await stored_trace(run.id, store)) is None or store is None:
             raise
-        return await AgentStories(store, ConversationStore(store)).whole(forgotten)
+        return await AgentStories(store).whole(forgotten)
     stored = None if is_open(described) else await stored_trace(run.id, store)
     events = await _of_workflow(run, run.id) if stored is None else stored
     if store is None:
         return events
-    stories = AgentStories(store, ConversationStore(store))
+    stories = AgentStories(store)
     if is_open(described):
         first_run_id = described.raw_description.workflow_execution_info.first_run_id
         events += await _under_way(run, described, first_run_id, stories, store)

@@ -9,7 +9,6 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import DependencyRef, RunRef
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import CallName, ModelCalls
 from activities.questions import question as questions
 from activities.questions.question import C, Question, R
@@ -72,7 +71,7 @@ class Desk:
         self._client = AnthropicModel(
             api_key="test-key", base_url=model.url, windows=self.windows, http_options={"trust_env": False}
         )
-        self.calls = ModelCalls(self._client, self.store, ConversationStore(self.store))
+        self.calls = ModelCalls(self._client, self.store)
         self._count = self._journals = 0
 
     async def run_ref(self) -> RunRef:
@@ -146,7 +145,7 @@ class Desk:
         """The activities of runs in a process with these `facts`, else usual ones."""
         queues = dict.fromkeys(("tools_queue", "outward_queue", "model_queue"), "supervisor")
         usual = {"endpoint": self._client, "supervisor_model": MODEL, "worker_model": "claude-haiku-5-5", **queues}
-        return RunActivities(self.store, self.calls.conversations, self.teams, ProcessFacts(**{**usual, **facts}))
+        return RunActivities(self.store, self.teams, ProcessFacts(**{**usual, **facts}))
 
     async def ask(self, question: Question[C, R], call: C) -> R:
         """Runs the activity of a supervisor's question."""

@@ -11,11 +11,11 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ExecuteActivityInput
 
-from activities.attempts import Attempts, Guard, excess
+from activities.attempts import Attempts, check, excess
 from activities.contracts.run_contracts import AdoptInput, PoolQuestion, RunRef, SetupInput, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
-from activities.store.grants import Grants, RunGrant
+from activities.store.grants import RunGrant, find_grant, write_grant
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.store_keys import digest_of, is_grant
@@ -105,23 +105,22 @@ def test_a_nested_supervisor_has_a_team_that_a_role_of_the_one_above_it_has() ->
 
 
 class Desk:
-    """A store with the grants of a run and of a nested supervisor in it, and the guard of a process."""
+    """A store with the grants of a run and of a nested supervisor in it."""
 
     def __init__(self, folder: Path) -> None:
         self.store = open_store(folder)
-        self.guard = Guard(self.store)
         self.ends = datetime.now(UTC) + timedelta(hours=1)
 
     async def run(self, **fields: Any) -> RunRef:
         """The run with a grant."""
-        ref = await Grants(self.store).write(grant(**{"expires_at": self.ends, **fields}))
+        ref = await write_grant(self.store, grant(**{"expires_at": self.ends, **fields}))
         return RUN.model_copy(update={"store_id": await self.store.identity(), "grant_ref": ref})
 
     async def check(self, argument: object, workflow_id: str | None = "run") -> str | None:
         """Returns why this is refused; None if it is not."""
         info = dataclasses.replace(ActivityEnvironment().info, workflow_id=workflow_id)
         try:
-            await self.guard.check(info, argument)
+            await check(self.store, info, argument)
         except SupervisionError as refused:
             if refused.kind is not ErrorKind.NOT_GRANTED:
                 raise
@@ -197,21 +196,21 @@ async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, ca
 
 
 async def test_a_grant_is_named_by_what_it_grants(tmp_path: Path) -> None:
-    grants = Grants(open_store(tmp_path))
-    ref = await grants.write(grant())
+    store = open_store(tmp_path)
+    ref = await write_grant(store, grant())
     assert is_grant(ref, "run")
-    assert await grants.write(grant()) == ref
+    assert await write_grant(store, grant()) == ref
     more = {"workflow_id": "run/t1/1", "depth": 2, "models": ["large"], "nested_teams": []}
     more["expires_at"] = NOW + timedelta(days=365)
-    others = {await grants.write(grant(**{name: value})) for name, value in more.items()}
+    others = {await write_grant(store, grant(**{name: value})) for name, value in more.items()}
     assert len(others - {ref}) == len(more)
     assert {digest_of(name) for name in others}.isdisjoint({None, digest_of(ref)})
 
 
 async def test_a_grant_of_another_run_is_none_before_and_after_it_is_known(tmp_path: Path) -> None:
-    grants = Grants(open_store(tmp_path))
-    ref = await grants.write(grant())
-    assert await grants.find("other", ref) is None
-    assert await grants.find("run", ref) == grant()
-    assert await grants.find("other", ref) is None
-    assert await grants.find("run2", ref) is None
+    store = open_store(tmp_path)
+    ref = await write_grant(store, grant())
+    assert await find_grant(store, "other", ref) is None
+    assert await find_grant(store, "run", ref) == grant()
+    assert await find_grant(store, "other", ref) is None
+    assert await find_grant(store, "run2", ref) is None

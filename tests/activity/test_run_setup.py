@@ -10,7 +10,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, SubtaskBrief
 from activities.model.anthropic_model import AnthropicModel
 from activities.run.run_activities import GRANT_LIFETIME
-from activities.store.grants import Grants, RunGrant
+from activities.store.grants import RunGrant, find_grant
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.contract.ceilings import Ceilings
@@ -90,7 +90,7 @@ async def test_the_room_for_findings_is_that_of_the_supervisors_smallest_window(
 
 
 async def granted(desk: Desk, setup: RunSetup) -> RunGrant:
-    grant = await Grants(desk.store).find(desk.run_id, setup.grant_ref)
+    grant = await find_grant(desk.store, desk.run_id, setup.grant_ref)
     assert grant
     return grant
 

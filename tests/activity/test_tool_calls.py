@@ -91,7 +91,7 @@ class Shop:
     ) -> ToolReply:
         """One attempt at a call, in a process of its own as far as the activity can tell."""
         used = store or self.store
-        activities = ToolActivities(used, ConversationStore(used), self._teams(used), AnthropicModel())
+        activities = ToolActivities(used, self._teams(used), AnthropicModel())
         environment = ActivityEnvironment()
         environment.info = dataclasses.replace(environment.info, attempt=number, workflow_run_id=workflow_run_id)
         return await environment.run(activities.run_tool, request)

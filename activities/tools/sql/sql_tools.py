@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
-from activities.files.file_cache import FileReport
-from activities.tools.files import FileData, Files
+from activities.files.file_cache import FileReport, Files
+from activities.tools.files import FileData
 from activities.tools.secrets import Secrets
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource

@@ -8,7 +8,7 @@ import shutil
 import socket
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pytest
 
 from activities.bounded import child_processes
 from activities.bounded.child_processes import NotStarted
-from activities.files.file_cache import FileCache, SourceFile
+from activities.files.file_cache import FileCache, FileReport, SourceFile
 from activities.files.manifest import (
     FileEntry,
     FilesRefused,
@@ -230,6 +230,25 @@ async def test_what_was_deleted_is_made_again(store: ArtifactStore, tmp_path: Pa
     assert [("| 2 |" in texts[0][0]), ("900 EUR" in texts[0][1]), ("900 EUR" in texts[0][2])] == [True] * 3
 
 
+async def test_a_reading_goes_on_when_its_caller_stops_waiting(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, begun, may_end, read = FileCache(), asyncio.Queue[str](), asyncio.Event(), FileCache.reports
+
+    async def slow(cache: FileCache, sources: Iterable[SourceFile], owner: str) -> list[FileReport]:
+        begun.put_nowait(owner)
+        await may_end.wait()
+        return await read(cache, sources, owner)
+
+    monkeypatch.setattr(FileCache, "reports", slow)
+    files = FolderFiles(folder, "*.csv", cache)
+    waiting = asyncio.create_task(files.reports())
+    await begun.get()
+    waiting.cancel()
+    may_end.set()
+    assert (await files.reports())[0].tables[0]["rows"] == 2
+    assert begun.empty()
+    cache.close()
+
+
 async def test_a_false_hash_does_not_become_another_runs_file(store: ArtifactStore, tmp_path: Path) -> None:
     cache = FileCache(tmp_path / "cache")
     true = hashlib.sha256(FILES["orders.csv"]).hexdigest()
@@ -268,7 +287,7 @@ async def test_few_files_are_in_memory_at_a_time(tmp_path: Path) -> None:
 
     digest = hashlib.sha256(b"a note").hexdigest()
     cache = FileCache(tmp_path / "cache")
-    reports = await cache.reports([SourceFile(f"{n}.txt", digest, 6, fetch) for n in range(20)], "run")
+    reports = await cache.reports([SourceFile(f"{n}.txt", digest, fetch) for n in range(20)], "run")
     cache.close()
     assert all(report.document for report in reports)
     assert most <= 2

@@ -14,7 +14,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.contracts.run_contracts import DependencyRef, RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
-from activities.model.conversation import ConversationStore, Opening
+from activities.model.conversation import Opening
 from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallName, CallOptions, ModelCalls
 from activities.store.artifacts import open_store
 from activities.store.spending import DailySpend
@@ -46,7 +46,7 @@ class Attempts:
             RunRef(run_id="run", store_id=await store.identity(), first_run_id="first"), "turn.1", "ab" * 32
         )
         async with adapter(self.server) as model:
-            calls = ModelCalls(model, store, ConversationStore(store))
+            calls = ModelCalls(model, store)
             return await self.call.attempt(partial(calls.begin, name, OPENING, "Go.", CallOptions(1000)))
 
     async def fail(self) -> ApplicationError:

@@ -52,7 +52,7 @@ async def store(tmp_path: Path) -> ArtifactStore:
 
 
 def stories(store: ArtifactStore) -> AgentStories:
-    return AgentStories(store, ConversationStore(store))
+    return AgentStories(store)
 
 
 async def test_a_conversation_is_told_before_the_event_that_ends_it(store: ArtifactStore) -> None:
