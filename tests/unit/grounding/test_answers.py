@@ -241,6 +241,7 @@ def test_the_marks_of_a_nested_answer_say_where_they_lead() -> None:
         ("One. Two! Three [t1, t2]", [("Three", ["t1", "t2"])]),
         ("# Fruit\n- Pears grew [t1]\n- Plums fell [t2]", [("Pears grew", ["t1"]), ("Plums fell", ["t2"])]),
         ("Pears grew [t1], plums fell [t2].", [("Pears grew", ["t1"]), ("plums fell", ["t2"])]),
+        ("It fell. Nach Abs. 2 z. B. im Aug. bis ca. 3 [t1]", [("Nach Abs. 2 z. B. im Aug. bis ca. 3", ["t1"])]),
         ("[t1] [t2]", []),
         ("Pears grew [t9] a lot [t1]", [("Pears grew [t9] a lot", ["t1"])]),
         ("Pears grew [t2/t1, t2/t3].", [("Pears grew", ["t2"])]),
