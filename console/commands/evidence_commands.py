@@ -22,10 +22,10 @@ from supervision.base import limits
 from supervision.base.store_keys import run_prefix
 from supervision.contract.finding import ArtifactRef
 from supervision.grounding.chain import Link
+from supervision.grounding.citations import SENTENCE_END
 
 _CALL_CHARS = 62  # a line has room for the beginning of the output's hash on 80 columns
 _HASH_CHARS = 8  # `--json` has whole references
-_SENTENCE_END = re.compile(r"[.!?]\s+|\n")
 _HASH_BEGINNING = re.compile(r"[0-9a-f]{6,64}")
 
 
@@ -70,8 +70,8 @@ def _sentence(answer: str, words: str) -> str:
     found = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", answer)
     if found is None:
         return ""
-    before = _SENTENCE_END.split(answer[: found.start()])[-1]
-    after = _SENTENCE_END.split(answer[found.end() :], maxsplit=1)[0]
+    before = SENTENCE_END.split(answer[: found.start()])[-1]
+    after = SENTENCE_END.split(answer[found.end() :], maxsplit=1)[0]
     return f"{before}{found[0]}{after}".strip(" -*|>#")
 
 

@@ -13,7 +13,9 @@ from supervision.grounding.claims import Claim, claims
 from supervision.grounding.support import Source, Support
 
 MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_SHORT = ("[^\\W\\d_]", "Dr", "Mr", "Mrs", "Prof", "St", "Nr", "No", "Abs", "Art", "Ziff", "bzw", "ca", "approx", "vs")
+_UNFINISHED = "".join(rf"(?<!\b{word}\.)" for word in _SHORT)  # Abs. 2, and below 25.08. bis
+SENTENCE_END = re.compile(rf"(?<=[.!?]){_UNFINISHED}\s+(?![a-zäöüßàâéèê])|(?<=[。！？])|\n+")
 _AROUND_CLAIM = " .;,-*|#>。"
 _BETWEEN_MARKS = " ,;"
 
@@ -117,7 +119,7 @@ def _marked(text: str, completed: set[str]) -> Iterator[tuple[str, list[str]]]:
             continue
         before = text[start : match.start()]
         start = match.end()
-        claim = _SENTENCE.split(before)[-1].strip(_AROUND_CLAIM)
+        claim = SENTENCE_END.split(before)[-1].strip(_AROUND_CLAIM)
         if claim:
             if statement:
                 yield statement, cited

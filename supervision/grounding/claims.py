@@ -10,7 +10,12 @@ from supervision.grounding.written_figures import Figure, figures
 
 ClaimKind = Literal["figure", "quotation", "address"]
 
-_QUOTED = re.compile(r"“([^“”]{1,2000})”|„([^„“”]{1,2000})[“”]|«([^«»]{1,2000})»|\"([^\"\n]{1,2000})\"", re.DOTALL)
+# „So" with a straight closing mark is how many write German on a keyboard of another language.
+_QUOTED = re.compile(
+    r"“([^“”]{1,2000})”|„([^„“”\"\n]{1,2000})(?<!\s)\"|„([^„“”]{1,2000})[“”]|«([^«»]{1,2000})»|»([^«»]{1,2000})«"
+    r"|\"([^\"\n]{1,2000})\"",
+    re.DOTALL,
+)
 _BLOCK_QUOTE = re.compile(r"(?:^[ \t]{0,3}>[^\n]*\n?)+", re.MULTILINE)
 _QUOTE_WORDS = 4  # fewer are a name or a term
 _TLD = r"(?:com|org|net|gov|edu|mil|int|io|ai|info|eu|de|at|ch|fr|it|es|nl|uk|jp|cn|us|ca|au)"

@@ -6,11 +6,12 @@ by the same words in one source, an address by the same address. What a tool com
 was given are supported, so that no figure becomes true by being multiplied by one.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 
 from supervision.base import limits
@@ -31,6 +32,7 @@ SourceKind = Literal["data", "computed"]
 
 _HUNDRED = Decimal(100)
 _SHARES = {"in %": "%", "in bps": "bps"}
+_SORTED = 50  # of the figures within the tolerance: the nearest one is shown, so many above and below are compared
 _YEARS_READ = 300  # that many make all spans there are
 _CONSTANTS = {Decimal(n) for n in (*range(SMALL), 24, 30, 52, 60, 100, 360, 365, 366, 1000, 3600, 1024)}
 
@@ -171,16 +173,17 @@ class _Read:
     def _near(
         self, value: Decimal, tolerance: Decimal, figure: Figure, scale: Decimal, unit: str | None
     ) -> Iterator[int]:
-        """Yields where figures of the source lie within the tolerance, in this scale and in no other unit."""
+        """Yields where the source has figures within the tolerance, in this scale and no other unit, nearest first."""
         value = abs(value)
-        index = bisect_left(self._values, value - tolerance)
-        while index < len(self._values) and self._values[index] <= value + tolerance:
+        first, last = bisect_left(self._values, value - tolerance), bisect_right(self._values, value + tolerance)
+        nearest = range(max(first, bisect_left(self._values, value) - _SORTED), last)[: 2 * _SORTED]
+        in_order = sorted(nearest, key=lambda at: (self._figures[at].unit != unit, abs(self._values[at] - value)))
+        for index in chain(in_order, range(first, nearest.start), range(nearest.stop, last)):
             own = self._figures[index]
             bare = figure.scale == 1 and scale == 1  # 12.3 of "from 12.3 to 14.5 million"
             unscaled = own.scale == 1 and scale in self._scales
             if (own.scale == scale or unscaled or bare) and self._agree(unit, own.unit):
                 yield own.start
-            index += 1
 
     def _agree(self, unit: str | None, own: str | None) -> bool:
         if unit == "ratio" or unit in _SHARES:  # another form of what was written

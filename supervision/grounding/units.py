@@ -139,5 +139,6 @@ def mentioned_scales(text: str) -> frozenset[Decimal]:
 
 
 def exclude_each_other(unit: str, other: str) -> bool:
-    """True if both measure the same but differ: a figure in one is not the same figure in the other."""
-    return unit != other and DIMENSIONS[unit] == DIMENSIONS[other] and DIMENSIONS[unit] != "share"
+    """True if a figure in one is another in the other: both measure the same but differ, or one of them is a share."""
+    dimensions = {DIMENSIONS[unit], DIMENSIONS[other]}
+    return unit != other and dimensions != {"share"} and (len(dimensions) == 1 or "share" in dimensions)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from itertools import chain
 
 from supervision.grounding.units import CURRENCY, DIMENSIONS, LETTER_SCALE, SCALE, UNIT, scale_of, unit_of
 
@@ -50,6 +51,7 @@ _LIST_NUMBER = re.compile(
 )
 _PATH = re.compile(r"(?<![^\s|])[^A-Za-z_\s|]*+[A-Za-z_][^\s|/]*+/[^\s|]*+$")  # reports/2019.3
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
+_DATE = re.compile(r"(?<![\w.])\d{1,2}\. ?\d{1,2}\. ?([12]\d{3})(?![\w])")
 _YEAR = re.compile(r"[12]\d{3}")  # as written a year: 2010 is no rounded 2009
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
 
@@ -112,10 +114,11 @@ def values(text: str) -> Iterator[Figure]:
         if figure := _figure(match, text):
             whole.add(match.span("digits"))
             yield figure
-    # A row of CSV reads as one number with commas above.
-    for match in _SIMPLE.finditer(text):
+    # A row of CSV reads as one number with commas above, 01.10.2021 as 1.10.
+    for match in chain(_SIMPLE.finditer(text), _DATE.finditer(text)):
+        digits, begins = match[match.lastindex or 0], match.start(match.lastindex or 0)
         if match.span() not in whole:
-            yield Figure(match[0], (Reading(Decimal(match[0]), Decimal(0)),), Decimal(1), None, match.start(), match[0])
+            yield Figure(digits, (Reading(Decimal(digits), Decimal(0)),), Decimal(1), None, begins, digits)
 
 
 def _figure(match: re.Match[str], text: str) -> Figure | None:

@@ -108,6 +108,36 @@ def test_a_line_without_the_row_or_the_unit_proves_nothing(value: Any, paths: li
     assert missing(value, LINES) == paths
 
 
+FINCH = """Tenant: Blue Finch Bakery (p. 1)
+- Basic rent: EUR 1,850 a month, and EUR 210 for services
+- Notice: 6 months
+- Staff: 14
+"""
+SOMMER = """**Mieter:** Praxis Dr. Sommer
+- Kaltmiete: 2.340,50 €
+- Kündigungsfrist: 3 months
+- Mitarbeiter: 21
+"""
+
+
+@pytest.mark.parametrize(
+    ("fields", "paths"),
+    [
+        ([{"rent_eur": 1850, "notice_months": 6, "staff": 14}, {"rent_eur": 2340.5, "staff": 21}], []),
+        ([{"rent_eur": 2340.5, "notice_months": 3}, {}], ["[0].rent_eur", "[0].notice_months"]),
+        ([{"rent_eur": 1850}], []),  # one row
+        ([{"rent_eur": 1851}], ["[0].rent_eur"]),
+        ([{"staff": 210}], ["[0].staff"]),
+    ],
+)  # fmt: skip
+def test_a_finding_about_one_item_has_its_figures_in_other_lines_than_its_name(fields: Any, paths: list[str]) -> None:
+    rows = [
+        {"tenant": tenant, **more}
+        for tenant, more in zip(["Blue Finch Bakery", "Praxis Dr. Sommer"], fields, strict=False)
+    ]
+    assert missing(rows, FINCH, SOMMER) == paths
+
+
 def test_a_year_may_come_from_the_goal() -> None:
     assert missing({"site": "Esbjerg", "year": 2031}, WIND, given="How windy will it be in 2031?") == []
 
@@ -211,6 +241,7 @@ def test_the_marks_of_a_nested_answer_say_where_they_lead() -> None:
         ("One. Two! Three [t1, t2]", [("Three", ["t1", "t2"])]),
         ("# Fruit\n- Pears grew [t1]\n- Plums fell [t2]", [("Pears grew", ["t1"]), ("Plums fell", ["t2"])]),
         ("Pears grew [t1], plums fell [t2].", [("Pears grew", ["t1"]), ("plums fell", ["t2"])]),
+        ("It fell. Nach Abs. 2 z. B. im Aug. bis ca. 3 [t1]", [("Nach Abs. 2 z. B. im Aug. bis ca. 3", ["t1"])]),
         ("[t1] [t2]", []),
         ("Pears grew [t9] a lot [t1]", [("Pears grew [t9] a lot", ["t1"])]),
         ("Pears grew [t2/t1, t2/t3].", [("Pears grew", ["t2"])]),

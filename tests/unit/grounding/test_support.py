@@ -69,6 +69,10 @@ def missing(text: str, *sources: str | Source) -> list[str]:
         ("25 bps", "0.25 %"),
         ("see https://example.org/a_b", "https://example.org/a_b"),
         ("from 12.3 to 14.5 million", "12.3 million, 14.5 million"),
+        ('the row „Summe" (of 14 rows), and „handel" too', "14 rows"),
+        ('„So werden wir das nie machen" was said', "Er sagte: so werden wir das nie machen"),
+        ("»So werden wir es machen« oder »so nie im Leben«", "so werden wir es machen, so nie im Leben"),
+        ("open-ended since 1 October 2021", "läuft ab 01.10.2021"),
     ],
 )
 def test_a_claim_is_supported(text: str, source: str) -> None:
@@ -99,6 +103,9 @@ def test_a_claim_is_supported(text: str, source: str) -> None:
         ("5 million people", "5 thousand people and 7 million plums", ["5 million"]),
         ("5,000,000 people", "5 thousand people and 7 million plums", ["5,000,000"]),
         ("13 people", "", ["13"]),
+        ("rose by 18 %", "| 17,90 € | 18,62 € | 18 kg", ["18 %"]),
+        ('„So werden wir das nie machen" was said', "So machen wir das", ["So werden wir das nie machen"]),
+        ('„Er sagte "nein" und dann nichts mehr“', "nein", ['Er sagte "nein" und dann nichts mehr']),
     ],
 )
 def test_a_claim_is_not_supported(text: str, source: str, expected: list[str] | None) -> None:
@@ -187,6 +194,7 @@ def test_of_what_is_unsupported_not_too_much_is_kept() -> None:
         ("30 years", "query", "| Chile | 1992 | 74.126 | 7596.13 |"),  # a span of years
         ("431 wells", "brief", "There are 431 wells."),
         ("4 519 dollars", "query", "| Chile | 1962 | 57.924 | 4519.09 |"),
+        ("more than 14 %", "contract", "- of more than 14 % in 60 days"),
         ("https://example.org/reports/bridge-2019", "report", None),
         ('"The bridge will be closed for repairs"', "report", None),
     ],
@@ -194,7 +202,10 @@ def test_of_what_is_unsupported_not_too_much_is_kept() -> None:
 def test_a_claim_is_shown_with_the_line_that_has_it(claim: str, source: str, line: str | None) -> None:
     computed = Source("= 16.202", "computed", '{"expression": "74.126 - 57.924"}', "calculate")
     tables = [Source(TABLE, name="query"), Source(ENERGY, name="query")]
-    (found,) = check(claim, [Source("There are 431 wells."), *tables, computed, Source(REPORT, name="report")])
+    contract = Source("- 0.80 for 3 kg\n- 14 days\n- of more than 14 % in 60 days", name="contract")
+    (found,) = check(
+        claim, [Source("There are 431 wells."), *tables, computed, Source(REPORT, name="report"), contract]
+    )
     assert found.source == source
     if line is not None:
         assert found.line == line
