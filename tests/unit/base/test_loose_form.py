@@ -91,6 +91,13 @@ def test_what_cannot_be_read_is_refused_with_all_that_was_wrong() -> None:
     ]  # fmt: skip
 
 
+def test_a_form_of_any_fields_is_not_unwrapped() -> None:
+    class Anything(Model, extra="allow"):
+        pass
+
+    assert read_form(Anything, {"filter": {"a": 1}}).model_dump() == {"filter": {"a": 1}}
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["[1", "null", "t1, t2"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*Tree.model_fields, "trees"]), inner),
