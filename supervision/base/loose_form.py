@@ -15,7 +15,23 @@ M = TypeVar("M", bound=BaseModel)
 _Mend = Callable[[Any, str], Any]
 
 _ROUNDS = 4  # what was put right may itself hold what is wrong
-_NOTHING = ("", "none", "n/a", "-", "nothing", "null", "nil", "[]", "{}", "keine", "aucune", "ninguna", "无", "没有")
+_NOTHING = (
+    "",
+    "none",
+    "n/a",
+    "-",
+    "nothing",
+    "null",
+    "nil",
+    "[]",
+    "{}",
+    "keine",
+    "aucun",
+    "aucune",
+    "ninguna",
+    "无",
+    "没有",
+)
 _NUMBER = re.compile(r"\d{1,15}(?:[.,]\d{1,15}){0,5}")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[.,]\d{3})+")
 _EXPECTED = re.compile(r"'([^']+)'")
@@ -112,9 +128,9 @@ def _yes_or_no(written: Any, _: str) -> Any:
 
 
 def _object(written: Any, _: str) -> Any:
-    if says_nothing(written):
-        return _LEFT_OUT
-    return json.loads(written) if isinstance(written, str) else written
+    if isinstance(written, str) and written.lstrip().startswith("{"):
+        return json.loads(written)
+    return _LEFT_OUT if written is None or isinstance(written, str) else written
 
 
 _MENDS: dict[str, _Mend] = {
