@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 from temporalio import activity
@@ -19,7 +19,7 @@ from activities.model.conversation import ConversationStore, Opening, texts_of
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
-from activities.model.request_body import first_json
+from activities.model.request_body import ALL_JSON, first_json
 from activities.prompts.agent_prompts import (
     LAST_OUTPUT,
     correction_request,
@@ -41,6 +41,7 @@ from supervision.agent.agent_tools import (
     cells_of,
     conclude,
     finish_tool,
+    points_back,
     read_call,
     read_finish,
     read_output_tool,
@@ -209,7 +210,9 @@ class AgentTurnActivities:
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
         # A call of `finish` beside others is refused like a wrong call.
         finish = calls[0] if len(calls) == 1 and calls[0].get("name") == FINISH_TOOL else None
-        concluded = read_finish(finish.get("input"), text) if finish else None
+        given = finish.get("input") if finish else None
+        beside = await self._last_text(answered.head) if not text and points_back(given) else text
+        concluded = read_finish(given, beside) if finish else None
         reply = TurnReply(
             head=answered.head,
             stop_reason=FINISH_TOOL if concluded else message.stop_reason,
@@ -226,7 +229,7 @@ class AgentTurnActivities:
         if finish and concluded:
             reply.finish_call_id = str(finish["id"])
         elif text and (turn.last or not calls):
-            concluded = replace(conclude(text, forced=turn.last), **_fields_in(text))
+            concluded = _in_text(text, turn.last, role)
         if concluded:
             reply.finding, reply.misfit = await self._stored(turn, loaded, role, answered, concluded)
             reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
@@ -336,13 +339,18 @@ async def _output(role: Role, conclusion: Conclusion, run_id: str) -> tuple[Json
     return value, await answer_schema.problems(schema, value, run_id, "output")
 
 
-def _fields_in(text: str) -> dict[str, Any]:
-    """Returns the items and the output that a conclusion in plain text gives as JSON."""
+def _in_text(text: str, forced: bool, role: Role) -> Conclusion | None:
+    """Returns a conclusion in plain text, with what it gives as JSON; None for a tool call that was written as text."""
     with contextlib.suppress(ValueError):
         if isinstance(fields := first_json(text), dict):
+            if ALL_JSON.match(text) and fields.get("name") in (*role.tools, READ_OUTPUT_TOOL):
+                return None
+            if ALL_JSON.match(text) and (whole := read_finish(fields)):
+                return whole
             items = fields.get("items")
-            return {"items": items if isinstance(items, list) else None, "output": fields.get("output", fields)}
-    return {}
+            given = {"items": items if isinstance(items, list) else None, "output": fields.get("output", fields)}
+            return replace(conclude(text, forced), **given)
+    return conclude(text, forced)
 
 
 def _cell(path: str, text: str) -> str:

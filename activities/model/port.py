@@ -4,6 +4,7 @@
 because signed thinking blocks must return byte for byte.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any, Literal, Protocol
@@ -17,6 +18,8 @@ from supervision.contract.model_choice import Effort
 
 _CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
 _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
+
+_THOUGHT = re.compile(r"\A\s*+<think(?:ing)?>.*?</think(?:ing)?>\s*+", re.DOTALL)
 
 Json = dict[str, Any]
 CacheUse = Literal["none", "prefix", "conversation"]
@@ -75,8 +78,8 @@ class ModelMessage(Model):
     fullest: bool = False
 
     def text(self) -> str:
-        """Returns all text blocks joined."""
-        return "".join(block.get("text", "") for block in self.content if block.get("type") == "text")
+        """Returns all text blocks joined, without what a model that has no blocks for it thinks there."""
+        return _THOUGHT.sub("", "".join(block.get("text", "") for block in self.content if block.get("type") == "text"))
 
     def tool_uses(self) -> list[Json]:
         """Returns the tool_use blocks, in order."""

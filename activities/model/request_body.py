@@ -13,6 +13,7 @@ called: today's models refuse a forced one), `text` (JSON asked for in words).
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -32,7 +33,10 @@ _TOOL_WORDS = f"Give your answer by calling the tool `{SUBMIT}` exactly once; te
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
 _START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
 _DEFAULT = re.compile(r"(?<!\s)\s*+\{default: [^{}]*+\}\Z")  # as the SDK writes it into a description
+_EXTRA_COMMA = re.compile(r",(\s*+[\]}])")
+ALL_JSON = re.compile(r"\A(?:```(?:json)?|<tool_call>)?\s*+\{")  # how a text begins that is JSON and nothing else
 _STARTS = 20  # that begin none: more is no reply, and each may be read to its end
+_CONTROL = re.compile(r"[\x00-\x1f]")
 _TAIL_MARKS = 2
 _MARK: Json = {"cache_control": {"type": "ephemeral"}}
 _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
@@ -93,18 +97,23 @@ def with_answer_as_text(message: ModelMessage) -> ModelMessage:
 
 def first_json(text: str) -> Any:
     """Returns the first JSON object in `text`, else the first array. Raises ValueError for none, or a cut one."""
-    decoder = json.JSONDecoder()
-    array: Any = None
+    decoder = json.JSONDecoder(strict=False)  # models break lines within texts
+    array, broken = None, ""
     end = failed = 0
     for start in _START.finditer(text):
         if start.start() < end:
             continue
         try:
             value, end = decoder.raw_decode(text, start.start())
-        except json.JSONDecodeError:
-            if _is_beginning(text[start.start() :]):
+        except json.JSONDecodeError as error:
+            rest = text[start.start() :]
+            if _is_beginning(rest):
                 raise ValueError("the JSON text is cut off") from None
+            if (without := _EXTRA_COMMA.sub(r"\1", rest)) != rest:
+                with suppress(ValueError):
+                    return first_json(without)
             failed += 1
+            broken = broken or f"{error.msg} at {rest[max(0, error.pos - start.start() - 20) :][:40]!r}"
             if failed == _STARTS:
                 raise ValueError("too many brackets that begin no JSON: answer with one JSON object alone") from None
             continue
@@ -112,9 +121,9 @@ def first_json(text: str) -> Any:
             raise ValueError("the JSON text is nested too deeply") from None
         if isinstance(value, dict):
             return value
-        array = value if array is None else array
+        array = value if array is None and not broken else array
     if array is None:
-        raise ValueError("the text holds no JSON object")
+        raise ValueError(f"the JSON is not valid: {broken}" if broken else "the text holds no JSON object")
     return array
 
 
@@ -129,7 +138,7 @@ def _parts(value: object) -> Iterator[Json]:
 
 def _is_beginning(text: str) -> bool:
     try:
-        from_json(text, allow_partial=True)
+        from_json(_CONTROL.sub(" ", text), allow_partial=True)
     except ValueError:
         return False
     return True

@@ -154,17 +154,17 @@ TURNS_LEFT = (
 NOT_RUN = "This call was not run, because the last turn takes no tool calls."
 DEADLY_CALL = f"{DEADLY}. Continue without it, or with other arguments."
 UNKNOWN_OUTCOME = "The outcome of this call is unknown. Check whether it took effect before you try it again."
-NUDGE = "Your message had no text. Write your finding now."
+NUDGE = "Your message had neither a tool call nor a finding. Make a call, not as a text, or write your finding now."
 FINISH_TAKEN = "The finding was received."
 FINISH_MISUSE = (
-    f"{FINISH_TOOL} was not accepted. Call it alone, after the results of your other calls, with finding, limitations, "
-    "confidence, outcome and summary."
+    f"{FINISH_TOOL} was not accepted: it stood beside other calls, or had no finding in it. Call it alone, once you "
+    "have their results, with the whole finding, limitations, confidence, outcome and summary."
 )
 ASK_MISUSE = f"{ASK_TOOL} was not called: it takes one question, and it may not be open to this role."
 NOT_APPROVED = "This call was not run: a person has to approve it first. Call it again to have it approved."
 REFUSED = "This call was not run: this tool may not be called after texts of others were read. Continue without it."
 _UNSUPPORTED = """Your finding was not accepted yet. These figures, quotations or URLs stand neither in a tool output \
-nor in your brief:
+nor in your brief, or were computed from figures that do not:
 {claims}
 Look each one up with your tools, correct it, or leave it out. Then hand in the whole finding again."""
 _MISFIT = """The fields of your finding do not have the form that was asked for:

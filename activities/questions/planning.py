@@ -25,6 +25,7 @@ from activities.store.spending import newest_samples
 from activities.teams.stored_teams import catalogue
 from activities.teams.team_files import LoadedTeam, tool_cards
 from supervision.base import limits
+from supervision.base.loose_form import says_nothing
 from supervision.base.text import cut, quoted
 from supervision.contract.base import Model
 from supervision.contract.plan import Aggregation, NewRole, Plan, Subtask
@@ -75,7 +76,8 @@ def plan_of(draft: PlanDraft, goal: str, revision: int) -> Plan:
     """Returns the plan that a draft means."""
     return Plan(
         goal=goal,
-        direct_answer=draft.direct_answer if (draft.direct_answer or "").strip() else None,
+        # Beside subtasks it is what a model writes into every field.
+        direct_answer=None if draft.subtasks or says_nothing(draft.direct_answer) else draft.direct_answer,
         reasoning=cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
         aggregation=draft.aggregation,
         final_instruction=draft.final_instruction,
@@ -90,14 +92,15 @@ def _subtask_of(draft: SubtaskDraft) -> Subtask:
         draft.model_dump(exclude={"new_role"})
         | {
             "id": draft.id.strip(),
-            "role": (draft.new_role or "").strip() or draft.role,
-            "depends_on": list(dict.fromkeys(draft.depends_on)),
+            "role": draft.role if says_nothing(draft.new_role) else (draft.new_role or "").strip(),
+            "depends_on": [each for each in dict.fromkeys(draft.depends_on) if not says_nothing(each)],
             "candidates": max(1, draft.candidates),
             "timeout_seconds": None,  # a model's guess would end honest work: only a caller's plan sets one
             "weight": min(max(draft.weight, 0.0), 1.0),
             "estimated_tokens": min(max(draft.estimated_tokens, 0), limits.MAX_BUDGET_TOKENS),
             "reasoning": cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
-            "for_each": (draft.for_each or "").strip() or None,
+            "for_each": None if says_nothing(draft.for_each) else (draft.for_each or "").strip(),
+            "max_items": draft.max_items or None,
             "item": "",
         }
     )
@@ -149,6 +152,9 @@ class Planner:
             return "route", self._read_route(message)
         draft = read_reply(PlanDraft, message, root="plan")
         plan = plan_of(draft, self.goal, call.revision)
+        named = {role.name.casefold(): role.name for role in self.roles}
+        for subtask in plan.subtasks:
+            subtask.role = named.get(subtask.role.strip().casefold(), subtask.role)
         if mode == "auto":
             return draft.strategy, plan
         strategy: StrategyName = "step" if mode == "step" else "plan"

@@ -17,6 +17,7 @@ from activities.prompts.agent_prompts import steering
 from activities.store.artifacts import ArtifactStore
 from activities.teams.stored_teams import StoredTeams
 from supervision.base import limits
+from supervision.base.loose_form import read_form
 from supervision.base.text import cut
 from supervision.contract.base import Model
 from supervision.contract.request import describe_errors
@@ -103,7 +104,7 @@ def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:
     if message.stop_reason == "max_tokens":
         raise ValueError(f"the {root} was cut off: make it shorter")
     try:
-        return form.model_validate(first_json(message.text()))
+        return read_form(form, first_json(message.text()))
     except ValidationError as error:
         problem = describe_errors(error, root=root)
     except ValueError as error:

@@ -4,12 +4,12 @@ import asyncio
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from pydantic import JsonValue, WithJsonSchema, create_model
+from pydantic import JsonValue, ValidationError, WithJsonSchema, create_model
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.model.journalled_call import Answered
 from activities.model.port import Json
-from activities.model.request_body import first_json
+from activities.model.request_body import ALL_JSON, first_json
 from activities.prompts.agent_prompts import (
     DATA_RULE,
     contradiction_block,
@@ -30,11 +30,14 @@ from activities.store.reading import (
     read_texts,
     with_findings,
 )
+from supervision.agent.agent_tools import share_of
 from supervision.base import limits
+from supervision.base.loose_form import read_form
 from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
 from supervision.base.text import cut, size
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
+from supervision.contract.request import describe_errors
 from supervision.contract.result import Citation, Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, with_valid_marks
@@ -124,6 +127,19 @@ class AnswerDraft(Model):
     answer: str
     confidence: float | None
     contradictions: list[ContradictionDraft]
+
+
+class _ReadContradiction(ContradictionDraft):
+    resolution: str = ""
+
+
+class _ReadAnswer(Model):
+    """An answer as it is read, whatever it lacks."""
+
+    answer: str
+    confidence: float | None = None
+    contradictions: list[_ReadContradiction] = []
+    answer_json: JsonValue = None
 
 
 SYNTHESIS_SYSTEM = f"""You supervise worker agents. From their findings you write the answer to the goal.
@@ -279,23 +295,23 @@ async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | No
     return await send(desk, call, DIGEST_SYSTEM if digest else SYNTHESIS_SYSTEM, form, within, back)
 
 
-async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> AnswerDraft:
+async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> _ReadAnswer:
     """Returns what the model answered; its confidence and JSON go into the reply."""
     try:
-        fields: Json = first_json(text)
-        draft = AnswerDraft.model_validate(fields)
+        draft = read_form(_ReadAnswer, first_json(text))
     except ValueError as error:
         if reply.stop_reason == "max_tokens":
-            return AnswerDraft(answer="", confidence=None, contradictions=[])
-        if schema is not None:
-            reply.problems = [f"the reply is not the JSON asked for: {cut(str(error), limits.SENTENCE_BYTES)}"]
+            return _ReadAnswer(answer="")
+        if schema is not None or ALL_JSON.match(text):
+            problem = describe_errors(error, "reply") if isinstance(error, ValidationError) else str(error)
+            reply.problems = [f"the reply is not the JSON asked for: {cut(problem, limits.SENTENCE_BYTES)}"]
         # A model that answers in prose has answered: the text stands, without a confidence.
-        return AnswerDraft(answer=text, confidence=None, contradictions=[])
-    reply.confidence = None if draft.confidence is None else min(1.0, max(0.0, draft.confidence))
-    if schema is not None and "answer_json" not in fields:
+        return _ReadAnswer(answer=text)
+    reply.confidence = share_of(draft.confidence)
+    if schema is not None and "answer_json" not in draft.model_fields_set:
         reply.problems = ["answer_json is missing"]
     elif schema is not None:
-        value = answer_schema.value_of(schema, fields["answer_json"])
+        value = answer_schema.value_of(schema, draft.answer_json)
         reply.problems = await answer_schema.problems(schema, value, run_id)
         reply.answer_json = None if reply.problems else value
     return draft

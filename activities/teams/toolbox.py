@@ -28,6 +28,7 @@ from activities.tools.tool import Arguments, NoOptions, Tool, ToolContext, ToolM
 from activities.tools.web.web_tools import WebOptions, WebTools
 from supervision.agent import policy
 from supervision.base import limits
+from supervision.base.loose_form import read_form
 from supervision.base.prompt_marks import OWN_TOOLS
 from supervision.base.text import NAME_SHOWN_BYTES, cap, clean, did_you_mean, one_line
 from supervision.contract.base import StrictModel
@@ -143,7 +144,8 @@ class Toolbox:
             allowed = ", ".join(role.tools) or "none"
             return _error(f"The tool '{shown}' is not available to this role. Its tools are: {allowed}")
         try:  # the arguments of an author's tool are checked in its thread: their model may hold code of the author
-            parsed = arguments if tool.own else tool.arguments.model_validate(arguments)
+            read = read_form if tool.effects == "read" else lambda form, given: form.model_validate(given)
+            parsed = arguments if tool.own else read(tool.arguments, arguments)
         except ValidationError as error:
             return _error(f"Wrong arguments: {complaints(error)}")
         task = asyncio.create_task(_guarded(tool, parsed, replace(context, pinned=tool.pinned)))

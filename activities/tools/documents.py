@@ -208,7 +208,8 @@ class DocumentTools(ToolSource):
 
     async def _read(self, arguments: ReadDocument, context: ToolContext) -> ToolOutput:
         library = await self._library.get(context.files)
-        document = library.documents.get(arguments.document_id)
+        given = arguments.document_id
+        document = library.documents.get(given) or library.documents.get(given.strip(" []"))
         if document is None:
             raise ToolMisuse(f"There is no document with this id. These are all documents:\n{library.catalogue()}")
         text = await asyncio.to_thread(document.read, arguments.place)

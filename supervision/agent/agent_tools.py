@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, JsonValue, ValidationError
 
 from supervision.base import limits
+from supervision.base.loose_form import read_form, says_nothing
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.text import cut, size
 from supervision.contract.base import Model
@@ -21,9 +22,16 @@ from supervision.contract.base import Model
 Conclusive = Literal["done", "partial", "impossible"]
 
 _MARKUP = str.maketrans("", "", "*_>#")
-_CLOSING = re.compile(r"(confidence|limitations?|outcome) ?:(.*)", re.IGNORECASE)
-_NUMBER = re.compile(r"(\d?\.?\d{1,6}) ?(%?)\.?")
-_NOTHING = {"", "none", "none.", "n/a", "no", "-", "nothing"}
+_CLOSING = re.compile(r"(\w{5,20}) ?[:\uff1a](.*)")
+_CLOSING_WORDS = {
+    **dict.fromkeys(("confidence", "konfidenz", "confiance", "confianza"), "confidence"),
+    **dict.fromkeys(("limitation", "limitations", "einschränkungen", "limites", "limitaciones"), "limitations"),
+    "outcome": "outcome",
+}
+_NUMBER = re.compile(r"(\d?[.,]?\d{1,6}) ?(%?)\.?")
+_IN_WORDS = re.compile(r"(?:very |sehr )?(?:high|medium|low|hoch|mittel|niedrig|élevée|faible|alta|media|baja)\.?")
+_ENDED = re.compile(r"complete|succe|finished|ok\b|fertig|erledigt|abgeschlossen|termin|hecho|完成")
+_REFERS = re.compile(r"\W*(?:see|siehe|voir|véase)\b[^\n]{0,40}", re.IGNORECASE)  # see above
 _DOUBTFUL = 0.1  # below this confidence a finding says that nothing was found
 _BEGINNING_CHARS = 200  # where a finding without a confidence says so
 _GAVE_UP = re.compile(
@@ -68,10 +76,10 @@ def conclude(message: str, forced: bool = False) -> Conclusion:
     read: dict[str, Any] = {}
     while lines:
         match = _CLOSING.fullmatch(lines[-1].translate(_MARKUP).strip(" -\r\n"))
-        kind, said = (match[1].lower().rstrip("s"), match[2].strip()) if match else ("", "")
-        if kind == "confidence" and (share := _share(said)) is not None:
+        kind, said = (_CLOSING_WORDS.get(match[1].lower()), match[2].strip()) if match else (None, "")
+        if kind == "confidence" and ((share := _share(said)) is not None or _IN_WORDS.fullmatch(said.lower())):
             read[kind] = share
-        elif kind == "limitation" and size(said) <= limits.SENTENCE_BYTES:
+        elif kind == "limitations" and size(said) <= limits.SENTENCE_BYTES:
             read[kind] = _items(said.split(";"))
         elif kind == "outcome" and said.lower().rstrip(".") in get_args(Conclusive):
             read[kind] = said.lower().rstrip(".")
@@ -80,25 +88,29 @@ def conclude(message: str, forced: bool = False) -> Conclusion:
         lines.pop()
     text = "".join(lines).strip() or message.strip()
     confidence, outcome = read.get("confidence"), read.get("outcome")
-    gave_up = confidence < _DOUBTFUL if confidence is not None else bool(_GAVE_UP.search(text[:_BEGINNING_CHARS]))
-    unclear, cut_short = outcome is None and gave_up, forced and not read
+    unclear, cut_short = outcome is None and _gave_up(text, confidence), forced and not read
     return Conclusion(
         text,
         confidence,
-        [*read.get("limitation", []), *([_FORCED] if cut_short else [])],
+        [*read.get("limitations", []), *([_FORCED] if cut_short else [])],
         outcome or ("partial" if unclear or cut_short else "done"),
         unclear=unclear,
     )
 
 
+def _gave_up(text: str, confidence: float | None) -> bool:
+    return confidence < _DOUBTFUL if confidence is not None else bool(_GAVE_UP.search(text[:_BEGINNING_CHARS]))
+
+
 def _share(said: str) -> float | None:
     match = _NUMBER.fullmatch(said)
-    value = float(match[1]) / (100 if match[2] else 1) if match else None
-    return value if value is not None and value <= 1 else None
+    value = float(match[1].replace(",", ".")) if match else None
+    return None if value is None or value > 100 else value / 100 if value > 1 or "%" in said else value
 
 
 def _items(said: list[str]) -> list[str]:
-    return [item for item in map(str.strip, said) if item.lower() not in _NOTHING]
+    lines = (line.strip(" -*•\t") for item in said for line in item.splitlines())
+    return [line for line in lines if not says_nothing(line) and line.lower() != "no"]
 
 
 class FinishCall(Model):
@@ -121,6 +133,18 @@ class FinishCall(Model):
         "finding what was tried."
     )
     summary: str = Field(description="One to three sentences that can stand for the finding, with its figures.")
+
+
+class _ReadFinish(Model):
+    """The same as it is read, whatever it lacks."""
+
+    finding: str = ""
+    limitations: list[str] = []
+    confidence: float | None = None
+    outcome: str = ""
+    summary: str = ""
+    items: JsonValue = None
+    output: JsonValue = None
 
 
 class ItemsCall(FinishCall):
@@ -154,33 +178,44 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
     A text `beside` the call that is longer than its finding is the finding, as models write it there. What else is
     slightly wrong is put right: a model that has concluded is not asked again for a form.
     """
-    if not isinstance(arguments, dict):
-        return None
-    given: dict[str, Any] = {"finding": "", "summary": "", "limitations": [], "confidence": None}
-    given |= {name: value for name, value in arguments.items() if value is not None}
-    if isinstance(given["limitations"], str):
-        given["limitations"] = [given["limitations"]]
     try:
-        call = FinishCall.model_validate(given)
+        call = read_form(_ReadFinish, arguments)
     except ValidationError:
         return None
-    items = given.get("items")
-    summary, own = call.summary.strip(), conclude(beside).text if beside else ""
-    finding = call.finding.strip() or summary
-    if len(own) > len(finding):
-        finding = own if not call.finding.strip() or finding in own else f"{own}\n\n{finding}"
-    if not finding:
-        return None
-    confidence = call.confidence / 100 if call.confidence and call.confidence > 1 else call.confidence
-    return Conclusion(
-        text=finding,
-        confidence=None if confidence is None else min(1.0, max(0.0, confidence)),
-        limitations=_items(call.limitations),
-        outcome=call.outcome,
-        summary=cut(summary or finding, limits.SUMMARY_BYTES),
-        items=[item for item in items if item] if isinstance(items, list) else None,
-        output=given.get("output"),
+    finding, summary, said = (
+        "" if says_nothing(text) or _REFERS.fullmatch(text.strip()) else text.strip()
+        for text in (call.finding, call.summary, call.outcome)
     )
+    own, stated = conclude(beside).text if beside else "", finding or summary
+    if len(own) > len(stated):
+        rest = finding or (summary if points_back(arguments) else "")
+        stated = own if rest in own else f"{own}\n\n{rest}"
+    if not stated:
+        return None
+    said, confidence = said.strip(" *").lower(), share_of(call.confidence)
+    outcome = next((each for each in get_args(Conclusive) if said.startswith(each)), None)
+    ended = bool(_ENDED.match(said)) or (not said and not _gave_up(stated, confidence))
+    return Conclusion(
+        text=stated,
+        confidence=confidence,
+        limitations=_items(call.limitations),
+        outcome=outcome or ("done" if ended else "partial"),
+        summary=cut(summary or stated, limits.SUMMARY_BYTES),
+        unclear=outcome is None and not ended,
+        items=[item for item in call.items if item] if isinstance(call.items, list) else None,
+        output=call.output,
+    )
+
+
+def points_back(arguments: object) -> bool:
+    """True if the finding in a call of `finish` only names a text before it, as "See above." does."""
+    finding = arguments.get("finding") if isinstance(arguments, dict) else None
+    return isinstance(finding, str) and bool(_REFERS.fullmatch(finding.strip()))
+
+
+def share_of(confidence: float | None) -> float | None:
+    """Returns a confidence as a share of 1, which may be given in percent."""
+    return None if confidence is None else min(1.0, max(0.0, confidence / 100 if confidence > 1 else confidence))
 
 
 def cells_of(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
@@ -225,7 +260,8 @@ def read_output_tool() -> dict[str, Any]:
 def read_call(arguments: object) -> ReadOutputCall:
     """Returns the arguments of a call. Raises ValueError with words for the model."""
     try:
-        return ReadOutputCall.model_validate(arguments)
+        call = read_form(ReadOutputCall, arguments)
+        return call.model_copy(update={"output": call.output.strip(" \"'[]")})
     except ValidationError:
         raise ValueError(
             'The arguments are wrong: output is a name such as "3-1" or a subtask_id, offset a number of characters.'

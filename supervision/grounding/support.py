@@ -18,7 +18,14 @@ from supervision.base import limits
 from supervision.base.text import cut, one_line
 from supervision.contract.finding import CheckedClaim
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
-from supervision.grounding.units import exclude_each_other, mentioned_scales, mentioned_units, multiples, named_once
+from supervision.grounding.units import (
+    DIMENSIONS,
+    exclude_each_other,
+    mentioned_scales,
+    mentioned_units,
+    multiples,
+    named_once,
+)
 from supervision.grounding.written_figures import SMALL, Figure, Reading, values
 
 UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
@@ -80,7 +87,8 @@ class Support:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._accepted = [_Read(source) for source in _within_limits(sources) if source.kind == "data"]
-        computed = [_Read(source) for source in _within_limits(sources) if source.kind == "computed"]
+        data = tuple(self._accepted)
+        computed = [_Read(source, data) for source in _within_limits(sources) if source.kind == "computed"]
         while holding := [read for read in computed if self._operands_hold(read.source)]:
             self._accepted += holding
             computed = [read for read in computed if read not in holding]
@@ -117,10 +125,13 @@ class Support:
 
 
 class _Read:
-    """The figures of one source, sorted, and its text in the forms that are searched."""
+    """The figures of one source, sorted, and its text in the forms that are searched.
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    What was computed is in the units of the `data`: 3187450 - 2104310 is no dollars where these name euros alone.
+    """
+
+    def __init__(self, source: Source, data: Sequence["_Read"] = ()) -> None:
+        self.source, self._data = source, data
         self.plain = plain_text(source.text)
         self.addresses = plain_address(source.text)
         self._scales = mentioned_scales(source.text)
@@ -134,7 +145,7 @@ class _Read:
 
     @cached_property
     def _mentioned(self) -> frozenset[str]:
-        return mentioned_units(self.source.text)
+        return mentioned_units(self.source.text) or frozenset().union(*(read._mentioned for read in self._data))
 
     @cached_property
     def _units(self) -> frozenset[str]:
@@ -142,7 +153,8 @@ class _Read:
 
     def find(self, figure: Figure) -> int | None:
         """Returns where this source has the figure given, as exactly as that is written; None if it does not."""
-        return next((at for reading in figure.readings for at in self._places(figure, reading)), None)
+        meant = (figure, *figure.others)
+        return next((at for each in meant for reading in each.readings for at in self._places(each, reading)), None)
 
     def _places(self, figure: Figure, reading: Reading) -> Iterator[int]:
         value, tolerance = reading.value * figure.scale, reading.tolerance * figure.scale
@@ -154,7 +166,8 @@ class _Read:
             yield from self._near(share, width, figure, Decimal(1), unit)
         # 4,412 tonnes are 4412 t; were it 4.412 t as well, no unit could be wrong by a thousand.
         for unit, size in multiples(figure.unit or "") if reading == figure.readings[0] else ():
-            if unit in self._mentioned or (self.source.kind == "computed" and not self._mentioned):
+            named = any(DIMENSIONS[each] == DIMENSIONS[unit] for each in self._mentioned)
+            if unit in self._mentioned or (self.source.kind == "computed" and not named):
                 yield from self._near(value * size, tolerance * size, figure, Decimal(1), unit)
 
     def _shares(self, figure: Figure, value: Decimal, tolerance: Decimal) -> Iterator[tuple[Decimal, Decimal, str]]:
@@ -193,6 +206,8 @@ class _Read:
         if own is not None:
             return not exclude_each_other(unit, own)
         others = {mentioned for mentioned in self._units if exclude_each_other(unit, mentioned)}
+        if self.source.kind == "computed":  # 21933 / 1000 = 21.933
+            others -= dict(multiples(unit)).keys()
         return not others or unit in self._units
 
 

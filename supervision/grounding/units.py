@@ -14,12 +14,12 @@ _UNITS: dict[str, dict[str, str]] = {
         "bps": r"bps?|basis points?",
     },
     "currency": {
-        "USD": r"US\$|\$|USD|(?:us |u\.s\. |international )?dollars?",
-        "EUR": r"€|EUR|euros?",
+        "USD": r"US\$|\$|USD|(?:us |u\.s\. |international )?dollars?|美元",
+        "EUR": r"€|EUR|euros?|欧元",
         "GBP": r"£|GBP|pounds sterling",
         "JPY": r"¥|JPY|yen",
         "CHF": r"CHF|(?:swiss )?francs?",
-        "CNY": r"CNY|RMB|yuan",
+        "CNY": r"CNY|RMB|yuan|人民币|(?<![欧美日])元",
         "INR": r"₹|INR|rupees?",
     },
     "length": {
@@ -59,12 +59,15 @@ _UNITS: dict[str, dict[str, str]] = {
     },
 }
 _SCALES: dict[Decimal, str] = {
-    Decimal(10) ** 3: r"thousands?|tausend",
-    Decimal(10) ** 6: r"millions?|millionen|mill?ones|mio\.?|mn|mln",
-    Decimal(10) ** 9: r"billions?|milliarden|milliards?|bn|bln|mrd\.?",
-    Decimal(10) ** 12: r"trillions?|billionen|tn|trn",
+    Decimal(10**12): r"trillions?|billionen|billones|tn|trn|万亿",
+    Decimal(10**9): r"billions?|mil[jl]?i?ard\w{0,2}|mld|bilh(?:ões|ão)|mil mill?ones|bl?n|mrd\.?",
+    Decimal(10**8): r"亿|億",
+    Decimal(10**6): r"millions?|millionen|mill?ones|milh(?:ões|ão)|miljoen|milion[ei]|mio\.?|ml?n|百万",
+    Decimal(10**4): r"万|萬",
+    Decimal(10**3): r"thousands?|tausend|tsd\.?|milliers|miles(?= de\b)|mila?|duizend",
 }
-_LETTER_SCALES = {"k": Decimal(10) ** 3, "m": Decimal(10) ** 6, "b": Decimal(10) ** 9, "t": Decimal(10) ** 12}
+_ZEROS = {"k": 3, "m": 6, "b": 9, "md": 9, "t": 12}
+_LETTER_SCALES = {letter: Decimal(10) ** zeros for letter, zeros in _ZEROS.items()}
 
 # Units of one dimension that are multiples of each other: 1.2 TWh of a text are 1200 GWh of its source.
 _MULTIPLES: tuple[dict[str, int], ...] = (
@@ -81,19 +84,25 @@ _NAMED_ONCE = ("currency", "length", "mass", "energy", "power", "temperature", "
 DIMENSIONS = {unit: dimension for dimension, units in _UNITS.items() for unit in units}
 
 
-UNIT = rf"(?:{'|'.join(p for units in _UNITS.values() for p in units.values())})(?![\w])"
+# Part of a word, in scripts that set words apart: others write 320万欧元 and 2026年3月 without blanks.
+LETTER = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+UNIT = rf"(?:{'|'.join(p for units in _UNITS.values() for p in units.values())})(?!{LETTER})"
 CURRENCY = rf"(?:{'|'.join(_UNITS['currency'].values())})"
-SCALE = rf"(?:{'|'.join(_SCALES.values())})(?!\w)"
-LETTER_SCALE = r"[kKMmBbT](?!\w)"
+SCALE = rf"(?:{'|'.join(_SCALES.values())})(?!{LETTER})"
+LETTER_SCALE = rf"[kKMmBbT](?!{LETTER})"
+OF_MONEY = rf"(?:[kMT]|Md)(?=[\s\u00a0]?{CURRENCY})"  # 12 M€, 12 TEUR
 
 
 def _word(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", re.IGNORECASE)
+    return re.compile(rf"(?<!(?!_){LETTER})(?:{pattern})(?!(?!_){LETTER})", re.IGNORECASE)
 
 
 _FIELD_UNITS = {"ms": r"ms|m/s|met(?:er|re)s per second", "kmh": r"kmh|km/h|kilomet(?:er|re)s per hour"}
 _UNIT_WORDS = [(_word(pattern), unit) for units in _UNITS.values() for unit, pattern in units.items()]
 _SCALE_WORDS = [(_word(pattern), scale) for scale, pattern in _SCALES.items()]
+_MONEY_HEAD = re.compile(
+    rf"(?<!{LETTER})(?:{CURRENCY}\s?(?P<after>[km]|bn)(?!{LETTER})|(?P<before>{OF_MONEY}))", re.IGNORECASE
+)
 
 
 def unit_of(written: str) -> str | None:
@@ -108,11 +117,13 @@ def unit_words(written: str) -> re.Pattern[str] | None:
     return next((pattern for pattern, _ in _UNIT_WORDS if pattern.fullmatch(written)), None)
 
 
-def scale_of(written: str) -> Decimal:
+def scale_of(written: str, of_money: bool = False) -> Decimal:
     """Returns what a figure followed by this word or letter is multiplied by; 1 if it is no scale."""
     word = written.strip()
-    if len(word) == 1:
-        return _LETTER_SCALES.get(word.lower(), Decimal(1))
+    if of_money and word.lower() == "t":  # TEUR, T€
+        return Decimal(1000)
+    if word.lower() in _LETTER_SCALES:
+        return _LETTER_SCALES[word.lower()]
     return next((scale for pattern, scale in _SCALE_WORDS if pattern.fullmatch(word)), Decimal(1))
 
 
@@ -134,8 +145,9 @@ def multiples(unit: str) -> Iterator[tuple[str, Decimal]]:
 
 
 def mentioned_scales(text: str) -> frozenset[Decimal]:
-    """Returns the scales that a text names anywhere, and 1."""
-    return frozenset({Decimal(1), *(scale for pattern, scale in _SCALE_WORDS if pattern.search(text))})
+    """Returns the scales that a text names anywhere, be it as in €m or TEUR, and 1."""
+    heads = {scale_of(match["after"] or match["before"], bool(match["before"])) for match in _MONEY_HEAD.finditer(text)}
+    return frozenset({Decimal(1), *heads, *(scale for pattern, scale in _SCALE_WORDS if pattern.search(text))})
 
 
 def exclude_each_other(unit: str, other: str) -> bool:

@@ -4,9 +4,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from itertools import chain
 
-from supervision.grounding.units import CURRENCY, DIMENSIONS, LETTER_SCALE, SCALE, UNIT, scale_of, unit_of
+from supervision.grounding.units import (
+    CURRENCY,
+    DIMENSIONS,
+    LETTER,
+    LETTER_SCALE,
+    OF_MONEY,
+    SCALE,
+    UNIT,
+    mentioned_scales,
+    mentioned_units,
+    scale_of,
+    unit_of,
+)
 
 SMALL = 13  # whole numbers below it are counts of everyday speech and need no support
 _WHOLE = 100  # per cent: a word for all
@@ -17,12 +28,12 @@ _DIGITS = r"\d(?:\d{0,2}(?:[,.'’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,]\d{1,1
 _POWER = r"(?:[eE][-+]?\d{1,3}|\s?[x×·*]\s?10(?:\^|\*\*)?[-−]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹⁻]{1,3})"
 _FIGURE = re.compile(
     rf"(?P<digits>{_DIGITS})(?P<power>{_POWER})?"
-    rf"(?:[\s\u00a0]?(?P<scale>{SCALE})|(?P<letter>{LETTER_SCALE}|[\s\u00a0][kMm](?=[\s\u00a0]?{CURRENCY})))?"
+    rf"(?:[\s\u00a0]?(?P<scale>{SCALE})|[\s\u00a0]?(?P<money>{OF_MONEY})|(?P<letter>{LETTER_SCALE}))?"
     rf"(?:[\s\u00a0-]?(?P<unit>{UNIT}))?",
     re.IGNORECASE,
 )
 _CURRENCY = re.compile(rf"(?<!\w)(?P<currency>{CURRENCY})\s?[-−]?$", re.IGNORECASE)
-_IN_A_WORD = re.compile(r"(?:[\w.,]|[A-Za-z][-‑])\Z")  # not $, which also matches before a line's end
+_IN_A_WORD = re.compile(rf"(?:{LETTER}|[.,]|[A-Za-z][-‑])\Z")  # not $, which also matches before a line's end
 _ABOUT = re.compile(
     r"(?:\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.|some|nearly|almost|over|above|below|under|"
     r"more than|less than|up to|at least|etwa|rund|ungefähr|knapp|gut|fast|über|unter|mehr als|weniger als|bis zu|"
@@ -33,7 +44,8 @@ _ABOUT = re.compile(
 # What comes before the number of a section, a standard or a step: the number is a name there.
 _LABEL = re.compile(
     r"(?:\b(?:steps?|items?|no\.|numbers?|points?|questions?|pages?|p\.|pp\.|lines?|rows?|columns?|notes?|phases?|"
-    r"levels?|parts?|options?|rule|rank|top|seite|schritt|punkt|nr\.)\s|[#№§]\s?)$",
+    r"levels?|parts?|options?|rule|rank|top|seiten?|zeilen?|spalten?|schritt|punkt|nr\.|lignes?|filas?|p[áa]ginas?)\s"
+    r"|[#№§]\s?)(?:\d{1,7}\s?[-–,]\s?)?$",
     re.IGNORECASE,
 )
 _SECTION = re.compile(
@@ -41,18 +53,27 @@ _SECTION = re.compile(
     r"tabelle|chapitre|tableau|annexe)\s|[§第])$",
     re.IGNORECASE,
 )
-_JOINING = re.compile(r"\s?(?:and|to|or|und|bis|oder|et|à|ou|[-–—/,、和至到])\s?")  # 12.3 and 14.5 million
+# 12.3 and 14.5 million
+_JOINING = re.compile(r"\s?(?:and|to|or|vs\.?|und|bis|oder|auf|et|à|ou|a|[-–—/,、和至到])\s?")
+_SURE = re.compile(r"(?:confidence|konfidenz|confiance|confianza)\W{0,6}$", re.IGNORECASE)
+_SURE_AFTER = re.compile(r"\s?-?(?:confiden|konfidenz|sicher\b)", re.IGNORECASE)
 _ACRONYM = re.compile(
     r"\b(?!(?:IN|OF|TO|BY|AT|ON|IS|WAS|AND|OR|THE|FROM|FOR|USD|EUR|GBP|JPY|CHF|CNY|INR)\b)[A-Z&]{2,6} $"
 )
-_JOINED = re.compile(r"[^\W\d]|\.[A-Za-z]|\.\d+\.\d|\.[12]\d{3}(?!\d)")  # 21st, 5G, 2010.csv, 1.2.3, 15.03.2017
+_JOINED = re.compile(rf"(?!\d){LETTER}|\.[A-Za-z]|\.\d+\.\d|\.[12]\d{3}(?!\d)")  # 21st, 5G, 2010.csv, 1.2.3, 15.03.2017
 _LIST_NUMBER = re.compile(
     r"^[ \t>]*(?:#{1,6}[ \t]*)?\d{1,3}(?:\.\d{1,3})*[.)][ \t]|^[ \t>]*#{1,6}[ \t]*\d{1,3}[ \t]", re.MULTILINE
 )
+# 25.03.2026, and 25.03. where a word says that it is a date
+_DATE = re.compile(
+    r"(?<![\d.,])\d{1,2}\.[ \u00a0]?\d{1,2}\.[ \u00a0]?[12]\d{3}(?!\d)"
+    r"|\b(?:am|vom|zum|bis|ab|seit) (?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.(?!\d)",
+    re.IGNORECASE,
+)
 _PATH = re.compile(r"(?<![^\s|])[^A-Za-z_\s|]*+[A-Za-z_][^\s|/]*+/[^\s|]*+$")  # reports/2019.3
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
-_DATE = re.compile(r"(?<![\w.])\d{1,2}\. ?\d{1,2}\. ?([12]\d{3})(?![\w])")
 _YEAR = re.compile(r"[12]\d{3}")  # as written a year: 2010 is no rounded 2009
+_ASCII = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹０１２３４５６７８９٬٫．％٪", "012345678901234567890123456789,..%%")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
 
 
@@ -71,7 +92,8 @@ class Reading:
 class Figure:
     """A figure of a text. `text` is the figure as written, with its unit; signs are left out of the readings.
 
-    `scale` is what a word such as million multiplies it by, `start` where its digits begin.
+    `scale` is what a word such as million multiplies it by, `start` where its digits begin. `others` are what it may
+    mean as well: with the unit or scale of the figure it is joined to, or of a head such as `(€m)`.
     """
 
     text: str
@@ -80,6 +102,11 @@ class Figure:
     unit: str | None
     start: int
     digits: str
+    others: tuple["Figure", ...] = ()
+
+    def moved(self, by: int) -> "Figure":
+        """Returns the same figure of a text that has so much more before it."""
+        return replace(self, start=self.start + by)
 
 
 def figures(text: str) -> Iterator[Figure]:
@@ -88,37 +115,50 @@ def figures(text: str) -> Iterator[Figure]:
     Whole numbers below 13 without a unit, numbers of lists, sections and pages, and digits that are part of a name
     are left out.
     """
+    text = _DATE.sub(lambda date: date[0].replace(".", "/"), text.translate(_ASCII))
     numbered = {at for match in _LIST_NUMBER.finditer(text) for at in range(*match.span())}
-    scale, begins = Decimal(1), len(text)  # of the figure behind
+    heads = _heads(_FIGURE.sub(" ", text))
+    behind, begins = None, len(text)
     found = []
     for match in reversed([*_FIGURE.finditer(text)]):
         figure = None if match.start() in numbered else _figure(match, text)
         if figure is None or _is_name(match, figure, text):
             continue
-        bare = figure.unit is None and figure.scale == 1
-        if bare and scale != 1 and _JOINING.fullmatch(text[match.end() : begins]):
-            scaled = tuple(Reading(each.value * scale, each.tolerance * scale) for each in figure.readings)
-            figure = replace(figure, readings=(*figure.readings, *scaled))
+        if figure.unit is not None or figure.scale != 1:
+            behind = figure
+        elif not _YEAR.fullmatch(figure.digits):
+            joined = behind is not None and _JOINING.fullmatch(text[match.end() : begins])
+            behind = behind if joined else None
+            meant = [*heads, *([(behind.scale, behind.unit)] if behind else [])]
+            figure = replace(figure, others=tuple(replace(figure, scale=scale, unit=unit) for scale, unit in meant))
         else:
-            scale = figure.scale
+            behind = None
         begins = match.start()
         if not _needs_none(figure):
             found.append(figure)
     return reversed(found)
 
 
+def _heads(text: str) -> list[tuple[Decimal, str | None]]:
+    """Returns the scales and units that a text names without a figure: "(in Mio. €)", "Share (%)" over a column."""
+    units = [unit for unit in sorted(mentioned_units(text)) if DIMENSIONS[unit] not in ("time", "currency")]
+    scales = [scale for scale in sorted(mentioned_scales(text)) if scale != 1]
+    return [*((scale, None) for scale in scales), *((Decimal(1), unit) for unit in units)]
+
+
 def values(text: str) -> Iterator[Figure]:
     """Yields all that may be read as a figure in the sources of a text; the more readings, the better."""
-    whole = set()
+    whole, text = set(), text.translate(_ASCII)
     for match in _FIGURE.finditer(text):
         if figure := _figure(match, text):
             whole.add(match.span("digits"))
             yield figure
-    # A row of CSV reads as one number with commas above, 01.10.2021 as 1.10.
-    for match in chain(_SIMPLE.finditer(text), _DATE.finditer(text)):
-        digits, begins = match[match.lastindex or 0], match.start(match.lastindex or 0)
+    for date in _DATE.finditer(text):
+        yield from (each.moved(date.start()) for each in values(date[0].replace(".", "/")))
+    # A row of CSV reads as one number with commas above.
+    for match in _SIMPLE.finditer(text):
         if match.span() not in whole:
-            yield Figure(digits, (Reading(Decimal(digits), Decimal(0)),), Decimal(1), None, begins, digits)
+            yield Figure(match[0], (Reading(Decimal(match[0]), Decimal(0)),), Decimal(1), None, match.start(), match[0])
 
 
 def _figure(match: re.Match[str], text: str) -> Figure | None:
@@ -126,7 +166,8 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
     before = text[max(0, match.start() - 40) : match.start()]
     if _IN_A_WORD.search(before[-2:]):
         return None
-    scale = scale_of(match["scale"] or match["letter"]) if match["scale"] or match["letter"] else Decimal(1)
+    scaled = match["scale"] or match["money"] or match["letter"]
+    scale = scale_of(scaled, bool(match["money"])) if scaled else Decimal(1)
     currency = _CURRENCY.search(before) if before[-2:].strip() else None
     unit = unit_of(match["unit"]) if match["unit"] else unit_of(currency["currency"]) if currency else None
     about = bool(_ABOUT.search(before[-20:]))
@@ -203,12 +244,13 @@ def _needs_none(figure: Figure) -> bool:
 
 def _is_name(match: re.Match[str], figure: Figure, text: str) -> bool:
     """True if the digits are part of a name or of a reference, not a figure."""
-    after = text[match.end() : match.end() + 8]
+    before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 12]
+    if figure.unit in (None, "%") and (_SURE.search(before[-20:]) or _SURE_AFTER.match(after)):
+        return True
     if figure.unit is not None or figure.scale != 1:
         return False
     if _JOINED.match(after) and not re.match(r"[x×](?!\w)", after):
         return True
-    before = text[max(0, match.start() - 40) : match.start()]
     if _PATH.search(before):
         return True
     if not figure.digits.isdigit():

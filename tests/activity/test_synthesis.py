@@ -1,5 +1,6 @@
 """Writing from findings, refining, reviewing, judging: code decides what counts of a reply; a bad one ends nothing."""
 
+import json
 from typing import Any, Literal
 
 import pytest
@@ -78,6 +79,20 @@ async def test_a_digest_is_plain_text_known_by_reference(desk: Desk) -> None:
     assert len(reply.answer.encode()) <= limits.REPLY_PREVIEW_BYTES
     assert "Keep every figure" in desk.prompt
     assert "t3" not in desk.asked[-1].step.prompt
+
+
+@pytest.mark.parametrize(
+    "fields", [{"confidence": "high", "contradictions": ""}, {"contradictions": ["none"]}, {}], ids=str
+)
+async def test_an_answer_beside_fields_that_cannot_be_read_is_the_answer(desk: Desk, fields: dict[str, Any]) -> None:
+    written = f"Here it is:\n```json\n{json.dumps({'answer': 'It is 45 t [t2].', **fields})}\n```"
+    reply = await synthesize(desk, text(written))
+    assert (reply.answer, reply.confidence, reply.problems) == ("It is 45 t [t2].", None, [])
+
+
+async def test_json_that_is_no_answer_is_not_shown_without_a_word_to_its_author(desk: Desk) -> None:
+    reply = await synthesize(desk, text('{"answer": "The "crop" is 45 t."}'))
+    assert reply.problems[0].startswith("the reply is not the JSON asked for")
 
 
 # --- structured answers ----------------------------------------------------------------------------------
@@ -195,7 +210,7 @@ async def test_a_conflict_needs_two_findings_that_exist(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
-        (as_json({"verdicts": "none"}), "the reply is not the JSON asked for: verdicts"),
+        (as_json({"verdicts": 7}), "the reply is not the JSON asked for: verdicts"),
         (stop("max_tokens", '{"verdicts": ['), "the reply was cut off"),
     ],
 )

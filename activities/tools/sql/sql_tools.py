@@ -1,5 +1,6 @@
 """Tables of files or of a database: `list_tables` shows what there is, `query_data` runs one SELECT, in processes."""
 
+import re
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -41,6 +42,7 @@ _SQL = (
     "One SELECT statement over the listed tables, in {}'s SQL. Write names in double quotes where the list of tables "
     "shows them so."
 )
+_FENCE = re.compile(r"\A\s*+```\w*|```\s*+\Z")  # Markdown's
 _LIST_WORDS = (
     "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
     "and example queries. Call it before the first query, and write names and values as it shows them."
@@ -263,7 +265,7 @@ class TableTools(ToolSource):
     async def _query(self, arguments: QueryData, context: ToolContext) -> ToolOutput:
         store = await self._store.get(context.files)
         try:
-            rows = await store.query(arguments.sql, context.run_id)
+            rows = await store.query(_FENCE.sub("", arguments.sql), context.run_id)
         except ToolMisuse as misuse:
             unread = f"\nFiles that cannot be read: {'; '.join(store.unread)}" if store.unread else ""
             raise ToolMisuse(f"{misuse}\n{_overview(store.tables)}{unread}") from misuse

@@ -93,6 +93,8 @@ JSON = st.recursive(
         ('Here you are:\n{"a": {"b": "}"}} Anything else?', {"a": {"b": "}"}}),
         ('as {said} before [1]: {"a": 1}', {"a": 1}),
         ('[{"a": 1}]', [{"a": 1}]),
+        ('{"a": [1, 2, ], }', {"a": [1, 2]}),
+        ('{"a": "one\ntwo"}', {"a": "one\ntwo"}),
         ("as {said} in f(x) { return {x} } " * 30 + '{"a": 1}', {"a": 1}),
     ],
 )
@@ -102,7 +104,17 @@ def test_the_first_object_is_found(text: str, value: Any) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", '{"a": [{"b": 1}, {"c"', '{"a": "cut', "[" * 100_000, '{"a": "\\u00', '{"a" 1} ' * 20 + '{"a": 1}'],
+    [
+        "",
+        "{",
+        '{"a": x, "b": [1]}',
+        '{"a": "1\n2", "b": [{"c": 1}',
+        '{"a": [{"b": 1}, {"c"',
+        '{"a": "cut',
+        "[" * 100_000,
+        '{"a": "\\u00',
+        '{"a" 1} ' * 20 + '{"a": 1}',
+    ],
 )
 def test_text_without_a_whole_object_is_refused(text: str) -> None:
     with pytest.raises(ValueError):

@@ -65,6 +65,15 @@ async def test_wrong_arguments_name_field_and_problem(arguments: object, problem
     assert len(ran.text) < 400
 
 
+async def test_arguments_that_are_slightly_wrong_are_read_where_nothing_is_changed_by_the_call() -> None:
+    async def shows(arguments: Anything, context: ToolContext) -> ToolOutput:
+        return ToolOutput(f"{arguments.text}{arguments.count}")
+
+    given = {"text": None, "count": "2 pears"}
+    assert (await call(shows, given)).text == "2"
+    assert (await call(never, given, effects="write", approve="never")).text.startswith("Wrong arguments: text: ")
+
+
 class Odd(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")

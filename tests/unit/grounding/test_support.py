@@ -458,3 +458,54 @@ def test_of_the_same_findings_with_a_changed_figure_nine_in_ten_are_noticed() ->
                 noticed += [not support.supports(claim) for claim in made[:1] if changed != figure]
     assert len(noticed) > 150
     assert sum(noticed) / len(noticed) > 0.95
+
+
+# What models write of a table and a note, in several languages: heads that name a unit once, scales, dates, scripts.
+SALES = [
+    Source(
+        "| region | quarter | revenue_eur | orders | return_rate |\n| --- | --- | --- | --- | --- |\n"
+        "| North | 2025-Q1 | 1234567.89 | 4123 | 0.0412 |\n| South | 2025-Q1 | 3187450 | 10233 | 0.1187 |\n"
+        "| South | 2025-Q2 | 2104310.55 | 6820 | 0.1214 |",
+    ),
+    Source("3187450 - 2104310.55 = 1083139.45", "computed", '{"expression": "3187450 - 2104310.55"}'),
+    Source("Am 25. März 2026 beschlossen. 2026年3月25日决定涨价3.5%, 投资1.5亿元。 In 2017: 21933 GWh of wind power."),
+]
+OF_SALES = [
+    "| Region | Revenue (€m) | Returns (%) |\n|---|---|---|\n| North | 1.23 | 4.1 |\n| South | 3.19 | 11.9 |",
+    "| Region | Umsatz in T€ |\n|---|---:|\n| Nord | 1.235 |\n| Süd | 3.187 |",
+    "| Región | Ingresos (miles de €) |\n|---|---|\n| Norte | 1.235 |",
+    "| 地区 | 收入(万欧元) |\n|---|---|\n| 南区 | 318.7 |",
+    "Umsatz (in Tsd. EUR): Nord 1.235, Süd 3.187 TEUR. In Mio. €: 3,19.",
+    "Returns rose from 11.9 to 12.1 %, von 11,9 auf 12,1 Prozent.",
+    "A receita caiu de 3,19 milhões para 2,10 milhões de euros; 3,19 miljoen euro; 10,2 mil pedidos; 3,19 M€.",
+    "It fell by €1.1 million, in 2017 wind had 21.9 TWh.",
+    "Beschlossen am 25.03.2026, also am 25.03. (orders.csv, rows 14–27; Zeilen 14-27). Confidence: 95%. 95 % sicher.",
+    "南区收入约319万欧元,订单10,233份,2026年3月25日决定涨价3.5%,投资1.5亿元。",
+    "بلغت الإيرادات ٣٬١٨٧٬٤٥٠ يورو و ١١٫٩٪ و３１８７４５０.",
+]
+NOT_OF_SALES = [
+    ("| Region | Revenue (€m) | Returns (%) |\n|---|---|---|\n| North | 1.73 | 4.9 |", ["1.73", "4.9"]),
+    ("| Region | Umsatz in T€ |\n|---|---:|\n| Nord | 1.735 |", ["1.735"]),
+    ("Returns rose from 15.9 to 12.1 %.", ["15.9"]),
+    ("It fell by $1.1 million.", ["$1.1 million"]),
+    ("In 2017 wind had 21.9 GWh, or 21,9 Mio. kWh.", ["21.9 GWh", "21,9 Mio. kWh"]),
+    (
+        "A receita foi de 3,19 bilhões de euros, 3,19 miljard euro, 3,19 Md€.",
+        ["3,19 bilhões", "3,19 miljard", "3,19 Md€"],
+    ),
+    ("Beschlossen am 28.03.2024, gültig ab 29.03.", ["28", "2024", "29"]),
+    ("南区收入约381万欧元,订单10,323份,2026年3月28日决定。", ["381万欧元", "10,323", "28"]),
+    ("投资1.5万亿元。", ["1.5万亿元"]),
+    ("بلغت الإيرادات ٣٬٨١٧٬٤٥٠ يورو.", ["3,817,450"]),
+]
+
+
+@pytest.mark.parametrize("text", OF_SALES)
+def test_what_a_source_says_in_another_notation_is_found(text: str) -> None:
+    assert missing(text, *SALES) == []
+
+
+@pytest.mark.parametrize(("text", "invented"), NOT_OF_SALES)
+def test_what_no_source_says_is_noticed_in_every_notation(text: str, invented: list[str]) -> None:
+    found = missing(text, *SALES)
+    assert [any(each.startswith(figure) for each in found) for figure in invented] == [True] * len(invented)

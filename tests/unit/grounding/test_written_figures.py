@@ -91,10 +91,18 @@ def test_words_far_before_a_figure_say_nothing_of_it() -> None:
 
 
 def test_a_figure_may_have_the_scale_of_the_next_one() -> None:
-    texts = ("12.5 to 14.5 million", "12.5 to 14.5", "12.5 kg to 14.5 million", "12.5 to ")
-    read = [next(iter(figures(text))).readings for text in texts]
-    assert [len(each) for each in read] == [2, 1, 1, 1]
-    assert (read[0][1].value, read[0][1].tolerance) == (Decimal(12_500_000), Decimal(50_000))
+    texts = (
+        "12.5 to 14.5 million",
+        "12.5 to 14.5",
+        "12.5 kg to 14.5 million",
+        "12.5 to ",
+        "12.5 auf 14.5 %",
+        "2016 to 14.5 %",
+    )
+    read = [next(iter(figures(text))).others for text in texts]
+    assert [[(each.scale, each.unit) for each in others] for others in read] == [
+        [(Decimal(10**6), None)], [], [], [], [(Decimal(1), "%")], [],
+    ]  # fmt: skip
 
 
 def test_everything_in_a_source_may_be_a_value() -> None:

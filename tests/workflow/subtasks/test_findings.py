@@ -1,5 +1,6 @@
 """Findings as real models hand them in: text beside the call, closing lines forgotten, all fields filled, no tools."""
 
+import json
 from typing import Any
 
 from activities.store.artifacts import ArtifactStore
@@ -38,6 +39,26 @@ async def test_a_finding_of_the_last_turn_without_its_closing_lines_is_partial(l
     asked = str(lab.call("t1/1/turn.2").step.body["messages"][-1])
     assert "Confidence: <0 to 1>" in asked
     assert (found(result).outcome, bool(found(result).limitations), result.status) == ("partial", True, "partial")
+
+
+async def test_a_finding_written_before_the_last_calls_or_as_json_is_not_lost(lab: Lab, store: ArtifactStore) -> None:
+    early = message([text_block(LONG), tool_block("harvest", {"year": 2009})], "tool_use")
+    as_text = text(f"```json\n{json.dumps({'name': 'finish', 'arguments': WHOLE})}\n```")
+    plan = subtasks(item("t1", "clerk"), item("t2", "clerk"))
+    turns = {"t1": in_order(early, finish(finding="See above.", summary="See above.")), "t2": in_order(BOOK, as_text)}
+    lab.play(script(plan, turns, answer(LONG, cites=["t1"])))
+    result = await lab.run()
+    for number in (0, 1):
+        assert (await store.get(found(result, number).text_ref)).decode() == LONG
+        assert (found(result, number).confidence, found(result, number).outcome) == (0.9, "done")
+
+
+async def test_a_tool_call_written_as_text_is_no_finding(lab: Lab) -> None:
+    call = text('<tool_call>{"name": "harvest", "arguments": {"year": 2009}}</tool_call>')
+    lab.play(script(ONE, {"t1": in_order(call, BOOK, finish())}, answer(LONG, cites=["t1"])))
+    result = await lab.run()
+    assert "Make a call, not as a text" in lab.call("t1/1/turn.2").step.prompt
+    assert (result.subtasks[0].turns, found(result).summary) == (3, "4,412 kg of pears")
 
 
 NOT_DONE = "I could not do this: no source has the swans. Confidence: 0.0"
