@@ -18,6 +18,7 @@ from console.base.command import Access
 from console.base.terminal import console
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.view.plan_view import PlanPage, failures
+from runtime.settings import Settings
 from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from supervision.contract.request import RunRequest
 from supervision.contract.status import Asked, RunLimits, Status, Wait
@@ -324,15 +325,23 @@ async def test_the_chat_of_the_documents_decides(cli: Cli, left: str) -> None:
 
 @pytest.mark.usefixtures("worker")
 async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(
-    client: Client, model: ScriptedModel, run_id: str
+    client: Client, model: ScriptedModel, run_id: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SUPERVISOR_ARTIFACTS_URL", settings.artifacts_url)
+
     def script(step: Step) -> ModelReply:
         if step.kind == "plan":
-            return plan({"id": "t1", "role": "sender"}, {"id": "t2", "role": "asker"}, {"id": "t3", "role": "counsel"})
+            last = {"id": "t3", "role": "counsel", "after": ["t0"]}
+            return plan(
+                {"id": "t0", "role": "asker"}, {"id": "t1", "role": "sender"}, {"id": "t2", "role": "asker"}, last
+            )
         if step.kind == "synthesis":
             return answer()
         if step.number > 1:
             return text(f"It says: {step.prompt}")
+        if "/t0/" in step.call:
+            found = {"finding": "The clause is on page four, below the fees.", "summary": "Page four."}
+            return tools(("finish", {"limitations": [], "confidence": 0.9, "outcome": "done", **found}))
         if "/t1/" in step.call:
             return tools(("send", {"to": "bo\u0430rd\u202e", "words": "Sell"}))
         return tools(("ask_person", {"question": "Which year is meant?", "choices": ["2025", "2026"]}))
@@ -358,8 +367,14 @@ async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(
     assert "Which year is meant?" in shown["t2/1:1.0"]
     assert "choices: 2025 | 2026" in shown["t2/1:1.0"]
     assert "a person's finding: " in shown["t3/1"]
+    assert "The clause is on page four, below the fees." in shown["t3/1"], "a summary is no finding"
+    asked_by = [next(row for row in shown[wait_id].splitlines() if row.startswith("asked by")) for wait_id in ids]
+    assert [row.partition(" since")[0] for row in asked_by] == [
+        "asked by t1 (sender)", "asked by t2 (asker)", "asked by t3 (counsel)",
+    ]  # fmt: skip
+    assert "\ntool: send\n" in shown["t1/1:1.0"]
     for wait_id, word in [("t1/1:1.0", "reply"), ("t2/1:1.0", "approve"), ("t3/1", "deny")]:
-        with pytest.raises(ValueError, match="does not fit"):
+        with pytest.raises(ValueError, match="does not fit, (approve or deny|reply) does"):
             await decision_report(access, [run_id, wait_id], word, "x", "ann")
     with pytest.raises(ValueError, match="at most 16384 are allowed"):
         await reply_report(access, [run_id, "t2/1:1.0", "x" * 1_000_000], "ann")
@@ -367,7 +382,7 @@ async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(
     await reply_report(access, [run_id, "t2/1:1.0", "2026"], "ann")
     await reply_report(access, [run_id, "t3/1", "The clause is void."], "ann")
     result = await handle.result()
-    assert [subtask.state for subtask in result.subtasks] == ["completed"] * 3
+    assert [subtask.state for subtask in result.subtasks] == ["completed"] * 4
     prompts = {call.step.call.removeprefix(f"{run_id}/"): call.step.prompt for call in model.of(run_id)}
     assert "not to the board" in prompts["t1/1/turn.2"]
     assert prompts["t2/1/turn.2"] == "2026"
