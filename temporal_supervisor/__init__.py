@@ -270,7 +270,8 @@ async def decide(
             return await decide_tool_call(client, run_id, wait.id, decided, sha256, comment=text, by=by)
         case (("question" | "finding"), "reply"):
             return await reply(client, run_id, wait.id, text or "", by=by)
-    raise ValueError(f"'{wait.id}' waits for {AWAITED[wait.kind]}: '{word}' does not fit")
+    fits = {"plan": "approve, deny or reply", "tool": "approve or deny"}.get(wait.kind, "reply")
+    raise ValueError(f"'{wait.id}' waits for {AWAITED[wait.kind]}: '{word}' does not fit, {fits} does")
 
 
 async def decide_plan(

@@ -282,7 +282,7 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
     """
     if context is not None and not state.tables:
         await tabulate(context)
-    result, room = state.result(), limits.PAYLOAD_AIM_BYTES
+    result, room, record_ref = state.result(), limits.PAYLOAD_AIM_BYTES, ""
     if context is not None:
         try:
             stored = await _stored(state, context, result)
@@ -293,10 +293,10 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
             result.result_ref = state.result_ref = stored.result_ref
             result.trace_ref = state.trace_ref = stored.trace_ref
             result.answer_ref = stored.answer_ref or result.answer_ref
-            state.answer = replace(state.answer, ref=result.answer_ref)
+            state.answer, record_ref = replace(state.answer, ref=result.answer_ref), stored.record_ref
         # A call that was cancelled may have been answered while this waited: what it cost is booked.
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
-    return fit(result, room) if parent is None else nested_result(state, result, parent.subtask_id)
+    return fit(result, room) if parent is None else nested_result(state, result, parent.subtask_id, record_ref)
 
 
 async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:

@@ -240,11 +240,15 @@ class PublishInput(Model):
 
 
 class Published(Model):
-    """Where the whole result, trace and answer are, by hashes that show a rewritten store; `facts` are there alone."""
+    """Where the whole result, trace and answer are, by hashes that show a rewritten store; `facts` are there alone.
+
+    `record_ref` is what is known of an answer that is a finding of the run above.
+    """
 
     result_ref: str
     trace_ref: str = ""
     answer_ref: str | None = None
+    record_ref: str = ""
     facts: RunFacts | None = None
 
 

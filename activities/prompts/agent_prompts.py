@@ -162,6 +162,9 @@ FINISH_MISUSE = (
 )
 ASK_MISUSE = f"{ASK_TOOL} was not called: it takes one question, and it may not be open to this role."
 NOT_APPROVED = "This call was not run: a person has to approve it first. Call it again to have it approved."
+_DENIED = (
+    "Do not make the same call again. Make another one only if that meets the reason; otherwise continue without it."
+)
 REFUSED = "This call was not run: this tool may not be called after texts of others were read. Continue without it."
 _UNSUPPORTED = """Your finding was not accepted yet. These figures, quotations or URLs stand neither in a tool output \
 nor in your brief, or were computed from figures that do not:
@@ -179,8 +182,8 @@ Outcome: <done, partial or impossible>"""
 
 def denied(comment: str) -> str:
     """Returns what the model reads in place of the output of a call that a person has denied."""
-    why = f" The reason: {plain(comment)}" if comment.strip() else ""
-    return f"A person has denied this call, so it was not run.{why} Do not call it like this again."
+    why = f" This is the reason:\n{tag('feedback', comment)}\n" if comment.strip() else " "
+    return f"A person has denied this call, so it was not run.{why}{_DENIED}"
 
 
 def unanswered(is_question: bool) -> str:
@@ -269,6 +272,8 @@ def _checks(record: FindingRecord) -> Iterator[str]:
     if record.evidence:
         called = Counter(item.tool for item in record.evidence)
         yield "Calls: " + ", ".join(f"{tool} ({count})" if count > 1 else tool for tool, count in called.items())
+        shortened = {claim.source.split()[0] for claim in record.checked if claim.source.endswith("…")}
+        yield from (f"- {item.tool} {plain(item.arguments)}" for item in record.evidence if item.tool in shortened)
 
 
 def findings_block(findings: Iterable[FindingExcerpt], with_evidence: bool = False) -> str:

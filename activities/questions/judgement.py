@@ -66,7 +66,8 @@ next attempt succeeds.
 - Keep the scope: the entities, period, units and questions stay, and nothing is added.
 - Say what the error, and the calls that were made, show to avoid or to do differently: fewer or smaller steps, \
 another way to the same fact, what to do when a source has nothing. Ask only for what the role's tools and data can do.
-- If the sources cannot have it, narrow the subtask to what they can give and say so in it.
+- If the sources cannot have it, narrow the subtask to what they can give and say so in it. Then also say that its \
+outcome is partial, and that limitations names what was left out: the answer has to show that it is missing.
 - The worker agent sees only the new description, not the error.
 
 {DATA_RULE}"""
@@ -230,12 +231,14 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
         for subtask_id in dict.fromkeys(verdict.subtask_id for verdict in draft.verdicts)
         if subtask_id in reviewed and not (verdict := first[subtask_id]).ok and verdict.feedback.strip()
     ][: limits.VERDICTS]
-    reply.conflicts = [
-        Contradiction(subtask_ids=ids, description=cut(description, limits.PARAGRAPH_BYTES))
-        for conflict in draft.conflicts
-        if len(ids := [known for known in dict.fromkeys(conflict.subtask_ids) if known in reviewed]) > 1
-        and (description := conflict.description.strip())
-    ][: limits.CONFLICTS]
+    found: dict[frozenset[str], Contradiction] = {}  # those between the same findings are settled together
+    for conflict in draft.conflicts:
+        ids = [known for known in dict.fromkeys(conflict.subtask_ids) if known in reviewed]
+        if len(ids) > 1 and (description := conflict.description.strip()):
+            before = found.get(frozenset(ids))
+            listed = f"{before.description}\n{description}" if before else description
+            found[frozenset(ids)] = Contradiction(subtask_ids=ids, description=cut(listed, limits.PARAGRAPH_BYTES))
+    reply.conflicts = [*found.values()][: limits.CONFLICTS]
     lacks = [one_line(item, limits.PARAGRAPH_BYTES) for item in draft.missing]
     reply.missing = [item for item in lacks if item][: limits.PLAN_LACKS]
     return reply
@@ -303,7 +306,7 @@ CONFLICT_SYSTEM = f"""You supervise worker agents. Some of their findings disagr
 the difference. Below each finding stands what a program found in the tool outputs behind it.
 
 - Prefer a number that a tool returned over one that the worker agent stated without a source.
-- resolution says in one or two sentences how the answer should treat the difference.
+- resolution says in one or two sentences how the answer should treat each difference.
 - prefer is the id of the finding to follow. It is null when neither deserves it, or when both hold in their own sense.
 
 {DATA_RULE}"""

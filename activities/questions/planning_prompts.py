@@ -12,7 +12,6 @@ from activities.teams.toolbox import Toolbox
 from supervision.base import limits
 from supervision.base.prompt_marks import (
     ATTACHMENTS,
-    COMMENT,
     GOAL,
     MISSING_POINTS,
     MOST_SUBTASKS,
@@ -140,7 +139,11 @@ def role_means(role: Role | None, toolbox: Toolbox, catalogue: str) -> str:
 
 
 def _tool_lines(names: Iterable[str], toolbox: Toolbox) -> list[str]:
-    return [f"- {tool.name}: {one_line(tool.description, limits.LINE_BYTES)}" for tool in toolbox.named(names)]
+    return [
+        f"- {tool.name}: {one_line(tool.description, limits.LINE_BYTES)}"
+        + " (a person approves each call)" * (tool.approve == "always")
+        for tool in toolbox.named(names)
+    ]
 
 
 def planner_request(
@@ -194,12 +197,18 @@ def plan_repair(problems: list[str]) -> str:
 
 def plan_change(comment: str) -> str:
     """Returns the message that asks for another plan by what a person says about this one."""
-    said = tag(COMMENT, comment)
+    said = tag("feedback", comment)
     return f"The person who approves the plan wants it to be different:\n{said}\n\nReturn the complete reply again."
 
 
 def _role_line(role: Role) -> str:
     extras = [f"tools: {', '.join(role.tools) or 'none'}"] if role.team is None else ["tools: those of its own team"]
+    if role.person is not None:
+        extras.append("a person, who gets the description and the findings it depends on, and replies in writing")
+    if role.ask:
+        extras.append("may ask a person")
+    if role.grounding == "knowledge":
+        extras.append("answers from the model's own knowledge")
     if role.capabilities:
         extras.append(f"capabilities: {', '.join(role.capabilities)}")
     if role.columns:

@@ -58,7 +58,7 @@ from supervision.contract.team import Team
 from supervision.contract.usage import Usage
 from supervision.grounding.citations import marks_from_below
 from supervision.planning.estimate import sample_of
-from supervision.results.answer import with_gaps
+from supervision.results.answer import answer_record, with_gaps
 
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it again
 _STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
@@ -305,6 +305,7 @@ class RunActivities:
             *_, subtask_id, _attempt = str(info.workflow_id).split("/")
             whole = await read_text(self._store, answer_ref)
             refs.answer_ref = await put(marks_from_below(whole, {subtask.id for subtask in plan.subtasks}, subtask_id))
+            refs.record_ref = await put(answer_record(result).model_dump_json())
         ended_at, facts = datetime.now(UTC), publication.facts
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
             ended = refs.model_copy(update={"facts": facts}).model_dump_json().encode("utf-8", "replace")

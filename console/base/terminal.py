@@ -46,7 +46,7 @@ _LOOK_ALIKES = 8  # letters named below a text
 _COMMAND = re.compile(r"`([^`]*)`[,;.:]?")  # stays on one row as long as it fits, to be copied
 _GLUE = "\ue000"
 _LEAST_WIDTH = 20
-_MOST_CHARS = 600  # of a text that is broken into rows
+_MOST_CHARS = 1_200  # of a text that is broken into rows
 
 
 def safe(text: str) -> str:

@@ -1,6 +1,7 @@
 """The commands with which people decide about a run, or change it while it runs."""
 
 import asyncio
+import contextlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 from temporalio.client import WorkflowFailureError
 
+from activities.store.artifacts import ArtifactError
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
 from console.base.terminal import Report, look_alikes, print_err, print_out, revealed, safe_line
 from console.run.command_line import RunId
@@ -237,13 +239,17 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
         content = (await (await access.store()).get(whole.wait.content_ref)).decode("utf-8", "replace")
     page = await plan_page(run) if whole.wait.kind == "plan" else None
     text = _pretty(whole.wait.prompt_preview if content is None else content)
+    asker, findings = await _behind(access, run, whole.wait)
+    text += "".join(f"\n\nthe whole finding of {name}:\n\n{revealed(found)}" for name, found in findings.items())
 
     def rows(screen: Console) -> Iterator[RenderableType]:
         wait = whole.wait
         yield f"{AWAITED[wait.kind]}: {short_id(run.id)} {wait.id}"
         yield f"run {run.id}: {item.goal}"
         until = f", until {_day(wait.expires_at)}" if wait.expires_at else ""
-        yield f"asked by {wait.subtask_id or 'the supervisor'} since {_day(wait.since)}{until}"
+        yield f"asked by {asker} since {_day(wait.since)}{until}"
+        if wait.kind == "tool":
+            yield Text(f"tool: {safe_line(wait.prompt_preview.partition(' ')[0], limits.LINE_BYTES)}", style="bold")
         if wait.after:
             yield Text(f"! {safe_line(wait.after, limits.PARAGRAPH_BYTES)}", style="yellow")
         if wait.arguments_sha256:
@@ -260,8 +266,23 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
             yield "choices: " + " | ".join(wait.choices)
         yield from way_rows(run.id, wait) if commands else ()
 
-    data = {"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), "content": content}
-    return Report(data, rows)
+    shown = {"content": content, **({"findings": findings} if findings else {})}
+    return Report({"run_id": run.id, "goal": item.goal, **whole.model_dump(mode="json"), **shown}, rows)
+
+
+async def _behind(access: Access, run: RunHandle, wait: Wait) -> tuple[str, dict[str, str]]:
+    """Returns who asks, and what a person's finding is to build on, whole, where `content` has only summaries."""
+    if wait.subtask_id is None:
+        return "the supervisor", {}
+    level, subtask_id = await _level(run, wait.subtask_id)
+    reports = {report.id: report for report in (await level.whole_status()).subtasks}
+    asking = reports[subtask_id]
+    built_on = [reports[name] for name in asking.depends_on if name in reports] if wait.kind == "finding" else []
+    long = {report.id: f for report in built_on if (f := report.finding) and f.text_bytes > len(f.summary.encode())}
+    texts, store = dict[str, str](), await access.store_or_none() if long else None
+    with contextlib.suppress(ArtifactError):  # the summaries stand in `content`
+        texts = {name: (await store.get(f.text_ref)).decode("utf-8", "replace") for name, f in long.items() if store}
+    return f"{wait.subtask_id} ({asking.role})", texts
 
 
 def way_rows(run_id: str, wait: Wait) -> list[Text]:

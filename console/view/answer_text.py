@@ -22,6 +22,7 @@ from supervision.results.answer_table import csv_of
 from supervision.results.success_rule import is_whole
 
 _ERROR_CHARS = 1500
+_LINE_BYTES = 2 * limits.PARAGRAPH_BYTES  # a conflict with how it was settled
 _FIRST = 8  # of what is named in a row
 _JSON_ROWS = 40  # of a structured answer on a terminal
 
@@ -65,10 +66,12 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     lines = []
     cited = Counter(subtask_id for citation in result.citations for subtask_id in citation.subtask_ids)
     if cited:
-        lines.append(f"claims by subtask: {_first([f'{each} {count}' for each, count in cited.most_common()], ', ')}")
+        lines.append(f"findings cited: {_first([f'{each} ({count})' for each, count in cited.most_common()], ', ')}")
     if result.answer and outcome.error is None and result.status != "running":
         lines.append(f"each figure with the query behind it: {hint('verify', run_id)}")
     lines += _source_lines(result, cited)
+    if doubtful := [f"{item.text} ({item.where})" for item in result.unsupported]:
+        lines.append(f"nothing supports: {_first(doubtful, '; ')}")
     for item in result.contradictions:
         lines.append(f"conflict between {', '.join(item.subtask_ids)}: {item.description} → {item.resolution}")
     for artifact in result.artifacts:
@@ -88,7 +91,7 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     why = why_partial(result) if outcome.error is None else ""
     lines.append(f"{state}: {sum(map(is_whole, worked_on))}/{len(worked_on)} subtasks{confidence}{why and f' · {why}'}")
     lines += [*(_cost_lines(result) if result.usage.model_calls else []), f"run {run_id}", *([web] if web else [])]
-    return [safe_line(line, limits.SENTENCE_BYTES) if line != web else line for line in lines]
+    return [safe_line(line, _LINE_BYTES) if line != web else line for line in lines]
 
 
 def _cost_lines(result: RunResult) -> list[str]:

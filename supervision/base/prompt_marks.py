@@ -15,12 +15,11 @@ DRAFT = "draft"
 ERROR = "error"
 ATTEMPT = "attempt"  # what a failed attempt did
 CHECKED = "checked"  # where code found the claims of a finding
-COMMENT = "comment"  # a person's, on a plan
 STEER = "steer"  # a person's word to those at work
 EXAMPLE = "example"  # a query that a tool's output shows
 
 TAGS = (
-    *(GOAL, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, COMMENT, STEER),
+    *(GOAL, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, STEER),
     *(PLANNED, OUTCOME, CHECKED, ATTACHMENT, MISSING_POINTS, "subtasks", "findings", "candidates", "feedback"),
     *("previous_finding", "final_instruction", "conflict", "contradiction", "open_point", "former_verdicts", "at_work"),
     "plan_so_far",

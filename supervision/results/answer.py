@@ -6,7 +6,8 @@ from pydantic import JsonValue
 
 from supervision.base import limits
 from supervision.base.text import cut, one_line
-from supervision.contract.result import Citation, Gap, SubtaskReport, Unsupported
+from supervision.contract.finding import FindingRecord
+from supervision.contract.result import Citation, Gap, RunResult, SubtaskReport, Unsupported
 
 TRIED_SHOWN = 10  # subtasks that a failed run lists as tried
 
@@ -38,6 +39,18 @@ class Answer:
     is_findings: bool = False
     json_ref: str | None = None
     model: str | None = None
+
+
+def answer_record(result: RunResult) -> FindingRecord:
+    """Returns what is known of an answer that is a finding of the run above; what it misses are limitations."""
+    sources = [source for report in result.subtasks if report.finding for source in report.finding.sources]
+    missing = [f"missing: {gap.subtask_id}: {gap.reason}" for gap in result.gaps]
+    return FindingRecord(
+        confidence=result.confidence,
+        sources=list(dict.fromkeys(sources))[: limits.FINDING_SOURCES],
+        limitations=[cut(text, limits.SENTENCE_BYTES) for text in [*result.warnings, *missing]][: limits.LIMITATIONS],
+        unsupported=list(dict.fromkeys(item.text for item in result.unsupported))[: limits.UNSUPPORTED_SHOWN],
+    )
 
 
 def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:

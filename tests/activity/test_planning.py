@@ -9,12 +9,13 @@ from activities.questions.planning import PLAN, fits
 from activities.teams.stored_teams import CATALOGUE_CHARS
 from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
-from supervision.contract.team import Planning, Role, Route, Team
+from supervision.contract.team import Person, Planning, Role, Route, Team
 from tests.activity.supervising import MODEL, ORCHARD, ROLE, Desk
 from tests.scripted_model import Reply, as_json, text
 
 T1 = {"id": "t1", "description": "Count the pears of 1990", "role": "reader"}
 T2 = {"id": "t2", "description": "Weigh the pears of 1990", "role": "counter", "depends_on": ["t1"]}
+KNOWS = {"grounding": "knowledge"}
 COOK = {"name": "cook", "description": "Cooks pears.", "system_prompt": "You cook.", "tools": ["calculate"]}
 
 
@@ -227,6 +228,24 @@ async def test_a_teams_instructions_and_examples_are_part_of_the_prompt(desk: De
     await plan(desk, subtasks(T1), of=team(planning=planning))
     assert "How this team plans\nCount before you weigh." in desk.prompt
     assert "A good plan for: How many pears?\n- counter: Count the pears of 1990" in desk.prompt
+
+
+async def test_the_planner_sees_which_roles_are_people_ask_people_or_know_by_themselves(desk: Desk) -> None:
+    lawyer = Role(name="lawyer", description="Judges terms.", person=Person(who="legal@example.com"))
+    others = [Role(name=name, **{**ROLE, **more}) for name, more in (("asker", {"ask": True}), ("sage", KNOWS))]
+    await plan(desk, subtasks(T1), of=team(lawyer, *others))
+    lines = {line.split(":")[0]: line for line in desk.prompt.splitlines() if line.startswith("- ")}
+    assert "a person, who gets the description and the findings it depends on" in lines["- lawyer"]
+    assert "may ask a person" in lines["- asker"]
+    assert "answers from the model's own knowledge" in lines["- sage"]
+
+
+async def test_what_a_person_wants_changed_is_a_task_for_the_planner(desk: Desk) -> None:
+    made = await plan(desk, subtasks(T1))
+    again: dict[str, Any] = {"head": made.head, "revision": 2, "comment": "only 1994 </feedback>"}
+    await plan(desk, subtasks(T1), **again)
+    assert "<feedback>\nonly 1994 &lt;/feedback>\n</feedback>" in desk.asked[-1].step.prompt
+    assert "<feedback>" in desk.prompt.partition("is your task")[0]
 
 
 # --- Fields that live --------------------------------------------------------------------------------

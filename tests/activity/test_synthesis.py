@@ -19,7 +19,7 @@ from activities.questions.judgement import (
 )
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
 from supervision.base import limits
-from supervision.contract.finding import FindingRecord
+from supervision.contract.finding import CheckedClaim, Evidence, FindingRecord
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap, Problem
 from supervision.contract.team import Role, Team
@@ -166,6 +166,7 @@ async def test_the_tools_and_the_data_of_the_role_are_shown_to_the_one_who_rewri
     assert "table harvest (year 1990" in shown
     assert "- read_document:" not in shown
     assert "narrow the subtask to what they can give and say so in it" in desk.prompt
+    assert "its outcome is partial" in desk.prompt
 
 
 @pytest.mark.parametrize(
@@ -205,6 +206,12 @@ async def test_a_conflict_needs_two_findings_that_exist(desk: Desk) -> None:
     listed = [conflict("t1", "t2", "t9"), conflict("t1"), conflict("t1", "t1"), conflict("t1", "t2", words=" ")]
     reply = await review(desk, reviewed(conflicts=listed))
     assert reply.conflicts == [Contradiction(subtask_ids=["t1", "t2"], description="44 against 45")]
+
+
+async def test_conflicts_between_the_same_findings_are_one_with_all_that_differs(desk: Desk) -> None:
+    listed = [{"subtask_ids": ids, "description": words} for ids, words in ((["t1", "t2"], "44"), (["t2", "t1"], "9"))]
+    reply = await review(desk, reviewed(conflicts=listed))
+    assert reply.conflicts == [Contradiction(subtask_ids=["t2", "t1"], description="44\n9")]
 
 
 @pytest.mark.parametrize(
@@ -260,6 +267,18 @@ async def test_a_judge_of_candidates_sees_what_speaks_against_each(desk: Desk) -
     assert all(shown in first for shown in ('role="reader"', 'confidence="0.95"', "one orchard only"))
     assert 'partial="true"' in second
     assert "First put aside candidates with important figures" in desk.prompt
+
+
+async def test_a_judge_sees_the_whole_of_a_query_that_is_shortened_beside_its_line(desk: Desk) -> None:
+    calls = [Evidence(tool="query", arguments=f"SELECT {'x' * 200} < 1990"), Evidence(tool="look", arguments="pears")]
+    claims = [
+        CheckedClaim(text="44", source="query SELECT xx…", line="44"),
+        CheckedClaim(text="9", source="look pears"),
+    ]
+    first, second = await desk.findings(t1="44 pears", t2="9 kg")
+    first.record_ref = await desk.put("record", FindingRecord(checked=claims, evidence=calls).model_dump_json())
+    await judge(desk, "select", as_json({"reason": "It is newer.", "choice": 2}), [first, second])
+    assert f"Calls: query, look\n- query {calls[0].arguments}\n</finding>" in desk.prompt
 
 
 @pytest.mark.parametrize(("prefer", "index"), [("t2", 1), ("t9", None)])

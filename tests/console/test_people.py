@@ -18,6 +18,7 @@ from console.base.command import Access
 from console.base.terminal import console
 from console.commands.people_commands import decision_report, inbox_report, reply_report, show_report
 from console.view.plan_view import PlanPage, failures
+from runtime.settings import Settings
 from supervision.contract.plan import Estimate, Plan, Range, Shares, Subtask
 from supervision.contract.status import Asked, RunLimits, Status, Wait
 from temporal_supervisor import waiting
@@ -318,14 +319,23 @@ async def test_the_chat_of_the_documents_decides(cli: Cli, left: str) -> None:
     assert (await cli("result", left, "--wait")).code == 0
 
 
-async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(lab: Lab) -> None:
+async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(
+    lab: Lab, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUPERVISOR_ARTIFACTS_URL", settings.artifacts_url)
+    clause = {"finding": "The clause is on page four, below the fees.", "summary": "Page four."}
+    concluded = tools(("finish", {"limitations": [], "confidence": 0.9, "outcome": "done", **clause}))
+
     def sending(step: Step) -> Reply:
         call = tools(("send", {"to": "bo\u0430rd\u202e", "words": "Sell"}))
         return call if step.number == 1 else text("It was not sent.")
 
     roles = {"t1": "sender", "t2": "asker", "t3": "counsel"}
-    shape = plan(*[{"id": subtask_id, "role": role} for subtask_id, role in roles.items()])
-    lab.play(script(shape, {"t1": sending, "t2": asking}))
+    first = {"id": "t0", "role": "asker"}
+    others = [
+        {"id": subtask_id, "role": role, "after": ["t0"] * (role == "counsel")} for subtask_id, role in roles.items()
+    ]
+    lab.play(script(plan(first, *others), {"t0": lambda _: concluded, "t1": sending, "t2": asking}))
     client, run_id, handle = lab.client, lab.run_id, await lab.start(team="people")
     ids = {"t1/1:1.0": "tool", "t2/1:1.0": "question", "t3/1": "finding"}
 
@@ -345,8 +355,14 @@ async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(lab: Lab) 
     assert "Which year is meant?" in shown["t2/1:1.0"]
     assert "choices: 2025 | 2026" in shown["t2/1:1.0"]
     assert "a person's finding: " in shown["t3/1"]
+    assert "The clause is on page four, below the fees." in shown["t3/1"], "a summary is no finding"
+    asked_by = [next(row for row in shown[wait_id].splitlines() if row.startswith("asked by")) for wait_id in ids]
+    assert [row.partition(" since")[0] for row in asked_by] == [
+        "asked by t1 (sender)", "asked by t2 (asker)", "asked by t3 (counsel)",
+    ]  # fmt: skip
+    assert "\ntool: send\n" in shown["t1/1:1.0"]
     for wait_id, word in [("t1/1:1.0", "reply"), ("t2/1:1.0", "approve"), ("t3/1", "deny")]:
-        with pytest.raises(ValueError, match="does not fit"):
+        with pytest.raises(ValueError, match="does not fit, (approve or deny|reply) does"):
             await decision_report(access, [run_id, wait_id], word, "x", "ann")
     with pytest.raises(ValueError, match="at most 16384 are allowed"):
         await reply_report(access, [run_id, "t2/1:1.0", "x" * 1_000_000], "ann")
@@ -354,7 +370,7 @@ async def test_a_tool_call_and_a_question_are_shown_whole_and_decided(lab: Lab) 
     await reply_report(access, [run_id, "t2/1:1.0", "2026"], "ann")
     await reply_report(access, [run_id, "t3/1", "The clause is void."], "ann")
     result = await handle.result()
-    assert [subtask.state for subtask in result.subtasks] == ["completed"] * 3
+    assert [subtask.state for subtask in result.subtasks] == ["completed"] * 4
     assert "not to the board" in lab.prompt("t1/1/turn.2")
     assert lab.prompt("t2/1/turn.2") == "2026"
 

@@ -39,7 +39,7 @@ from runtime.settings import Settings
 from supervision.base import limits
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.finding import ArtifactRef
-from supervision.contract.result import Gap, RunResult
+from supervision.contract.result import Contradiction, Gap, RunResult, Unsupported
 from tests.console.conftest import ROOT
 from tests.serving import own_server
 
@@ -205,6 +205,16 @@ def test_a_command_of_an_answer_is_never_broken(width: int, monkeypatch: pytest.
     lines = written(screen).splitlines()
     assert any(f".venv/bin/temporal-supervisor artifacts {LONG} --save DIR" in line for line in lines)
     assert any(f"http://h/{LONG}" in line for line in lines)
+
+
+def test_an_answer_says_what_nothing_supports_and_how_conflicts_were_settled() -> None:
+    settled = Contradiction(subtask_ids=["t1", "t2"], description="d" * 300, resolution=f"{'r' * 300} end")
+    doubtful = [Unsupported(text="2,000 kg", where="t4"), Unsupported(text="9 %", where="answer")]
+    result = RunResult(answer="-", contradictions=[settled], unsupported=doubtful)
+    screen = terminal(2_000)
+    answer_report("r", RunOutcome(0, "completed", result)).show(screen)
+    assert " nothing supports: 2,000 kg (t4); 9 % (answer)\n" in written(screen)
+    assert f" conflict between t1, t2: {'d' * 300} → {'r' * 300} end\n" in written(screen)
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

@@ -6,6 +6,7 @@ from supervision.contract.finding import Finding
 from supervision.contract.progress import NestedRun
 from supervision.contract.result import Gap, RunResult
 from supervision.grounding.citations import marks_from_below
+from supervision.results.answer import answer_record
 from supervision.results.payload_fit import fit
 from supervision.run.run_state import RunState
 from workflows.children.child_contracts import NestedResult, WorkerAgentResult
@@ -23,12 +24,12 @@ def nested_run(state: RunState) -> NestedRun:
     )
 
 
-def nested_result(state: RunState, whole: RunResult, subtask_id: str) -> NestedResult:
-    """Returns the result of a subtask for the supervisor above; the `whole` one is in the store."""
+def nested_result(state: RunState, whole: RunResult, subtask_id: str, record_ref: str) -> NestedResult:
+    """Returns the result of a subtask for the supervisor above; the `whole` one and its record are in the store."""
     fitted = fit(whole, _NESTED_RESULT_BYTES)
     return NestedResult(
         **dict(fitted),
-        finding=_finding(state, whole, subtask_id),
+        finding=_finding(state, whole, subtask_id, record_ref),
         labels=state.labels,
         phase=state.phase,
         counts=state.board.counts() + state.nested.counts,
@@ -36,24 +37,21 @@ def nested_result(state: RunState, whole: RunResult, subtask_id: str) -> NestedR
     )
 
 
-def _finding(state: RunState, whole: RunResult, subtask_id: str) -> Finding | None:
+def _finding(state: RunState, whole: RunResult, subtask_id: str, record_ref: str) -> Finding | None:
     """Returns the answer as a finding; what is missing from it are its limitations. A run that failed has none."""
     if not whole.answer_ref or state.phase == "failed":
         return None
-    sources = [source for report in whole.subtasks if report.finding for source in report.finding.sources]
-    missing = [f"missing: {gap.subtask_id}: {gap.reason}" for gap in whole.gaps]
-    limitations = [cut(text, limits.SENTENCE_BYTES) for text in [*whole.warnings, *missing]]
     answer = marks_from_below(whole.answer, {subtask.id for subtask in state.plan.subtasks}, subtask_id)
+    record = answer_record(whole).model_copy(update={"summary": cut(answer, limits.SUMMARY_BYTES)})
+    if state.answer.is_findings:
+        record.outcome = "partial"
+    record.labels = state.labels
     return Finding(
-        summary=cut(answer, limits.SUMMARY_BYTES),
+        **record.model_dump(exclude={"checked", "evidence"}),
         text_ref=whole.answer_ref,
         text_bytes=size(whole.answer),
-        confidence=whole.confidence,
-        sources=list(dict.fromkeys(sources))[: limits.FINDING_SOURCES],
         artifacts=whole.artifacts[: limits.FINDING_SOURCES],
-        limitations=limitations[: limits.LIMITATIONS],
-        labels=state.labels,
-        outcome="partial" if state.answer.is_findings else "done",
+        record_ref=record_ref,
     )
 
 

@@ -91,6 +91,18 @@ async def test_a_mark_of_a_nested_answer_leads_to_the_subtask_below(lab: Lab) ->
     assert found(result, 1).summary.startswith("They grew [t2/t1].")
 
 
+async def test_what_is_known_of_a_nested_answer_is_known_above(lab: Lab) -> None:
+    plans = {"": subtasks(item("t1", "storey"), item("t2", depends_on=["t1"])), "t1/1": subtasks(item("f1", "walker"))}
+    below = {f"t1/1/synthesis.{n}": answer("They weigh 777 kg [f1].", confidence=0.7) for n in (1, 2)}
+    lab.play(tree(plans, **below))
+    result = await lab.run()
+    nested = found(result)
+    for asked in ("t2/1/turn.1", "synthesis.1"):
+        assert f'role="storey" confidence="{nested.confidence:.2f}"' in lab.prompt(asked)
+    assert "No tool output has: 777 kg" in lab.prompt("synthesis.1")
+    assert [(claim.text, claim.where) for claim in result.unsupported] == [("777 kg", "t1")]
+
+
 # --- budget and deadline --------------------------------------------------------------------------------
 
 

@@ -98,7 +98,9 @@ async def test_a_tool_call_waits_for_approval(lab: Lab, decision: str) -> None:
     await handle.result()
     said = lab.prompt("t1/1/turn.2")
     assert said == "sent to board: Sell" if decision == "approve" else "denied this call" in said
-    assert ("not to the board" in said) == (decision == "deny")
+    assert ("<feedback>\nnot to the board\n</feedback>\nDo not make the same call again." in said) == (
+        decision == "deny"
+    )
 
 
 async def test_a_person_is_a_role(lab: Lab) -> None:
