@@ -69,7 +69,7 @@ class Reading:
 class Figure:
     """A figure of a text. `text` is the figure as written, with its unit; signs are left out of the readings.
 
-    `scale` is what a word such as million multiplies it by, `start` where its digits begin.
+    `scale` is what a word such as million multiplies it by, `start` where its digits begin, `end` where all of it does.
     """
 
     text: str
@@ -77,6 +77,7 @@ class Figure:
     scale: Decimal
     unit: str | None
     start: int
+    end: int
     digits: str
 
 
@@ -115,7 +116,8 @@ def values(text: str) -> Iterator[Figure]:
     # A row of CSV reads as one number with commas above.
     for match in _SIMPLE.finditer(text):
         if match.span() not in whole:
-            yield Figure(match[0], (Reading(Decimal(match[0]), Decimal(0)),), Decimal(1), None, match.start(), match[0])
+            exact = (Reading(Decimal(match[0]), Decimal(0)),)
+            yield Figure(match[0], exact, Decimal(1), None, *match.span(), match[0])
 
 
 def _figure(match: re.Match[str], text: str) -> Figure | None:
@@ -131,7 +133,7 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
     if scale == 1 and unit is None and not about and _YEAR.fullmatch(match["digits"]) and not match["power"]:
         readings = (Reading(Decimal(match["digits"]), Decimal("0.5")),)
     written = text[match.start() - len(currency[0]) if currency else match.start() : match.end()].strip()
-    return Figure(written, readings, scale, unit, match.start(), match["digits"]) if readings else None
+    return Figure(written, readings, scale, unit, *match.span(), match["digits"]) if readings else None
 
 
 def _readings(digits: str, power: Decimal, about: bool) -> Iterator[Reading]:
