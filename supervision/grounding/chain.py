@@ -113,7 +113,7 @@ def _claim_links(
         return [subtask_id for subtask_id in findings if cited.support(subtask_id).supports(claim)]
 
     def find(claim: Claim) -> Found | None:
-        return ("a finding", "") if found_in(claim) or stated.supports(claim) else None
+        return (_REST, "") if stated.supports(claim) else ("a finding", "") if found_in(claim) else None
 
     for claim, found in looked_up(claims(answer), answer, find):
         link = Link(kind=claim.kind, text=claim.text)
@@ -121,16 +121,23 @@ def _claim_links(
         for subtask_id in link.findings:
             if claim.text not in findings[subtask_id].unsupported:
                 link.outputs += [item for item, support in outputs_of(subtask_id) if support.supports(claim)]
-        if stated.supports(claim):
-            link.elsewhere = _REST
-        elif found and found[0] == CALCULATION:
-            link.elsewhere = f"the calculation {found[1]}"
-        elif not link.outputs and any(findings[subtask_id].grounding == "knowledge" for subtask_id in link.findings):
-            link.elsewhere = _KNOWLEDGE
+        link.elsewhere = _elsewhere(link, found, [findings[subtask_id] for subtask_id in link.findings])
         link.problem = _problem(link, findings)
         if not link.problem and claim.text in wrongly_cited:
             link.problem = f"cited as a finding of {', '.join(wrongly_cited[claim.text])}, which lacks it"
         yield link
+
+
+def _elsewhere(link: Link, found: Found | None, behind: Sequence[Grounded]) -> str:
+    source, line = found or ("", "")
+    if source == _REST:
+        return _REST
+    made = [(claim.source, claim.line) for each in behind for claim in each.checked if claim.text == link.text]
+    sums = [line for source, line in [(source, line), *made] if source == CALCULATION]
+    if sums and not link.outputs:
+        return f"the calculation {sums[0]}"
+    known = not link.outputs and any(each.grounding == "knowledge" for each in behind)
+    return _KNOWLEDGE if known else ""
 
 
 def _problem(link: Link, findings: Mapping[str, Grounded]) -> str:

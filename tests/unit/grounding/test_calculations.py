@@ -80,5 +80,7 @@ def test_the_chain_of_an_answer_says_what_was_calculated() -> None:
         "",
     )
     assert wrong[0].problem == "no finding has it"
+    below = {"t1": Grounded(text="The deposit is 5,550.", checked=check("5,550 (3 × 1,850)", [SOURCE]))}
+    assert answer_chain("It is 5,550.", [], below, [])[0].elsewhere == "the calculation 3 × 1,850"
     link = answer_chain("", [Citation(claim="5,550 (3 × 1,850)", subtask_ids=["t1"])], findings, [])[0]
     assert link.problem == ""
