@@ -11,8 +11,8 @@ from supervision.contract.finding import Evidence, FindingRecord
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
-from supervision.grounding.claims import claims
-from supervision.grounding.support import Source, Support
+from supervision.grounding.claims import Claim, claims
+from supervision.grounding.support import CALCULATION, Found, Source, Support, looked_up
 
 _REST = "the goal or the plan"
 _KNOWLEDGE = "the model's own knowledge, which is not checked"
@@ -108,20 +108,36 @@ def _claim_links(
         read = [item for item in finding.evidence if item.output_ref in finding.outputs]
         return [(item, Support([Source(finding.outputs[item.output_ref])])) for item in read]
 
-    for claim in {claim.text: claim for claim in claims(answer)}.values():
+    @cache
+    def found_in(claim: Claim) -> list[str]:
+        return [subtask_id for subtask_id in findings if cited.support(subtask_id).supports(claim)]
+
+    def find(claim: Claim) -> Found | None:
+        return (_REST, "") if stated.supports(claim) else ("a finding", "") if found_in(claim) else None
+
+    for claim, found in looked_up(claims(answer), answer, find):
         link = Link(kind=claim.kind, text=claim.text)
-        link.findings = [subtask_id for subtask_id in findings if cited.support(subtask_id).supports(claim)]
+        link.findings = found_in(claim)
         for subtask_id in link.findings:
             if claim.text not in findings[subtask_id].unsupported:
                 link.outputs += [item for item, support in outputs_of(subtask_id) if support.supports(claim)]
-        if stated.supports(claim):
-            link.elsewhere = _REST
-        elif not link.outputs and any(findings[subtask_id].grounding == "knowledge" for subtask_id in link.findings):
-            link.elsewhere = _KNOWLEDGE
+        link.elsewhere = _elsewhere(link, found, [findings[subtask_id] for subtask_id in link.findings])
         link.problem = _problem(link, findings)
         if not link.problem and claim.text in wrongly_cited:
             link.problem = f"cited as a finding of {', '.join(wrongly_cited[claim.text])}, which lacks it"
         yield link
+
+
+def _elsewhere(link: Link, found: Found | None, behind: Sequence[Grounded]) -> str:
+    source, line = found or ("", "")
+    if source == _REST:
+        return _REST
+    made = [(claim.source, claim.line) for each in behind for claim in each.checked if claim.text == link.text]
+    sums = [line for source, line in [(source, line), *made] if source == CALCULATION]
+    if sums and not link.outputs:
+        return f"the calculation {sums[0]}"
+    known = not link.outputs and any(each.grounding == "knowledge" for each in behind)
+    return _KNOWLEDGE if known else ""
 
 
 def _problem(link: Link, findings: Mapping[str, Grounded]) -> str:

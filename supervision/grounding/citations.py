@@ -10,7 +10,7 @@ from supervision.base import limits
 from supervision.base.text import one_line
 from supervision.contract.result import Citation
 from supervision.grounding.claims import Claim, claims
-from supervision.grounding.support import Source, Support
+from supervision.grounding.support import Found, Source, Support, looked_up
 
 MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
 _LETTER = "[^\\W\\d_](?<!\\d [tgmlhsWVAKN])"  # z. B., but not the unit of 45 t.
@@ -47,7 +47,11 @@ class CitedFindings:
     def lacking(self, claim: str, subtask_ids: Sequence[str]) -> list[Claim]:
         """Returns the figures, quotations and addresses of a claim that no finding of these subtasks has."""
         supports = [self.support(subtask_id) for subtask_id in subtask_ids]
-        return [made for made in claims(claim) if not any(support.supports(made) for support in supports)]
+
+        def find(made: Claim) -> Found | None:
+            return next((found for support in supports if (found := support.find(made))), None)
+
+        return [made for made, found in looked_up(claims(claim), claim, find) if not found]
 
     def citations(self, text: str, completed: set[str]) -> Iterator[Citation]:
         """Yields the citations of a text that hold: each statement with the subtasks in the marks after it."""

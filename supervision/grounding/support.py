@@ -3,11 +3,11 @@
 The rule, in words: a figure is supported by a figure of a source that rounds to it, in its unit if both have one; a
 share by the ratio it is, and the other way round; a change in percent by a computed ratio. A quotation is supported
 by the same words in one source, an address by the same address. What a tool computed counts only if the figures it
-was given are supported, so that no figure becomes true by being multiplied by one.
+was given are supported, so that no figure becomes true by being multiplied by one; so does a calculation written out.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -17,6 +17,7 @@ from typing import Literal
 from supervision.base import limits
 from supervision.base.text import cut, one_line
 from supervision.contract.finding import CheckedClaim
+from supervision.grounding.calculations import calculated, is_constant
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
 from supervision.grounding.units import (
     DIMENSIONS,
@@ -26,7 +27,7 @@ from supervision.grounding.units import (
     multiples,
     named_once,
 )
-from supervision.grounding.written_figures import SMALL, Figure, Reading, values
+from supervision.grounding.written_figures import Figure, Reading, values
 
 UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
 GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: at most 8 s of CPU, off the event loop
@@ -34,6 +35,10 @@ GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: at
 _LINE_CHARS = 160  # of a source, around a claim that was found in it: a row of a table, a sentence
 
 BRIEF = "brief"  # the name of a source that is no tool call
+CALCULATION = "calculation"  # that of one that the text itself writes out
+
+Found = tuple[str, str]
+"""The name of the source that has a claim, and the line."""
 
 SourceKind = Literal["data", "computed"]
 
@@ -41,7 +46,6 @@ _HUNDRED = Decimal(100)
 _SHARES = {"in %": "%", "in bps": "bps"}
 _SORTED = 50  # of the figures within the tolerance: the nearest one is shown, so many above and below are compared
 _YEARS_READ = 300  # that many make all spans there are
-_CONSTANTS = {Decimal(n) for n in (*range(SMALL), 24, 30, 52, 60, 100, 360, 365, 366, 1000, 3600, 1024)}
 
 
 @dataclass(frozen=True)
@@ -56,16 +60,31 @@ class Source:
 
 def check(text: str, sources: Sequence[Source]) -> list[CheckedClaim]:
     """Returns each claim of a text once, in its order, with the line that has it; ends where very many have none."""
-    made = {claim.text: claim for claim in claims(text[: limits.GROUNDED_CHARS])}
+    text = text[: limits.GROUNDED_CHARS]
+    made = [*claims(text)]
     support = Support(sources if made else [])
     checked, nowhere = [], 0
-    for claim in made.values():
-        source, line = support.find(claim) or ("", "")
+    for claim, found in looked_up(made, text, support.find):
+        source, line = found or ("", "")
         checked.append(CheckedClaim(text=claim.text, source=source, line=line))
         nowhere += not source
         if nowhere == limits.UNSUPPORTED_LISTED:
             break
     return checked
+
+
+def looked_up(
+    made: Iterable[Claim], text: str, find: Callable[[Claim], Found | None]
+) -> Iterator[tuple[Claim, Found | None]]:
+    """Yields each claim once with where it was found: by `find`, or as the result of a calculation in its text."""
+    results: dict[str, str] | None = None
+    for claim in {claim.text: claim for claim in made}.values():
+        found = find(claim)
+        if found is None and claim.figure is not None:
+            if results is None:
+                results = calculated(text, lambda figure: find(Claim("figure", figure.text, figure)) is not None)
+            found = (CALCULATION, results[claim.text]) if claim.text in results else None
+        yield claim, found
 
 
 def unsupported_texts(text: str, sources: Sequence[Source], doubtful: Iterable[str] = ()) -> list[str]:
@@ -98,7 +117,7 @@ class Support:
         """True if a source has what is claimed."""
         return self.find(claim) is not None
 
-    def find(self, claim: Claim) -> tuple[str, str] | None:
+    def find(self, claim: Claim) -> Found | None:
         """Returns a source that has what is claimed, a tool output if there is one, and its line; None if nowhere."""
         if claim.figure is not None:
             return self._find_figure(claim.figure)
@@ -109,7 +128,7 @@ class Support:
                 return read.source.name, _line(text, text.find(next(iter(words), "")))
         return None
 
-    def _find_figure(self, figure: Figure) -> tuple[str, str] | None:
+    def _find_figure(self, figure: Figure) -> Found | None:
         for read in self._accepted:
             if (at := read.find(figure)) is not None:
                 return read.source.name, _line(read.source.text, at)
@@ -121,7 +140,7 @@ class Support:
     def _operands_hold(self, source: Source) -> bool:
         # Where a place is read twice, the first time counts.
         operands = {figure.start: figure.readings[-1].value for figure in reversed([*values(source.arguments)])}
-        return all(value in _CONSTANTS or self._find_figure(_exact(value)) for value in operands.values())
+        return all(is_constant(value) or self._find_figure(_exact(value)) for value in operands.values())
 
 
 class _Read:
@@ -231,4 +250,4 @@ def _line(text: str, at: int) -> str:
 def _exact(value: Decimal) -> Figure:
     decimals = len(f"{value:f}".partition(".")[2])
     tolerance = Decimal(10) ** -decimals / 2
-    return Figure(str(value), (Reading(value, tolerance),), Decimal(1), None, 0, str(value))
+    return Figure(str(value), (Reading(value, tolerance),), Decimal(1), None, 0, 0, str(value))

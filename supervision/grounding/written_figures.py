@@ -92,8 +92,9 @@ class Reading:
 class Figure:
     """A figure of a text. `text` is the figure as written, with its unit; signs are left out of the readings.
 
-    `scale` is what a word such as million multiplies it by, `start` where its digits begin. `others` are what it may
-    mean as well: with the unit or scale of the figure it is joined to, or of a head such as `(€m)`.
+    `scale` is what a word such as million multiplies it by, `start` where its digits begin, `end` where all of it ends.
+    `others` are what it may mean as well: with the unit or scale of the figure it is joined to, or of a head such as
+    `(€m)`.
     """
 
     text: str
@@ -101,12 +102,13 @@ class Figure:
     scale: Decimal
     unit: str | None
     start: int
+    end: int
     digits: str
     others: tuple["Figure", ...] = ()
 
     def moved(self, by: int) -> "Figure":
         """Returns the same figure of a text that has so much more before it."""
-        return replace(self, start=self.start + by)
+        return replace(self, start=self.start + by, end=self.end + by)
 
 
 def figures(text: str) -> Iterator[Figure]:
@@ -158,7 +160,8 @@ def values(text: str) -> Iterator[Figure]:
     # A row of CSV reads as one number with commas above.
     for match in _SIMPLE.finditer(text):
         if match.span() not in whole:
-            yield Figure(match[0], (Reading(Decimal(match[0]), Decimal(0)),), Decimal(1), None, match.start(), match[0])
+            exact = (Reading(Decimal(match[0]), Decimal(0)),)
+            yield Figure(match[0], exact, Decimal(1), None, *match.span(), match[0])
 
 
 def _figure(match: re.Match[str], text: str) -> Figure | None:
@@ -175,7 +178,7 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
     if scale == 1 and unit is None and not about and _YEAR.fullmatch(match["digits"]) and not match["power"]:
         readings = (Reading(Decimal(match["digits"]), Decimal("0.5")),)
     written = text[match.start() - len(currency[0]) if currency else match.start() : match.end()].strip()
-    return Figure(written, readings, scale, unit, match.start(), match["digits"]) if readings else None
+    return Figure(written, readings, scale, unit, *match.span(), match["digits"]) if readings else None
 
 
 def _readings(digits: str, power: Decimal, about: bool) -> Iterator[Reading]:

@@ -22,6 +22,7 @@ from supervision.agent.agent_tools import conclude
 from supervision.base import limits
 from supervision.base.text import cap, clean, one_line, slug
 from supervision.contract.request import RunRequest, describe_errors
+from supervision.grounding.calculations import calculated
 from supervision.grounding.claims import claims, plain_text
 from supervision.grounding.support import GROUNDING_SOURCES_CHARS, Source, check
 from supervision.grounding.written_figures import figures
@@ -88,6 +89,7 @@ BLANKS = [" ", "\n", "\t \n", "\u2028"]
 ESCAPES = ["\x1b", "\x1b[", "\x1b]", "\x1b]a", "\x1bP", "\x9d", "\x9b", "\u202e", "\ud800", "\x00", "\x1b]8;;"]
 MARKDOWN = ["#", "# ", "# a\n", "\n\n", "\n \n", "> ", "- a\n", "*", "| a ", "`", "[a](", "\n\n\n \t"]
 FIGURES = ["1 ", "1,", "12,345 ", "1.5 kg ", "about 5 million dollars, ", "1 000 ", "9e9 ", "5 m and 5 kg, ", "[t1] "]
+SUMS = ["13+14=27 ", "27 (13+14) ", "13+", "13 (", "((", "13=", "13 × 14 = ", "1,234 + 1,234 = 13 %; "]
 MARKUP = [
     "<!", "<!--", "<?", "</", "<![CDATA[", "<", "<p>", "<td>a", '<a b="', "<a b='", "<a =", "<script>",
     "</scrip", "&a;", "&",
@@ -160,6 +162,7 @@ PARSERS = {
     ),
     "claims": Parser(lambda text: list(claims(text)), [*units(*QUOTES, *MARKDOWN), Family("`", "a")], GROUNDED),
     "figures": Parser(lambda text: list(figures(text)), units(*FIGURES), GROUNDED),
+    "calculations": Parser(lambda text: calculated(text, lambda figure: True), units(*SUMS), GROUNDED),
     "plain_text": Parser(plain_text, units(*BLANKS, "*", "ﷺ"), limits.GROUNDED_CHARS),
     "grounding": Parser(grounded, [*units(*FIGURES, *QUOTES), Family("base64: `", "iVBORw0KGgo")], GROUNDED // 4),
 }

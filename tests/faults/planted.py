@@ -157,6 +157,14 @@ FAULTS: tuple[Fault, ...] = (
         "t3",
     ),
     _finding("wrong difference", "The yield grew by 583 kg.", honest=YEARS, subtask_id="t3"),
+    _finding(
+        "wrong calculation written out",
+        "The yield grew by 583 kg (4,950 − 4,412).",
+        "It grew by 583 kg (4,950 − 4,412) [t3].",
+        YEARS,
+        "t3",
+    ),
+    _worked("figure laundered through a calculation written out", f"{LAUNDERED} 2 × 9,731 = 19,462 kg."),
     _worked("figure laundered through the calculator", LAUNDERED, book(2009), computes("9731 * 1")),
     _worked(
         "figure laundered through two computations",

@@ -1,0 +1,139 @@
+"""Calculations that a text writes out: `3 × EUR 1,850 = EUR 5,550`, `EUR 5,550 (3 × 1,850)`.
+
+The rule is that of the calculator: a result holds if it is right, and if the figures that it is made of hold.
+"""
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal, DecimalException
+from itertools import islice, product
+
+from supervision.grounding.written_figures import SMALL, Figure, values
+
+_CONSTANTS = {Decimal(n) for n in (*range(SMALL), 24, 30, 52, 60, 100, 360, 365, 366, 1000, 3600, 1024)}
+_HUNDRED = Decimal(100)
+_MOST_CHARS = 200  # of one calculation
+_MOST_FIGURES = 12
+_MOST_READINGS = 64  # of all its figures together: 1,234 may be 1.234
+_EQUALS = re.compile(r"[=≈][^\d=≈\n]{0,12}$")
+_BRACKET = re.compile(r"[^\d()\n]{0,16}\(")
+_SIGNS = {"×": "*", "x": "*", "·": "*", "−": "-", "–": "-", "÷": "/"}
+_TOKEN = re.compile(r"(x(?![^\W\d_])|[×·*+\-−–/÷()])|[^\W\d_]{1,12}|[$€£¥%\s]")  # words say what is counted
+_OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+
+
+def is_constant(value: Decimal) -> bool:
+    """True for a factor that anybody may calculate with: a small count, the days of a year, a hundred."""
+    return value in _CONSTANTS
+
+
+def calculated(text: str, holds: Callable[[Figure], bool]) -> dict[str, str]:
+    """Returns the results of the calculations in a text that hold, as written, and constants, with their calculation.
+
+    `holds` says if a figure does that is calculated with; results of earlier calculations do as well.
+    """
+    found: dict[str, str] = {}
+    read = list[Figure]()
+    for figure in sorted(values(text), key=lambda each: (each.start, -each.end)):
+        if not read or figure.start >= read[-1].end:  # parts of a figure are read as others, too
+            read.append(figure)
+
+    def known(figure: Figure) -> bool:
+        return _is_constant(figure) or figure.text in found or holds(figure)
+
+    for number, result in enumerate(read):
+        near = read[max(0, number - _MOST_FIGURES) : number + _MOST_FIGURES + 1]
+        for begin, end in _places(text, result, near):
+            operands = [figure for figure in near if begin <= figure.start < end]
+            if (
+                not all(map(_is_constant, operands))
+                and _gives(text[begin:end], begin, operands, result)
+                and all(map(known, operands))
+            ):
+                for figure in (result, *filter(_is_constant, operands)):
+                    found.setdefault(figure.text, text[begin:end].strip())
+                break
+    return found
+
+
+def _is_constant(figure: Figure) -> bool:
+    return figure.unit is None and is_constant(figure.readings[0].value)
+
+
+def _places(text: str, result: Figure, near: list[Figure]) -> Iterator[tuple[int, int]]:
+    """Yields where the calculation of a result may stand: before `=`, from each figure or bracket on, or behind it."""
+    earliest = max(0, result.start - _MOST_CHARS)
+    before = text[earliest : result.start].rpartition("\n")[2]
+    if equals := _EQUALS.search(before):
+        first = result.start - len(before)
+        line = before[: equals.start()]
+        begins = {figure.start - first for figure in near if first <= figure.start < first + len(line)}
+        begins |= {at for at, char in enumerate(line) if char == "("}
+        after = max(line.rfind("="), line.rfind("≈"))
+        yield from ((first + at, first + len(line)) for at in sorted(begins) if at > after)
+    if bracket := _BRACKET.match(text, result.end):
+        depth = 1
+        for at in range(bracket.end(), min(len(text), bracket.end() + _MOST_CHARS)):
+            depth += {"(": 1, ")": -1}.get(text[at], 0)
+            if depth == 0:
+                yield bracket.end(), at
+                return
+
+
+def _gives(calculation: str, begin: int, operands: list[Figure], result: Figure) -> bool:
+    """True if the calculation, in one of the ways to read its figures, gives the result as exactly as it is written."""
+    written = _as_python(calculation, begin, operands)
+    if written is None or not 2 <= len(operands) <= _MOST_FIGURES:
+        return False
+    try:
+        tree = ast.parse(written, mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    for read in islice(product(*map(_meanings, operands)), _MOST_READINGS):
+        try:
+            value = abs(_value(tree, {f"v{number}": meant for number, meant in enumerate(read)}))
+        except (KeyError, DecimalException):
+            return False
+        forms = (value, value * _HUNDRED) if result.unit == "%" else (value,)
+        for reading in result.readings:
+            if any(abs(form - reading.value * result.scale) <= reading.tolerance * result.scale for form in forms):
+                return True
+    return False
+
+
+def _as_python(calculation: str, begin: int, operands: list[Figure]) -> str | None:
+    """Returns the calculation with names for its figures, without its words; None if it is none."""
+    parts, at = list[str](), 0
+    for number, figure in enumerate([*operands, None]):
+        stop = figure.start - begin if figure else len(calculation)
+        while at < stop:
+            token = _TOKEN.match(calculation, at, stop)
+            if token is None:
+                return None
+            parts.append(_SIGNS.get(token[1], token[1]) if token[1] else "")
+            at = token.end()
+        if figure:
+            parts.append(f"v{number}")
+            at = figure.end - begin
+    return " ".join(parts).strip()
+
+
+def _meanings(figure: Figure) -> Iterator[Decimal]:
+    for reading in figure.readings:
+        yield reading.value * figure.scale
+        if figure.unit == "%":
+            yield reading.value / _HUNDRED
+
+
+def _value(node: ast.expr, named: Mapping[str, Decimal]) -> Decimal:
+    """Returns what a tree of operations gives. Raises KeyError for anything else in it, DecimalException."""
+    if isinstance(node, ast.BinOp):
+        return _OPERATORS[type(node.op)](_value(node.left, named), _value(node.right, named))
+    return named[node.id if isinstance(node, ast.Name) else ""]
