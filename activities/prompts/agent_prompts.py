@@ -47,7 +47,8 @@ _CHECKED = """
 - Every figure, quotation and URL in your finding must stand in {grounds}: a program checks each one. Leave out what \
 you only remember."""
 _BRIEF = "your brief, which is the first message"
-_COMPUTE = " Compute with a tool, not in your head."
+_COMPUTED = " Write the calculation beside a figure that you compute, as in 5,550 (3 × 1,850): it is checked, too."
+_COMPUTE = " Compute more than that with a tool, not in your head."
 _KNOWLEDGE = """
 - You may answer from your own knowledge; your finding is marked so. Say which statements you are not sure of, and \
 what may have changed since you learned it. Never make up a source, a quotation or a URL."""
@@ -65,7 +66,7 @@ def worker_system(role: Role, max_turns: int, date: str, cites: bool = False) ->
         rules += _KNOWLEDGE
     else:
         grounds = f"the output of one of your tools or in {_BRIEF}" if role.tools else _BRIEF
-        rules += _CHECKED.format(grounds=grounds) + (_COMPUTE if role.tools else "")
+        rules += _CHECKED.format(grounds=grounds) + _COMPUTED + (_COMPUTE if role.tools else "")
     rules += _CITE.format(finish=FINISH_TOOL) if cites else ""
     today = f"\n\nToday is {date}." if date else ""
     return f"""{role.system_prompt.strip()}{today}
@@ -169,7 +170,8 @@ REFUSED = "This call was not run: this tool may not be called after texts of oth
 _UNSUPPORTED = """Your finding was not accepted yet. These figures, quotations or URLs stand neither in a tool output \
 nor in your brief, or were computed from figures that do not:
 {claims}
-Look each one up with your tools, correct it, or leave it out. Then hand in the whole finding again."""
+Look each one up with your tools, correct it, write its calculation beside it, or leave it out. Then hand in the whole \
+finding again."""
 _MISFIT = """The fields of your finding do not have the form that was asked for:
 {problems}
 Correct exactly these, and hand in the whole finding again."""

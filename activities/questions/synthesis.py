@@ -109,7 +109,8 @@ class SynthesisReply(SupervisorReply):
         return [
             *self.problems,
             f"these are in no finding, or not in the finding cited beside them: {shown}. "
-            "Take each from a finding as it stands there and cite that finding, or leave it out",
+            "Take each from a finding as it stands there and cite that finding, write its calculation beside it, or "
+            "leave it out",
         ]
 
 
@@ -149,7 +150,8 @@ Write for the person who asked, who knows nothing of subtasks or agents. answer 
 - Begin with the answer itself in one to three sentences. Then give what supports it, in the form, length and language \
 that the goal asks for. If the goal asks for none, use its language, and no headings below 150 words.
 - Use only what the findings say, each figure with its unit and period as it stands there (you may round it): a \
-program compares them. If a difference or share that the goal asks for is in no finding, say that it was not computed.
+program compares them. If a sum, difference or share that the goal asks for is in no finding, write its calculation \
+beside it, as in 134 (1,234 − 1,100): the program checks that, too.
 - After each statement put the ids of the findings that support it, such as [t2] or [t1, t3]. A program turns them \
 into references.
 - Where a finding names its source (a document, table or URL), name the source once in the sentence. \
