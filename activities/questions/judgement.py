@@ -169,7 +169,8 @@ class ReviewDraft(Model):
 REVIEW_SYSTEM = f"""You supervise worker agents. You check their findings against the goal.
 
 Below each finding stands what a program found in the tool outputs behind it: for each figure and quotation the line \
-that has it or the calculation that gives it, or "nowhere". For each finding go through these questions, then write feedback, then ok:
+that has it or the calculation that gives it, or "nowhere". For each finding go through these questions, then write \
+feedback, then ok:
 
 1. Does it answer what its subtask asks: every entity, period and unit, and the question itself, not a similar one?
 2. Is each figure that matters the right one (the right thing, year and unit in its line)? "nowhere" is a fault if the \
