@@ -11,7 +11,7 @@ from supervision.contract.finding import Evidence, FindingRecord
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
-from supervision.grounding.claims import claims
+from supervision.grounding.claims import claims, without_quotes
 from supervision.grounding.support import Source, Support
 
 _REST = "the goal or the plan"
@@ -108,7 +108,8 @@ def _claim_links(
         read = [item for item in finding.evidence if item.output_ref in finding.outputs]
         return [(item, Support([Source(finding.outputs[item.output_ref])])) for item in read]
 
-    for claim in {claim.text: claim for claim in claims(answer)}.values():
+    # Without a finding the answer is the planner's own: a text that was reworked is quoted from nowhere.
+    for claim in {claim.text: claim for claim in claims(answer if findings else without_quotes(answer))}.values():
         link = Link(kind=claim.kind, text=claim.text)
         link.findings = [subtask_id for subtask_id in findings if cited.support(subtask_id).supports(claim)]
         for subtask_id in link.findings:
