@@ -179,7 +179,7 @@ class AgentTurnActivities:
                 names_items=brief.names_items,
             )
 
-        tools = loaded.toolbox.definitions(role.tools)
+        tools = loaded.toolbox.definitions(role.tools, attachments=bool(brief.attachments))
         cites = any("input_schema" not in tool for tool in tools)
         # From the beginning: added with the first clearing, it would change the prefix that the role's agents share.
         tools += [read_output_tool()] if role.tools else []

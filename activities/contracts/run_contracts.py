@@ -330,12 +330,14 @@ class PlanInput(SupervisorCall):
     is checked, and no model is asked. `comment` says what a person wants to be different in the plan at `head`.
     `nesting_left` is how many levels of nested supervisors may still begin: with 0, no role that is a team is usable.
     `max_turns` is how many turns one worker agent has. With `estimates` the reply says what the plan will take.
+    `answer_schema_ref` is the form of the run's answer, whose fields the findings have to give.
     """
 
     team_ref: str
     attachments: list[AttachmentRef] = []
     max_subtasks: int
     max_turns: int = limits.MAX_TURNS
+    answer_schema_ref: str | None = None
     strategy: StrategyName = "auto"
     nesting_left: int = 0
     in_flight: dict[str, int] = {}

@@ -13,7 +13,7 @@ import duckdb
 
 from activities.files import document_files, table_files
 from activities.files.document_files import Passages
-from activities.files.table_files import Unreadable
+from activities.files.texts import Unreadable
 from activities.files.values import DOCUMENTS, TABLES, is_data, shown
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.parsers import expat
 
-from activities.files.table_files import Unreadable, as_utf8
+from activities.files.texts import Unreadable, as_utf8
 from activities.files.values import TEXT_FILE
 
 PASSAGE_CHARS = 1500

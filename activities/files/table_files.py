@@ -3,7 +3,6 @@
 Runs in a child process. Imports a library only for the kind of file that needs it: each process pays for it.
 """
 
-import codecs
 import contextlib
 import csv
 import re
@@ -17,6 +16,7 @@ from unicodedata import category, normalize
 
 import duckdb
 
+from activities.files.texts import CHUNK, Unreadable, as_utf8
 from activities.files.values import literal, numbered, quoted, shown
 
 Json = dict[str, Any]
@@ -26,7 +26,6 @@ _COLUMNS = 500  # with more, a table of numbers needs more memory than there is
 _TABLES = 500  # of one file: each takes some 20 ms and a file
 _MEMORY = "128MB"
 _SAMPLE_LINES = 200
-_CHUNK = 1 << 20
 _DELIMITERS = (",", ";", "\t", "|")
 _SAME_WIDTH = 0.5  # of the lines of a sample; with fewer the file has no fields
 _NAME_CHARS = 60
@@ -36,9 +35,9 @@ _SOME_VALUES = 50  # of a column that has more
 _NARROW, _WIDE_VALUES = 40, 5  # a table of more columns lists few values of each
 _LINE_CHARS = 80
 _SHOWN_PROBLEMS = 5
+_TOTAL = r"(grand |sub-?|zwischen|gesamt)?(total|totals|sum|summe|gesamt|insgesamt|somme|totale?)\s?:?"
+_BEGINNING = 3  # columns: the first of these that is filled
 _LINE_BYTES = 4 << 20
-_CONTROLS = bytes({*range(9), *range(14, 32)} - {27})
-_TEXT_SHARE = 0.95  # of a text's first bytes at least are no control characters
 _RESERVED = {row[0] for row in duckdb.execute(
     "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
 ).fetchall()}  # fmt: skip
@@ -63,10 +62,6 @@ _KINDS = {"days": _DAYS, "day first": _DAY_FIRST, "month first": _MONTH_FIRST}
 # every text of these shapes
 _ALIKE = r"^(\d{1,4}[./ -] *(\d{1,2}|[A-Za-z]{3,9})[./ -] *\d{1,4}|[A-Za-z]{3,9} +\d{1,2}, *\d{4})( +\d.*)?$"
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
-
-
-class Unreadable(Exception):
-    """A file that can't be read; the message says why, for its owner."""
 
 
 class Column(NamedTuple):
@@ -165,7 +160,8 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
             notes.append(f"a quotation mark in line {line:,} is not closed: what follows it is not read")
         if skip > 1 and names:
             above = "line, above the header, is" if skip == 2 else f"{skip - 1} lines, above the header, are"
-            notes.append(f"the first {above} left out")
+            words = " / ".join(filter(None, (line.strip(f'{delimiter}" \r\n\t') for line in sample[: skip - 1])))
+            notes.append(f"the first {above} left out" + (f": {words[: 2 * _LINE_CHARS]!r}" if words else ""))
         table = _typed_table(database, path.stem, out, semicolons=delimiter == ";")
     if plain != path:
         plain.unlink()
@@ -175,7 +171,7 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
 def _unclosed(path: Path, delimiter: str) -> int:
     """Returns the line of a quotation mark that nothing closes, else 0. The engine drops the rest without an error."""
     with path.open("rb") as file:
-        if sum(chunk.count(b'"') for chunk in iter(partial(file.read, _CHUNK), b"")) % 2 == 0:
+        if sum(chunk.count(b'"') for chunk in iter(partial(file.read, CHUNK), b"")) % 2 == 0:
             return 0
     with path.open(encoding="utf-8", errors="replace", newline="") as file, contextlib.suppress(csv.Error):
         reader, line = csv.reader(chain(file, ["\0"]), delimiter=delimiter), 0
@@ -291,6 +287,7 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
     def scalars(select: str) -> tuple[int, ...]:
         return database.execute(f"SELECT {select} FROM texts").fetchone() or ()
 
+    totals = _totals(scalars, names)
     columns = {name: typed(name, scalars, semicolons=semicolons) for name in names}
     for name, column in columns.items():  # one by one: an expression over a column takes some 2 MiB
         if column.kind != "VARCHAR":
@@ -298,7 +295,15 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
             database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {column.kind} USING {read}")
     unnamed = [name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({quoted(name)})")[0]]
     kept = {name: quoted(name) for name in names if name not in unnamed or len(unnamed) == len(names)}
-    return _write(database, stem, out, kept, [note for name in kept for note in columns[name].notes])
+    return _write(database, stem, out, kept, totals + [note for name in kept for note in columns[name].notes])
+
+
+def _totals(scalars: Scalar, names: Sequence[str]) -> list[str]:
+    """Returns a note on rows that begin with a word for a sum: who adds up a column would count all twice."""
+    begins = ", ".join(f"nullif(trim({quoted(name)}), '')" for name in names[:_BEGINNING])
+    (count,) = scalars(f"count(*) FILTER (regexp_full_match(lower(coalesce({begins})), {literal(_TOTAL)}))")
+    rows = "1 row begins" if count == 1 else f"{count:,} rows begin"
+    return [f"{rows} with a word such as Total or Summe: leave totals out of sums"] if count else []
 
 
 def _write(
@@ -357,44 +362,6 @@ def _engine(out: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     finally:
         for file in out.glob("texts.duckdb*"):
             file.unlink()
-
-
-def as_utf8(path: Path, out: Path) -> Path:
-    """Returns the file itself if it is UTF-8, else a copy in UTF-8. Raises Unreadable for no text."""
-    with path.open("rb") as file:
-        start = file.read(4096)
-    encoding = _encoding(path, start)
-    if encoding == "utf-8" and not start.startswith(codecs.BOM_UTF8) and b"\0" not in start:
-        return path
-    copy = out / "utf8.csv"
-    with (
-        path.open("r", encoding=encoding, errors="replace", newline="") as source,
-        copy.open("w", encoding="utf-8", newline="") as target,
-    ):
-        while chunk := source.read(_CHUNK):
-            target.write(chunk.replace("\0", ""))
-    return copy
-
-
-def _encoding(path: Path, start: bytes) -> str:
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    if start.startswith(codecs.BOM_UTF8):
-        return "utf-8-sig"
-    odd, even = start[1::2].count(0), start[::2].count(0)
-    if max(odd, even) > len(start) / 5:
-        if min(odd, even) > len(start) / 20:
-            raise Unreadable("it is no text: it holds binary data")
-        return "utf-16-le" if odd > even else "utf-16-be"
-    if len(start.translate(None, _CONTROLS)) < len(start) * _TEXT_SHARE:
-        raise Unreadable("it is no text: it holds binary data")
-    with path.open("rb") as file:
-        try:
-            for _ in codecs.iterdecode(iter(partial(file.read, _CHUNK), b""), "utf-8"):
-                pass
-        except UnicodeDecodeError:
-            return "cp1252"
-    return "utf-8"
 
 
 def _sample(path: Path) -> list[str]:

@@ -32,6 +32,7 @@ from supervision.contract.plan import Aggregation, NewRole, Plan, Subtask
 from supervision.contract.strategy import STRATEGIES, StrategyName
 from supervision.contract.team import Role, RoleCard, TeamCard
 from supervision.contract.usage import Usage
+from supervision.grounding.claims import without_quotes
 from supervision.grounding.support import Source, unsupported_texts
 from supervision.planning import capabilities
 from supervision.planning.estimate import estimate_of
@@ -266,10 +267,12 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
     untrusted = planner.loaded.toolbox.labels_of_data().untrusted
     attachments = {item.name: await _beginning(desk, item, untrusted) for item in call.attachments}
 
+    form = await read_text(desk.store, call.answer_schema_ref) if call.answer_schema_ref else ""
+
     async def within(tokens: int) -> str:
         so_far = history(previous, call.done, list_bytes(tokens)) if previous else ""
         last_words = MODES[planner.mode][1]
-        return planner_request(planner.goal, attachments, call.in_flight, so_far, call.missing, last_words)
+        return planner_request(planner.goal, attachments, call.in_flight, so_far, call.missing, last_words, form)
 
     words = plan_change(call.comment) if call.comment else plan_repair(call.problems)
     back = None if call.head is None else (call.head, words)
@@ -387,7 +390,8 @@ async def _accept(
     reply.plan_ref = await desk.store.put_output(run_id, plan.model_dump_json())
     if plan.direct_answer:
         reply.answer_ref = await desk.store.put_output(run_id, plan.direct_answer)
-        reply.unsupported = await asyncio.to_thread(unsupported_texts, plan.direct_answer, [Source(goal)])
+        own = without_quotes(plan.direct_answer)
+        reply.unsupported = await asyncio.to_thread(unsupported_texts, own, [Source(goal)])
 
 
 def _input_price(model: str, tokens: float, searches: float) -> float | None:

@@ -153,9 +153,18 @@ def planner_request(
     plan_so_far: str = "",
     missing: Iterable[str] = (),
     last_words: str = "",
+    form: str = "",
 ) -> str:
-    """Returns the goal as the planner sees it, with beginnings of attachments and what a review found `missing`."""
+    """Returns the goal as the planner sees it, with beginnings of attachments and what a review found `missing`.
+
+    `form` is the JSON schema of the answer.
+    """
     lines = [tag(GOAL, goal)]
+    if form:
+        lines.append(
+            "The answer is to fill this form. Name in each description the fields that its finding has to give:"
+        )
+        lines.append(tag("answer_form", form))
     if attachments:
         lines.append("The beginnings of the attachments:")
         lines.append(block(ATTACHMENTS, [attachment_block(name, text) for name, text in attachments.items()]))
@@ -224,10 +233,11 @@ _ESTIMATE = (
 )
 _FOR_EACH = (
     "Makes one subtask of this one for each item, when there are several of a kind or their number is not known yet. "
-    'Write "files:*.pdf" for the attached files whose names fit the pattern, "rows:NAME" for the rows of an attached '
-    'table, "lines:NAME" for the lines of an attached text, or "items:t1" for the items that subtask t1, listed in '
-    "depends_on, is to find and name. The description then says what to do with one item, and estimated_tokens is that "
-    "of one. Leave it out for a single subtask."
+    'Write "files:*.pdf" for those of the user\'s files whose names fit the pattern, "rows:NAME" for the rows of a '
+    'table among these, "lines:NAME" for the lines of a text among them, or "items:t1" for the items that subtask t1, '
+    "listed in depends_on, is to find and name. The description then says what to do with one item, and "
+    "estimated_tokens is that of one. "
+    "Leave it out for a single subtask."
 )
 _FIRST: dict[str, Any] = {
     "reasoning": Annotated[str, Field(description="Why you plan it this way, in one short sentence.")]

@@ -109,11 +109,15 @@ class Toolbox:
         labels = [policy.labels_of(tool, "data", "the brief") for tool in tools]
         return reduce(or_, labels, Labels(private=True))
 
-    def definitions(self, names: list[str]) -> list[dict[str, Any]]:
-        """Returns name, description and input_schema of these tools for the model; unknown names are left out."""
+    def definitions(self, names: list[str], *, attachments: bool = True) -> list[dict[str, Any]]:
+        """Returns name, description and input_schema of these tools for the model; unknown names are left out.
+
+        Without `attachments` so is the tool that only reads these.
+        """
         return [
             tool.provided or {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
             for tool in self.named(names)
+            if attachments or tool.arguments is not PLAIN["attachment"].arguments
         ]
 
     def withheld(self, role: Role, brief: Labels, read: Labels) -> list[str]:

@@ -24,6 +24,8 @@ from supervision.contract.base import StrictModel
 _SEARCH_HITS = 10
 _READ_CHARS = 2_000_000  # of a document at a time: ten times what is kept of an output
 _SEARCH_TERMS = 32  # words of a query that count
+_PLACES_SHOWN = 30  # of a document, where the one asked for is none of them
+_PAGE = re.compile(r"(?i)^(?:pages?|pp?\.?|seite|s\.?)?\s*(\d{1,4})$")
 
 
 _SEARCH = (
@@ -74,8 +76,7 @@ class ReadDocument(Arguments):
         Field(
             min_length=1,
             max_length=300,
-            description="The id of the document, as a search shows it in square brackets, without the brackets "
-            "and without the page.",
+            description="The id of the document, as a search or the subtask shows it in square brackets.",
         ),
     ]
     place: Annotated[
@@ -91,20 +92,24 @@ class Document:
     title: str
     file: Path
 
-    def read(self, place: str) -> str | None:
-        """Returns the text from a place on, or from its beginning; None if there is no such place."""
-        whole = self.file.with_name(TEXT_FILE)
+    def read(self, place: str) -> str:
+        """Returns the text from a place on, or from its beginning. Raises ToolMisuse if there is no such place."""
+        whole, place = self.file.with_name(TEXT_FILE), _PAGE.sub(r"p. \1", place.strip("# ")).casefold()
         if not place and whole.exists():
             with whole.open(encoding="utf-8") as lines:
                 return lines.read(_READ_CHARS)
-        parts, chars, before = list[str](), 0, ""
+        parts, chars, before, places = list[str](), 0, "", dict[str, None]()
         with self.file.open(encoding="utf-8") as lines:
             for where, text in map(json.loads, lines):
-                if chars < _READ_CHARS and (parts or not place or where.casefold() == place.casefold()):
+                if chars < _READ_CHARS and (parts or not place or where.casefold() == place):
                     parts.append(f"## {where}\n\n{text}" if where and where != before else text)
                     chars += len(text)
                 before = where
-        return "\n\n".join(parts) or None
+                places[where] = None
+        if not parts:
+            known = "; ".join(list(filter(None, places))[:_PLACES_SHOWN])
+            raise ToolMisuse(f"This document has no such place. Leave it out to read all. It has: {known or 'none'}")
+        return "\n\n".join(parts)
 
 
 class Hit(NamedTuple):
@@ -132,6 +137,14 @@ class Library:
                 title, own_id = one_line(clean(found["title"]), limits.SENTENCE_BYTES), document_id(report.name)
                 self.documents[own_id] = Document(own_id, title or own_id, Path(found["file"]))
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
+
+    def find(self, written: str) -> tuple[Document, str] | None:
+        """Returns the document that an id, a source or the name of a file means, and the page of a source."""
+        name, _, page = written.strip().removeprefix("[").removesuffix("]").partition(" p. ")
+        if document := self.documents.get(name) or self.documents.get(document_id(name)):
+            return document, page and f"p. {page}"
+        alike = [document for own, document in self.documents.items() if own.rpartition("/")[2] == document_id(name)]
+        return (alike[0], page and f"p. {page}") if len(alike) == 1 else None
 
     async def search(self, query: str, limit: int) -> list[Hit]:
         """Returns the best passage of each of the best documents; none if no word occurs."""
@@ -208,11 +221,9 @@ class DocumentTools(ToolSource):
 
     async def _read(self, arguments: ReadDocument, context: ToolContext) -> ToolOutput:
         library = await self._library.get(context.files)
-        given = arguments.document_id
-        document = library.documents.get(given) or library.documents.get(given.strip(" []"))
-        if document is None:
+        found = library.find(arguments.document_id)
+        if found is None:
             raise ToolMisuse(f"There is no document with this id. These are all documents:\n{library.catalogue()}")
-        text = await asyncio.to_thread(document.read, arguments.place)
-        if text is None:
-            raise ToolMisuse("This document has no such place. Leave out the place to read it from its beginning.")
+        document, page = found
+        text = await asyncio.to_thread(document.read, arguments.place or page)
         return ToolOutput(text, sources=[document.id])

@@ -72,7 +72,7 @@ def _sentence(answer: str, words: str) -> str:
         return ""
     before = SENTENCE_END.split(answer[: found.start()])[-1]
     after = SENTENCE_END.split(answer[found.end() :], maxsplit=1)[0]
-    return f"{before}{found[0]}{after}".strip(" -*|>#")
+    return f"{before}{found[0]}{after}".strip(" -*|>#.!?")
 
 
 def _claim_rows(link: Link) -> Iterator[str]:

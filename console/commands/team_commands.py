@@ -324,6 +324,7 @@ def _team_file(name: str, roles: list[Role], kinds: dict[str, bool]) -> str:
         f'name = "{name}"',
         'description = "Answers questions from the tables and documents in data/."  # say what they are about',
         f'generalist = "{taken[-1].name}"  # takes subtasks whose role is unknown',
+        *(["share_tools = true  # both roles compute"] if len(taken) > 1 else []),
         "tools = [",
         *(
             f'  {{ name = "{tool}", uses = "{uses}"' + (f', options = {{ {kind} = "data/*" }}' if kind else "") + " },"

@@ -67,11 +67,12 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     cited = Counter(subtask_id for citation in result.citations for subtask_id in citation.subtask_ids)
     if cited:
         lines.append(f"findings cited: {_first([f'{each} ({count})' for each, count in cited.most_common()], ', ')}")
-    if result.answer and outcome.error is None and result.status != "running":
+    if result.answer and result.subtasks and outcome.error is None and result.status != "running":
         lines.append(f"each figure with the query behind it: {hint('verify', run_id)}")
     lines += _source_lines(result, cited)
-    if doubtful := [f"{item.text} ({item.where})" for item in result.unsupported]:
-        lines.append(f"nothing supports: {_first(doubtful, '; ')}")
+    if result.unsupported:
+        missing = [f"'{item.text}' ({item.where})" for item in result.unsupported]
+        lines.append(f"no support for {_first(missing, ', ')}")
     for item in result.contradictions:
         lines.append(f"conflict between {', '.join(item.subtask_ids)}: {item.description} → {item.resolution}")
     for artifact in result.artifacts:

@@ -11,7 +11,7 @@ from supervision.contract.finding import Evidence, FindingRecord
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
-from supervision.grounding.claims import Claim, claims
+from supervision.grounding.claims import Claim, claims, without_quotes
 from supervision.grounding.support import CALCULATION, Found, Source, Support, looked_up
 
 _REST = "the goal or the plan"
@@ -115,7 +115,9 @@ def _claim_links(
     def find(claim: Claim) -> Found | None:
         return (_REST, "") if stated.supports(claim) else ("a finding", "") if found_in(claim) else None
 
-    for claim, found in looked_up(claims(answer), answer, find):
+    # Without a finding the answer is the planner's own: a text that was reworked is quoted from nowhere.
+    made = claims(answer if findings else without_quotes(answer))
+    for claim, found in looked_up(made, answer, find):
         link = Link(kind=claim.kind, text=claim.text)
         link.findings = found_in(claim)
         for subtask_id in link.findings:

@@ -13,8 +13,7 @@ from supervision.grounding.claims import Claim, claims
 from supervision.grounding.support import Found, Source, Support, looked_up
 
 MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
-_LETTER = "[^\\W\\d_](?<!\\d [tgmlhsWVAKN])"  # z. B., but not the unit of 45 t.
-_SHORT = (_LETTER, "Dr", "Mr", "Mrs", "Prof", "St", "Nr", "No", "Abs", "Art", "Ziff", "bzw", "ca", "approx", "vs")
+_SHORT = ("[A-ZÄÖÜdeuz]", "Dr", "Mr", "Mrs", "Prof", "St", "Nr", "No", "Abs", "Art", "bzw", "ca", "approx", "vs")
 _UNFINISHED = "".join(rf"(?<!\b{word}\.)" for word in _SHORT)  # Abs. 2, and below 25.08. bis
 SENTENCE_END = re.compile(rf"(?<=[.!?]){_UNFINISHED}\s+(?![a-zäöüßàâéèê])|(?<=[。！？])|\n+")
 _AROUND_CLAIM = " .;,-*|#>。"

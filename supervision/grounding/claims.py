@@ -58,6 +58,11 @@ def claims(text: str) -> Iterator[Claim]:
         yield Claim("figure", figure.text, figure)
 
 
+def without_quotes(text: str) -> str:
+    """Returns a text that quotes nothing: marks around what was written or reworked for a person are left out."""
+    return re.sub(r"[“”„«»\"]|^[ \t]{0,3}>", " ", text, flags=re.MULTILINE)
+
+
 def _quote(written: str) -> str:
     """Returns what is quoted, without its marks; empty for a name or a term."""
     quote = re.sub(r"^[ \t]{0,3}>", "", written, flags=re.MULTILINE).strip().strip('“”„«»"').strip()

@@ -184,13 +184,19 @@ async def test_a_plan_that_no_history_takes_goes_back_with_its_size(
 # --- what a planner is shown -------------------------------------------------------------------------
 
 
+async def test_the_planner_sees_the_form_of_the_answer(desk: Desk) -> None:
+    schema = '{"type":"object","properties":{"pears_kg":{"type":"number"}}}'
+    await plan(desk, subtasks(T1), answer_schema_ref=await desk.put("schema", schema))
+    assert f"<answer_form>\n{schema}\n</answer_form>" in desk.prompt
+
+
 # --- The catalogue ---------------------------------------------------------------------------------
 
 
 async def test_the_planner_sees_tables_with_periods_and_documents_with_titles(desk: Desk) -> None:
     await plan(desk, subtasks(T1), of=desk.write_orchard())
     assert (
-        "- table harvest (year 1990 to 1994, sort: Anjou | Conference, kg 12 to 30): Pears picked\n"
+        "- table harvest (year 1990 to 1994, sort: Anjou | Conference, kg 12 to 30; rows: 2): Pears picked\n"
         "- document [frost] Why frost harms pears\n"
     ) in desk.prompt
     assert "- query_data: Runs one SELECT statement" in desk.prompt

@@ -213,7 +213,7 @@ def test_an_answer_says_what_nothing_supports_and_how_conflicts_were_settled() -
     result = RunResult(answer="-", contradictions=[settled], unsupported=doubtful)
     screen = terminal(2_000)
     answer_report("r", RunOutcome(0, "completed", result)).show(screen)
-    assert " nothing supports: 2,000 kg (t4); 9 % (answer)\n" in written(screen)
+    assert " no support for '2,000 kg' (t4), '9 %' (answer)\n" in written(screen)
     assert f" conflict between t1, t2: {'d' * 300} → {'r' * 300} end\n" in written(screen)
 
 

@@ -113,6 +113,7 @@ async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequen
         nesting_left=max(0, state.request.max_depth - context.depth),
         missing=list(missing),
         own_plan_ref=None if plan.subtasks else setup.own_plan_ref,
+        answer_schema_ref=setup.answer_schema_ref,
         revision=plan.revision + 1 if plan.subtasks else 1,
     )
     reply = await _planned(context, call)

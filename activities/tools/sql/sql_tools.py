@@ -248,7 +248,9 @@ class TableTools(ToolSource):
         for table in store.tables:
             about = _about(table, self._options)
             columns = ", ".join(map(_summary, table["columns"]))
-            lines[f"table {table['name']}"] = f"table {table['name']} ({columns}){': ' if about else ''}{about}"
+            lines[f"table {table['name']}"] = (
+                f"table {table['name']} ({columns}; rows: {table['rows']}){': ' if about else ''}{about}"
+            )
         return lines
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:

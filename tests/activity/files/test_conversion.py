@@ -52,11 +52,11 @@ def test_an_export_of_another_country_is_a_table_of_numbers_and_dates(tmp_path: 
         ("Süd", 12.5, "2025-02-13", 7.5),
     ]
     assert table["name"] == "umsätze_2025"
-    assert table["notes"][0] == "the first 2 lines, above the header, are left out"
+    assert table["notes"][0] == "the first 2 lines, above the header, are left out: 'Export vom 1.1.2025'"
     two_columns = "\n".join(";".join(line.split(";")[:2]) for line in GERMAN.splitlines() if line)
     (table,) = converted(tmp_path, "two.csv", two_columns.encode(encoding))["tables"]
     assert types(table) == {"Kunde": "VARCHAR", "Betrag (€)": "DOUBLE"}
-    assert table["notes"][0] == "the first line, above the header, is left out"
+    assert table["notes"][0] == "the first line, above the header, is left out: 'Export vom 1.1.2025'"
     assert "Betrag (€): decimal commas are read as numbers" in table["notes"]
 
 
@@ -84,6 +84,20 @@ def test_a_table_has_the_letters_of_its_file_and_is_queried_without_quotes(
     with duckdb.connect() as database:
         database.execute(f"CREATE VIEW \"{name}\" AS SELECT * FROM read_parquet('{table['file']}')")
         assert database.execute(sql).fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("last", "note"),
+    [
+        ("Summe;;5", "1 row begins with a word such as Total or Summe: leave totals out of sums"),
+        (";Grand total:;5", "1 row begins with a word such as Total or Summe: leave totals out of sums"),
+        ("Zwischensumme;;2\nGesamt;;3", "2 rows begin with a word such as Total or Summe: leave totals out of sums"),
+        ("Total Energies;x;5", None),
+    ],
+)
+def test_a_row_of_totals_is_noted(tmp_path: Path, last: str, note: str | None) -> None:
+    (table,) = converted(tmp_path, "sales.csv", f"name;kind;amount\nA;x;2\nB;y;3\n{last}\n".encode())["tables"]
+    assert table["notes"] == ([note] if note else [])
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from activities.teams import own_tools
 from activities.teams.own_tools import OwnTools
 from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import Toolbox, ToolRun
+from activities.tools.plain_tools import PLAIN
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 from supervision.contract.team import Role
@@ -339,3 +340,12 @@ async def test_a_closed_source_ends_its_thread_after_the_calls_in_flight(
     thread = crew.source._thread
     assert thread is not None
     await until(lambda: not thread._thread.is_alive())
+
+
+async def test_the_tool_for_attachments_is_offered_where_there_are_some() -> None:
+    own = Tool("own", "Reads.", Anything, never, reads_attachments=True)
+    reads = PLAIN["attachment"]
+    box = Toolbox([reads, own])
+    names = [reads.name, own.name]
+    assert [tool["name"] for tool in box.definitions(names)] == names
+    assert [tool["name"] for tool in box.definitions(names, attachments=False)] == [own.name]

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from activities.tools.documents import DocumentOptions, DocumentTools
+from activities.tools.documents import Document, DocumentOptions, DocumentTools, Library
 from activities.tools.files import FolderFiles, files_inside
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
 from tests.activity.files.made_tables import CACHE
+from tests.office_files import pdf_bytes
 
 BUNDLED = Path(__file__).parents[3] / "teams" / "default"
 PATTERN = "documents/*.md"
@@ -39,9 +40,9 @@ async def search(folder: Path, query: str, limit: int = 3) -> ToolOutput:
     return await tool.run(tool.arguments(query=query, limit=limit), ToolContext())
 
 
-async def read(folder: Path, document_id: str) -> ToolOutput:
-    _, tool = await tools(folder)
-    return await tool.run(tool.arguments(document_id=document_id), ToolContext())
+async def read(folder: Path, document_id: str, place: str = "", pattern: str = PATTERN) -> ToolOutput:
+    _, tool = await tools(folder, pattern)
+    return await tool.run(tool.arguments(document_id=document_id, place=place), ToolContext())
 
 
 async def test_a_search_gives_the_best_passage_of_each_document_with_its_id(folder: Path) -> None:
@@ -72,6 +73,34 @@ async def test_an_id_that_no_search_showed_is_answered_with_the_ids(folder: Path
     with pytest.raises(ToolMisuse, match=r"\[tides\] Tides") as misuse:
         await read(folder, document_id)
     assert "canary" not in str(misuse.value)
+
+
+@pytest.mark.parametrize("written", ["tides", "[tides]", "tides.md", "[tides.md]"])
+async def test_a_document_is_found_by_its_id_as_searches_and_lists_of_files_write_it(
+    folder: Path, written: str
+) -> None:
+    assert (await read(folder, written)).sources == ["tides"]
+
+
+@pytest.mark.parametrize(
+    ("written", "place"), [("lease.pdf", "2"), ("lease.pdf", "Page 2"), ("lease.pdf", "S. 2"), ("[lease.pdf p. 2]", "")]
+)
+async def test_a_page_is_found_as_people_write_it(tmp_path: Path, written: str, place: str) -> None:
+    (tmp_path / "lease.pdf").write_bytes(pdf_bytes(["The rent is 5.", "The term is 9."]))
+    assert (await read(tmp_path, written, place, "*")).text == "## p. 2\n\nThe term is 9."
+    with pytest.raises(ToolMisuse, match=r"It has: p\. 1; p\. 2"):
+        await read(tmp_path, "lease.pdf", "7", "*")
+
+
+def test_a_document_is_found_without_its_folder_if_no_other_has_the_name() -> None:
+    library = Library(CACHE, [])
+    library.documents = {name: Document(name, name, Path(name)) for name in ("a/lease.pdf", "a/memo.pdf", "b/memo.pdf")}
+    found = [library.find(name) for name in ("lease.pdf", "memo.pdf", "b/memo.pdf")]
+    assert [each and each[0].id for each in found] == ["a/lease.pdf", None, "b/memo.pdf"]
+
+
+async def test_a_heading_is_a_place_with_its_marks_too(folder: Path) -> None:
+    assert (await read(folder, "tides", "## spring tides")).text == "## Spring tides\n\nSun and moon in line."
 
 
 @pytest.mark.parametrize("pattern", ["../*.txt", "documents/\0*", "none/*.md"])

@@ -278,6 +278,15 @@ SPOILT = grounded("4711 pears", problems=[CHANGED, "another"])
 NO_OUTPUT, GOAL = "no tool output has it", "Weigh the 4711 pears"
 
 
+@pytest.mark.parametrize("shown", ['"Sorry, your 48215 chairs are late."', "> Sorry, your 48215 chairs\n> are late."])
+def test_a_text_that_the_planner_reworked_is_quoted_from_nowhere(shown: str) -> None:
+    assert [link.problem for link in answer_chain(shown, [], {}, ["Rewrite: your 48215 chairs are late"])] == [""]
+    assert [link.problem for link in answer_chain(shown, [], {}, [])] == ["no finding has it"]  # the figure
+    assert [link.kind for link in answer_chain('"Sorry, your chairs are late."', [], {"t1": PEARS}, [])] == [
+        "quotation"
+    ]
+
+
 @pytest.mark.parametrize(
     ("claimed", "goal", "findings", "expected"),
     [
