@@ -86,12 +86,15 @@ def _put_right(root: Any, place: tuple[int | str, ...], error: Mapping[str, Any]
 
 
 def _list(written: Any, _: str) -> Any:
-    """Returns nothing, JSON, words with commas between them, or one item as a list."""
+    """Returns nothing, JSON, lines, words with commas between them, or one item as a list."""
     if says_nothing(written):
         return []
     if isinstance(written, str):
         if written.lstrip().startswith("["):
             return json.loads(written)
+        lines = [line.strip(" -*•\t") for line in written.splitlines() if line.strip()]
+        if len(lines) > 1:
+            return lines
         words = [word.strip() for word in written.split(",")]
         return [written] if any(" " in word for word in words) else words
     return [written] if isinstance(written, dict) else written

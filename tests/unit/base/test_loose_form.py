@@ -34,6 +34,7 @@ class Wood(Model):
         ({"near": "t1"}, {"near": ["t1"]}),
         ({"near": "t1, t2"}, {"near": ["t1", "t2"]}),
         ({"near": '["t1", 2]'}, {"near": ["t1", "2"]}),
+        ({"near": "- by the lake\n- behind it\n"}, {"near": ["by the lake", "behind it"]}),
         ({"near": "by the lake, behind the house"}, {"near": ["by the lake, behind the house"]}),
         ({"kind": "Elm."}, {"kind": "elm"}),
         ({"kind": "beech"}, {"kind": "oak"}),
