@@ -133,7 +133,8 @@ def _yes_or_no(written: Any, _: str) -> Any:
 def _object(written: Any, _: str) -> Any:
     if isinstance(written, str) and written.lstrip().startswith("{"):
         return json.loads(written)
-    return _LEFT_OUT if written is None or isinstance(written, str) else written
+    is_word = isinstance(written, str) and " " not in written.strip()  # a sentence may be what was to be said
+    return _LEFT_OUT if written is None or is_word else written
 
 
 _MENDS: dict[str, _Mend] = {
