@@ -30,6 +30,7 @@ _WORDS = {"type", "title", "description", "default", "examples", "deprecated", "
 _OBJECT_RULES = {"properties", "required", "additionalProperties"}
 _ARRAY_RULES = {"items", "minItems", "maxItems", "uniqueItems"}
 _COMMA = re.compile(r"-?(?:\d{1,3}(?:\.\d{3})+,\d{1,9}|\d{1,15},(?:\d{1,2}|\d{4,9}))")  # 1.234,5 and 12,5
+_THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(?:[.,]\d{3})+")
 _SHOWN = 5  # complaints about one answer
 
 
@@ -92,7 +93,11 @@ def typed(schema: Any, value: Any) -> Any:
     if isinstance(value, str) and kinds and "string" not in kinds:
         if "null" in kinds and says_nothing(value):
             return None
-        written = value.replace(".", "").replace(",", ".") if _COMMA.fullmatch(value.strip()) else value
+        written = value.strip()
+        if _THOUSANDS.fullmatch(written):  # of a number it may also be a decimal point: 14.500
+            written = "" if "number" in kinds else re.sub("[.,]", "", written)
+        elif _COMMA.fullmatch(written):
+            written = written.replace(".", "").replace(",", ".")
         with suppress(ValueError, RecursionError):
             value = json.loads(written)
     if isinstance(value, dict):

@@ -1,7 +1,8 @@
 """The fields of a structured answer, looked up in the findings.
 
 A number is found if a line of a finding has it beside the unit that the field's name ends in (`mean_wind_ms`,
-`permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these. A row of
+`permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these; an object
+outside lists may have its values from several lines, so names whose lines lack the unit bind no number. A row of
 a table counts as one line for each cell, with the head of its column. The figures, quotations and URLs in a text are
 looked up like those of the answer.
 """
@@ -41,7 +42,7 @@ class _Findings:
     def __init__(self, findings: Sequence[str], given: Sequence[str]) -> None:
         self._lines = [line for text in findings for line in _lines(text)]
         self._all = Support([Source(text) for text in (*findings, *given)])
-        self._supports: dict[tuple[tuple[str, ...], str], Support] = {}
+        self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
 
     def claims_in(self, value: JsonValue, path: str, name: str, row: list[str]) -> Iterator[FieldClaim]:
         """Yields the claims of a part of the answer: the field `name`, in an object with the names `row`."""
@@ -62,22 +63,25 @@ class _Findings:
         figure = next(values(text.lstrip("-")), None)
         if figure is None or (unit is None and value % 1 == 0 and abs(value) < SMALL):
             return  # a small count needs no support, as in texts
-        support = self._all if unit is None and value in _YEARS else self._support(row, unit)
+        support = self._all if unit is None and value in _YEARS else self._support(row, unit, listed="[" in path)
         yield FieldClaim(path, text, support.supports(Claim("figure", text, figure)))
 
     def _names(self, fields: dict[str, JsonValue]) -> list[str]:
         """Returns the names that the texts of an object begin with, of those that findings have."""
         texts = (_NAME_END.split(value)[0] for value in fields.values() if isinstance(value, str))
-        names = dict.fromkeys(_plain(text) for text in texts if 0 < len(text.split()) <= _NAME_WORDS)
+        short = (text for text in texts if 0 < len(text.split()) <= _NAME_WORDS and not any(claims(text)))
+        names = dict.fromkeys(map(_plain, short))
         return [name for name in names if any(name in line for line in self._lines)]
 
-    def _support(self, row: list[str], unit: re.Pattern[str] | None) -> Support:
+    def _support(self, row: list[str], unit: re.Pattern[str] | None, listed: bool) -> Support:
         """Returns the lines that name the row and the unit; where there are none, those that name one of them."""
-        key = (tuple(row), unit.pattern if unit else "")
+        key = (tuple(row), unit.pattern if unit else "", listed)
         if key not in self._supports:
             of_row = [line for line in self._lines if row and all(name in line for name in row)]
             of_row = of_row or [line for line in self._lines if any(name in line for name in row)] or self._lines
-            lines = [line for line in of_row if unit and unit.search(line)] or of_row
+            searched = (of_row,) if listed else (of_row, self._lines)
+            found = ([line for line in lines if unit and unit.search(line)] for lines in searched)
+            lines = next(filter(None, found), of_row)
             self._supports[key] = Support([Source("\n".join(lines))])
         return self._supports[key]
 
