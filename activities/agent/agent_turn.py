@@ -333,6 +333,7 @@ async def _output(role: Role, conclusion: Conclusion, run_id: str) -> tuple[Json
             value = first_json(value)
     if value is None:
         return None, ["the field output is missing"]
+    value = answer_schema.value_of(schema, value)
     if isinstance(value, dict):  # a field that may be left out is left out, not null
         needed = cast("list[str]", schema.get("required", []))
         value = {name: part for name, part in value.items() if part is not None or name in needed}

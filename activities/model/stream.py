@@ -117,9 +117,12 @@ def whole_message(message: Any, request_id: str | None) -> ModelMessage:
         raise BadAnswer("the message has no stop reason", ErrorKind.STREAM_BROKEN)
     if message.usage.output_tokens is None:
         raise BadAnswer("the message has no usage")
+    content = [_plain(block) for block in message.content]
+    # Gateways say that the turn has ended; a call without an answer would be refused with the next request.
+    calls = message.stop_reason == "end_turn" and any(block.get("type") == "tool_use" for block in content)
     return ModelMessage(
-        content=[_plain(block) for block in message.content],
-        stop_reason=message.stop_reason,
+        content=content,
+        stop_reason="tool_use" if calls else message.stop_reason,
         stop_details=None if message.stop_details is None else _plain(message.stop_details),
         usage=_usage(message.usage),
         model=message.model,

@@ -153,9 +153,8 @@ class Planner:
             return "route", self._read_route(message)
         draft = read_reply(PlanDraft, message, root="plan")
         plan = plan_of(draft, self.goal, call.revision)
-        named = {role.name.casefold(): role.name for role in self.roles}
         for subtask in plan.subtasks:
-            subtask.role = named.get(subtask.role.strip().casefold(), subtask.role)
+            subtask.role = self._role(subtask.role)
         if mode == "auto":
             return draft.strategy, plan
         strategy: StrategyName = "step" if mode == "step" else "plan"
@@ -183,6 +182,11 @@ class Planner:
         plan.subtasks = plan.subtasks[: self.call.max_subtasks]
         return plan
 
+    def _role(self, written: str) -> str:
+        """Returns the name of the role that is written so, be it in capitals; what is written if there is none."""
+        said = written.strip().casefold()
+        return next((role.name for role in self.roles if role.name.casefold() == said), written)
+
     def fixed_route(self) -> Plan | None:
         """Returns the first plan of a goal that one of the team's fixed routes fits; None if none does."""
         call, team = self.call, self.loaded.team
@@ -197,6 +201,7 @@ class Planner:
     def _routed(self, draft: RouteDraft) -> Plan:
         """Returns the plan of a route; the generalist gets the goal if the chosen role may not be named."""
         team, names = self.loaded.team, [role.name for role in self.roles]
+        draft.role = self._role(draft.role)
         if draft.role not in names:
             draft = RouteDraft(role=team.generalist, reasoning=draft.reasoning)
         reasoning = cut(draft.reasoning.strip(), limits.SENTENCE_BYTES)

@@ -5,6 +5,7 @@ checked (`schema_rules`) in a child process, with a bound on time and memory.
 """
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from activities.bounded.child_processes import BoundExceeded, run_bounded
@@ -39,13 +40,12 @@ def sendable(schema: Json) -> Json:
 
 
 def value_of(schema: Json, answered: Any) -> Any:
-    """Returns the value that a reply gave; where the schema was sent as text, the JSON in that text."""
-    if not isinstance(answered, str) or schema_rules.as_sent(schema) is not None:
-        return answered
-    try:
-        return json.loads(answered)
-    except (ValueError, RecursionError):
-        return answered
+    """Returns the value that a reply gave, with what is a text there for no reason as what it is."""
+    sent = schema_rules.as_sent(schema)
+    if sent is None and isinstance(answered, str):
+        with suppress(ValueError, RecursionError):
+            answered = json.loads(answered)
+    return schema_rules.typed(sent or schema, answered)
 
 
 async def problems(schema: Json, value: Any, run_id: str, name: str = "answer_json") -> list[str]:

@@ -4,7 +4,10 @@ The provider's client takes a part of JSON Schema. A schema within that part is 
 JSON text instead. Either way the whole schema is enforced here.
 """
 
+import json
+import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count, islice
 from typing import Any
 
@@ -14,6 +17,7 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from supervision.base.loose_form import says_nothing
 from supervision.base.text import one_line
 
 Json = dict[str, Any]
@@ -25,6 +29,8 @@ _REFERENCES = ("$ref", "$dynamicRef")
 _WORDS = {"type", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 _OBJECT_RULES = {"properties", "required", "additionalProperties"}
 _ARRAY_RULES = {"items", "minItems", "maxItems", "uniqueItems"}
+_COMMA = re.compile(r"-?(?:\d{1,3}(?:\.\d{3})+,\d{1,9}|\d{1,15},(?:\d{1,2}|\d{4,9}))")  # 1.234,5 and 12,5
+_THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(?:[.,]\d{3})+")
 _SHOWN = 5  # complaints about one answer
 
 
@@ -75,6 +81,32 @@ def row_problems(schema: Json, rows: list[Any], name: str) -> tuple[list[tuple[i
     others = [row for place, row in enumerate(rows) if place not in misfits]
     whole = next(_validator(schema).iter_errors({name: others} if name else others), None)
     return list(misfits.items()), _sentence(whole, "answer_json") if whole else ""
+
+
+def typed(schema: Any, value: Any) -> Any:
+    """Returns the value with texts that are a number, null or JSON as what they are, where the schema takes no text."""
+    if not isinstance(schema, dict):
+        return value
+    branches = [each for each in (schema, *schema.get("anyOf", ())) if isinstance(each, dict)]
+    named = [each.get("type", []) for each in branches]
+    kinds = {kind for each in named for kind in ([each] if isinstance(each, str) else each)}
+    if isinstance(value, str) and kinds and "string" not in kinds:
+        if "null" in kinds and says_nothing(value):
+            return None
+        written = value.strip()
+        if _THOUSANDS.fullmatch(written):  # of a number it may also be a decimal point: 14.500
+            written = "" if "number" in kinds else re.sub("[.,]", "", written)
+        elif _COMMA.fullmatch(written):
+            written = written.replace(".", "").replace(",", ".")
+        with suppress(ValueError, RecursionError):
+            value = json.loads(written)
+    if isinstance(value, dict):
+        fields = {name: part for each in branches for name, part in each.get("properties", {}).items()}
+        return {name: typed(fields.get(name), part) for name, part in value.items()}
+    if isinstance(value, list):
+        items = next((each["items"] for each in branches if "items" in each), None)
+        return [typed(items, part) for part in value]
+    return value
 
 
 def _sentence(error: ValidationError, name: str) -> str:

@@ -143,7 +143,7 @@ class _ReadFinish(Model):
     confidence: float | None = None
     outcome: str = ""
     summary: str = ""
-    items: JsonValue = None
+    items: list[JsonValue] | None = None
     output: JsonValue = None
 
 
@@ -202,7 +202,7 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
         outcome=outcome or ("done" if ended else "partial"),
         summary=cut(summary or stated, limits.SUMMARY_BYTES),
         unclear=outcome is None and not ended,
-        items=[item for item in call.items if item] if isinstance(call.items, list) else None,
+        items=None if call.items is None else [item for item in call.items if item],
         output=call.output,
     )
 

@@ -86,12 +86,15 @@ def _put_right(root: Any, place: tuple[int | str, ...], error: Mapping[str, Any]
 
 
 def _list(written: Any, _: str) -> Any:
-    """Returns nothing, JSON, words with commas between them, or one item as a list."""
+    """Returns nothing, JSON, lines, words with commas between them, or one item as a list."""
     if says_nothing(written):
         return []
     if isinstance(written, str):
         if written.lstrip().startswith("["):
             return json.loads(written)
+        lines = [line.strip(" -*•\t") for line in written.splitlines() if line.strip()]
+        if len(lines) > 1:
+            return lines
         words = [word.strip() for word in written.split(",")]
         return [written] if any(" " in word for word in words) else words
     return [written] if isinstance(written, dict) else written
@@ -130,7 +133,8 @@ def _yes_or_no(written: Any, _: str) -> Any:
 def _object(written: Any, _: str) -> Any:
     if isinstance(written, str) and written.lstrip().startswith("{"):
         return json.loads(written)
-    return _LEFT_OUT if written is None or isinstance(written, str) else written
+    is_word = isinstance(written, str) and " " not in written.strip()  # a sentence may be what was to be said
+    return _LEFT_OUT if written is None or is_word else written
 
 
 _MENDS: dict[str, _Mend] = {

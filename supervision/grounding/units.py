@@ -98,6 +98,7 @@ def _word(pattern: str) -> re.Pattern[str]:
 
 
 _FIELD_UNITS = {"ms": r"ms|m/s|met(?:er|re)s per second", "kmh": r"kmh|km/h|kilomet(?:er|re)s per hour"}
+_ENDING = re.compile(r"(?<=[^\W_]_)[mgt]\b")
 _UNIT_WORDS = [(_word(pattern), unit) for units in _UNITS.values() for unit, pattern in units.items()]
 _SCALE_WORDS = [(_word(pattern), scale) for scale, pattern in _SCALES.items()]
 _MONEY_HEAD = re.compile(
@@ -128,8 +129,9 @@ def scale_of(written: str, of_money: bool = False) -> Decimal:
 
 
 def mentioned_units(text: str) -> frozenset[str]:
-    """Returns the units that a text names anywhere."""
-    return frozenset(unit for pattern, unit in _UNIT_WORDS if pattern.search(text))
+    """Returns the units that a text names anywhere, be it at the end of a column's name: `distance_m`."""
+    words = {unit for pattern, unit in _UNIT_WORDS if pattern.search(text)}
+    return frozenset(words | set(_ENDING.findall(text)))
 
 
 def named_once(units: frozenset[str]) -> frozenset[str]:

@@ -35,9 +35,9 @@ _FIGURE = re.compile(
 _CURRENCY = re.compile(rf"(?<!\w)(?P<currency>{CURRENCY})\s?[-−]?$", re.IGNORECASE)
 _IN_A_WORD = re.compile(rf"(?:{LETTER}|[.,]|[A-Za-z][-‑])\Z")  # not $, which also matches before a line's end
 _ABOUT = re.compile(
-    r"(?:\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.|some|nearly|almost|over|above|below|under|"
-    r"more than|less than|up to|at least|etwa|rund|ungefähr|knapp|gut|fast|über|unter|mehr als|weniger als|bis zu|"
-    r"environ|près de|presque|plus de|moins de|unos)|[~≈<>约近]|超过)"
+    r"(?:\b(?:(?P<near>about|around|approximately|approx\.?|roughly|circa|ca\.|some|etwa|rund|ungefähr|environ|près de|"
+    r"unos|unas)|nearly|almost|over|above|below|under|more than|less than|up to|at least|knapp|gut|fast|über|unter|"
+    r"mehr als|weniger als|bis zu|presque|plus de|moins de|casi|más de|menos de)|(?P<sign>[~≈约近])|[<>]|超过)"
     r"\s?[$€£¥]?$",
     re.IGNORECASE,
 )
@@ -173,15 +173,16 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
     scale = scale_of(scaled, bool(match["money"])) if scaled else Decimal(1)
     currency = _CURRENCY.search(before) if before[-2:].strip() else None
     unit = unit_of(match["unit"]) if match["unit"] else unit_of(currency["currency"]) if currency else None
-    about = bool(_ABOUT.search(before[-20:]))
-    readings = tuple(_readings(match["digits"], _power(match["power"]), about))
+    about = _ABOUT.search(before[-20:])
+    width = Decimal(0) if about is None else Decimal("0.5") if about["near"] or about["sign"] else Decimal(1)
+    readings = tuple(_readings(match["digits"], _power(match["power"]), width))
     if scale == 1 and unit is None and not about and _YEAR.fullmatch(match["digits"]) and not match["power"]:
         readings = (Reading(Decimal(match["digits"]), Decimal("0.5")),)
     written = text[match.start() - len(currency[0]) if currency else match.start() : match.end()].strip()
     return Figure(written, readings, scale, unit, *match.span(), match["digits"]) if readings else None
 
 
-def _readings(digits: str, power: Decimal, about: bool) -> Iterator[Reading]:
+def _readings(digits: str, power: Decimal, width: Decimal) -> Iterator[Reading]:
     plain = re.sub(r"['’\u00a0\u2009\u202f ]", "", digits)
     separators = [char for char in plain if char in ",."]
     seen = set()
@@ -192,7 +193,7 @@ def _readings(digits: str, power: Decimal, about: bool) -> Iterator[Reading]:
             continue
         if value not in seen:
             seen.add(value)
-            yield Reading(value, _tolerance(written, about) * power)
+            yield Reading(value, _tolerance(written, width) * power)
 
 
 def _decimal_forms(plain: str, separators: list[str]) -> Iterator[str]:
@@ -213,15 +214,16 @@ def _decimal_forms(plain: str, separators: list[str]) -> Iterator[str]:
         yield f"{whole}.{rest}"
 
 
-def _tolerance(written: str, about: bool) -> Decimal:
+def _tolerance(written: str, width: Decimal) -> Decimal:
+    """Returns how far a figure may be from its source: about 30 is 25 to 35, more than 30 up to 40."""
     whole, _, decimals = written.partition(".")
     if decimals:
         place = Decimal(10) ** -len(decimals)
-        return place if about else place / 2
+        return place if width else place / 2
     zeros = len(whole) - len(whole.rstrip("0")) if whole.strip("0") else 0
     place = Decimal(10) ** zeros
-    if about:
-        return place
+    if width:
+        return max(place * width, Decimal(1))
     return place / 2 if len(whole) - zeros >= _SIGNIFICANT else Decimal("0.5")
 
 

@@ -150,6 +150,11 @@ async def test_an_invalid_choice_goes_to_the_generalist_with_the_goal(desk: Desk
     assert [(s.role, s.description) for s in planned(got).subtasks] == [("reader", "How large is the pear crop?")]
 
 
+async def test_a_choice_may_be_written_in_capitals(desk: Desk) -> None:
+    got = await route(desk, choice("Counter "))
+    assert [(s.role, s.description) for s in planned(got).subtasks] == [("counter", "Count all the pears")]
+
+
 async def test_a_choice_nobody_can_read_is_asked_for_again_and_at_last_made_here(desk: Desk) -> None:
     first = await route(desk, text("counter, I think"))
     assert (first.plan, len(first.problems)) == (None, 1)

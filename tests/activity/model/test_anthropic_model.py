@@ -276,6 +276,18 @@ async def test_a_submit_tool_carries_the_answer() -> None:
     assert not {"tool_choice", "output_config"} & outcome.body.keys()
 
 
+@pytest.mark.parametrize(("reason", "read"), [("end_turn", "tool_use"), ("max_tokens", "max_tokens")])
+async def test_a_turn_that_ends_with_a_call_waits_for_its_result(reason: str, read: str) -> None:
+    use = http.tool_use("toolu_1", "add", {"a": 1})
+    outcome = await answer(http.message(http.text("I add."), use, stop_reason=reason))
+    assert outcome.message.stop_reason == read
+
+
+async def test_thoughts_in_a_text_are_no_part_of_it() -> None:
+    outcome = await answer(http.message(http.text('<think>{"a": 1} or 2?</think>\n{"a": 2}')))
+    assert outcome.message.text() == '{"a": 2}'
+
+
 async def test_the_text_rung_sends_the_schema_in_words() -> None:
     outcome = await answer(http.message(http.text("no JSON")), ask(output_schema=SCHEMA), structured="text")
     assert json.dumps(SCHEMA) in outcome.body["system"]

@@ -1,5 +1,6 @@
 """The user's schema: what is refused, what is sent, and what is bounded in time."""
 
+import json
 import socket
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.replies import schema_rules
-from activities.replies.answer_schema import check_schema, problems, sendable
+from activities.replies.answer_schema import check_schema, problems, sendable, value_of
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 
@@ -35,6 +36,34 @@ async def test_a_schema_that_can_not_be_kept_is_refused(schema: dict[str, Any], 
 @pytest.mark.parametrize("schema", [{}, {"enum": [{"$ref": "https://example.com"}]}])
 async def test_other_schemas_are_accepted(schema: dict[str, Any]) -> None:
     await check_schema(schema, "run")
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "read"),
+    [
+        ("number", "12.5", 12.5),
+        ("number", "1.234,5", 1234.5),
+        ("number", "12,5", 12.5),
+        ("number", "1,234", "1,234"),  # in English a thousand
+        ("number", "14.500", "14.500"),  # in German a thousand
+        ("integer", "14.500", 14500),
+        ("number", "0.500", 0.5),
+        ("number", "12 %", "12 %"),
+        ("integer", "7", 7),
+        (["integer", "null"], "null", None),
+        (["integer", "null"], "N/A", None),
+        (["string", "null"], "null", "null"),
+        ("boolean", "true", True),
+        ("string", "7", "7"),
+    ],
+)
+def test_a_text_that_is_no_text_is_what_it_means(kind: Any, written: str, read: Any) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"rows": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": kind}}}}},
+    }
+    assert value_of(schema, {"rows": [{"a": written, "b": written}]}) == {"rows": [{"a": read, "b": written}]}
+    assert value_of(schema, json.dumps({"rows": [{"a": written}]})) == {"rows": [{"a": read}]}
 
 
 def test_no_reference_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:

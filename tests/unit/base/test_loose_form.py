@@ -34,6 +34,7 @@ class Wood(Model):
         ({"near": "t1"}, {"near": ["t1"]}),
         ({"near": "t1, t2"}, {"near": ["t1", "t2"]}),
         ({"near": '["t1", 2]'}, {"near": ["t1", "2"]}),
+        ({"near": "- by the lake\n- behind it\n"}, {"near": ["by the lake", "behind it"]}),
         ({"near": "by the lake, behind the house"}, {"near": ["by the lake, behind the house"]}),
         ({"kind": "Elm."}, {"kind": "elm"}),
         ({"kind": "beech"}, {"kind": "oak"}),
@@ -72,7 +73,7 @@ def test_a_field_is_read_if_it_can_mean_one_thing_only(wrong: dict[str, Any], ri
         {"Wood": {"trees": [{"name": "a"}]}},
         {"trees": '[{"name": "a"}]'},
         {"trees": {"name": "a"}},
-        {"trees": ["none", {"name": "a"}, None, "no more"]},
+        {"trees": ["none", {"name": "a"}, None, "keins"]},
         '{"trees": [{"name": "a"}]}',
     ],
     ids=str,
@@ -84,6 +85,8 @@ def test_a_form_is_read_however_it_is_wrapped_and_stays_as_it_was(value: Any) ->
 
 
 def test_what_cannot_be_read_is_refused_with_all_that_was_wrong() -> None:
+    with pytest.raises(ValidationError):
+        read_form(Wood, {"trees": "The elm is missing."})
     with pytest.raises(ValidationError) as refused:
         read_form(Wood, {"trees": [{"name": "a", "near": "t1"}, {"rings": "many"}], "words": None})
     assert [error["loc"] for error in refused.value.errors()] == [

@@ -17,6 +17,7 @@ WIND = """## Sites
 
 - Esbjerg: mean wind 7.9 m/s, a permit takes 90 days
 - Hirtshals: mean wind 8.4 m/s, a permit takes 180 days
+- A mast weighs 45 kg
 """
 TABLE = """| country | continent | year | life_expectancy_years |
 |---|---|---|---|
@@ -44,6 +45,8 @@ def missing(value: Any, *findings: str, given: str = "") -> list[str]:
         ({"permit_days": 90}, []),
         ({"site": "Skagen", "permit_days": 90}, []),  # no finding has the name
         ({"best": "Hirtshals", "other": "Esbjerg", "best_ms": 8.4, "other_ms": 7.9}, []),
+        ({"best": "Hirtshals", "begun": "14.07.2026", "masts_kg": 45}, [".begun", ".begun"]),  # of several lines
+        ([{"site": "Hirtshals", "masts_kg": 45}], ["[0].masts_kg"]),
         ({"permit_days": 7}, [".permit_days"]),
         ({"sites": 2, "masts": 3, "useful": True, "note": None}, []),
         ({"sites": 13}, [".sites"]),

@@ -469,8 +469,10 @@ SALES = [
     ),
     Source("3187450 - 2104310.55 = 1083139.45", "computed", '{"expression": "3187450 - 2104310.55"}'),
     Source("Am 25. März 2026 beschlossen. 2026年3月25日决定涨价3.5%, 投资1.5亿元。 In 2017: 21933 GWh of wind power."),
+    Source('{"distance_m": 12850, "weight_g": 2450}'),
 ]
 OF_SALES = [
+    "It covered 12.85 km with 2.45 kg.",
     "| Region | Revenue (€m) | Returns (%) |\n|---|---|---|\n| North | 1.23 | 4.1 |\n| South | 3.19 | 11.9 |",
     "| Region | Umsatz in T€ |\n|---|---:|\n| Nord | 1.235 |\n| Süd | 3.187 |",
     "| Región | Ingresos (miles de €) |\n|---|---|\n| Norte | 1.235 |",
@@ -487,6 +489,7 @@ NOT_OF_SALES = [
     ("| Region | Revenue (€m) | Returns (%) |\n|---|---|---|\n| North | 1.73 | 4.9 |", ["1.73", "4.9"]),
     ("| Region | Umsatz in T€ |\n|---|---:|\n| Nord | 1.735 |", ["1.735"]),
     ("Returns rose from 15.9 to 12.1 %.", ["15.9"]),
+    ("It covered 1.285 km with 24.5 kg.", ["1.285 km", "24.5 kg"]),
     ("It fell by $1.1 million.", ["$1.1 million"]),
     ("In 2017 wind had 21.9 GWh, or 21,9 Mio. kWh.", ["21.9 GWh", "21,9 Mio. kWh"]),
     (

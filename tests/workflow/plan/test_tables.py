@@ -109,14 +109,14 @@ async def test_an_output_is_taken_as_models_write_it(lab: Lab, store: ArtifactSt
     assert 'as JSON: {"output": ...}' in lab.prompt("t1.1/1/turn.1")
 
 
-MISFIT = {"tree": "elm", "height_m": "n/a", "girth": 3}
+MISFIT = {"tree": "elm", "height_m": "tall", "girth": 3}
 
 
 async def test_an_output_that_does_not_fit_goes_back_once_with_the_exact_errors(lab: Lab) -> None:
     lab.play(grove(t1_1=in_order(measured(MISFIT), measured({"tree": "elm", "height_m": 31.5}))))
     result = await lab.run(answer_schema=ROWS)
     told = lab.prompt("t1.1/1/turn.2")
-    assert "- output.height_m: 'n/a' is not of type 'number', 'null'" in told
+    assert "- output.height_m: 'tall' is not of type 'number', 'null'" in told
     assert "- output: Additional properties are not allowed ('girth' was unexpected)" in told
     assert (result.status, len(lab.steps)) == ("completed", 6)
 
@@ -124,7 +124,7 @@ async def test_an_output_that_does_not_fit_goes_back_once_with_the_exact_errors(
 async def test_an_output_that_never_fits_is_a_partial_finding_and_nothing_is_lost(
     lab: Lab, store: ArtifactStore
 ) -> None:
-    lab.play(grove(t1_1=lambda step: measured(MISFIT), t1_2=lambda step: measured("n/a")))
+    lab.play(grove(t1_1=lambda step: measured(MISFIT), t1_2=lambda step: measured("tall")))
     handle = await lab.start(answer_schema=ROWS)
     result = await handle.result()
     assert result.status == "partial"
@@ -134,9 +134,9 @@ async def test_an_output_that_never_fits_is_a_partial_finding_and_nothing_is_los
     assert "output" in gap.reason
     assert result.answer_json == {"trees": [{"tree": "ash", "height_m": 40.75}]}
     rows = [(r["item"], r["tree"], r["height_m"]) for r in await table(store, result)]
-    assert rows == [("t1.1", "elm", "n/a"), ("t1.2", "", ""), ("t1.3", "ash", "40.75")]
+    assert rows == [("t1.1", "elm", "tall"), ("t1.2", "", ""), ("t1.3", "ash", "40.75")]
     for subtask_id in ("t1.1", "t1.2"):
-        assert "n/a" in await finding_text(store, result, subtask_id)
+        assert "tall" in await finding_text(store, result, subtask_id)
         turns = [f"{subtask_id}/1/turn.1", f"{subtask_id}/1/turn.2"]
         assert [step for step in lab.steps if step.startswith(f"{subtask_id}/")] == turns
     assert "3/3, 2 in part" in await details(handle)
