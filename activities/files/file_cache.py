@@ -88,7 +88,8 @@ class FileCache:
     def __init__(self, folder: Path | None = None) -> None:
         """Without a folder it has one of its own, for as long as it lives."""
         whole = folder or Path(tempfile.mkdtemp(prefix="supervisor-files-"))
-        self._delete_own = weakref.finalize(self, shutil.rmtree, whole, ignore_errors=True) if folder is None else None
+        if folder is None:
+            weakref.finalize(self, shutil.rmtree, whole, ignore_errors=True)
         self._folder = whole / f"files-{VERSION}"
         self._kept = 0  # what this process has added
         seconds = _CONVERSION_TIME.total_seconds()
@@ -126,12 +127,6 @@ class FileCache:
         """Returns the first rows of a converted table, each as JSON."""
         rows: list[str] = await self._children.call(owner, _CONVERSION_TIME, "read_rows", file, count)
         return rows
-
-    def close(self) -> None:
-        """Ends the converting processes."""
-        self._children.close()
-        if self._delete_own:
-            self._delete_own()
 
     async def _report(self, source: SourceFile, owner: str) -> list[Json]:
         if source.problem:

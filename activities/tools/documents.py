@@ -182,10 +182,6 @@ class DocumentTools(ToolSource):
         }
         return [Tool(name, *made[kind], catalogue=self.catalogue) for name, kind in self._tools.items()]
 
-    async def close(self) -> None:
-        """Forgets what was read. The index is a file of the cache, which stays."""
-        self._library.close()
-
     async def problems(self) -> list[str]:
         """Returns the files that cannot be read, with the reasons."""
         return (await self._library.get()).unread
