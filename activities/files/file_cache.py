@@ -222,11 +222,12 @@ class Files:
         longer than a tool call may, so the next call finds it done. What was deleted since is made again.
         """
         async with self._looking:
-            current, reading = await asyncio.to_thread(self._state), self._reading
-            gone = reading and reading.done() and not await asyncio.to_thread(_usable, reading)
-            if reading is None or gone or self._read_as != current:
-                reading = self._reading = asyncio.create_task(self._read())
-                self._read_as = current
+            reading = self._reading
+            if reading is None or reading.done():  # one at a time, however often the files change
+                current = await asyncio.to_thread(self._state)
+                if reading is None or current != self._read_as or not await asyncio.to_thread(_usable, reading):
+                    reading = self._reading = asyncio.create_task(self._read())
+                    self._read_as = current
         return await asyncio.shield(reading)
 
     def _state(self) -> Hashable:
