@@ -171,7 +171,6 @@ class DocumentTools(ToolSource):
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: DocumentOptions) -> None:
         self._library = FileData(files, partial(Library, files.cache))
         self._tools = tools
-        self._options = options
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools. Raises ValueError if the files cannot be used."""
