@@ -69,7 +69,7 @@ class ChildProcesses:
     """Up to `size` processes that serve the functions of a module.
 
     An owner, such as a run, has one question open at a time, and owners take turns. A process that ended is replaced at
-    the next question.
+    the next question. All end when nothing uses this object any more: after the last question at the earliest.
     """
 
     def __init__(
@@ -98,7 +98,6 @@ class ChildProcesses:
         self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
         self._slots = asyncio.Semaphore(size)
         self._idle: list[_ChildProcess] = []
-        self._closed = False
 
     async def call(self, owner: str, time: timedelta, function: str, *arguments: Any) -> Any:
         """Returns what the function returns. Raises BoundExceeded, Failed and NotStarted."""
@@ -109,17 +108,11 @@ class ChildProcesses:
         async with self._turns.setdefault(owner, asyncio.Lock()), self._slots:
             child = self._idle.pop() if self._idle else await self._start()
             reply = await child.ask(line, time)
-            if self._closed or "exceeded" in reply:
+            if "exceeded" in reply:
                 child.end()  # else the memory that it holds counts for the next question
             else:
                 self._idle.append(child)
         return _result(function, reply)
-
-    def close(self) -> None:
-        """Ends the idle processes; those at work end with their question."""
-        self._closed = True
-        while self._idle:
-            self._idle.pop().end()
 
     async def _start(self) -> "_ChildProcess":
         """Returns a process that has called its first function. Raises NotStarted and Failed."""
@@ -164,7 +157,7 @@ class _ChildProcess:
         environment = {"TMPDIR": tempfile.gettempdir(), "MALLOC_ARENA_MAX": "1"}
         self._process, self._socket = start_child(_BOOT, json.dumps(setup), environment=environment)
         self._socket.setblocking(False)
-        self.end = weakref.finalize(self, _end, self._process, self._socket)  # also with a pool that is used no longer
+        self.end = weakref.finalize(self, _end, self._process, self._socket)
 
     async def ask(self, line: bytes, time: timedelta) -> Json:
         """Returns the answer to a line; what was `exceeded`, with the process ended, where there is none."""

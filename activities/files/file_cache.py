@@ -88,7 +88,8 @@ class FileCache:
     def __init__(self, folder: Path | None = None) -> None:
         """Without a folder it has one of its own, for as long as it lives."""
         whole = folder or Path(tempfile.mkdtemp(prefix="supervisor-files-"))
-        self._delete_own = weakref.finalize(self, shutil.rmtree, whole, ignore_errors=True) if folder is None else None
+        if folder is None:
+            weakref.finalize(self, shutil.rmtree, whole, ignore_errors=True)
         self._folder = whole / f"files-{VERSION}"
         self._kept = 0  # what this process has added
         seconds = _CONVERSION_TIME.total_seconds()
@@ -126,12 +127,6 @@ class FileCache:
         """Returns the first rows of a converted table, each as JSON."""
         rows: list[str] = await self._children.call(owner, _CONVERSION_TIME, "read_rows", file, count)
         return rows
-
-    def close(self) -> None:
-        """Ends the converting processes."""
-        self._children.close()
-        if self._delete_own:
-            self._delete_own()
 
     async def _report(self, source: SourceFile, owner: str) -> list[Json]:
         if source.problem:
@@ -227,11 +222,12 @@ class Files:
         longer than a tool call may, so the next call finds it done. What was deleted since is made again.
         """
         async with self._looking:
-            current, reading = await asyncio.to_thread(self._state), self._reading
-            gone = reading and reading.done() and not await asyncio.to_thread(_usable, reading)
-            if reading is None or gone or self._read_as != current:
-                reading = self._reading = asyncio.create_task(self._read())
-                self._read_as = current
+            reading = self._reading
+            if reading is None or reading.done():  # one at a time, however often the files change
+                current = await asyncio.to_thread(self._state)
+                if reading is None or current != self._read_as or not await asyncio.to_thread(_usable, reading):
+                    reading = self._reading = asyncio.create_task(self._read())
+                    self._read_as = current
         return await asyncio.shield(reading)
 
     def _state(self) -> Hashable:

@@ -131,7 +131,6 @@ class TeamFiles:
         for reading in self._readings.values():
             await _close(reading)
         self._readings.clear()
-        self.cache.close()
 
     async def _read(self, name: str, folder: Path, former: _Reading | None) -> LoadedTeam:
         if former is not None:

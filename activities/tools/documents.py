@@ -184,7 +184,6 @@ class DocumentTools(ToolSource):
     def __init__(self, files: FolderFiles, tools: dict[str, str], options: DocumentOptions) -> None:
         self._library = FileData(files, partial(Library, files.cache))
         self._tools = tools
-        self._options = options
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools. Raises ValueError if the files cannot be used."""
@@ -194,10 +193,6 @@ class DocumentTools(ToolSource):
             "document_read": (_READ, ReadDocument, self._read),
         }
         return [Tool(name, *made[kind], catalogue=self.catalogue) for name, kind in self._tools.items()]
-
-    async def close(self) -> None:
-        """Forgets what was read. The index is a file of the cache, which stays."""
-        self._library.close()
 
     async def problems(self) -> list[str]:
         """Returns the files that cannot be read, with the reasons."""

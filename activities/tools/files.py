@@ -42,12 +42,9 @@ class FolderFiles(Files):
 class FileData(Generic[T]):
     """What `make` returns for a team's files together with those of a run. It is kept for a few sets of files."""
 
-    def __init__(
-        self, files: Files, make: Callable[[list[FileReport]], T], close: Callable[[T], None] = lambda _: None
-    ) -> None:
+    def __init__(self, files: Files, make: Callable[[list[FileReport]], T]) -> None:
         self._files = files
         self._make = make
-        self._close = close
         self._made: dict[Hashable, T] = {}
 
     async def get(self, run: Files | None = None) -> T:
@@ -58,13 +55,8 @@ class FileData(Generic[T]):
         made = self._made.pop(key, None) or self._make(with_unique_tables(reports))
         self._made[key] = made
         for old in list(self._made)[:-_MADE]:
-            self._close(self._made.pop(old))
+            del self._made[old]
         return made
-
-    def close(self) -> None:
-        """Closes what was made. It is made again when it is asked for."""
-        while self._made:
-            self._close(self._made.popitem()[1])
 
 
 def _content(report: FileReport) -> Hashable:

@@ -49,8 +49,6 @@ async def reports_on(files: list[DataFile]) -> list[FileReport]:
         return await cache.reports([local_file(*file) for file in files], _OWNER)
     except OSError as error:
         raise CommandFailed(BAD_INPUT, f"{error.filename} can't be read: {error.strerror}") from None
-    finally:
-        cache.close()
 
 
 def _rows(reports: list[FileReport], screen: Console) -> Iterable[str]:

@@ -83,10 +83,6 @@ class Database:
         bounds = {"rows": limits.SQL_ROWS, "cell": SQL_CELL_CHARS}
         return await self._asked(run_id, "reply", sql, self.names, bounds)
 
-    def close(self) -> None:
-        """Ends the idle processes; those at work end with their question."""
-        self._children.close()
-
     async def _asked(self, owner: str, function: str, *arguments: Any) -> Json:
         problem = f"The database {self._name} cannot be read now: "
         try:
@@ -183,16 +179,12 @@ class TableStore:
             raise ToolMisuse(one_line(clean(problem), limits.SENTENCE_BYTES))
         return reply
 
-    def close(self) -> None:
-        """Ends the idle processes; those at work end with their query."""
-        self._children.close()
-
 
 class TableTools(ToolSource):
     """The tools over some tables. `tools` gives the kind of each tool by its name."""
 
     def __init__(self, data: Files | Database, tools: dict[str, str], options: TableOptions) -> None:
-        self._store = data if isinstance(data, Database) else FileData(data, TableStore, TableStore.close)
+        self._store = data if isinstance(data, Database) else FileData(data, TableStore)
         self._tools = tools
         self._options = options
 
@@ -212,10 +204,6 @@ class TableTools(ToolSource):
         return [
             Tool(name, *made[kind], catalogue=self.catalogue, outside=outside) for name, kind in self._tools.items()
         ]
-
-    async def close(self) -> None:
-        """Ends the processes."""
-        self._store.close()
 
     async def problems(self) -> list[str]:
         """Returns the files that cannot be read, with the reasons, or the problem with the database."""

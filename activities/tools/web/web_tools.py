@@ -71,10 +71,6 @@ class WebTools(ToolSource):
             for name in self._tools
         ]
 
-    async def close(self) -> None:
-        """Ends the idle processes."""
-        self._children.close()
-
     async def _fetch(self, arguments: WebFetch, context: ToolContext) -> ToolOutput:
         url = urldefrag(arguments.url.strip()).url
         try:

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,16 @@ SHORT, LONG = timedelta(milliseconds=400), timedelta(seconds=20)
 
 
 @pytest.fixture
-def one() -> Iterator[ChildProcesses]:
-    children = ChildProcesses(MODULE, 1, MEMORY)
-    yield children
-    children.close()
+def one() -> ChildProcesses:
+    return ChildProcesses(MODULE, 1, MEMORY)
 
 
 @pytest.fixture
-async def two() -> AsyncIterator[ChildProcesses]:
+async def two() -> ChildProcesses:
     """Two processes that serve already."""
     children = ChildProcesses(MODULE, 2, MEMORY)
     await asyncio.gather(*(children.call(owner, LONG, "echo", 1) for owner in "ab"))
-    yield children
-    children.close()
+    return children
 
 
 def processes() -> set[int]:

@@ -250,9 +250,7 @@ async def read_by_cache(tmp_path: Path, files: dict[str, bytes]) -> list[FileRep
     for name, content in files.items():
         (tmp_path / "given" / name).write_bytes(content)
     cache = FileCache(tmp_path / "cache")
-    reports = await cache.reports([local_file(name, tmp_path / "given" / name) for name in files], "test")
-    cache.close()
-    return reports
+    return await cache.reports([local_file(name, tmp_path / "given" / name) for name in files], "test")
 
 
 def compound(*streams: str) -> bytes:

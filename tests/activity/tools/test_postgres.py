@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,8 @@ def url(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def sales(url: str) -> Iterator[Database]:
-    made = Database(NAME, Secrets())
-    yield made
-    made.close()
+def sales(url: str) -> Database:
+    return Database(NAME, Secrets())
 
 
 async def tools(sales: Database, options: TableOptions = OPTIONS) -> list[Tool[Any]]:
@@ -205,7 +203,6 @@ async def test_the_server_alone_lets_no_hostile_statement_of_the_reader_write_or
     assert await admin.fetchval("SELECT last_value FROM s") == 1  # a rollback would not take it back
     assert await admin.fetchval("SELECT count(*) FROM pg_class WHERE relname IN ('x', 't', 'v')") == 0
     await admin.close()
-    sales.close()
 
 
 async def test_queries_that_take_too_much_end_soon_and_the_next_one_works(
@@ -242,7 +239,6 @@ async def test_a_server_that_says_nothing_is_a_named_error(monkeypatch: pytest.M
     assert (
         await refusal(sales) == f"The database {NAME} cannot be read now: the server cannot be reached (TimeoutError)"
     )
-    sales.close()
     silent.close()
     await silent.wait_closed()
 
@@ -271,7 +267,6 @@ async def test_each_problem_with_the_connection_is_named_without_the_connection_
         assert said.startswith(f"The database {NAME} cannot be read now: {problem}"), url
         assert CANARY not in said + caplog.text
         assert server.password not in said + caplog.text
-        sales.close()
 
 
 async def test_the_connection_string_is_in_no_arguments_and_no_environment_of_the_process(

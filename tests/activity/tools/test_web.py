@@ -74,7 +74,6 @@ async def opened(folder: Path, **options: Any) -> AsyncIterator[Toolbox]:
     assert problems == []
     yield toolbox
     await toolbox.close()
-    cache.close()
 
 
 async def fetched(toolbox: Toolbox, url: str, brief: str | None = "", **attached: str) -> ToolRun:
