@@ -1,6 +1,7 @@
 """The embedded Temporal server: a development server as a child process, shared by all processes that need one."""
 
 import asyncio
+import contextlib
 import fcntl
 import json
 import os
@@ -61,18 +62,25 @@ async def running() -> ServerInfo | None:
 
 async def stop_running() -> ServerInfo | None:
     """Ends the shared server, whichever process started it. Returns its record, or None if none ran."""
-    info = read_record()
-    if info is None:
-        return None
-    os.kill(info.pid, signal.SIGINT)
-    try:
-        async with asyncio.timeout(STOP_WAIT.total_seconds()):
-            while is_alive(info):  # noqa: ASYNC110 - not our child: nothing announces its end
-                await asyncio.sleep(POLL.total_seconds())
-    except TimeoutError:
-        os.kill(info.pid, signal.SIGKILL)
-    _record().unlink(missing_ok=True)
+    async with _lock():
+        info = read_record()
+        if info is None:
+            return None
+        _record().unlink(missing_ok=True)  # nobody joins it any more
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.kill(info.pid, signal.SIGINT)
+            try:
+                async with asyncio.timeout(STOP_WAIT.total_seconds()):
+                    while is_alive(info):  # noqa: ASYNC110 - not our child: nothing announces its end
+                        await asyncio.sleep(POLL.total_seconds())
+            except TimeoutError:
+                os.kill(info.pid, signal.SIGKILL)
     return info
+
+
+def _lock() -> AsyncFileLock:
+    """Returns the lock for starting and stopping the shared server: each waits until the other is done."""
+    return AsyncFileLock(cache_dir() / "server.lock", poll_interval=_LOCK_POLL.total_seconds())
 
 
 def is_alive(info: ServerInfo) -> bool:
@@ -165,12 +173,11 @@ class EmbeddedServer:
         program = await asyncio.to_thread(find_temporal)
         if not self._shared:
             return await self._launch(program)
-        async with AsyncFileLock(self._cache / "server.lock", poll_interval=_LOCK_POLL.total_seconds()):
+        async with _lock():
             if info := await self._join():
                 return info
             if _is_held(log := self._cache / _LOG):  # to wait for its end would be to hang
                 raise ServerFailed(f"a Temporal server that no record names has {log} open: end it first (lsof {log})")
-            _record().unlink(missing_ok=True)  # of a server that is gone
             return await self._launch(program)
 
     async def __aexit__(self, *_: object) -> None:
@@ -183,12 +190,10 @@ class EmbeddedServer:
         return await asyncio.to_thread(self._process.wait)
 
     async def _join(self) -> ServerInfo | None:
-        info = read_record()
-        if info is None:
-            return None
-        if not await answers(info.address, _START_WAIT):
-            raise ServerFailed(f"the Temporal server of process {info.pid} lives but does not answer: end it first")
-        self.joined = True
+        if info := read_record():
+            if not await answers(info.address, _START_WAIT):
+                raise ServerFailed(f"the Temporal server of process {info.pid} lives but does not answer: end it first")
+            self.joined = True
         return info
 
     async def _launch(self, program: Path) -> ServerInfo:
@@ -213,7 +218,9 @@ class EmbeddedServer:
         except OSError as error:
             raise ServerFailed(f"port {self._port} of {HOST} is taken: {error.strerror}") from error
         log = self._cache / _LOG
-        if not self._shared:
+        if self._shared:
+            _record().unlink(missing_ok=True)  # of a server that is gone, and had this log locked
+        else:
             descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
             os.close(descriptor)
             log = Path(name)
@@ -254,14 +261,12 @@ class EmbeddedServer:
 
     async def _serves(self, info: ServerInfo) -> bool:
         assert self._process is not None
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_START_WAIT.total_seconds()):
                 while self._process.poll() is None:
                     if await answers(info.address):
                         return self._process.poll() is None  # else another process took the port and answers there
                     await asyncio.sleep(POLL.total_seconds())
-        except TimeoutError:
-            pass
         return False
 
     async def _end(self) -> None:
@@ -272,13 +277,13 @@ class EmbeddedServer:
         # a database in memory is lost anyway: no reason to wait the seconds that the server drains for
         process.send_signal(signal.SIGINT if info.db else signal.SIGKILL)
         try:
-            await asyncio.to_thread(process.wait, STOP_WAIT.total_seconds())
-        except subprocess.TimeoutExpired:
-            pass
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(process.wait, STOP_WAIT.total_seconds())
         finally:  # too slow, or a second Ctrl-C
             process.kill()
             process.wait()
-            (_record() if self._shared else Path(info.log)).unlink(missing_ok=True)
+            if not self._shared:
+                Path(info.log).unlink(missing_ok=True)
 
 
 def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
@@ -293,8 +298,6 @@ def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
 
 
 def _free(port: int) -> bool:
-    try:
-        with socket.create_server((HOST, port)):
-            return True
-    except OSError:
-        return False
+    with contextlib.suppress(OSError), socket.create_server((HOST, port)):
+        return True
+    return False

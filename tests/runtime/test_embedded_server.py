@@ -10,13 +10,22 @@ import sys
 import urllib.request
 from asyncio.subprocess import PIPE, Process
 from contextlib import AsyncExitStack, closing
+from datetime import timedelta
 from pathlib import Path
 
 import psutil
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from runtime.server.embedded_server import EmbeddedServer, ServerFailed, ServerInfo, running
+from runtime.server import embedded_server
+from runtime.server.embedded_server import (
+    EmbeddedServer,
+    ServerFailed,
+    ServerInfo,
+    read_record,
+    running,
+    stop_running,
+)
 from tests.waiting import lives, until
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -92,6 +101,38 @@ async def test_a_server_without_a_record_is_named_and_keeps_its_log(cache: Path)
         assert Path(info.log).stat().st_size >= written
 
 
+async def test_a_server_that_is_starting_serves_before_it_is_stopped(
+    cache: Path, temporal_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(tmp_path / "temporal", temporal_program, monkeypatch, f'sleep 1; exec "{temporal_program}" "$@"')
+    async with AsyncExitStack() as stack:
+        starting = asyncio.create_task(stack.enter_async_context(EmbeddedServer(headless=True)))
+        await until((cache / "server.json").exists)
+        stopped = await stop_running()
+        assert stopped == await starting
+        assert read_record() is None
+
+
+async def test_a_server_that_starts_while_another_is_stopped_keeps_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded_server, "POLL", timedelta(seconds=2))
+    async with EmbeddedServer(headless=True) as old:
+        stopping = asyncio.create_task(stop_running())
+        await until(lambda: read_record() is None)
+        async with EmbeddedServer(headless=True) as new:
+            assert await stopping == old
+            assert read_record() == new
+
+
+async def test_a_server_that_has_just_ended_is_stopped_without_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = EmbeddedServer(headless=True)
+    async with server as info:
+        os.kill(info.pid, signal.SIGKILL)
+        await server.ended()
+        with monkeypatch.context() as before:
+            before.setattr(embedded_server, "read_record", lambda: info)
+            assert await stop_running() == info
+
+
 async def test_a_port_taken_in_between_is_tried_again_with_another(
     tmp_path: Path, temporal_program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,12 +153,12 @@ async def test_a_wanted_port_that_is_taken_is_an_error_saying_so() -> None:
 
 
 async def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(
-    cache: Path, temporal_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    temporal_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(tmp_path / "temporal", temporal_program, monkeypatch, "echo the disk is full; exit 3")
     with pytest.raises(ServerFailed, match="the disk is full"):
         await AsyncExitStack().enter_async_context(EmbeddedServer(headless=True))
-    assert not (cache / "server.json").exists()
+    assert read_record() is None
 
 
 # --- the command -------------------------------------------------------------------------------------

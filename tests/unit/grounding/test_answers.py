@@ -46,7 +46,8 @@ def missing(value: Any, *findings: str, given: str = "") -> list[str]:
         ({"site": "Skagen", "permit_days": 90}, []),  # no finding has the name
         ({"best": "Hirtshals", "other": "Esbjerg", "best_ms": 8.4, "other_ms": 7.9}, []),
         ({"best": "Hirtshals", "begun": "14.07.2026", "masts_kg": 45}, [".begun", ".begun"]),  # of several lines
-        ([{"site": "Hirtshals", "masts_kg": 45}], ["[0].masts_kg"]),
+        ([{"site": "Hirtshals", "masts_kg": 45}], []),  # of a line that names no other row
+        ([{"site": "Hirtshals", "masts_kg": 54}], ["[0].masts_kg"]),
         ({"permit_days": 7}, [".permit_days"]),
         ({"sites": 2, "masts": 3, "useful": True, "note": None}, []),
         ({"sites": 13}, [".sites"]),
