@@ -6,6 +6,7 @@ into the source tree and starts a pytest for each change.
 """
 
 import ast
+import copy
 import gc
 import itertools
 import os
@@ -39,18 +40,8 @@ JOBS = 2
 PATIENCE = 3  # times the CPU time of the unchanged code, then a change counts as an endless loop
 MEMORY_BYTES = 2 << 30  # an endless loop may grow
 
-COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
+_PAIRS = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn))
+COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -153,18 +144,15 @@ def _constants(value: object) -> Iterator[ast.AST]:
 def _conditions(node: ast.AST) -> Iterator[ast.AST]:
     """Returns the node with conditions negated that hold no comparison: those are changed by themselves."""
     match node:
-        case ast.If(test, body, orelse) if _plain(test):
-            yield ast.If(_negated(test), body, orelse)
-        case ast.While(test, body, orelse) if _plain(test):
-            yield ast.While(_negated(test), body, orelse)
-        case ast.IfExp(test, body, orelse) if _plain(test):
-            yield ast.IfExp(_negated(test), body, orelse)
+        case ast.If(test) | ast.While(test) | ast.IfExp(test) if _plain(test):
+            changed = copy.copy(node)
+            changed.test = _negated(test)
+            yield changed
         case ast.comprehension(target, source, tests, is_async):
             for index, test in enumerate(tests):
                 if _plain(test):
-                    yield ast.comprehension(
-                        target, source, [*tests[:index], _negated(test), *tests[index + 1 :]], is_async
-                    )
+                    negated = [*tests[:index], _negated(test), *tests[index + 1 :]]
+                    yield ast.comprehension(target, source, negated, is_async)
 
 
 def _plain(test: ast.expr) -> bool:

@@ -14,26 +14,23 @@ from console.base.command import hint
 from console.run.standstill import Standstill
 from console.view.event_lines import Line
 from console.view.live_view import LiveAgent, Picture, draw, fitted, log_line, tree_rows
+from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import RunLimits, Status, Wait
+from tests.unit.shapes import acyclic_plans
 
 NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"
 
 
-@st.composite
-def graphs(draw: st.DrawFn) -> list[SubtaskReport]:
-    """Reports whose dependencies come before them, in any order of the list."""
-    count = draw(st.integers(0, 25))
-    reports = []
-    for number in range(count):
-        earlier = [f"t{other}" for other in range(number)]
-        depends_on = draw(st.lists(st.sampled_from(earlier), unique=True, max_size=3)) if earlier else []
-        reports.append(SubtaskReport(id=f"t{number}", depends_on=depends_on))
-    return draw(st.permutations(reports))
+def reports_of(plan: Plan) -> list[SubtaskReport]:
+    return [SubtaskReport(id=subtask.id, depends_on=subtask.depends_on) for subtask in plan.subtasks]
 
 
-@given(graphs())
+graphs = st.just(list[SubtaskReport]()) | acyclic_plans(25).map(reports_of)
+
+
+@given(graphs)
 def test_every_subtask_is_in_the_tree_once_and_below_a_dependency(reports: list[SubtaskReport]) -> None:
     tree = tree_rows(reports)
     assert sorted(row.report.id for row in tree) == sorted(report.id for report in reports)
@@ -47,7 +44,7 @@ def test_every_subtask_is_in_the_tree_once_and_below_a_dependency(reports: list[
         seen.append((row.depth, row.report.id))
 
 
-@given(graphs(), st.integers(0, 30))
+@given(graphs, st.integers(0, 30))
 def test_a_low_screen_keeps_the_order_and_counts_what_it_leaves_out(reports: list[SubtaskReport], height: int) -> None:
     tree = tree_rows(reports)
     shown, left_out = fitted(tree, height)
@@ -101,7 +98,7 @@ AT = "2030-01-01T00:00:00+00:00"
 def held(shown: Picture) -> Picture:
     """Returns the same with two open breakers and a wait for a person."""
     assert shown.status is not None
-    card = {"state": "open", "retry_at": "2030-01-01T00:00:00+00:00"}
+    card = {"state": "open", "retry_at": AT}
     shown.status.breakers = [
         {**card, "role": NASTY, "failures": 3},
         {"role": "well", "failures": 1, "state": "closed", "retry_at": None},
@@ -134,9 +131,8 @@ def printed(columns: int, lines: int, shown: Picture) -> str:
 
 @pytest.mark.parametrize("columns", [40, 80, 120, 200])
 def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
-    out = io.StringIO()
-    Console(file=out, width=columns, height=30, color_system=None).print(draw(held(picture()), columns, 30, "hint"))
-    assert max(cell_len(line.rstrip()) for line in out.getvalue().splitlines()) <= columns
+    shown = Text.from_ansi(printed(columns, 30, held(picture()))).plain
+    assert max(cell_len(line.rstrip()) for line in shown.splitlines()) <= columns
 
 
 def test_foreign_text_is_shown_as_it_is_and_never_obeyed() -> None:

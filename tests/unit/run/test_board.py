@@ -23,18 +23,6 @@ def in_state(board: Board, *states: str) -> set[str]:
     return {report.id for report in board.reports() if report.state in states}
 
 
-def may_start(board: Board, candidate: Plan) -> set[str]:
-    """The rule in other words: all dependencies ended, and not all of them in vain."""
-    ended, completed = in_state(board, *ENDED), in_state(board, "completed")
-    return {
-        s.id
-        for s in candidate.subtasks
-        if board[s.id].state == "waiting"
-        and ended >= set(s.depends_on)
-        and (not s.depends_on or completed & {*s.depends_on})
-    }
-
-
 @given(acyclic_plans(), st.integers(1, 4), st.data())
 def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: int, data: st.DataObject) -> None:
     board = Board(candidate, Clock())
@@ -45,10 +33,7 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
         counted = Counter[str](report.state for report in board.reports())
         assert board.counts() == Counts(total=len(candidate.subtasks), **counted)
         free = slots - len(in_state(board, "running"))
-        allowed = may_start(board, candidate)
-        ready = list(board.ready())
-        assert ready == [s.id for s in candidate.subtasks if s.id in allowed]
-        for subtask_id in ready[:free]:
+        for subtask_id in list(board.ready())[:free]:
             assert board.start(subtask_id, f"run/{subtask_id}/1") == 1
         running = sorted(in_state(board, "running"))
         if not running:

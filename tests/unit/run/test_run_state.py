@@ -1,7 +1,6 @@
 """The state of a run: what its queries show, its result is made of, how long it took, what each event of it costs."""
 
 import sys
-from collections.abc import Callable
 from datetime import timedelta
 from types import FrameType
 
@@ -369,68 +368,44 @@ def test_what_still_runs_counts_until_now_and_what_never_started_takes_no_time()
 # --- the cost of an event ----------------------------------------------------------------------------
 
 
-EVENTS = 20
+def calls_of_events(subtasks: int) -> int:
+    """Returns the function calls of 20 events in a run with 200 subtasks under way, and its other ones waiting.
 
+    An event ends a subtask with a finding, and begins the next one the way a dispatch does.
+    """
+    run, calls = state(plan(*[subtask(f"t{i}") for i in range(subtasks)]), budget={"tokens": 10**9}), 0
+    board, budget, used = run.board, run.time_and_budget, Usage(model_calls=1, input_tokens=10)
 
-def run_of(subtasks: int) -> RunState:
-    """A run with 200 subtasks under way, and its other ones waiting."""
-    clock = Clock()
-    state = RunState(RunRequest(goal="Weigh the pears", budget={"tokens": 10**9}), clock, START)
-    state.adopt(plan(*[subtask(f"t{i}") for i in range(subtasks)]))
-    for _ in range(min(subtasks // 2, limits.MAX_PARALLEL)):
-        begin_next(state)
-    return state
+    def end(subtask_id: str) -> None:
+        budget.ledger.settle(f"{subtask_id}.0", used)
+        board.record(subtask_id, 1, used)
+        board.complete(subtask_id, FINDING)
+        assert run.has_finding
 
-
-def begin_next(state: RunState) -> None:
-    """Begins the next subtask the way a dispatch does."""
-    board, budget = state.board, state.time_and_budget
-    assert board.skip_blocked() == []
-    subtask_id = next(board.ready())
-    assert board.in_flight().get("hand", 0) == board.counts().running
-    board.begin(subtask_id, "hand")
-    board.start(subtask_id, f"run/{subtask_id}/1")
-    state.trace.note("subtask_started", subtask_id)
-    assert budget.ledger.grant(f"{subtask_id}.0", budget.shares(board.agents(limits.MAX_PARALLEL))) is not None
-    assert not state.flags.waiting_provider
-
-
-def settle(state: RunState, subtask_id: str) -> None:
-    """Ends a subtask with a finding."""
-    used = Usage(model_calls=1, input_tokens=10)
-    state.time_and_budget.ledger.settle(f"{subtask_id}.0", used)
-    state.board.record(subtask_id, 1, used)
-    state.board.complete(subtask_id, FINDING)
-    assert state.has_finding
-
-
-def calls_of(action: Callable[[], None]) -> int:
-    """Returns the function calls that an action takes."""
-    calls = 0
+    def begin_next() -> None:
+        assert board.skip_blocked() == []
+        subtask_id = next(board.ready())
+        assert board.in_flight().get("hand", 0) == board.counts().running
+        board.begin(subtask_id, "hand")
+        board.start(subtask_id, f"run/{subtask_id}/1")
+        run.trace.note("subtask_started", subtask_id)
+        assert budget.ledger.grant(f"{subtask_id}.0", budget.shares(board.agents(limits.MAX_PARALLEL))) is not None
+        assert not run.flags.waiting_provider
 
     def count(frame: FrameType, event: str, argument: object) -> None:
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    sys.setprofile(count)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
-def calls_of_events(subtasks: int) -> int:
-    """Returns the function calls that some events take."""
-    state, calls = run_of(subtasks), 0
-
-    def event() -> None:
-        settle(state, subtask_id)
-        begin_next(state)
-
-    for _ in range(EVENTS):
-        subtask_id = next(report.id for report in state.board.reports() if report.state == "running")
-        calls += calls_of(event)
+    for _ in range(min(subtasks // 2, limits.MAX_PARALLEL)):
+        begin_next()
+    for _ in range(20):
+        running = next(report.id for report in board.reports() if report.state == "running")
+        sys.setprofile(count)
+        try:
+            end(running)
+            begin_next()
+        finally:
+            sys.setprofile(None)
     return calls
 
 

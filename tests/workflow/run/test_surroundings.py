@@ -3,14 +3,16 @@
 import asyncio
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
-from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
 from activities.files.manifest import MANIFEST_TYPE, Manifest, found_files, put_files
+from activities.store.artifacts import ArtifactStore
 from runtime.process import cache_dir
 from runtime.server.temporal_binary import find_temporal
 from runtime.settings import Settings
@@ -18,11 +20,11 @@ from supervision.base.queues import MODEL_QUEUE
 from supervision.base.store_keys import output_key
 from supervision.contract.request import Attachment
 from tests.office_files import pdf_bytes
-from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, text, tools, when
-from tests.serving import address_of, own_server, store_of
+from tests.scripted_model import Reply, Step, plan, script, text, tools, when
+from tests.serving import address_of, own_server
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import Lab, found, start
+from tests.workflow.runs import Lab, found
 from worker_main import serving
 
 
@@ -83,31 +85,27 @@ RPM = 900  # the test teams name two pools: a third of it is the model queue's
 
 
 @pytest.mark.timeout(180)
-async def test_small_runs_get_their_turn_beside_a_large_one(
-    model: ScriptedModel, settings: Settings, run_id: str
-) -> None:
-    large, *small = [f"{run_id}-{number}" for number in range(1 + BESIDE)]
-    for run_id in (large, *small):
-        ids = [f"t{number}" for number in range(LARGE if run_id == large else SMALL)]
-        model.play(run_id, script(plan(*[{"id": subtask_id} for subtask_id in ids]), {}, answer(cites=ids[:1])))
-    limited = settings.model_copy(update={"model_rpm": RPM})
-    async with own_server() as client, serving(client, limited):
-        await runs.start(client, large, "lab", max_subtasks=LARGE, max_parallel=LARGE)
-        await until(lambda: len(model.of(large)) > 20, 60)
-        await asyncio.gather(*(runs.run(client, run_id, "lab") for run_id in small))
-        waits = [wait for run_id in small for wait in await model_waits(client, run_id)]
-        meanwhile = [start for _, start in await model_waits(client, large)]
+async def test_small_runs_get_their_turn_beside_a_large_one(lab: Lab, settings: Settings) -> None:
+    async with own_server() as client, serving(client, settings.model_copy(update={"model_rpm": RPM})):
+        large, *small = [lab.on(client).named(f"{lab.run_id}-{number}") for number in range(1 + BESIDE)]
+        for own in (large, *small):
+            own.play(script(plan(*[{"id": f"t{number}"} for number in range(LARGE if own is large else SMALL)])))
+        await large.start(max_subtasks=LARGE, max_parallel=LARGE)
+        await until(lambda: len(large.calls) > 20, 60)
+        await asyncio.gather(*(own.run() for own in small))
+        waits = [wait for own in small for wait in await model_waits(own)]
+        meanwhile = [start for _, start in await model_waits(large)]
     assert len(waits) == BESIDE * (SMALL + 2)
     # Without turns, each waits for all that the large run has queued before it.
     assert sum(scheduled < start < started for start in meanwhile for scheduled, started in waits) < LARGE / 2
 
 
 @pytest.mark.timeout(120)
-async def test_a_limit_is_changed_while_a_run_goes_on(model: ScriptedModel, settings: Settings, run_id: str) -> None:
-    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {}, answer(cites=["t1"])))
+async def test_a_limit_is_changed_while_a_run_goes_on(lab: Lab, settings: Settings) -> None:
+    lab.play(script(plan({"id": "t1"}, {"id": "t2"})))
     async with own_server() as client, serving(client, settings.model_copy(update={"model_rpm": 1})):
-        handle = await runs.start(client, run_id, "lab")
-        await until(lambda: len(model.of(run_id)) == 1, 30)
+        handle = await lab.on(client).start()
+        await until(lambda: len(lab.calls) == 1, 30)
         command = [str(find_temporal()), "task-queue", "config", "set", "--task-queue", MODEL_QUEUE]
         command += ["--task-queue-type", "activity", "--queue-rps-limit", "100"]
         command += ["--address", address_of(client)]
@@ -116,11 +114,11 @@ async def test_a_limit_is_changed_while_a_run_goes_on(model: ScriptedModel, sett
     assert result.timing.wall_seconds < 60  # a call a minute before
 
 
-async def model_waits(client: Client, run_id: str) -> list[tuple[int, int]]:
+async def model_waits(lab: Lab) -> list[tuple[int, int]]:
     """Returns for each model call of a run when it was scheduled and when the server gave it to a Worker."""
     waits = []
-    async for described in client.list_workflows(f"WorkflowId STARTS_WITH '{run_id}'"):
-        history = await client.get_workflow_handle(described.id, run_id=described.run_id).fetch_history()
+    async for described in lab.client.list_workflows(f"WorkflowId STARTS_WITH '{lab.run_id}'"):
+        history = await lab.client.get_workflow_handle(described.id, run_id=described.run_id).fetch_history()
         scheduled = {event.event_id: event for event in history.events}
         for event in history.events:
             if event.HasField("activity_task_started_event_attributes"):
@@ -141,16 +139,16 @@ SEEN = {"analyst": "| 1250 |", "reader": "[lease.pdf p. 2]"}
 
 
 @pytest.fixture
-async def attached(client: Client, settings: Settings, tmp_path: Path) -> Attachment:
+async def attached(store: ArtifactStore, tmp_path: Path) -> Attachment:
     """The attachment that `run --data FOLDER` makes."""
     (tmp_path / "order.csv").write_bytes("Region;Net (€)\nSüd;1.237,50\nNord;12,50\n".encode("cp1252"))
     (tmp_path / "lease.pdf").write_bytes(pdf_bytes(["Between A and B", "The rent is 900 EUR"]))
     (tmp_path / "broken.xlsx").write_bytes(b"no spreadsheet")
-    ref = await put_files(await store_of(client, settings.artifacts_url), found_files([tmp_path]))
+    ref = await put_files(store, found_files([tmp_path]))
     return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
 
 
-def turns(role: str) -> object:
+def turns(role: str) -> Callable[[Step], Reply]:
     def reply(step: Step) -> Reply:
         if step.number == 1:
             return CALLS[role]
@@ -159,23 +157,20 @@ def turns(role: str) -> object:
     return reply
 
 
-TURNS = {"t1": turns("analyst"), "t2": turns("reader")}
 SHAPE = plan({"id": "t1", "role": "analyst"}, {"id": "t2", "role": "reader"})
 
 
-@pytest.mark.usefixtures("worker", "short_rest")
+@pytest.mark.usefixtures("short_rest")
 async def test_a_file_that_is_deleted_from_the_store_meanwhile_is_named(
-    client: Client, model: ScriptedModel, run_id: str, attached: Attachment, settings: Settings
+    lab: Lab, store: ArtifactStore, attached: Attachment
 ) -> None:
     released = asyncio.Event()
-    usual = script(SHAPE, TURNS)  # type: ignore[arg-type]
-    model.play(run_id, lambda step: when(released, usual(step)) if step.kind == "plan" else usual(step))
-    handle = await start(client, run_id, "files", attachments=[attached], max_replans=0)
-    await until(lambda: bool(model.of(run_id)))
-    store = await store_of(client, settings.artifacts_url)
+    lab.play(script(when(released, SHAPE), {"t1": turns("analyst"), "t2": turns("reader")}))
+    handle = await lab.start(team="files", attachments=[attached])
+    await until(lambda: bool(lab.calls))
     manifest = Manifest.model_validate_json(await store.get(attached.ref or ""))
     (part,) = next(file.parts for file in manifest.files if file.name == "order.csv")
-    await store.delete(output_key(run_id, part.rpartition("/")[2]))
+    await store.delete(output_key(lab.run_id, part.rpartition("/")[2]))
     for cached in cache_dir().glob("files-*"):  # its other folders are the developer's own database and artifacts
         shutil.rmtree(cached, ignore_errors=True)
     released.set()
@@ -183,5 +178,4 @@ async def test_a_file_that_is_deleted_from_the_store_meanwhile_is_named(
     read = "1 of 3 files can't be read: broken.xlsx (it is no spreadsheet that can be read: "
     assert result.warnings[0].startswith(read)
     assert found(result, 1).summary == "found it"
-    (answered,) = (call.step.prompt for call in model.of(run_id) if call.step.call.endswith("/t1/1/turn.2"))
-    assert "order.csv: it is no longer stored" in answered
+    assert "order.csv: it is no longer stored" in lab.prompt("t1/1/turn.2")
