@@ -224,7 +224,7 @@ class _Read:
             return True
         if own is not None:
             return not exclude_each_other(unit, own)
-        others = {mentioned for mentioned in self._units if exclude_each_other(unit, mentioned)}
+        others = {named for named in self._units if exclude_each_other(unit, named) and DIMENSIONS[unit] != "share"}
         if self.source.kind == "computed":  # 21933 / 1000 = 21.933
             others -= dict(multiples(unit)).keys()
         return not others or unit in self._units

@@ -47,15 +47,15 @@ def hang_at(kind: str, usual: Script) -> Script:
 
 
 async def test_a_budget_too_small_to_plan_fails_before_any_request(lab: Lab) -> None:
-    lab.play(script(plan(answer="none")))
+    lab.play(script(plan(answer="There are no pears.")))
     least = 2 * plan_estimate(len(GOAL))  # half of a small total is kept for the answer
     error = await lab.failure(budget={"tokens": least - 2})
     assert error.type == "BudgetExhausted"
     assert "plan" in error.message
     assert lab.calls == []
     enough = lab.named(f"{lab.run_id}-enough")
-    enough.play(script(plan(answer="none")))
-    assert (await enough.run(budget={"tokens": least})).answer == "none"
+    enough.play(script(plan(answer="There are no pears.")))
+    assert (await enough.run(budget={"tokens": least})).answer == "There are no pears."
 
 
 async def test_a_worker_agent_without_more_budget_waits_for_others_then_concludes(lab: Lab) -> None:

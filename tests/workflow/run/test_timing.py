@@ -73,7 +73,7 @@ async def test_a_run_that_is_looked_at_while_it_is_prepared_has_one_deadline(
         return await goal(activities, setup)
 
     monkeypatch.setattr(RunActivities, "_goal", slowly)
-    lab.play(script(plan(answer="none")))
+    lab.play(script(plan(answer="There are no pears.")))
     settings = settings_for(lab.model.url, tmp_path)
     async with own_server() as client, serving(client, settings, ["model"]):
         handle = await lab.on(client).start()
@@ -81,7 +81,7 @@ async def test_a_run_that_is_looked_at_while_it_is_prepared_has_one_deadline(
         async with serving(client, settings, ["workflows"]):
             deadline_at = (await query).deadline_at
             looked_at.set()
-            assert (await handle.result()).answer == "none"
+            assert (await handle.result()).answer == "There are no pears."
             assert (await status_of(handle)).deadline_at == deadline_at
 
         async def a_replay_shows_it() -> bool:
@@ -117,7 +117,7 @@ async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_loses
         async with serving(client, settings, ["workflows"]):
             for name in asked:
                 own = lab.on(client).named(name)
-                own.play(script(when(planned, plan(answer="none"))))
+                own.play(script(when(planned, plan(answer="There are no pears."))))
                 handles[name] = await own.start()
                 await until(own.sent("plan.1.1"))
         planned.set()
@@ -135,7 +135,9 @@ async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_loses
             for handle in handles.values():
                 await until(partial(closed, handle))
             await asyncio.gather(*queries)
-            assert {(await handle.query(SupervisorWorkflow.result)).answer for handle in handles.values()} == {"none"}
+            assert {(await handle.query(SupervisorWorkflow.result)).answer for handle in handles.values()} == {
+                "There are no pears."
+            }
         for handle in handles.values():
             ended = (await handle.describe()).status
             assert ended in (WorkflowExecutionStatus.COMPLETED, WorkflowExecutionStatus.CANCELED)
