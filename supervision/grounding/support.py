@@ -35,6 +35,9 @@ _SHARES = {"in %": "%", "in bps": "bps"}
 _SORTED = 50  # of the figures within the tolerance: the nearest one is shown, so many above and below are compared
 _YEARS_READ = 300  # that many make all spans there are
 _CONSTANTS = {Decimal(n) for n in (*range(SMALL), 24, 30, 52, 60, 100, 360, 365, 366, 1000, 3600, 1024)}
+_CONSTANTS |= {
+    Decimal(n) for n in ("4.33", "4.345", "4.35", "30.4", "30.42", "30.44", "30.4375", "365.25")
+}  # of a month
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,11 @@ class Support:
     def _operands_hold(self, source: Source) -> bool:
         # Where a place is read twice, the first time counts.
         operands = {figure.start: figure.readings[-1].value for figure in reversed([*values(source.arguments)])}
-        return all(value in _CONSTANTS or self._find_figure(_exact(value)) for value in operands.values())
+        percents = {
+            1 + sign * share / _HUNDRED for read in self._accepted for share in read.percents for sign in (1, -1)
+        }
+        known = _CONSTANTS | percents  # 1.19 adds 19 %
+        return all(value in known or self._find_figure(_exact(value)) for value in operands.values())
 
 
 class _Read:
@@ -131,6 +138,11 @@ class _Read:
         places = {value: each.start for value, each in read if 1000 <= value < 3000 and value % 1 == 0}
         years = list(places)[:_YEARS_READ]
         self._spans = {later - year: places[later] for year in years for later in years if later > year}
+
+    @cached_property
+    def percents(self) -> set[Decimal]:
+        """The percentages that the source has as such."""
+        return {value for value, each in zip(self._values, self._figures, strict=True) if each.unit == "%"}
 
     @cached_property
     def _mentioned(self) -> frozenset[str]:
