@@ -42,7 +42,7 @@ PACKAGES = {
     "activities": Package(
         "supervision",
         "bounded contracts heartbeat steps store files model tools teams prompts replies run questions agent attempts",
-        lines=12_870,
+        lines=12_875,
         arrows=47,
     ),
     "workflows": Package(
