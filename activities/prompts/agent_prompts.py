@@ -291,12 +291,16 @@ def attachment_block(name: str, text: str | None) -> str:
 
 
 def described(subtasks: list[Subtask], room: int) -> str:
-    """Returns a line for each subtask, of ids and descriptions that share `room` bytes."""
-    share = room // max(1, len(subtasks))
+    """Returns a line for each subtask, of ids and descriptions that share `room` bytes.
+
+    What a template in the list says is not said again of each of its items.
+    """
+    share, templates = room // max(1, len(subtasks)), {subtask.id for subtask in subtasks if subtask.for_each}
     lines = []
     for subtask in subtasks:
         each = f", for each of {one_line(subtask.for_each, limits.LINE_BYTES)}" if subtask.for_each else ""
-        lines.append(f"- {subtask.id} ({subtask.role}{each}): {one_line(subtask.whole, share)}")
+        text = subtask.item if subtask.item and subtask.template in templates else subtask.whole
+        lines.append(f"- {subtask.id} ({subtask.role}{each}): {one_line(text, share)}")
     return "\n".join(lines)
 
 

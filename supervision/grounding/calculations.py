@@ -7,12 +7,14 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal, DecimalException
 from itertools import islice, product
 
 from supervision.grounding.written_figures import SMALL, Figure, values
 
 _CONSTANTS = {Decimal(n) for n in (*range(SMALL), 24, 30, 52, 60, 100, 360, 365, 366, 1000, 3600, 1024)}
+_CONSTANTS |= {Decimal(n) for n in ("4.33", "4.345", "4.35", "30.4", "30.42", "30.44", "30.4375", "365.25")}  # a month
 _HUNDRED = Decimal(100)
 _MOST_CHARS = 200  # of one calculation
 _MOST_FIGURES = 12
@@ -34,8 +36,14 @@ def is_constant(value: Decimal) -> bool:
     return value in _CONSTANTS
 
 
+def as_change(factor: Figure) -> Figure:
+    """Returns the change in percent that a factor stands for: 19 % for 1.19, 10 % for 0.9."""
+    readings = tuple(replace(each, value=abs(each.value - 1) * _HUNDRED) for each in factor.readings)
+    return replace(factor, readings=readings, unit="in %")
+
+
 def calculated(text: str, holds: Callable[[Figure], bool]) -> dict[str, str]:
-    """Returns the results of the calculations in a text that hold, as written, and constants, with their calculation.
+    """Returns the figures of the calculations in a text that hold, as written, each with its calculation.
 
     `holds` says if a figure does that is calculated with; results of earlier calculations do as well.
     """
@@ -46,7 +54,7 @@ def calculated(text: str, holds: Callable[[Figure], bool]) -> dict[str, str]:
             read.append(figure)
 
     def known(figure: Figure) -> bool:
-        return _is_constant(figure) or figure.text in found or holds(figure)
+        return _is_constant(figure) or figure.text in found or holds(figure) or holds(as_change(figure))
 
     for number, result in enumerate(read):
         near = read[max(0, number - _MOST_FIGURES) : number + _MOST_FIGURES + 1]
@@ -57,7 +65,7 @@ def calculated(text: str, holds: Callable[[Figure], bool]) -> dict[str, str]:
                 and _gives(text[begin:end], begin, operands, result)
                 and all(map(known, operands))
             ):
-                for figure in (result, *filter(_is_constant, operands)):
+                for figure in (result, *operands):
                     found.setdefault(figure.text, text[begin:end].strip())
                 break
     return found

@@ -17,7 +17,7 @@ from typing import Literal
 from supervision.base import limits
 from supervision.base.text import cut, one_line
 from supervision.contract.finding import CheckedClaim
-from supervision.grounding.calculations import calculated, is_constant
+from supervision.grounding.calculations import as_change, calculated, is_constant
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
 from supervision.grounding.units import (
     DIMENSIONS,
@@ -140,7 +140,10 @@ class Support:
     def _operands_hold(self, source: Source) -> bool:
         # Where a place is read twice, the first time counts.
         operands = {figure.start: figure.readings[-1].value for figure in reversed([*values(source.arguments)])}
-        return all(is_constant(value) or self._find_figure(_exact(value)) for value in operands.values())
+        return all(is_constant(value) or self._has(_exact(value)) for value in operands.values())
+
+    def _has(self, operand: Figure) -> bool:
+        return any(map(self._find_figure, (operand, as_change(operand))))
 
 
 class _Read:
@@ -224,9 +227,9 @@ class _Read:
             return True
         if own is not None:
             return not exclude_each_other(unit, own)
-        others = {named for named in self._units if exclude_each_other(unit, named) and DIMENSIONS[unit] != "share"}
-        if self.source.kind == "computed":  # 21933 / 1000 = 21.933
-            others -= dict(multiples(unit)).keys()
+        others = {mentioned for mentioned in self._units if exclude_each_other(unit, mentioned)}
+        if self.source.kind == "computed":  # 21933 / 1000 = 21.933; a share of kilograms is none
+            others = set() if DIMENSIONS[unit] == "share" else others - dict(multiples(unit)).keys()
         return not others or unit in self._units
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from activities.contracts.run_contracts import DependencyRef
+from activities.prompts.agent_prompts import described
 from activities.questions.judgement import (
     JUDGE,
     REFINE,
@@ -286,3 +287,10 @@ async def test_a_conflict_is_settled_for_one_side_or_none(desk: Desk, prefer: st
     reply = await judge(desk, "conflict", as_json({"prefer": prefer, "resolution": "45 is newer."}))
     assert (reply.choice, reply.resolution) == (index, "45 is newer.")
     assert '<finding subtask_id="t2" role="reader">' in desk.prompt
+
+
+def test_items_are_listed_without_the_words_of_their_template() -> None:
+    template = Subtask(id="t1", description="Read the lease", role="reader", for_each="files:*")
+    items = [Subtask(id=f"t1.{n}", description="Read the lease", role="reader", item=f"{n}.pdf") for n in (1, 2)]
+    assert described([template, *items], 1000).splitlines()[1:] == ["- t1.1 (reader): 1.pdf", "- t1.2 (reader): 2.pdf"]
+    assert described(items, 1000).splitlines()[0] == "- t1.1 (reader): 1.pdf: Read the lease"

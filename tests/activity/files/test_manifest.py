@@ -87,7 +87,6 @@ async def test_a_process_that_does_not_start_says_nothing_of_a_file(
         with pytest.raises(NotStarted):
             await files.reports()
     reports = await files.reports()
-    cache.close()
     assert [report.problem for report in reports] == [None] * len(reports)
 
 
