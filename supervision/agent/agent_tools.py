@@ -29,6 +29,7 @@ _CLOSING_WORDS = {
     "outcome": "outcome",
 }
 _NUMBER = re.compile(r"(\d?[.,]?\d{1,6}) ?(%?)\.?")
+_NOTE = re.compile(r"(?:note|hinweis|anmerkung|remarque|nota) ?:", re.IGNORECASE)  # models end with one
 _IN_WORDS = re.compile(r"(?:very |sehr )?(?:high|medium|low|hoch|mittel|niedrig|élevée|faible|alta|media|baja)\.?")
 _ENDED = re.compile(r"complete|succe|finished|ok\b|fertig|erledigt|abgeschlossen|termin|hecho|完成")
 _REFERS = re.compile(r"\W*(?:see|siehe|voir|véase)\b[^\n]{0,40}", re.IGNORECASE)  # see above
@@ -73,6 +74,7 @@ def conclude(message: str, forced: bool = False) -> Conclusion:
     that reads as if nothing was found is partial, and so is one that was `forced` and has no closing line.
     """
     lines = message.strip().splitlines(keepends=True)
+    note = lines.pop() if len(lines) > 1 and _NOTE.match(lines[-1].translate(_MARKUP)) else ""
     read: dict[str, Any] = {}
     while lines:
         match = _CLOSING.fullmatch(lines[-1].translate(_MARKUP).strip(" -\r\n"))
@@ -86,7 +88,8 @@ def conclude(message: str, forced: bool = False) -> Conclusion:
         elif not lines[-1].isspace():
             break
         lines.pop()
-    text = "".join(lines).strip() or message.strip()
+    text = "\n\n".join(filter(None, ["".join(lines).strip(), note])) if read else ""
+    text = text or message.strip()
     confidence, outcome = read.get("confidence"), read.get("outcome")
     unclear, cut_short = outcome is None and _gave_up(text, confidence), forced and not read
     return Conclusion(

@@ -296,6 +296,14 @@ def test_closing_lines_may_be_in_the_language_of_the_goal(line: str) -> None:
     assert (read.text, read.confidence, read.limitations, read.outcome) == ("Der Umsatz wuchs.", 0.85, [], "done")
 
 
+def test_a_note_after_the_closing_lines_stays_in_the_text() -> None:
+    read = conclude(
+        "Sales grew.\n\nConfidence: 0.8\nLimitations: none\n\n**Note:** The figures are rounded.", forced=True
+    )
+    assert (read.text, read.confidence) == ("Sales grew.\n\n**Note:** The figures are rounded.", 0.8)
+    assert (read.outcome, conclude("Sales grew.\nNote: rounded.").text) == ("done", "Sales grew.\nNote: rounded.")
+
+
 plain = st.lists(any_text.filter(lambda t: "onfidence" not in t.lower() and "imitation" not in t.lower()), max_size=20)
 LONG = "x" * 300
 
