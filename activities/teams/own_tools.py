@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 import traceback
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -45,18 +46,9 @@ class OwnTools(ToolSource):
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools, for this thread. Raises ValueError with every problem of the file."""
         self._thread = _TeamThread(self._file)
-        try:
-            tools = await asyncio.wrap_future(self._thread.tools)
-        except Exception:
-            self._thread.end()
-            raise
+        tools = await asyncio.wrap_future(self._thread.tools)
         # A catalogue of the author's would run on the Worker's loop.
         return [replace(tool, run=partial(self._run, tool.name), own=True, catalogue=None) for tool in tools]
-
-    async def close(self) -> None:
-        """Ends the thread, after the time of a call."""
-        if self._thread is not None:
-            self._thread.end()
 
     async def _run(self, name: str, arguments: Any, context: ToolContext) -> Any:
         thread = self._thread
@@ -69,15 +61,17 @@ class OwnTools(ToolSource):
 
 
 class _TeamThread:
-    """A daemon thread that imports a `tools.py` and serves its tools by an event loop."""
+    """A daemon thread that imports a `tools.py` and serves its tools by an event loop, while a call may still come."""
 
     def __init__(self, file: Path) -> None:
         self.tools: Future[list[Tool[Any]]] = Future()
-        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        self._loop = self._runner.get_loop()
+        runner, name = asyncio.Runner(loop_factory=asyncio.new_event_loop), f"team-{file.parent.name}"
+        self._loop = runner.get_loop()
         self._timed_out = False
-        self._thread = threading.Thread(target=self._serve, args=[file], name=f"team-{file.parent.name}", daemon=True)
+        self._thread = threading.Thread(target=_serve, args=[runner, self.tools, file], name=name, daemon=True)
         self._thread.start()
+        # The thread has no reference to this object, but calls in flight have.
+        weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop).atexit = False
 
     async def call(self, name: str, arguments: Any, context: ToolContext) -> Any:
         """Returns what the tool returns; raises what it raises."""
@@ -103,23 +97,6 @@ class _TeamThread:
         """Returns where the thread stands."""
         return "".join(traceback.format_stack(sys._current_frames().get(self._thread.ident or 0), limit=8))
 
-    def end(self) -> None:
-        """Ends the thread after the time of a call: a call may be in flight, or about to begin."""
-        loop = self._loop
-        loop.call_soon_threadsafe(loop.call_later, limits.TOOL_TIMEOUT.total_seconds(), loop.stop)
-
-    def _serve(self, file: Path) -> None:
-        asyncio.set_event_loop(self._loop)
-        _settle(self.tools, partial(own_tools, file))
-        while True:
-            try:
-                self._loop.run_forever()
-            except BaseException:  # a task of an author's own that ends with SystemExit
-                log.warning("a task of %s failed", self._thread.name, exc_info=True)
-            else:
-                break
-        self._runner.close()
-
     async def _outcome(self, name: str, arguments: Any, context: ToolContext) -> tuple[Any, BaseException | None]:
         """Returns output and exception: asyncio would end the thread with a SystemExit."""
         try:
@@ -131,6 +108,19 @@ class _TeamThread:
             return await _called(tool.run, parsed, context), None
         except BaseException as error:
             return None, error
+
+
+def _serve(runner: asyncio.Runner, tools: "Future[list[Tool[Any]]]", file: Path) -> None:
+    asyncio.set_event_loop(runner.get_loop())
+    _settle(tools, partial(own_tools, file))
+    while True:
+        try:
+            runner.get_loop().run_forever()
+        except BaseException:  # a task of an author's own that ends with SystemExit
+            log.warning("a task of %s failed", threading.current_thread().name, exc_info=True)
+        else:
+            break
+    runner.close()
 
 
 async def _called(function: Callable[..., Any], arguments: Any, context: ToolContext) -> Any:

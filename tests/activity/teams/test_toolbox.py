@@ -272,6 +272,11 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_tools, "_PATIENCE", timedelta(milliseconds=100))
 
 
+def thread_of(crew: Crew) -> threading.Thread:
+    assert crew.source._thread is not None
+    return crew.source._thread._thread
+
+
 LATE = "The tool did not answer within 0.2 s."
 
 
@@ -309,6 +314,8 @@ async def test_a_waiting_tool_ends_at_its_timeout(crew: Crew, monkeypatch: pytes
 async def test_a_tool_that_blocks_leaves_the_workers_loop_free_and_its_thread_is_replaced(
     crew: Crew, caplog: pytest.LogCaptureFixture
 ) -> None:
+    await crew.call("quick")
+    former = thread_of(crew)
     blocked = asyncio.create_task(crew.call("block"))
     ticks = 0
     while not blocked.done():
@@ -324,22 +331,19 @@ async def test_a_tool_that_blocks_leaves_the_workers_loop_free_and_its_thread_is
     assert "block their thread, which is replaced" in caplog.text
     assert "release.wait()" in caplog.text
     threading.release.set()  # type: ignore[attr-defined]
+    await until(lambda: not former.is_alive())
 
 
-async def test_a_closed_source_ends_its_thread_after_the_calls_in_flight(
-    crew: Crew, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "TOOL_TIMEOUT", timedelta(seconds=2))
+async def test_a_thread_ends_after_the_last_call_once_nothing_has_its_tools(crew: Crew) -> None:
     await crew.call("quick")
     waiting = asyncio.gather(*(crew.call("meet") for _ in range(4)))
     gate = sys.modules["supervisor_team_crew_tools"].gate
     await until(lambda: gate.n_waiting == 4)
-    await crew.box.close()
-    assert (await crew.call("meet")).text == "met"
+    thread, loop = thread_of(crew), gate._cond._loop
+    crew.box, crew.source = Toolbox([]), OwnTools(Path())
+    asyncio.run_coroutine_threadsafe(gate.wait(), loop)
     assert {ran.text for ran in await waiting} == {"met"}
-    thread = crew.source._thread
-    assert thread is not None
-    await until(lambda: not thread._thread.is_alive())
+    await until(lambda: not thread.is_alive())
 
 
 async def test_the_tool_for_attachments_is_offered_where_there_are_some() -> None:
