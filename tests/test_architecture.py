@@ -36,7 +36,7 @@ PACKAGES = {
     "supervision": Package(
         "",
         "base contract planning provider grounding agent budget results run",
-        lines=8_560,
+        lines=8_565,
         arrows=16,
     ),
     "activities": Package(

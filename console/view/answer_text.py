@@ -69,9 +69,6 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     if result.answer and result.subtasks and outcome.error is None and result.status != "running":
         lines.append(f"each figure with the query behind it: {hint('verify', run_id)}")
     lines += _source_lines(result, cited)
-    if result.unsupported and outcome.error is None:
-        missing = [f"'{item.text}' ({item.where})" for item in result.unsupported]
-        lines.append(f"no support for {_first(missing, ', ')}")
     for item in result.contradictions:
         lines.append(f"conflict between {', '.join(item.subtask_ids)}: {item.description} → {item.resolution}")
     for artifact in result.artifacts:

@@ -2,9 +2,9 @@
 
 A number is found if a line of a finding has it beside the unit that the field's name ends in (`mean_wind_ms`,
 `permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these. A finding
-that has the names in one line and the unit in others, as a finding about one item does, has the figure in these. A row
-of a table counts as one line for each cell, with the head of its column. The figures, quotations and URLs in a text
-are looked up like those of the answer.
+that has the names in one line and the unit in others, as a finding about one item does, has the figure in these; an
+object outside lists may have its values from several findings. A row of a table counts as one line for each cell,
+with the head of its column. The figures, quotations and URLs in a text are looked up like those of the answer.
 """
 
 import re
@@ -47,7 +47,7 @@ class _Findings:
         self._findings = [list(_lines(text)) for text in findings]
         self._lines = [line for lines in self._findings for line in lines]
         self._all = Support([Source(text) for text in (*findings, *given)])
-        self._supports: dict[tuple[tuple[str, ...], str], Support] = {}
+        self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
         self._names: set[str] = set()  # of all rows
         self._named: list[list[set[str]]] = []  # those in each line of each finding
 
@@ -77,24 +77,26 @@ class _Findings:
         figure = next(values(text.lstrip("-")), None)
         if figure is None or (unit is None and value % 1 == 0 and abs(value) < SMALL):
             return  # a small count needs no support, as in texts
-        support = self._all if unit is None and value in _YEARS else self._support(row, name, unit)
+        support = self._all if unit is None and value in _YEARS else self._support(row, name, unit, listed="[" in path)
         yield FieldClaim(path, text, support.supports(Claim("figure", text, figure)))
 
     def names(self, fields: dict[str, JsonValue]) -> list[str]:
         """Returns the names that the texts of an object begin with, of those that findings have."""
         texts = (_NAME_END.split(value)[0] for value in fields.values() if isinstance(value, str))
-        names = dict.fromkeys(_plain(text) for text in texts if 0 < len(text.split()) <= _NAME_WORDS)
+        short = (text for text in texts if 0 < len(text.split()) <= _NAME_WORDS and not any(claims(text)))
+        names = dict.fromkeys(map(_plain, short))
         return [name for name in names if any(name in line for line in self._lines)]
 
-    def _support(self, row: list[str], name: str, unit: re.Pattern[str] | None) -> Support:
+    def _support(self, row: list[str], name: str, unit: re.Pattern[str] | None, listed: bool) -> Support:
         """Returns the lines that name the row and the unit; where there are none, those that name one of them."""
-        key = (tuple(row), unit.pattern if unit else name)
+        key = (tuple(row), unit.pattern if unit else name, listed)
         if key not in self._supports:
             of_row = [line for line in self._lines if row and all(name in line for name in row)]
             of_row = of_row or [line for line in self._lines if any(name in line for name in row)] or self._lines
             mark = unit or _any_word(name)
             if mark and not any(map(mark.search, of_row)):
-                of_row = self._beside(row, mark) or of_row
+                anywhere = [] if listed or not unit else list(filter(unit.search, self._lines))
+                of_row = self._beside(row, mark) or anywhere or of_row
             lines = [line for line in of_row if unit and unit.search(line)] or of_row
             self._supports[key] = Support([Source("\n".join(lines))])
         return self._supports[key]
