@@ -2,9 +2,9 @@
 
 A number is found if a line of a finding has it beside the unit that the field's name ends in (`mean_wind_ms`,
 `permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these. A finding
-that has the names in one line and the unit in others, as a finding about one item does, has the figure in these; the
-only object of an answer may have its values from any. A row of a table counts as one line for each cell, with the head
-of its column. The figures, quotations and URLs in a text are looked up like those of the answer.
+that has the names in one line and the unit in others, as a finding about one item does, has the figure in these; an
+object outside lists may have its values from several findings. A row of a table counts as one line for each cell,
+with the head of its column. The figures, quotations and URLs in a text are looked up like those of the answer.
 """
 
 import re
@@ -95,7 +95,7 @@ class _Findings:
             of_row = of_row or [line for line in self._lines if any(name in line for name in row)] or self._lines
             mark = unit or _any_word(name)
             if mark and not any(map(mark.search, of_row)):
-                anywhere = [] if listed or not unit else [*filter(unit.search, self._lines)]
+                anywhere = [] if listed or not unit else list(filter(unit.search, self._lines))
                 of_row = self._beside(row, mark) or anywhere or of_row
             lines = [line for line in of_row if unit and unit.search(line)] or of_row
             self._supports[key] = Support([Source("\n".join(lines))])

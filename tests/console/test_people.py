@@ -176,7 +176,7 @@ async def test_a_run_that_another_workflow_starts_is_a_run_as_any(cli: Cli, plac
     )
 
     async def deleted() -> bool:
-        return ", 4 workflows" in (await cli("delete", "monday-run", "--yes")).err
+        return "is deleting 4 workflows" in (await cli("delete", "monday-run", "--yes")).err
 
     await until(deleted, 20)
     await monday.describe()

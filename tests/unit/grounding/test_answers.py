@@ -54,6 +54,7 @@ def missing(value: Any, *findings: str, given: str = "") -> list[str]:
         ({"site": "Esbjerg", "mean_wind_ms": 7.1 + 0.8}, []),
         ({"site": "Esbjerg", "index": 8.4}, [".index"]),  # without a unit: beside its row
         ({"site": "Esbjerg", "mast": {"note": "", "kind": "steel", "wind_ms": 8.4}}, [".mast.wind_ms"]),
+        ({"best": "Hirtshals", "masts_kg": 45}, []),  # of several lines
         ({"mean": 8.15}, [".mean"]),  # computed by its author
         ({"source": "see https://wind.example/a"}, [".source"]),
         ({"quotation": 'it says "permits are quick and easy to get"'}, [".quotation"]),
