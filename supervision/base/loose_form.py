@@ -15,23 +15,7 @@ M = TypeVar("M", bound=BaseModel)
 _Mend = Callable[[Any, str], Any]
 
 _ROUNDS = 4  # what was put right may itself hold what is wrong
-_NOTHING = (
-    "",
-    "none",
-    "n/a",
-    "-",
-    "nothing",
-    "null",
-    "nil",
-    "[]",
-    "{}",
-    "keine",
-    "aucun",
-    "aucune",
-    "ninguna",
-    "无",
-    "没有",
-)
+_NOTHING = ("", *"none n/a - nothing null nil [] {} keine aucun aucune ninguna 无 没有".split())
 _NUMBER = re.compile(r"\d{1,15}(?:[.,]\d{1,15}){0,5}")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[.,]\d{3})+")
 _EXPECTED = re.compile(r"'([^']+)'")
@@ -52,7 +36,7 @@ def read_form(form: type[M], value: Any) -> M:
         return form.model_validate(value)
     except ValidationError as error:
         complaints = error
-    root, own = {"": value}, set[int]()
+    root, own = {"": value}, dict[int, Any]()
     for _ in range(_ROUNDS):
         try:
             return form.model_validate(root[""])
@@ -64,15 +48,15 @@ def read_form(form: type[M], value: Any) -> M:
     raise complaints
 
 
-def _put_right(root: Any, place: tuple[int | str, ...], error: Mapping[str, Any], own: set[int]) -> bool:
-    """Puts right what stands at a place, in copies, which are `own`; False if it cannot be."""
+def _put_right(root: Any, place: tuple[int | str, ...], error: Mapping[str, Any], own: dict[int, Any]) -> bool:
+    """Puts right what stands at a place, in copies, which are `own` by their ids; False if it cannot be."""
     mend = next((each for kind, each in _MENDS.items() if error["type"].startswith(kind)), None)
     parent: Any = root
     try:
         for above in place[:-1]:
             if id(parent[above]) not in own:
                 parent[above] = parent[above].copy()
-                own.add(id(parent[above]))
+                own[id(parent[above])] = parent[above]
             parent = parent[above]
         written = parent[place[-1]]
         mended = mend(written, str(error.get("ctx", {}).get("expected", ""))) if mend else written
