@@ -15,7 +15,10 @@ M = TypeVar("M", bound=BaseModel)
 _Mend = Callable[[Any, str], Any]
 
 _ROUNDS = 4  # what was put right may itself hold what is wrong
-_NOTHING = ("", *"none n/a - nothing null nil [] {} keine aucun aucune ninguna 无 没有".split())
+_NOTHING = (
+    *("", "none", "n/a", "-", "nothing", "null", "nil", "[]", "{}"),
+    *("keine", "aucun", "aucune", "ninguna", "无", "没有"),
+)
 _NUMBER = re.compile(r"\d{1,15}(?:[.,]\d{1,15}){0,5}")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[.,]\d{3})+")
 _EXPECTED = re.compile(r"'([^']+)'")
