@@ -346,7 +346,7 @@ def _in_text(text: str, forced: bool, role: Role) -> Conclusion | None:
         if isinstance(fields := first_json(text), dict):
             if ALL_JSON.match(text) and fields.get("name") in (*role.tools, READ_OUTPUT_TOOL):
                 return None
-            if ALL_JSON.match(text) and (whole := read_finish(fields)):
+            if ALL_JSON.match(text) and '"finding"' in text and (whole := read_finish(fields)):
                 return whole
             items = fields.get("items")
             given = {"items": items if isinstance(items, list) else None, "output": fields.get("output", fields)}

@@ -20,6 +20,7 @@ FIELDS: dict[str, Any] = {
     "height_m": {"type": ["number", "null"]},
     "where": {"type": "object", "properties": {"page": {"type": "integer"}, "quotation": {"type": "string"}}},
     "note": {"type": "string"},
+    "summary": {"type": "string"},
 }
 TREE = {"type": "object", "required": ["tree", "height_m"], "additionalProperties": False, "properties": FIELDS}
 TEAM: dict[str, Any] = {
@@ -107,6 +108,13 @@ async def test_an_output_is_taken_as_models_write_it(lab: Lab, store: ArtifactSt
     for subtask_id, (_, height) in HEIGHTS.items():
         assert f"- height_m: {height}" in await finding_text(store, result, subtask_id)
     assert 'as JSON: {"output": ...}' in lab.prompt("t1.1/1/turn.1")
+
+
+async def test_a_row_in_plain_text_with_a_field_that_a_conclusion_has_is_a_row(lab: Lab, store: ArtifactStore) -> None:
+    lab.play(grove(t1_2=lambda step: text('{"tree": "oak", "height_m": 28.25, "summary": "a tall one"}')))
+    result = await lab.run(answer_schema=ROWS)
+    assert (result.status, len(lab.steps)) == ("completed", 5)
+    assert (await table(store, result))[1]["summary"] == "a tall one"
 
 
 MISFIT = {"tree": "elm", "height_m": "tall", "girth": 3}
