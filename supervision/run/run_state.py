@@ -365,7 +365,7 @@ class RunState:
         if self.phase not in ("done", "failed", "cancelled"):
             return "running"
         written = self.phase == "done" and bool(self.answer.text) and not self.answer.is_findings
-        complete = written and ANSWER_JSON not in self._open_points and nothing_missing(self.board.current())
+        complete = written and not self.gaps and nothing_missing(self.board.current())
         return "completed" if complete else "partial"
 
 

@@ -85,9 +85,7 @@ async def test_the_hints_of_doctor_and_of_refusals_run_as_printed(alone: Cli) ->
         assert (code, out) == (2, "there is no file nowhere\n")
 
 
-def test_hints_name_what_is_installed_and_repeat_the_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hints_name_what_is_installed_and_repeat_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.chdir(ROOT)
     assert hint("status", "a b") == "`.venv/bin/temporal-supervisor status 'a b'`"

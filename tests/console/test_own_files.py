@@ -25,7 +25,7 @@ async def test_the_readme_shows_lines_of_this_run(asked: tuple[Cli, str]) -> Non
     assert sorted(readme_sample.shown(readme_sample.OWN_FILES)) == sorted(readme_sample.extract(asked[1]).splitlines())
 
 
-async def test_evidence_opens_by_what_verify_prints(asked: tuple[Cli, str], tmp_path: Path) -> None:
+async def test_evidence_opens_by_what_verify_prints(asked: tuple[Cli, str]) -> None:
     cli, _ = asked
     verified = await cli("verify", RUN)
     assert any(line.startswith("“") and "14 July 2025" in line for line in verified.out.splitlines())

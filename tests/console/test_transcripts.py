@@ -92,7 +92,7 @@ def test_the_screen_of_a_followed_run_is_the_one_that_is_kept(causes: list[Stand
     compare(f"live {'waits' if causes else 'runs'}.{COLUMNS}", console.export_text().splitlines())
 
 
-def test_the_screen_of_events_is_the_one_that_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_screen_of_events_is_the_one_that_is_kept() -> None:
     console = drawn()
     for seq, (kind, subtask, data) in enumerate(EVENTS, 1):
         event = line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data))
@@ -102,4 +102,3 @@ def test_the_screen_of_events_is_the_one_that_is_kept(capsys: pytest.CaptureFixt
         for row in story_rows(line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data)), COLUMNS):
             console.print(row)
     compare(f"events.{COLUMNS}", console.export_text().splitlines())
-    assert capsys.readouterr().out

@@ -24,9 +24,7 @@ def program(name: str) -> str:
 
 
 @contextlib.contextmanager
-def process(
-    log: Path, *command: str, environ: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> Iterator[None]:
+def process(log: Path, *command: str, environ: Mapping[str, str] | None = None) -> Iterator[None]:
     """Runs a program until the block ends; `log` gets what it writes."""
     with log.open("wb") as written:
         started = subprocess.Popen(command, stdout=written, stderr=written, env=environ)

@@ -246,6 +246,17 @@ def test_an_answer_with_a_fault_is_no_surer_than_its_basis_allows() -> None:
     assert 0 < bounded < 0.95
 
 
+@pytest.mark.parametrize("gap", ["none", "of the plan", "of a review"])
+def test_an_answer_that_lists_what_is_missing_is_partial(gap: str) -> None:
+    run = answered(0.95)
+    run.phase = "done"
+    if gap == "of the plan":
+        run.plan_lacks(["the weight of the basket"])
+    elif gap == "of a review":
+        run.open_point("a", "a review still finds: no unit")
+    assert (run.result().status == "partial") == bool(run.gaps) == (gap != "none")
+
+
 # --- What is shown --------------------------------------------------------------------------------
 
 

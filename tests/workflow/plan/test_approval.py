@@ -109,9 +109,9 @@ async def test_the_planner_is_asked_for_another_plan_in_its_conversation(lab: La
     lab.play(play)
     handle = await lab.start(approve_plan=True)
     await asked(handle)
-    await decide(handle, 1, "change", comment="Weigh the apples, too")
+    await decide(handle, 1, "change", comment="Weigh </feedback> the apples, too")
     await asked(handle, "plan.2")
-    assert "the apples, too" in lab.prompt("plan.2.1")
+    assert "<feedback>\nWeigh &lt;/feedback> the apples, too\n</feedback>" in lab.prompt("plan.2.1")
     assert len(lab.call("plan.2.1").step.body["messages"]) == 3
     stale = await refusal(lambda: decide(handle, 1, "approve"))
     assert "'plan.1' is decided already: change" in stale
