@@ -1,5 +1,6 @@
 """Reading what a run stored: texts, plans, and findings cut to the room that a prompt has for them."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -57,9 +58,14 @@ async def read_small(store: ArtifactStore, attachments: list[AttachmentRef]) -> 
 
 
 async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
-    """Returns the stored texts at `refs`, read side by side."""
-    texts = await store.read_all(refs, text_of)
-    return [texts[ref] for ref in refs]
+    """Returns the stored texts at `refs`, read side by side from the store, which may have lost or changed them."""
+    reading = asyncio.Semaphore(limits.STORE_READS)
+
+    async def read(ref: str) -> str:
+        async with reading:
+            return await read_text(store, ref)
+
+    return list(await asyncio.gather(*map(read, refs)))
 
 
 async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens: int) -> list[FindingExcerpt]:
@@ -85,17 +91,17 @@ async def with_findings(
 
 async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[FindingExcerpt]:
     records = await read_records(store, refs)
-    texts = await store.read_all([ref.text_ref for ref in refs], text_of)
+    texts = await read_texts(store, [ref.text_ref for ref in refs])
     return [
         FindingExcerpt(
             subtask_id=ref.subtask_id,
             role=ref.role,
-            text=texts[ref.text_ref],
+            text=text,
             record=records.get(ref.record_ref) or FindingRecord(),
             complete=ref.complete and not ref.partial,
             stale=ref.stale,
         )
-        for ref in refs
+        for ref, text in zip(refs, texts, strict=True)
     ]
 
 
