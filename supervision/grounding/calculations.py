@@ -81,11 +81,10 @@ def _places(text: str, result: Figure, near: list[Figure]) -> Iterator[tuple[int
     before = text[earliest : result.start].rpartition("\n")[2]
     if equals := _EQUALS.search(before):
         first = result.start - len(before)
-        line = before[: equals.start()]
-        begins = {figure.start - first for figure in near if first <= figure.start < first + len(line)}
-        begins |= {at for at, char in enumerate(line) if char == "("}
-        after = max(line.rfind("="), line.rfind("≈"))
-        yield from ((first + at, first + len(line)) for at in sorted(begins) if at > after)
+        end = first + equals.start()
+        begins = {figure.start for figure in near if figure.start >= first}
+        begins |= {at for at in range(first, end) if text[at] == "("}
+        yield from ((begin, end) for begin in sorted(begins))
     if bracket := _BRACKET.match(text, result.end):
         depth = 1
         for at in range(bracket.end(), min(len(text), bracket.end() + _MOST_CHARS)):
