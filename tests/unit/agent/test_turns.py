@@ -432,3 +432,12 @@ def test_what_is_of_exactly_the_limit_is_whole(more: int) -> None:
     shown, last = beginning("x" * (500 + more), "3-1", 500), page("x" * (15 + more), read_call(FROM_5), 10)
     assert ("350 of 501" in shown, "offset 15" in last) == (bool(more), bool(more))
     assert (shown == "x" * 500, last == "x" * 10) == (not more, not more)
+
+
+@pytest.mark.parametrize(("said", "share"), [("1", 1.0), ("2", 0.02), ("0.9\nNote: it is rounded.", 0.9)])
+def test_a_confidence_above_one_is_in_percent_and_a_closing_note_may_follow(said: str, share: float) -> None:
+    assert conclude(f"Confidence: {said}").confidence == share
+
+
+def test_an_outcome_that_is_one_is_clear() -> None:
+    assert not concluded({**DONE, "finding": "There are 44 pears."}).unclear

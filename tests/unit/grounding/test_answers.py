@@ -357,3 +357,10 @@ def test_a_row_that_code_took_leads_to_the_finding_that_handed_it_in() -> None:
     assert (bool(good.elsewhere), bool(bad.elsewhere)) == (False, True)
     mixed = field_links([{"tree": "elm", "height_m": 31.5}, {"tree": "elm", "height_m": 99.5}], {"t1.1": elm}, [])
     assert [link.text for link in mixed if link.problem][-1] == "answer_json[1].height_m: 99.5"
+
+
+def test_a_row_among_others_has_no_figure_of_a_finding_that_names_another() -> None:
+    findings = ("Hirtshals is fine.", "Esbjerg: a mast weighs 45 kg")
+    rows = [{"site": "Hirtshals", "masts_kg": 45}, {"site": "Esbjerg", "masts_kg": 45}]
+    assert missing(rows, *findings) == ["[0].masts_kg"]
+    assert missing(rows[0], *findings) == []  # the only object may have its values from several

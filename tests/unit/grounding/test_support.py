@@ -516,3 +516,26 @@ def test_what_a_source_says_in_another_notation_is_found(text: str) -> None:
 def test_what_no_source_says_is_noticed_in_every_notation(text: str, invented: list[str]) -> None:
     found = missing(text, *SALES)
     assert [any(each.startswith(figure) for each in found) for figure in invented] == [True] * len(invented)
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "line"),
+    [
+        ("within 14 days", "row 14\nwithin 14 days", "within 14 days"),
+        ("about 3,000 kg", "2,600 kg\n3,010 kg", "3,010 kg"),
+        ("in 2021", "the 1st row\nsince 01.10.2021\nas it\nwas written there", "since 01.10.2021"),
+    ],
+)
+def test_the_nearest_figure_in_the_same_unit_is_shown(claim: str, source: str, line: str) -> None:
+    assert [found.line for found in check(claim, [Source(source)])] == [line]
+
+
+def test_a_unit_or_scale_behind_several_figures_is_that_of_those_joined_to_it() -> None:
+    assert missing("12.3 and 14.5 million", "12300000 and 14500000") == []
+    assert missing("12.3 were lost before it became 14.5 million", "12300000 and 14500000") == ["12.3"]
+
+
+def test_what_was_computed_may_be_in_a_multiple_of_a_unit_unless_the_data_name_another() -> None:
+    computed = Source("6 / 5 = 1.2", "computed", "6 / 5")
+    assert missing("1200 kWh", "5 USD a year", computed) == []
+    assert missing("1200 kWh", "7 GWh for 5 USD", computed) == ["1200 kWh"]
