@@ -139,7 +139,6 @@ def compose(
             run.keep_words,
             run.publish_result,
             NoticeActivities(settings.notice_words).notify,
-            run.pool_backlog,
             run.end_earlier_child,
             run.child_consumed,
         ],

@@ -107,11 +107,10 @@ class RoleBase(Model):
     `effort` overrides the request's. `max_turns` lowers the run's turn limit for this role, `max_parallel` limits its
     worker agents that run at the same time. A subtask whose attempts failed is tried once more by the role `fallback`.
     `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
-    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`; while work there has waited
-    longer than `backlog_seconds`, new subtasks go to the role `backup`. `max_tokens` limits the output of one of its
-    turns. An answer that is a finding of this role begins with its `label`. With `ask` its worker agents may ask a
-    person. A role that is a `person` has no worker agents: its subtasks wait in the inbox, and the replies are their
-    findings.
+    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. `max_tokens` limits the
+    output of one of its turns. An answer that is a finding of this role begins with its `label`. With `ask` its worker
+    agents may ask a person. A role that is a `person` has no worker agents: its subtasks wait in the inbox, and the
+    replies are their findings.
     """
 
     name: Name
@@ -124,8 +123,6 @@ class RoleBase(Model):
     team: str | None = None
     pool: PoolName | None = None
     pool_model: bool = True
-    backup: str | None = None
-    backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
     max_tokens: Annotated[int, Field(ge=1, le=limits.MAX_TOKENS_CEILING)] | None = None
     label: Annotated[str, Field(min_length=1, max_length=_ROLE_LABEL_CHARS)] | None = None
     ask: bool = False
@@ -147,6 +144,8 @@ class Role(RoleBase, StrictModel):
     model: ModelChain | None = None
     max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
     output_schema: dict[str, JsonValue] | None = None
+    backup: Annotated[None, Field(exclude=True)] = None  # this and the next stand in inline teams of runs by 0.2.0
+    backlog_seconds: Annotated[float, Field(exclude=True)] = 30.0
 
     @model_validator(mode="after")
     def _able(self) -> "Role":
@@ -294,12 +293,10 @@ class Team(StrictModel):
         if repeated := _repeated(names):
             problems.append(f"role names must differ: {repeated}")
         for role in roles:
-            for field in ("fallback", "backup"):
-                other = getattr(role, field)
-                if other == role.name:
-                    problems.append(f"role '{role.name}' is its own {field}: name another role")
-                elif other is not None and other not in names:
-                    problems.append(f"role '{role.name}': {field} {_unknown(other, names)}")
+            if role.fallback == role.name:
+                problems.append(f"role '{role.name}' is its own fallback: name another role")
+            elif role.fallback is not None and role.fallback not in names:
+                problems.append(f"role '{role.name}': fallback {_unknown(role.fallback, names)}")
         shared = _repeated(tool for role in roles for tool in dict.fromkeys(role.tools))
         if shared and not info.data.get("share_tools"):
             problems.append(f"roles share the tools {shared}: give each tool to one role, or set share_tools = true")

@@ -37,7 +37,7 @@ def team_hints(team: Team) -> list[str]:
 
 def _overlap(one: Role, other: Role) -> str | None:
     """Returns what two roles have in common that should tell them apart; substitutes are meant to be alike."""
-    if other.name in (one.fallback, one.backup) or one.name in (other.fallback, other.backup):
+    if other.name == one.fallback or one.name == other.fallback:
         return None
     words, others = _words(one.description), _words(other.description)
     enough = min(len(words), len(others)) >= _LEAST_WORDS
