@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Literal, NamedTuple
 
 from supervision.base import limits
-from supervision.base.errors import ODD, OUTAGES, PACING, ErrorKind
+from supervision.base.errors import OUTAGES, ErrorKind
 
 BREAKER_WINDOW = 4  # unanswered calls while nothing proves that the provider serves: 5 failures + 3 in flight < 10
 BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently gets any number of calls at once
@@ -102,12 +102,11 @@ class ProviderBreaker:
 
     def failed(self, ticket: CallTicket, now: float, kind: ErrorKind, retry_after: float | None = None) -> None:
         """Records a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
-        if kind in PACING:
-            asked = retry_after or limits.MODEL_RETRY_INITIAL.total_seconds()
-            self._paced_until = max(self._paced_until, now + min(asked, limits.PACE_MAX.total_seconds()))
-        if kind not in OUTAGES | ODD:
+        if kind not in OUTAGES | {ErrorKind.BAD_RESPONSE}:
             self.succeeded(ticket, now)  # an answer, whatever it says
-            if kind in PACING:
+            if kind is ErrorKind.RATE_LIMITED:
+                pause = min(retry_after or limits.MODEL_RETRY_INITIAL.total_seconds(), limits.PACE_MAX.total_seconds())
+                self._paced_until = max(self._paced_until, now + pause)
                 self._trusted_until = _NEVER
             return
         is_probe = ticket == self._probe
