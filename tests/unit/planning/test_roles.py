@@ -1,4 +1,4 @@
-"""Roles of a plan: assigned by capabilities and load, split, defined by the plan; hints for a team's author."""
+"""Roles of a plan: assigned by capabilities and load, split, defined by the plan."""
 
 from typing import Any
 
@@ -12,7 +12,6 @@ from supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, 
 from supervision.planning.capabilities import able, expand, for_readers, missing, role_for, settled, unreadable
 from supervision.planning.new_roles import new_role_problems, unknown_role_problems, unknown_roles, with_new_roles
 from supervision.planning.plan_graph import plan_problems
-from supervision.planning.team_hints import HINT_ROLES, HINT_TOOLS, team_hints
 from tests.unit.shapes import WORDS, acyclic_plans, plan, subtask
 
 skill_sets = st.lists(st.sampled_from("abcdefg"), unique=True, max_size=5)
@@ -257,33 +256,3 @@ def test_roles_without_problems_make_a_team_and_stay_within_the_toolbox(roles: l
     assert [role.name for role in added] == [role.name for role in roles]
     assert {tool for role in added for tool in role.tools} <= set(team().toolbox)
     assert all(is_name(role.name) for role in added)
-
-
-def role(name: str, description: str, **fields: Any) -> Role:
-    return Role(name=name, description=description, system_prompt="You work.", **fields)
-
-
-ALIKE = "alpha beta gamma delta epsilon"
-SUMS: dict[str, Any] = {"capabilities": ["sums", "maps"]}
-
-
-@pytest.mark.parametrize(
-    ("roles", "hint"),
-    [
-        ([role("one", ALIKE), role("two", "epsilon delta gamma beta alpha")], "almost the same description"),
-        ([role("one", "alpha beta gamma delta"), role("two", "delta gamma beta alpha")], ""),  # too short to compare
-        ([role("one", "alpha beta gamma delta"), role("two", ALIKE)], ""),
-        ([role("one", "a1a b1b c1c d1d e1e f1f ggg hhh"), role("two", "a1a b1b c1c d1d e1e f1f iii jjj")], ""),
-        ([role("one", f"{ALIKE} zeta eta"), role("two", f"{ALIKE} zeta iota")], "almost the same description"),
-        ([role("one", "Work", **SUMS), role("two", "Other", capabilities=["maps", "sums"])], "the same capabilities"),
-        ([role("one", "Work", **SUMS), role("two", "Other", capabilities=["maps"])], ""),
-        ([role("one", "Work", fallback="two", **SUMS), role("two", "Work", **SUMS)], ""),  # meant to be alike
-        ([role("busy", "Does it all.", tools=[f"tool{n}" for n in range(HINT_TOOLS)])], ""),
-        ([role("busy", "Does it all.", tools=[f"tool{n}" for n in range(HINT_TOOLS + 1)])], "has 16 tools"),
-        ([role(f"r{n}", f"Works on field {n}") for n in range(HINT_ROLES)], ""),
-        ([role(f"r{n}", f"Works on field {n}") for n in range(HINT_ROLES + 1)], "has 11 roles"),
-    ],
-)
-def test_what_makes_it_hard_to_choose_is_a_hint(roles: list[Role], hint: str) -> None:
-    found = team_hints(Team(name="crew", generalist=roles[0].name, roles=roles))
-    assert [hint in each for each in found] == ([True] if hint else [])
