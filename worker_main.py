@@ -50,7 +50,7 @@ from runtime.watchdog import BEAT, LastWords, Watchdog, last_words, stopping_by_
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
-from supervision.contract.team import is_pool
+from supervision.contract.team import is_name
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -217,7 +217,7 @@ def parse_roles(text: str) -> list[WorkerRole]:
 
 def parse_pool(text: str) -> str:
     """Returns the name of a pool. Raises ArgumentTypeError if it can't be one."""
-    if not is_pool(text):
+    if not is_name(text):
         raise argparse.ArgumentTypeError(f"must be 1 to 32 lower-case letters, digits or hyphens, not '{text}'")
     return text
 

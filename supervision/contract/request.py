@@ -247,8 +247,9 @@ def _named(location: tuple[int | str, ...], value: Any) -> Iterator[str]:
 def _fields() -> set[str]:
     """Returns the names of all fields that people write."""
     direct = StrictModel.__subclasses__()
-    kinds: list[type[BaseModel]] = [*direct, *(kind for parent in direct for kind in parent.__subclasses__())]
-    return {name for kind in (*kinds, Plan, Subtask, NewRole) for name in kind.model_fields}
+    kinds: list[type[BaseModel]] = [*direct, Plan, Subtask, NewRole]
+    kinds += [kind for parent in direct for kind in parent.__subclasses__()]
+    return {name for kind in kinds for name in kind.model_fields}
 
 
 def _complaint(error_type: str, message: str) -> str:
