@@ -1,7 +1,8 @@
 """The rules that a plan must pass before any child starts."""
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Set
 from graphlib import CycleError, TopologicalSorter
 
 from supervision.base import limits
@@ -12,31 +13,17 @@ from supervision.planning.expansion import NO_DATA, Data, for_each_problems
 _MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
 _LEAST_NAMED = 2  # names, or one with a number
 _ENGLISH = """
-a about above accordingly across again all also an and any anything appropriate are as at available be been best better
-both but by can could deal do does done each either else enough etc every everything few following for from full
-fully further general generally get give given go going good great had has have help helpful her here high his how i if
-important in initial into is it its itself just key know known last least let like main make many may me might
-more most much must my necessary need needed needs next no not now of off on once one only or other others our out over
-overall own per please possible proper properly quick quickly really regarding related relevant required right same
-see several she should so some somehow someone something specific still such take task tasks than that the
-their them then there these they thing things this those through thorough thoroughly to too top under up upon us
-use used useful user users various very via want was way ways we well were what whatever when where whether which
-while who whole why will with within without would you your
-additional comprehensive complete completely deep depth detailed different early entire existing final first
-high-quality in-depth interesting meaningful quality several suitable clear clearly accurate accurately basic carefully
-address analyse analysed analyses analysis analyze analyzing answer answers apply approach area areas arrange aspect
-aspects assess assessment assist background bring care carry check collect conduct consider content context continue
-contribute cover create data deliver details determine develop dig discover discuss dive doing draft evaluate
-evaluation examine execute explore fact facts figure file files find finding findings finish fix gather generate goal
-goals handle helping idea ideas identify implement improve info information input insight insights inspect
-investigate investigation issue issues item items job learn look looking manage material materials matter matters
-method methods objective obtain optimize option options organize output outputs overview part parts pattern patterns
-perform piece pieces plan point points prepare present problem problems proceed process produce project provide
-question questions read recommendation recommendations report request research resolve respond response result results
-review run search section solution solutions solve sort source sources start step steps stuff studies study
-subject subtask subtasks suggest suggestions summarise summarize summary support situation text topic topics
-trend trends try understand understanding update verify work working write document documents conclusion conclusions
-stakeholders stakeholder requirements requirement necessary everyone tool tools
+a about all also an and any are as at be best better by can do each every few for from full further general get give
+good have help how i if important in into is it its key make many may more most much must need needed no not of on one
+or other our out overall own please possible proper relevant required several should so some such that the their them
+then these this those through to up use used useful user various we well what when where which who why will with you
+additional analyse analysis analyze answer appropriate check collect complete comprehensive conduct consider content
+create data deep depth detailed document documents draft evaluate examine explore facts figures final find finding
+findings finish first gather generate goal goals identify information input insight insights investigate issue issues
+item items look main material materials necessary output part parts patterns perform plan point points prepare present
+problem problems process project provide question questions read recommendations report request research result results
+review search solution source sources step steps study subtask suitable summarise summarize summary support task tasks
+thing things topic topics trends understand understanding work write
 """
 _GENERIC = frozenset(_ENGLISH.split())
 
@@ -50,19 +37,16 @@ def is_concrete(description: str, *, reads: bool = False) -> bool:
     """True if a description names its object; attachments or items that it `reads` are a part of that."""
     spaced, unspaced = _UNSPACED.subn(" ", description)
     words = {word.casefold() for word in _WORD.findall(spaced)}
-    named = sum(_weight(word) for word in words if word not in _GENERIC)
-    return named + unspaced // 2 + int(reads) >= _LEAST_NAMED
-
-
-def _weight(word: str) -> int:
-    if any(character.isdigit() for character in word):
-        return _LEAST_NAMED
-    return int(len(word) > 1)
+    names = [word for word in words if word not in _GENERIC and (len(word) > 1 or word.isdigit())]
+    has_number = any(character.isdigit() for word in names for character in word)
+    return has_number or len(names) + unspaced // 2 + int(reads) >= _LEAST_NAMED
 
 
 def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = (), data: Data = NO_DATA) -> list[str]:
     """Returns the problems of `plan`, a sentence each; empty if it can run. Unknown roles go to the generalist."""
-    if not _writable(plan):
+    try:
+        plan.model_dump_json()
+    except ValueError:  # "\ud800" in JSON that a model wrote becomes text that no encoding takes
         return ["the plan holds half of a surrogate pair: write whole characters"]
     if plan.direct_answer is not None and plan.direct_answer.strip():
         if plan.subtasks:
@@ -73,11 +57,16 @@ def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()
     problems = []
     if len(plan.subtasks) > max_subtasks:
         problems.append(f"the plan has {len(plan.subtasks)} subtasks, at most {max_subtasks} are allowed")
-    problems += _id_problems(plan.subtasks)
-    known = {subtask.id for subtask in plan.subtasks}
+    ids = Counter(subtask.id for subtask in plan.subtasks)
+    problems += [
+        f"subtask id {quoted(subtask_id)} must be 1 to 64 letters, digits, hyphens or underscores"
+        for subtask_id in ids
+        if not _ID.fullmatch(subtask_id)
+    ]
+    problems += [f"subtask id {quoted(subtask_id)} is used twice" for subtask_id, count in ids.items() if count > 1]
     names = set(attachments)
     for subtask in plan.subtasks:
-        problems += _subtask_problems(subtask, known, names)
+        problems += _subtask_problems(subtask, ids.keys(), names)
         problems += for_each_problems(subtask, data)
     cycle = find_cycle(plan.subtasks)
     if cycle:
@@ -85,26 +74,7 @@ def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()
     return problems
 
 
-def _writable(plan: Plan) -> bool:
-    try:
-        plan.model_dump_json()
-    except ValueError:  # "\ud800" in JSON that a model wrote becomes text that no encoding takes
-        return False
-    return True
-
-
-def _id_problems(subtasks: list[Subtask]) -> list[str]:
-    problems, seen = [], set()
-    for subtask in subtasks:
-        if not _ID.fullmatch(subtask.id):
-            problems.append(f"subtask id {quoted(subtask.id)} must be 1 to 64 letters, digits, hyphens or underscores")
-        elif subtask.id in seen:
-            problems.append(f"subtask id '{subtask.id}' is used twice")
-        seen.add(subtask.id)
-    return problems
-
-
-def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) -> list[str]:
+def _subtask_problems(subtask: Subtask, known: Set[str], attachments: Set[str]) -> list[str]:
     name = f"subtask {quoted(subtask.id)}"
     problems = description_problems(subtask, name)
     for dependency in subtask.depends_on:
