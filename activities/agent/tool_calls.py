@@ -25,7 +25,7 @@ from supervision.agent.agent_tools import page, page_chars, read_call
 from supervision.base import limits, spans
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL
-from supervision.base.store_keys import effect_key, result_key
+from supervision.base.store_keys import effect_keys
 from supervision.base.text import cut
 from supervision.contract.finding import ArtifactRef
 
@@ -101,8 +101,8 @@ class ToolActivities:
         """Runs a call with effects unless it was begun before, be it before a reset: then its result is returned."""
         again = f".{len(request.call.replies)}" if request.call.replies else ""
         call = f"{request.head}/{request.call.index}{again}"
-        result = result_key(request.run.run_id, call)
-        if not await self._store.create(effect_key(request.run.run_id, call), b""):
+        started, result = effect_keys(request.run.run_id, call)
+        if not await self._store.create(started, b""):
             if (stored := await self._store.find(result)) is not None:
                 return ToolReply.model_validate_json(stored)
             return await self._reply(request, ToolRun(UNKNOWN_OUTCOME, is_error=True))

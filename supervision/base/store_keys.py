@@ -18,6 +18,7 @@ an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested su
 
 import hashlib
 import re
+from collections.abc import Collection
 from datetime import date, datetime
 from typing import Literal
 from urllib.parse import quote, unquote
@@ -52,9 +53,7 @@ def encode(name: str) -> str:
     """
     if not name:
         raise ValueError("an empty id names nothing")
-    encoded = _percent(name, safe="")
-    is_own = encoded in _OWN  # the layout's own names must stay free
-    return _hashed(encoded, name) if is_own else _bounded(encoded, name)
+    return _bounded(_percent(name, safe=""), name, _OWN)  # the layout's own names must stay free
 
 
 def run_prefix(run_id: str) -> str:
@@ -87,14 +86,10 @@ def output_key(run_id: str, sha256: str) -> str:
     return f"{encode(run_id)}/{_OUTPUTS}/{encode(sha256)}"
 
 
-def effect_key(run_id: str, call: str) -> str:
-    """Returns the key of the start mark of a tool call with effects."""
-    return f"{encode(run_id)}/{_STARTED}/{encode(f'{call}.effect')}"
-
-
-def result_key(run_id: str, call: str) -> str:
-    """Returns the key of the result of a tool call with effects."""
-    return f"{encode(run_id)}/{_STARTED}/{encode(f'{call}.result')}"
+def effect_keys(run_id: str, call: str) -> tuple[str, str]:
+    """Returns the keys of the start mark and of the result of a tool call with effects."""
+    prefix = f"{encode(run_id)}/{_STARTED}"
+    return f"{prefix}/{encode(f'{call}.effect')}", f"{prefix}/{encode(f'{call}.result')}"
 
 
 def named_key(run_id: str, name: str) -> str:
@@ -195,10 +190,8 @@ def _percent(text: str, safe: str) -> str:
     return _LONELY_DOT.sub("%2E", encoded)
 
 
-def _bounded(encoded: str, text: str) -> str:
-    return encoded if len(encoded) <= KEY_SEGMENT_BYTES else _hashed(encoded, text)
-
-
-def _hashed(encoded: str, text: str) -> str:
+def _bounded(encoded: str, text: str, reserved: Collection[str] = ()) -> str:
+    if len(encoded) <= KEY_SEGMENT_BYTES and encoded not in reserved:
+        return encoded
     head = _CUT_ESCAPE.sub("", encoded[: KEY_SEGMENT_BYTES - _DIGEST_CHARS - 1])
     return f"{head}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"

@@ -46,24 +46,19 @@ class Undecodable:
 
 def depth_exceeds(value: Any, limit: int) -> bool:
     """True if lists and objects lie in each other more than `limit` levels deep."""
-    return any(depth > limit for depth, _ in enumerate(_levels(value)))
+    return any(depth > limit for depth, _ in _parts(value))
 
 
 def number_exceeds(value: Any, limit: float) -> bool:
     """True if a number in the value, however deep, is beyond the limit on either side, or NaN."""
-    numbers = (part for level in _levels(value) for part in level if isinstance(part, (int, float)))
-    return any(not abs(number) <= limit for number in numbers)
+    return any(isinstance(part, (int, float)) and not abs(part) <= limit for _, part in _parts(value))
 
 
-def _levels(value: Any) -> Iterator[list[Any]]:
-    """Yields the values of each depth, without recursion."""
-    level = [value]
-    while level:
-        yield level
-        level = [part for parent in level for part in _parts(parent)]
-
-
-def _parts(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
+def _parts(value: Any) -> Iterator[tuple[int, Any]]:
+    """Yields the value and all that is in it, each with its depth, without recursion."""
+    left = [(0, value)]
+    while left:
+        depth, part = left.pop()
+        yield depth, part
+        inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        left += [(depth + 1, each) for each in inner]

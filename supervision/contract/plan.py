@@ -1,7 +1,9 @@
 """The plan, as the planner returns it and query `plan` shows it, and what it is likely to take."""
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
 
 from supervision.contract.base import Model
 
@@ -112,6 +114,14 @@ class Plan(Model):
             if subtask.id == subtask_id:
                 return subtask
         raise KeyError(subtask_id)
+
+
+def _strict(plan: object) -> object:
+    return Plan.model_validate(plan, extra="forbid") if isinstance(plan, dict) else plan
+
+
+WrittenPlan = Annotated[Plan, BeforeValidator(_strict)]
+"""A plan that a person wrote: a misspelt field is refused; one of a model's is only ignored."""
 
 
 class Range(Model):

@@ -14,7 +14,7 @@ from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import cut, did_you_mean, one_line, size
 from supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
 from supervision.contract.model_choice import Effort, ModelChain
-from supervision.contract.plan import NewRole, Plan, Subtask
+from supervision.contract.plan import NewRole, Plan, Subtask, WrittenPlan
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import Team
 
@@ -93,7 +93,7 @@ class RunRequest(StrictModel):
     max_depth: Annotated[int, Field(ge=1, le=limits.MAX_DEPTH)] = 2
     max_reviews: Annotated[int, Field(ge=0, le=20)] = 3
     max_replans: Annotated[int, Field(ge=0, le=20)] = 2
-    plan: Plan | None = None
+    plan: WrittenPlan | None = None
     subtask_timeout: _SubtaskTime | None = None
     on_subtask_failure: Literal["gap", "ask"] = "gap"
     deadline: _RunTime = timedelta(minutes=30)
@@ -114,12 +114,6 @@ class RunRequest(StrictModel):
         if not isinstance(team, (str, Team)):
             raise ValueError("must be a name or a team object")
         return team
-
-    @field_validator("plan", mode="before")
-    @classmethod
-    def _plan(cls, plan: object) -> object:
-        """A misspelt field of a caller's own plan is refused; one of a model's is only ignored."""
-        return Plan.model_validate(plan, extra="forbid") if isinstance(plan, dict) else plan
 
     @property
     def team_name(self) -> str:

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from supervision.base import limits
 from supervision.base.text import clean, size
 from supervision.contract.base import Duration, Model, StrictModel
-from supervision.contract.plan import Plan
+from supervision.contract.plan import WrittenPlan
 from supervision.contract.progress import Phase
 from supervision.contract.request import Budget, describe_errors
 
@@ -47,12 +47,7 @@ class DecidePlan(Update):
 
     revision: int
     decision: Literal["approve", "edit", "change", "reject"]
-    plan: Plan | None = None
-
-    @field_validator("plan", mode="before")
-    @classmethod
-    def _strict(cls, plan: object) -> object:
-        return Plan.model_validate(plan, extra="forbid") if isinstance(plan, dict) else plan
+    plan: WrittenPlan | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> "DecidePlan":

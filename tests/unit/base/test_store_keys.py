@@ -137,8 +137,7 @@ def test_the_layout_is_as_written_down() -> None:
         keys.output_key(RUN, SHA): f"run%201/outputs/{SHA}",
         keys.named_key("which-region-grew-4f2a", "result"): "which-region-grew-4f2a/result",
         keys.calls_prefix(RUN, EXECUTION): f"run%201/{EXECUTION}/",
-        keys.effect_key(RUN, "2.0"): "run%201/started/2.0.effect",
-        keys.result_key(RUN, "2.0"): "run%201/started/2.0.result",
+        keys.effect_keys(RUN, "2.0"): ("run%201/started/2.0.effect", "run%201/started/2.0.result"),
         keys.call_key(RUN, EXECUTION, f"{RUN}/t1/1", "turn.3", SHA): (
             f"run%201/{EXECUTION}/run%201%2Ft1%2F1/turn.3/{SHA}"
         ),
