@@ -10,7 +10,6 @@ OUTWARD_QUEUE = "supervisor-outward"  # tools that reach other systems, where pr
 DEPLOYMENT = "supervisor"  # the Worker Deployment of Workers with a build id
 
 FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task with them
-_DIGEST_CHARS = 32
 
 
 def pool_queue(pool: str) -> str:
@@ -21,11 +20,7 @@ def pool_queue(pool: str) -> str:
 def fairness_key(run_id: str) -> str:
     """Returns the key of the model calls of a run: behind a rate limit the server serves the keys in turn.
 
-    `run_id` is the root's, so that a run with nested supervisors has no larger share. A long id becomes a readable
-    prefix and a hash.
+    `run_id` is the root's, so that a run with nested supervisors has no larger share. Of a long id it is the hash.
     """
     key = run_id.encode()
-    if len(key) <= FAIRNESS_KEY_BYTES:
-        return run_id
-    head = key[: FAIRNESS_KEY_BYTES - _DIGEST_CHARS - 1].decode(errors="ignore")
-    return f"{head}~{hashlib.sha256(key).hexdigest()[:_DIGEST_CHARS]}"
+    return run_id if len(key) <= FAIRNESS_KEY_BYTES else hashlib.sha256(key).hexdigest()

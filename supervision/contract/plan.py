@@ -110,10 +110,7 @@ class Plan(Model):
 
     def subtask(self, subtask_id: str) -> Subtask:
         """Returns the subtask of that id. Raises KeyError if there is none."""
-        for subtask in self.subtasks:
-            if subtask.id == subtask_id:
-                return subtask
-        raise KeyError(subtask_id)
+        return {subtask.id: subtask for subtask in self.subtasks}[subtask_id]
 
 
 def _strict(plan: object) -> object:

@@ -306,10 +306,7 @@ class Team(StrictModel):
 
     def role(self, name: str) -> Role:
         """Returns the role of that name. Raises KeyError if there is none."""
-        for role in self.roles:
-            if role.name == name:
-                return role
-        raise KeyError(name)
+        return {role.name: role for role in self.roles}[name]
 
 
 class ToolCard(Model):

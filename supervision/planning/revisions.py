@@ -22,18 +22,16 @@ def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
     """
     subtasks = [*previous.subtasks, *addition.subtasks]
     replaced = _standing_in(subtasks)
+
+    def is_free(subtask: Subtask) -> bool:
+        """True if what it depends on may change; items begin as soon as they are there."""
+        waits = states.get(subtask.id, "waiting") in _NOT_STARTED
+        return waits and subtask.id not in replaced and subtask.template is None
+
+    rewired = [_rewired(subtask, replaced) if is_free(subtask) else subtask for subtask in subtasks]
     return previous.model_copy(
         update={
-            "subtasks": in_order(
-                [
-                    _rewired(subtask, replaced)
-                    if states.get(subtask.id, "waiting") in _NOT_STARTED
-                    and subtask.id not in replaced
-                    and subtask.template is None  # those of items begin as soon as they are there
-                    else subtask
-                    for subtask in subtasks
-                ]
-            ),
+            "subtasks": in_order(rewired),
             "new_roles": [*previous.new_roles, *addition.new_roles],
             "reasoning": addition.reasoning or previous.reasoning,
             "final_instruction": addition.final_instruction.strip() or previous.final_instruction,
@@ -73,45 +71,32 @@ def revision_problems(
     previous = previous.folded()
     known = {subtask.id for subtask in previous.subtasks}
     replaced = replacements(previous.subtasks)
+
+    def why_not(subtask: Subtask, old: str) -> str | None:
+        state = states.get(old, "waiting")
+        if old not in known:
+            return f"replaces {quoted(old)}, which is not in the plan so far"
+        if old in replaced:
+            return f"replaces {quoted(old)}, which {', '.join(replaced[old])} replaced before: replace that"
+        if state not in _REPLACEABLE:
+            return f"replaces {quoted(old)}, which is {state}: only failed or skipped ones can be"
+        return f"depends on {quoted(old)}, which it replaces" if old in subtask.depends_on else None
+
     problems, accepted = [], []
     for subtask in addition.subtasks:
-        replacing = {
-            old: _replacing_problem(subtask, old, known, replaced, states) for old in dict.fromkeys(subtask.replaces)
-        }
-        problems += [problem for problem in replacing.values() if problem]
+        wrong = {old: why for old in subtask.replaces if (why := why_not(subtask, old))}
+        problems += [f"subtask {quoted(subtask.id)} {why}" for why in wrong.values()]
         if subtask.id in known:
             problems.append(f"subtask id {quoted(subtask.id)} is in the plan already: give new subtasks new ids")
         else:
-            replaces = [old for old, problem in replacing.items() if not problem]
+            replaces = [old for old in dict.fromkeys(subtask.replaces) if old not in wrong]
             accepted.append(subtask.model_copy(update={"replaces": replaces}))
     whole = merge(previous, addition.model_copy(update={"subtasks": accepted}), states)
     return problems + plan_problems(whole, max_subtasks, attachments, data)
 
 
-def _replacing_problem(
-    subtask: Subtask,
-    old: str,
-    known: set[str],
-    replaced: Mapping[str, list[str]],
-    states: Mapping[str, str],
-) -> str | None:
-    """Returns why `subtask` cannot take the place of `old`; None if it can."""
-    name, shown = f"subtask {quoted(subtask.id)}", quoted(old)
-    if old not in known:
-        return f"{name} replaces {shown}, which is not in the plan so far"
-    if old in replaced:
-        return f"{name} replaces {shown}, which {', '.join(replaced[old])} replaced before: replace that"
-    if states.get(old, "waiting") not in _REPLACEABLE:
-        return f"{name} replaces {shown}, which is {states.get(old, 'waiting')}: only failed or skipped ones can be"
-    if old in subtask.depends_on:
-        return f"{name} depends on {shown}, which it replaces"
-    return None
-
-
 def _rewired(subtask: Subtask, replaced: Mapping[str, list[str]]) -> Subtask:
-    depends_on = [
-        new for old in subtask.depends_on for new in _latest(old, replaced) if new != subtask.id or new == old
-    ]
+    depends_on = [n for old in subtask.depends_on for n in _latest(old, replaced) if n != subtask.id or n == old]
     return subtask.model_copy(update={"depends_on": list(dict.fromkeys(depends_on))})
 
 

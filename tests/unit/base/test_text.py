@@ -155,9 +155,6 @@ def test_every_key_fits_and_differs_from_those_of_other_runs(one: str, other: st
     assert (fairness_key(head + one) == fairness_key(head + other)) == (one == other)
 
 
-def test_a_short_id_is_its_own_key_and_a_long_one_a_beginning_and_a_hash() -> None:
+def test_a_short_id_is_its_own_key() -> None:
     longest = "x" * FAIRNESS_KEY_BYTES
     assert fairness_key(longest) == longest
-    key = fairness_key(longest + "x")
-    assert len(key) == FAIRNESS_KEY_BYTES
-    assert key.startswith("x" * (FAIRNESS_KEY_BYTES - 33) + "~")
