@@ -56,10 +56,10 @@ def require_http(url: str, *, secret: bool) -> str | None:
     """Returns what is wrong with the URL of a server of tools; a `secret` in its headers needs encryption."""
     try:
         parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return f"url: '{url}' is not an http or https URL"
-    if parts.scheme not in ("http", "https"):
+        is_http = parts.scheme in ("http", "https") and parts.port != 0
+    except ValueError:  # of urlsplit, or of the port
+        is_http = False
+    if not is_http:
         return f"url: '{url}' is not an http or https URL"
     if not parts.hostname or parts.username is not None:
         return "url: it must name a host, and no user or password: a secret goes into headers"

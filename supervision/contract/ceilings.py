@@ -51,15 +51,12 @@ class Ceilings(Model):
 
         SupervisionError `InvalidRequest` for a number that was asked for and is above its ceiling.
         """
-        defaults, ceilings = _numbers(_DEFAULT), _numbers(self.lowered(request))
-        lines = []
-        for name, value in _numbers(request).items():
-            if value == ceilings[name]:
-                continue
-            if value not in (None, defaults[name]):
-                raise SupervisionError(ErrorKind.INVALID_REQUEST, _above(name, value, ceilings[name]))
-            lines.append(f"{name} is {ceilings[name]:g}: {_SETTINGS[name]} is the operator's ceiling")
-        return lines
+        asked, lowered, defaults = map(_numbers, (request, self.lowered(request), _DEFAULT))
+        changed = [name for name, value in asked.items() if value != lowered[name]]
+        for name in changed:
+            if asked[name] not in (None, defaults[name]):
+                raise _invalid(_above(name, asked[name], lowered[name]))
+        return [f"{name} is {lowered[name]:g}: {_SETTINGS[name]} is the operator's ceiling" for name in changed]
 
     def check_totals(self, tokens: int | None, usd: float | None) -> None:
         """ValueError when new totals of a budget are above the ceilings; None leaves a total as it is."""
@@ -71,24 +68,24 @@ class Ceilings(Model):
         """SupervisionError `InvalidRequest` when a model is not among the allowed ones."""
         for model in models:
             if self.models and not any(fnmatchcase(model, pattern) for pattern in self.models):
-                raise SupervisionError(
-                    ErrorKind.INVALID_REQUEST,
-                    f"the model '{one_line(model, 100)}' is not allowed here: SUPERVISOR_ALLOWED_MODELS has "
-                    f"{', '.join(self.models)}",
+                allowed = ", ".join(self.models)
+                raise _invalid(
+                    f"the model '{one_line(model, 100)}' is not allowed here: SUPERVISOR_ALLOWED_MODELS has {allowed}"
                 )
 
     def check_inline_team(self, sources: frozenset[str]) -> None:
         """SupervisionError `InvalidRequest` when an inline team may not take tools from these team files."""
         if self.inline_teams == "off":
-            raise SupervisionError(
-                ErrorKind.INVALID_REQUEST, "team: inline teams are off here (SUPERVISOR_INLINE_TEAMS): name a team"
-            )
+            raise _invalid("team: inline teams are off here (SUPERVISOR_INLINE_TEAMS): name a team")
         if self.inline_teams == "same-team" and len(sources) > 1:
-            raise SupervisionError(
-                ErrorKind.INVALID_REQUEST,
+            raise _invalid(
                 f"team: its tools come from several teams ({', '.join(sorted(sources))}), which "
-                "SUPERVISOR_INLINE_TEAMS=same-team does not allow",
+                "SUPERVISOR_INLINE_TEAMS=same-team does not allow"
             )
+
+
+def _invalid(message: str) -> SupervisionError:
+    return SupervisionError(ErrorKind.INVALID_REQUEST, message)
 
 
 def _numbers(request: RunRequest) -> dict[str, float | None]:

@@ -70,9 +70,7 @@ class CheckedClaim(Model):
     line: str = ""
 
 
-class FindingRecord(Model):
-    """The facts on a finding beside its text; stored once and read wherever the finding goes."""
-
+class _Facts(Model):
     outcome: Outcome = "done"
     grounding: Grounding = "tools"
     summary: str = ""
@@ -80,12 +78,17 @@ class FindingRecord(Model):
     limitations: list[str] = []
     sources: list[str] = []
     unsupported: list[str] = []
-    checked: list[CheckedClaim] = []
-    evidence: list[Evidence] = []
     labels: Read = Labels()
 
 
-class Finding(Model):
+class FindingRecord(_Facts):
+    """The facts on a finding beside its text; stored once and read wherever the finding goes."""
+
+    checked: list[CheckedClaim] = []
+    evidence: list[Evidence] = []
+
+
+class Finding(_Facts):
     """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes.
 
     `record_ref` leads to its FindingRecord, `items_ref` to the list of items that it names, `output_ref` to the JSON
@@ -93,17 +96,10 @@ class Finding(Model):
     `labels` say what its author had read.
     """
 
-    outcome: Outcome = "done"
     summary: str
     text_ref: str
     text_bytes: int = 0
-    confidence: float | None = None
-    sources: list[str] = []
     artifacts: list[ArtifactRef] = []
-    limitations: list[str] = []
-    unsupported: list[str] = []
     record_ref: str = ""
     items_ref: str = ""
     output_ref: str = ""
-    grounding: Grounding = "tools"
-    labels: Read = Labels()

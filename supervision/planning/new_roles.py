@@ -18,8 +18,19 @@ def new_role_problems(team: Team, new_roles: list[NewRole]) -> list[str]:
         problems.append(f"the team has {len(team.roles)} roles already, at most {limits.TEAM_ROLES} are allowed")
     taken = {"auto", *(role.name for role in team.roles)}
     for role in new_roles:
-        problems += _role_problems(role, taken, team.toolbox)
+        name = f"new role {quoted(role.name)}"
+        if role.name in taken:
+            problems.append(f"{name}: the name is taken, use that role or choose another name")
         taken.add(role.name)
+        try:
+            Role(**role.model_dump())
+        except ValidationError as error:
+            problems += [f"{name}: {line}" for line in complaint_lines(error, root="system_prompt")]
+        problems += [
+            f"{name} asks for the tool {quoted(tool)}, which is not in the toolbox: {', '.join(team.toolbox) or 'none'}"
+            for tool in role.tools
+            if tool not in team.toolbox
+        ]
     return problems
 
 
@@ -44,21 +55,3 @@ def with_new_roles(team: Team, new_roles: list[NewRole]) -> Team:
     share = team.share_tools or any(role.tools for role in added)
     fields = {name: getattr(team, name) for name in Team.model_fields}
     return Team.model_validate({**fields, "roles": [*team.roles, *added], "share_tools": share})
-
-
-def _role_problems(role: NewRole, taken: set[str], toolbox: list[str]) -> list[str]:
-    name = f"new role {quoted(role.name)}"
-    problems = []
-    if role.name in taken:
-        problems.append(f"{name}: the name is taken, use that role or choose another name")
-    try:
-        Role(**role.model_dump())
-    except ValidationError as error:
-        problems += [f"{name}: {line}" for line in complaint_lines(error, root="system_prompt")]
-    allowed = ", ".join(toolbox) or "none"
-    problems += [
-        f"{name} asks for the tool {quoted(tool)}, which is not in the toolbox: {allowed}"
-        for tool in role.tools
-        if tool not in toolbox
-    ]
-    return problems
