@@ -8,6 +8,7 @@ looked up like those of the answer.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -85,12 +86,8 @@ class _Findings:
             of_row = [line for line in named if all(name in line for name in row)] or named or self._lines
             mark = unit or _any_word(name)
             if mark and not any(map(mark.search, of_row)):
-                about = [
-                    line
-                    for lines in self._findings
-                    if any(name in line for line in lines for name in row)
-                    for line in lines
-                ]
+                naming = (lines for lines in self._findings if any(name in line for line in lines for name in row))
+                about = list(chain.from_iterable(naming))
                 anywhere = self._lines if unit and not listed else []
                 of_row = list(filter(mark.search, about)) or list(filter(mark.search, anywhere)) or about or of_row
             lines = [line for line in of_row if unit and unit.search(line)] or of_row
