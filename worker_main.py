@@ -46,7 +46,7 @@ from runtime.process import (
     search_later_objects_only,
 )
 from runtime.settings import Settings, load_settings
-from runtime.watchdog import BEAT, LastWords, Watchdog, last_words, stopping_by_signal
+from runtime.watchdog import Watchdog, stopping_by_signal
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
@@ -54,6 +54,9 @@ from supervision.contract.team import is_pool
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
+SERVING = "serving"
+"""The file of the cache folder that health checks read: a Worker that serves touches it again and again."""
+_BEAT_SECONDS = 5.0
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
 _NO_MODEL = (
     "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
@@ -71,7 +74,6 @@ async def serving(
     pool: str | None = None,
     attributes: Sequence[str] | None = None,
     strict_sandbox: bool = True,
-    words: LastWords | None = None,
 ) -> AsyncIterator[list[str]]:
     """The Workers of one process for the time of an `async with` block; yields the usable search attributes.
 
@@ -87,7 +89,7 @@ async def serving(
         cache, secrets = FileCache(cache_dir()), Secrets(settings.secrets_dir)
         files = TeamFiles(settings.teams_folders, cache, secrets, places, data=data)
         stack.push_async_callback(files.close)
-        for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox, words):
+        for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -102,7 +104,6 @@ def compose(
     namespace: str,
     pool: str | None = None,
     strict_sandbox: bool = True,
-    words: LastWords | None = None,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url, namespace, settings.keys)
@@ -145,9 +146,7 @@ def compose(
         ],
         model_activities=of_model if "model" in roles else [],
         tool_activities=[ToolActivities(store, teams, endpoint).run_tool],
-        interceptors=[
-            Attempts(store, (words or LastWords()).begins, telemetry.parent_of, content=settings.capture_content),
-        ],
+        interceptors=[Attempts(store, telemetry.parent_of, content=settings.capture_content)],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,
         pool=pool,
@@ -190,7 +189,7 @@ async def serve(
     client = await connect(wait=limits.WORKER_CONNECT_WAIT, report=say, keys=settings.keys)
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
-        process = serving(client, settings, roles, pool=pool, strict_sandbox=False, words=watchdog.words)
+        process = serving(client, settings, roles, pool=pool, strict_sandbox=False)
         async with process as attributes:
             if "SupervisorWaiting" in attributes:
                 telemetry.count_waits(client)
@@ -202,9 +201,10 @@ async def serve(
             served = f"pool {pool}: {', '.join(roles)}" if pool else ", ".join(roles)
             say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
             while not stop.is_set():
-                watchdog.words.beat()
+                with contextlib.suppress(OSError):
+                    (cache_dir() / SERVING).touch()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), BEAT.total_seconds())
+                    await asyncio.wait_for(stop.wait(), _BEAT_SECONDS)
 
 
 def parse_roles(text: str) -> list[WorkerRole]:
@@ -253,7 +253,7 @@ def main() -> None:
         exit_now(2)
     try:
         search_later_objects_only()
-        with last_words(report) as words, Watchdog(words) as watchdog:
+        with Watchdog() as watchdog:
             asyncio.run(serve(settings, roles, options.pool, watchdog, report))
             send_rest()
     except (ConnectionFailed, ValueError) as error:

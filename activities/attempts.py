@@ -20,7 +20,7 @@ from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from activities.contracts.run_contracts import RunRef, SetupInput
-from activities.heartbeat import Witness, beating
+from activities.heartbeat import beating
 from activities.steps import ParentOf, stepped
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import RunGrant, find_grant
@@ -98,22 +98,19 @@ _QUIET = RUN_KINDS | {ErrorKind.CANCELLED}  # ends that the Worker's log shows w
 class Attempts(Interceptor):
     """Puts its step, heartbeats, the guard and typed errors around every attempt; see `steps.stepped`."""
 
-    def __init__(
-        self, store: ArtifactStore, witness: Witness, parent_of: ParentOf = lambda *_: None, *, content: bool = False
-    ) -> None:
+    def __init__(self, store: ArtifactStore, parent_of: ParentOf = lambda *_: None, *, content: bool = False) -> None:
         self._store = store
-        self._witness = witness
         self._shown = partial(stepped, parent_of=parent_of, content=content)
 
     def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """Returns `inner` with all that around it."""
-        store, witness, shown = self._store, self._witness, self._shown
+        store, shown = self._store, self._shown
 
         class Attempted(ActivityInboundInterceptor):
             async def execute_activity(self, call: ExecuteActivityInput) -> Any:
                 argument = call.args[0] if call.args else None
                 with shown(argument):
-                    async with attempted(witness):
+                    async with attempted():
                         await check(store, activity.info(), argument)
                         return await super().execute_activity(call)
 
@@ -121,10 +118,10 @@ class Attempts(Interceptor):
 
 
 @asynccontextmanager
-async def attempted(witness: Witness) -> AsyncIterator[None]:
+async def attempted() -> AsyncIterator[None]:
     """Heartbeats until the block ends, and its errors as Temporal gets them."""
     try:
-        async with beating(witness):
+        async with beating():
             yield
     except (SupervisionError, RPCError) as error:
         # Not from the error: it may quote what the store's backend said, and causes travel into history.
