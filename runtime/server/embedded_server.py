@@ -125,9 +125,7 @@ _DYNAMIC_CONFIG: Mapping[str, JsonValue] = {
     "history.maxInFlightUpdatePayloads": 2**20,
 }
 _START_WAIT = timedelta(seconds=60)  # 0.3 s on a quiet machine; a cold disk reads 210 MB first
-_PORT_TRIES = 4  # a port that was free may be taken before the server binds it
 _LOCK_POLL = timedelta(milliseconds=200)  # a file lock does not announce that it is free
-_PORT_TAKEN = "address already in use"
 _LOG = "server.log"
 _NOT_INHERITED = ("TEMPORAL_", "ANTHROPIC_")
 
@@ -197,26 +195,18 @@ class EmbeddedServer:
         return info
 
     async def _launch(self, program: Path) -> ServerInfo:
-        output = ""
-        for _ in range(_PORT_TRIES):
-            info = self._spawn(program)
-            try:
-                if await self._serves(info):
-                    return info
-                output = Path(info.log).read_text(encoding="utf-8", errors="replace").strip()
-            except BaseException:
-                await self._end()
-                raise
+        info = self._spawn(program)
+        try:
+            if await self._serves(info):
+                return info
+            output = Path(info.log).read_text(encoding="utf-8", errors="replace").strip()
+            raise ServerFailed(f"the Temporal server did not start: {output[-limits.ERROR_BYTES :]}")
+        except BaseException:
             await self._end()
-            if self._port is not None or _PORT_TAKEN not in output:
-                break
-        raise ServerFailed(f"the Temporal server did not start: {output[-limits.ERROR_BYTES :] or 'it said nothing'}")
+            raise
 
     def _spawn(self, program: Path) -> ServerInfo:
-        try:
-            port, ui_port = _choose_ports(self._port, usual=self._shared)
-        except OSError as error:
-            raise ServerFailed(f"port {self._port} of {HOST} is taken: {error.strerror}") from error
+        port, ui_port = _choose_ports(self._port, usual=self._shared)
         log = self._cache / _LOG
         if self._shared:
             _record().unlink(missing_ok=True)  # of a server that is gone, and had this log locked
@@ -288,11 +278,10 @@ class EmbeddedServer:
 
 def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
     """Returns the ports of server and Web UI: wanted ones, else the usual ones if free, else free ones."""
+    if wanted is None and usual and _free(PORT) and _free(PORT + _UI_OFFSET):
+        wanted = PORT
     if wanted is not None:
-        socket.create_server((HOST, wanted)).close()
         return wanted, wanted + _UI_OFFSET
-    if usual and _free(PORT) and _free(PORT + _UI_OFFSET):
-        return PORT, PORT + _UI_OFFSET
     with socket.create_server((HOST, 0)) as first, socket.create_server((HOST, 0)) as second:
         return first.getsockname()[1], second.getsockname()[1]
 
