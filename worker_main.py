@@ -46,7 +46,7 @@ from runtime.process import (
     search_later_objects_only,
 )
 from runtime.settings import Settings, load_settings
-from runtime.watchdog import Watchdog, stopping_by_signal
+from runtime.watchdog import Watchdog, stop_by_signal
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
@@ -188,23 +188,22 @@ async def serve(
     watchdog.watch(asyncio.get_running_loop())
     client = await connect(wait=limits.WORKER_CONNECT_WAIT, report=say, keys=settings.keys)
     stop = asyncio.Event()
-    with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
-        process = serving(client, settings, roles, pool=pool, strict_sandbox=False)
-        async with process as attributes:
-            if "SupervisorWaiting" in attributes:
-                telemetry.count_waits(client)
-            for warning in search_attributes.warnings(attributes):
-                say(f"warning: {warning}")
-            if settings.model == "standin":
-                say(STANDIN_NOTICE)
-            address = client.service_client.config.target_host
-            served = f"pool {pool}: {', '.join(roles)}" if pool else ", ".join(roles)
-            say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
-            while not stop.is_set():
-                with contextlib.suppress(OSError):
-                    (cache_dir() / SERVING).touch()
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), _BEAT_SECONDS)
+    stop_by_signal(asyncio.get_running_loop(), stop, watchdog)
+    async with serving(client, settings, roles, pool=pool, strict_sandbox=False) as attributes:
+        if "SupervisorWaiting" in attributes:
+            telemetry.count_waits(client)
+        for warning in search_attributes.warnings(attributes):
+            say(f"warning: {warning}")
+        if settings.model == "standin":
+            say(STANDIN_NOTICE)
+        address = client.service_client.config.target_host
+        served = f"pool {pool}: {', '.join(roles)}" if pool else ", ".join(roles)
+        say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
+        while not stop.is_set():
+            with contextlib.suppress(OSError):
+                (cache_dir() / SERVING).touch()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _BEAT_SECONDS)
 
 
 def parse_roles(text: str) -> list[WorkerRole]:

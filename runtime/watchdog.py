@@ -11,19 +11,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from types import FrameType
 from typing import NoReturn
 
-from runtime.process import exit_now
 from supervision.base import limits
 from supervision.base.text import one_line
 
 NATIVE_CPU = timedelta(seconds=10)  # of the process in a tick: only code that holds the interpreter takes so much
 WATCHDOG_TICK = timedelta(seconds=1)
 
-_STOPPED_TWICE = 130
 _NAMED = 5  # activities under way, in the last line
 FROZEN = 70
 """The exit code of a process whose event loop was silent, or whose shutdown never ended.
@@ -102,26 +99,19 @@ class Watchdog:
         os._exit(FROZEN)
 
 
-@contextlib.contextmanager
-def stopping_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, watchdog: Watchdog) -> Iterator[None]:
+def stop_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, watchdog: Watchdog) -> None:
     """Sets `stop` at the first signal; a second one ends the process at once, even while the loop is frozen."""
-    stopping = False
+    signals = (signal.SIGINT, signal.SIGTERM)
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        if stopping:
-            exit_now(_STOPPED_TWICE)
-        stopping = True
+        for name in signals:
+            signal.signal(name, signal.SIG_DFL)
         watchdog.stopping()
         os.write(2, b"stopping: calls in flight may finish; once more to stop at once\n")  # the stream may be in use
         loop.call_soon_threadsafe(stop.set)
 
-    before = {name: signal.signal(name, on_signal) for name in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)
+    for name in signals:
+        signal.signal(name, on_signal)
 
 
 def _wind_up() -> None:
