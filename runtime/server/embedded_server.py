@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -134,52 +135,42 @@ class ServerFailed(RuntimeError):
     """The server did not come up; the message ends with its output."""
 
 
+@dataclass(kw_only=True)
 class EmbeddedServer:
     """Starts a server, or joins the one that runs, for the time of an `async with` block.
 
     `shared`: recorded in the cache folder, so that other processes join it; the options are then those of the
     first one. Otherwise the server is this object's own. `db`: the database file, None keeps all in memory.
     `detach`: it outlives this object. `port`: None prefers 7233 for a shared server, else takes a free one.
-    `dynamic_config` comes on top of our own values. Starting it raises TemporalNotFound and ServerFailed.
+    `dynamic_config` comes on top of our own values. `joined`: another process has started it. Starting it raises
+    TemporalNotFound and ServerFailed.
     """
 
-    def __init__(
-        self,
-        *,
-        shared: bool = True,
-        detach: bool = False,
-        db: Path | None = None,
-        port: int | None = None,
-        headless: bool = False,
-        dynamic_config: Mapping[str, JsonValue] | None = None,
-    ) -> None:
-        self.joined = False
-        """True if the server was started by another process."""
-        self._cache = cache_dir()
-        self._shared = shared
-        self._detach = detach
-        self._db = db.absolute() if db else None
-        self._port = port
-        self._headless = headless
-        self._dynamic_config = dynamic_config or {}
-        self._process: subprocess.Popen[bytes] | None = None
-        self._info: ServerInfo | None = None
+    shared: bool = True
+    detach: bool = False
+    db: Path | None = None
+    port: int | None = None
+    headless: bool = False
+    dynamic_config: Mapping[str, JsonValue] | None = None
+    joined: bool = field(default=False, init=False)
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _info: ServerInfo | None = field(default=None, init=False)
 
     async def __aenter__(self) -> ServerInfo:
-        if self._shared and (info := await self._join()):
+        if self.shared and (info := await self._join()):
             return info
         program = await asyncio.to_thread(find_temporal)
-        if not self._shared:
+        if not self.shared:
             return await self._launch(program)
         async with _lock():
             if info := await self._join():
                 return info
-            if _is_held(log := self._cache / _LOG):  # to wait for its end would be to hang
+            if _is_held(log := cache_dir() / _LOG):  # to wait for its end would be to hang
                 raise ServerFailed(f"a Temporal server that no record names has {log} open: end it first (lsof {log})")
             return await self._launch(program)
 
     async def __aexit__(self, *_: object) -> None:
-        if not self._detach:
+        if not self.detach:
             await self._end()
 
     async def ended(self) -> int:
@@ -206,9 +197,9 @@ class EmbeddedServer:
             raise
 
     def _spawn(self, program: Path) -> ServerInfo:
-        port, ui_port = _choose_ports(self._port, usual=self._shared)
-        log = self._cache / _LOG
-        if self._shared:
+        port, ui_port = _choose_ports(self.port, usual=self.shared)
+        log = cache_dir() / _LOG
+        if self.shared:
             _record().unlink(missing_ok=True)  # of a server that is gone, and had this log locked
         else:
             descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
@@ -221,7 +212,7 @@ class EmbeddedServer:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=self._cache,
+                cwd=cache_dir(),
                 # nothing that would redirect it, and no secrets
                 env={key: value for key, value in os.environ.items() if not key.startswith(_NOT_INHERITED)},
                 start_new_session=True,  # Ctrl-C reaches us alone: workers drain before their server goes
@@ -229,11 +220,11 @@ class EmbeddedServer:
         self._info = ServerInfo(
             pid=self._process.pid,
             address=f"{HOST}:{port}",
-            ui=None if self._headless else f"http://{HOST}:{ui_port}",
-            db=str(self._db) if self._db else None,
+            ui=None if self.headless else f"http://{HOST}:{ui_port}",
+            db=str(self.db.absolute()) if self.db else None,
             log=str(log),
         )
-        if self._shared:
+        if self.shared:
             new = _record().with_suffix(f".{os.getpid()}")
             new.write_text(self._info.model_dump_json(indent=1) + "\n", encoding="utf-8")
             new.replace(_record())  # before it serves: if we are killed here, the next process joins it
@@ -241,11 +232,11 @@ class EmbeddedServer:
 
     def _arguments(self, port: int, ui_port: int) -> list[str]:
         words = ["server", "start-dev", "--ip", HOST, "--port", str(port)]
-        words += ["--headless"] if self._headless else ["--ui-port", str(ui_port)]
-        if self._db is not None:
-            words += ["--db-filename", str(self._db)]
+        words += ["--headless"] if self.headless else ["--ui-port", str(ui_port)]
+        if self.db is not None:
+            words += ["--db-filename", str(self.db.absolute())]
             words += [word for pragma in _PRAGMAS for word in ("--sqlite-pragma", pragma)]
-        for key, value in {**_DYNAMIC_CONFIG, **self._dynamic_config}.items():
+        for key, value in {**_DYNAMIC_CONFIG, **(self.dynamic_config or {})}.items():
             words += ["--dynamic-config-value", f"{key}={json.dumps(value)}"]
         return words
 
@@ -272,7 +263,7 @@ class EmbeddedServer:
         finally:  # too slow, or a second Ctrl-C
             process.kill()
             process.wait()
-            if not self._shared:
+            if not self.shared:
                 Path(info.log).unlink(missing_ok=True)
 
 
