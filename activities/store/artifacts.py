@@ -87,12 +87,6 @@ class ArtifactMissing(ArtifactError):
     of_kind = ErrorKind.ARTIFACT_MISSING
 
 
-class ArtifactTooLarge(ArtifactError):
-    """An object above `limits.ARTIFACT_BYTES`; nothing was written."""
-
-    of_kind = ErrorKind.ARTIFACT_TOO_LARGE
-
-
 class ArtifactChanged(ArtifactError):
     """Content that is not what its key says: another program has written to the store."""
 
@@ -144,7 +138,7 @@ class ArtifactStore:
             )
 
     async def put(self, key: str, data: bytes) -> None:
-        """Writes an object, over an older one if there is one. Raises ArtifactTooLarge; ValueError for a bad key."""
+        """Writes an object, over an older one if there is one. Raises SupervisionError, ValueError for a bad key."""
         await self._write(key, data, "overwrite")
 
     async def create(self, key: str, data: bytes) -> bool:
@@ -274,9 +268,8 @@ class ArtifactStore:
 
     async def _write(self, key: str, data: bytes, mode: Literal["create", "overwrite"]) -> bool:
         if len(data) > limits.ARTIFACT_BYTES:
-            raise ArtifactTooLarge(
-                f"'{key}' would have {len(data)} bytes, at most {limits.ARTIFACT_BYTES} are stored as one object"
-            )
+            words = f"'{key}' would have {len(data)} bytes, at most {limits.ARTIFACT_BYTES} are stored as one object"
+            raise SupervisionError(ErrorKind.ARTIFACT_TOO_LARGE, words)
         if self._seal and key != STORE_ID:
             data = self._seal.seal(data, digest_of(key) or key)
         with self._reported(f"write '{key}'"), contextlib.suppress(AlreadyExistsError):

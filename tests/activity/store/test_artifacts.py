@@ -20,7 +20,6 @@ from activities.prompts.agent_prompts import findings_block
 from activities.store.artifacts import (
     ArtifactMissing,
     ArtifactStore,
-    ArtifactTooLarge,
     ArtifactUnavailable,
     open_store,
     read_contents,
@@ -28,6 +27,7 @@ from activities.store.artifacts import (
 from activities.store.reading import FindingExcerpt, read_findings, with_findings
 from activities.store.spending import keep_sample, newest_samples
 from supervision.base import limits
+from supervision.base.errors import SupervisionError
 from supervision.base.store_keys import (
     STORE_ID,
     call_key,
@@ -88,7 +88,7 @@ async def test_a_bad_key_is_not_written(store_url: str, key: str) -> None:
 
 async def test_an_object_above_the_limit_is_refused_before_it_is_written(store_url: str) -> None:
     store = open_store(store_url)
-    with pytest.raises(ArtifactTooLarge, match=str(limits.ARTIFACT_BYTES + 1)):
+    with pytest.raises(SupervisionError, match=str(limits.ARTIFACT_BYTES + 1)):
         await store.put("run/big", bytes(limits.ARTIFACT_BYTES + 1))
     assert await store.list_keys() == []
     assert await store.create("run/big", bytes(limits.ARTIFACT_BYTES))
