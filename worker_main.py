@@ -188,7 +188,7 @@ async def serve(
     watchdog.watch(asyncio.get_running_loop())
     client = await connect(wait=limits.WORKER_CONNECT_WAIT, report=say, keys=settings.keys)
     stop = asyncio.Event()
-    stop_by_signal(asyncio.get_running_loop(), stop, watchdog)
+    stop_by_signal(asyncio.get_running_loop(), stop)
     async with serving(client, settings, roles, pool=pool, strict_sandbox=False) as attributes:
         if "SupervisorWaiting" in attributes:
             telemetry.count_waits(client)
@@ -215,13 +215,6 @@ def parse_roles(text: str) -> list[WorkerRole]:
     return [role for role in ALL_ROLES if role in named]
 
 
-def parse_pool(text: str) -> str:
-    """Returns the name of a pool. Raises ArgumentTypeError if it can't be one."""
-    if not is_pool(text):
-        raise argparse.ArgumentTypeError(f"must be 1 to 32 lower-case letters, digits or hyphens, not '{text}'")
-    return text
-
-
 def main() -> None:
     """The command `temporal-supervisor-worker`.
 
@@ -230,14 +223,14 @@ def main() -> None:
     about = "Serve supervisor runs: workflows, model calls and tools."
     parser = argparse.ArgumentParser(prog=f"{PROGRAM} worker", description=about)
     parser.add_argument("--roles", type=parse_roles, help=f"default: {','.join(ALL_ROLES)}; of a pool: model,tools")
-    parser.add_argument("--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, no others")
+    parser.add_argument("--pool", help="make the model and tool calls of this pool's roles, no others")
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
     parser.add_argument("--log-format", choices=["text", "json"], help="instead of SUPERVISOR_LOG_FORMAT")
     options = parser.parse_args()
     roles = options.roles or list(POOL_ROLES if options.pool else ALL_ROLES)
-    if options.pool and roles not in (["tools"], list(POOL_ROLES)):
-        parser.error("--pool serves --roles model,tools, or tools alone")
+    if options.pool and not (is_pool(options.pool) and roles in (["tools"], list(POOL_ROLES))):
+        parser.error("--pool is 1 to 32 lower-case letters, digits or hyphens; it serves model,tools, or tools alone")
     keep_private()
     keep_files_private()
     try:

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from datetime import timedelta
 from types import FrameType
 from typing import NoReturn
@@ -23,7 +22,7 @@ WATCHDOG_TICK = timedelta(seconds=1)
 
 _NAMED = 5  # activities under way, in the last line
 FROZEN = 70
-"""The exit code of a process whose event loop was silent, or whose shutdown never ended.
+"""The exit code of a process whose event loop was silent.
 
 SIGPROF ends a process whose interpreter is blocked by native code: no code of ours runs then.
 """
@@ -41,7 +40,6 @@ class Watchdog:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._answered = threading.Event()
         self._silent_ticks = 0
-        self._deadline: float | None = None
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._tick, name="watchdog", daemon=True)
 
@@ -62,18 +60,10 @@ class Watchdog:
         self._answered.set()
         self._loop = loop
 
-    def stopping(self) -> None:
-        """From now on the process has the time of a graceful shutdown, not more."""
-        if self._deadline is None:
-            patience = limits.GRACEFUL_SHUTDOWN + limits.SHUTDOWN_MARGIN
-            self._deadline = time.monotonic() + patience.total_seconds()
-
     def _tick(self) -> None:
         tick, silence = WATCHDOG_TICK.total_seconds(), limits.LOOP_SILENCE.total_seconds()
         while not self._done.wait(tick):
             _wind_up()
-            if self._deadline is not None and time.monotonic() > self._deadline:
-                self._end("the shutdown does not end")
             self._ask()
             if self._silent_ticks * tick >= silence:
                 self._end(f"the event loop has been silent for {silence:g} s")
@@ -99,14 +89,13 @@ class Watchdog:
         os._exit(FROZEN)
 
 
-def stop_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, watchdog: Watchdog) -> None:
+def stop_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     """Sets `stop` at the first signal; a second one ends the process at once, even while the loop is frozen."""
     signals = (signal.SIGINT, signal.SIGTERM)
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         for name in signals:
             signal.signal(name, signal.SIG_DFL)
-        watchdog.stopping()
         os.write(2, b"stopping: calls in flight may finish; once more to stop at once\n")  # the stream may be in use
         loop.call_soon_threadsafe(stop.set)
 
