@@ -1,9 +1,7 @@
 """Around every attempt of an activity: its step, heartbeats, the guard, and errors that say if it is tried again.
 
 Heartbeats come first, as the guard reads the store, which may be slow. It compares what an input asks for with the
-grant of its run: workflows can be started with any input, and models may obey an attacker. A grant is named by its
-hash, so an input can only refer to one that was issued; references, team, models, depth and expiry are compared with
-it. A process that may poll the task queues of the namespace can do all that a run may do: see docs/decisions/0016.
+grant of its run: workflows can be started with any input, and models may obey an attacker. See docs/decisions/0016.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +10,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from opentelemetry import metrics
 from pydantic import BaseModel
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
@@ -24,22 +21,17 @@ from activities.heartbeat import beating
 from activities.steps import ParentOf, stepped
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import RunGrant, find_grant
-from supervision.base import limits, spans
+from supervision.base import limits
 from supervision.base.errors import AWAITED, RUN_KINDS, ErrorKind, SupervisionError
 from supervision.base.store_keys import is_key, is_team, run_prefix
 from supervision.base.text import cut
 
 _REFERENCES = ("ref", "head")
 
-_refusals = metrics.get_meter(spans.SCOPE).create_counter(
-    "supervisor.refused_calls", description="activities that were scheduled without a right to them"
-)
-
 
 async def check(store: ArtifactStore, info: activity.Info, argument: object) -> None:
     """Raises SupervisionError `NotGranted` for an activity that goes beyond the grant of its run."""
     if refused := await _refusal(store, info.workflow_id, argument):
-        _refusals.add(1, {"activity": info.activity_type})
         activity.logger.warning("refused %s: %s", info.activity_type, refused)
         raise SupervisionError(ErrorKind.NOT_GRANTED, refused)
 

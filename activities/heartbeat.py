@@ -1,10 +1,8 @@
 """The heartbeats of an attempt, from a task of their own: life, cancellation, and the count of deaths in the call.
 
-A call whose process died three times in it is refused: whatever is in it would end the next process, too. The count
-travels in the heartbeat's details, which Temporal hands to the next attempt wherever it runs. The first attempt sends
-nothing for it: a second one that finds no word of an ordinary end knows that the first one died. From then on each
-attempt says what it is about to do before it does it. While it only waits, for a provider or the store, the end of
-its process says nothing about the call.
+A call whose process died three times in it is refused: it would end the next process, too. The count travels in the
+heartbeat's details. A second attempt that finds no word of an ordinary end knows that the first one died; from then on
+each says what it is about to do before it does it. While it waits for a provider or the store, no death is counted.
 """
 
 import asyncio
