@@ -157,17 +157,17 @@ class EmbeddedServer:
     _info: ServerInfo | None = field(default=None, init=False)
 
     async def __aenter__(self) -> ServerInfo:
-        if self.shared and (info := await self._join()):
-            return info
-        program = await asyncio.to_thread(find_temporal)
         if not self.shared:
-            return await self._launch(program)
+            return await self._launch()
         async with _lock():
-            if info := await self._join():
+            if info := read_record():
+                if not await answers(info.address, _START_WAIT):
+                    raise ServerFailed(f"the Temporal server of process {info.pid} does not answer: end it first")
+                self.joined = True
                 return info
             if _is_held(log := cache_dir() / _LOG):  # to wait for its end would be to hang
                 raise ServerFailed(f"a Temporal server that no record names has {log} open: end it first (lsof {log})")
-            return await self._launch(program)
+            return await self._launch()
 
     async def __aexit__(self, *_: object) -> None:
         if not self.detach:
@@ -178,15 +178,8 @@ class EmbeddedServer:
         assert self._process is not None, "a joined server is no child of this process: nothing announces its end"
         return await asyncio.to_thread(self._process.wait)
 
-    async def _join(self) -> ServerInfo | None:
-        if info := read_record():
-            if not await answers(info.address, _START_WAIT):
-                raise ServerFailed(f"the Temporal server of process {info.pid} lives but does not answer: end it first")
-            self.joined = True
-        return info
-
-    async def _launch(self, program: Path) -> ServerInfo:
-        info = self._spawn(program)
+    async def _launch(self) -> ServerInfo:
+        info = self._spawn(await asyncio.to_thread(find_temporal))
         try:
             if await self._serves(info):
                 return info
