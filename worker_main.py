@@ -122,9 +122,8 @@ def compose(
         ceilings=settings.ceilings,
     )
     run, items = RunActivities(store, teams, facts), Expansions(store, teams)
-    header, at_once = settings.call_header == "on", settings.model_calls
-    daily = settings.daily_usd
-    calls = ModelCalls(endpoint, store, at_once=at_once, call_header=header, daily_usd=daily)
+    header = settings.call_header == "on"
+    calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
     desk = Desk(calls, teams)
     questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS)]
     of_model = [*questions, AgentTurnActivities(calls, teams).call_model]

@@ -50,8 +50,10 @@ class ShortLines(logging.Filter):
         """Returns False for records that say nothing to an operator; shortens the others in place."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, ApplicationError) and ErrorKind(error.type or "") is not ErrorKind.UNEXPECTED:
+            info = getattr(record, "temporal_activity", None) or {}
+            who = one_line(f"{info.get('workflow_id', '')} {info.get('activity_type', 'it')}", limits.SENTENCE_BYTES)
             again = "is not tried again" if error.non_retryable else "is tried again"
-            record.msg, record.args = f"{_subject(record)} {again}: {error.type}: {error.message}", ()
+            record.msg, record.args = f"{who} {again}: {error.type}: {error.message}", ()
             record.exc_info = record.exc_text = None
         if not record.name.startswith((_CORE, _EXPORTER)):
             return True
@@ -107,12 +109,6 @@ def _word(value: object) -> str:
 
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     return indent(clean(formatter.formatException(record.exc_info)), "  ") if record.exc_info else ""
-
-
-def _subject(record: logging.LogRecord) -> str:
-    """Returns the activity that a record is about, as `t1/1 call_model`."""
-    info = getattr(record, "temporal_activity", None) or {}
-    return one_line(f"{info.get('workflow_id', '')} {info.get('activity_type', 'it')}", limits.SENTENCE_BYTES)
 
 
 def configure(

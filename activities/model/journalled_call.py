@@ -138,8 +138,8 @@ class ModelCalls:
         self,
         model: ModelEndpoint,
         store: ArtifactStore,
-        *,
         at_once: int = limits.MODEL_SLOTS,
+        *,
         call_header: bool = True,
         daily_usd: float | None = None,
     ) -> None:
