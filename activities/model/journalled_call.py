@@ -33,7 +33,7 @@ from activities.model.port import (
     user_message,
 )
 from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter, corrected, lasting
-from activities.steps import consumed, messages, note
+from activities.steps import consumed, note
 from activities.steps import show as show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import DailySpend
@@ -139,8 +139,8 @@ class ModelCalls:
         self,
         model: ModelEndpoint,
         store: ArtifactStore,
-        *,
         at_once: int = limits.MODEL_SLOTS,
+        *,
         call_header: bool = True,
         daily_usd: float | None = None,
     ) -> None:
@@ -207,8 +207,8 @@ class ModelCalls:
         past = draft.past
         note(response_model=message.model, finish_reasons=[message.stop_reason])
         show_text(spans.SYSTEM_TEXT, prompt.opening.system)
-        show_text(spans.INPUT_MESSAGES, messages(draft.added))
-        show_text(spans.OUTPUT_MESSAGES, messages([{"role": "assistant", "content": message.content}]))
+        show_text(spans.INPUT_MESSAGES, draft.added)
+        show_text(spans.OUTPUT_MESSAGES, message.content)
         entry = Entry(
             opening=None if past else prompt.opening,
             ancestors=[*past.last.ancestors, past.head] if past else [],
