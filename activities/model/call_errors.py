@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from activities.model.port import BadAnswer, ModelFailure
+from activities.model.port import NO_ROOM, BadAnswer, ModelFailure
 from supervision.base import limits
 from supervision.base.errors import RETRIED, WAITING, ErrorKind
 from supervision.base.text import one_line
@@ -33,7 +33,7 @@ _MEANINGS: dict[ErrorKind, str] = {
     ErrorKind.PROVIDER_BILLING: "{endpoint} stopped serving this account: credit or spend limit",
     ErrorKind.MODEL_NOT_SERVED: "{endpoint} cannot be asked like this: check ANTHROPIC_BASE_URL and the credential",
     ErrorKind.PROVIDER_REJECTED: "{endpoint} rejects this request",
-    ErrorKind.CONTEXT_OVERFLOW: "the prompt does not fit into the window of '{model}'",
+    ErrorKind.CONTEXT_OVERFLOW: NO_ROOM,
 }
 
 # What an endpoint may not know, by its age or behind a gateway, and the setting that leaves it out. The API has no
