@@ -42,7 +42,7 @@ _SETTINGS: Mapping[str, str] = {
     r"max_tokens: \d+ > \d+": "SUPERVISOR_MODEL_MAX_TOKENS",
     r"\bweb_(search|fetch)_20": "SUPERVISOR_MODEL_WITHOUT=server_tools",
     r"\b(effort|eager_input_streaming|cache_control|thinking)\b": r"SUPERVISOR_MODEL_WITHOUT=\1",
-    r"(?!.*schema).*(?:output_config|output_format|structured output)": "SUPERVISOR_MODEL_STRUCTURED=tool",
+    r"(?!.*schema).*(?:output_config|output_format|structured output)": "SUPERVISOR_MODEL_STRUCTURED=text",
 }
 _NOT_TAKEN = re.compile(
     r"max_tokens: \d+ >|extra input|unknown|unexpected|unrecogni[sz]ed|unsupported"

@@ -265,17 +265,6 @@ GOOD = {"good": True, "why": "it adds up"}
 SCHEMA = AnthropicModel().output_schema(Verdict)
 
 
-async def test_a_submit_tool_carries_the_answer() -> None:
-    use = http.tool_use("toolu_1", "submit", GOOD)
-    reply = http.message(http.text("Here."), use, stop_reason="tool_use")
-    outcome = await answer(reply, ask(output_schema=SCHEMA), structured="tool")
-    assert json.loads(outcome.message.text()) == GOOD
-    assert outcome.message.stop_reason == "end_turn"
-    assert [block["type"] for block in outcome.message.content] == ["text"], "a later call finds no call left open"
-    assert outcome.body["tools"][0]["input_schema"] == SCHEMA
-    assert not {"tool_choice", "output_config"} & outcome.body.keys()
-
-
 @pytest.mark.parametrize(("reason", "read"), [("end_turn", "tool_use"), ("max_tokens", "max_tokens")])
 async def test_a_turn_that_ends_with_a_call_waits_for_its_result(reason: str, read: str) -> None:
     use = http.tool_use("toolu_1", "add", {"a": 1})
