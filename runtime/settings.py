@@ -41,8 +41,6 @@ class Settings(BaseSettings):
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
     secrets_dir: Path | None = None
     """A folder of private files, each the value of a secret that a team file names; else the environment has it."""
-    mcp_servers: int = Field(default=limits.MCP_SERVERS, ge=1)
-    """MCP servers that this process runs at a time; of those without a call the longest unused ends for another one."""
     mcp_memory_mib: int = Field(default=limits.MCP_MEMORY_MIB, ge=128)
     """What an MCP server may hold with all processes that it starts; one that needs more ends."""
     model: Literal["", "standin"] = ""

@@ -63,11 +63,10 @@ def team_files(settings: Settings) -> "TeamFiles":
     # these load the tools' libraries: 0.3 s for some commands only
     from activities.files.file_cache import FileCache
     from activities.teams.team_files import TeamFiles
-    from activities.tools.mcp.mcp_servers import McpPlaces
     from activities.tools.secrets import Secrets
 
-    places = McpPlaces(settings.mcp_servers, settings.mcp_memory_mib)
-    return TeamFiles(settings.teams_folders, FileCache(cache_dir()), Secrets(settings.secrets_dir), places)
+    cache, secrets = FileCache(cache_dir()), Secrets(settings.secrets_dir)
+    return TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib)
 
 
 async def offers(files: "TeamFiles", team: str) -> list[Offer]:
