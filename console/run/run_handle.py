@@ -4,15 +4,11 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from temporalio.api.common.v1 import Payload
-from temporalio.api.common.v1 import WorkflowExecution as WorkflowExecutionRef
-from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
-from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflow.v1 import PendingActivityInfo
-from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import (
     Client,
     WorkflowExecution,
@@ -39,7 +35,6 @@ NO_WORKER = "no worker answers; the run is safe and continues when one is back"
 
 RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
 _STORE_EVENTS = 30  # the first activity that names the run's store is among them
-_LATEST_EVENTS = 100  # of a workflow's history, in which a pending activity was scheduled
 _PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 _TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
 WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
@@ -117,33 +112,6 @@ class RunHandle:
                     return await handle.describe(rpc_timeout=RPC_TIMEOUT)
             except TimeoutError as error:
                 raise RPCError("no answer in time", RPCStatusCode.UNAVAILABLE, b"") from error
-
-    async def first_scheduled(self, workflow_id: str, activity_id: str) -> str | None:
-        """Returns when an activity was to begin first, as ISO 8601; None if it is too far back in the history."""
-        for event in await self._latest_events(workflow_id):
-            if event.activity_task_scheduled_event_attributes.activity_id == activity_id:
-                return event.event_time.ToDatetime(tzinfo=UTC).isoformat()
-        return None
-
-    async def replay_failed(self, workflow_id: str) -> bool:
-        """True if a workflow's last task failed because its history does not replay with the code of its Worker."""
-        completed, failed = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
-        events = await self._latest_events(workflow_id)
-        last = next((event for event in events if event.event_type in (completed, failed)), HistoryEvent())
-        cause = last.workflow_task_failed_event_attributes.cause
-        return cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
-
-    async def _latest_events(self, workflow_id: str) -> Sequence[HistoryEvent]:
-        """Returns the last events of a workflow, the very last one first."""
-        reply = await self.client.workflow_service.get_workflow_execution_history_reverse(
-            GetWorkflowExecutionHistoryReverseRequest(
-                namespace=self.client.namespace,
-                execution=WorkflowExecutionRef(workflow_id=workflow_id),
-                maximum_page_size=_LATEST_EVENTS,
-            ),
-            timeout=RPC_TIMEOUT,
-        )
-        return reply.history.events
 
     async def beat(self, activity: PendingActivityInfo) -> Mapping[str, Any]:
         """Returns the details of an activity's last heartbeat; nothing if there was none that can be read."""
