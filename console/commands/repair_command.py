@@ -4,11 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import takewhile
 from uuid import uuid4
 
 from temporalio.api.common.v1 import WorkflowExecution as WorkflowExecutionRef
-from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
+from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHistory
@@ -25,12 +24,11 @@ _REASON = "mended by the command repair: "
 _RESET_WAIT = timedelta(seconds=10)
 _MESSAGE = re.compile(r'message: "((?:[^"\\]|\\.)*)"')
 _COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
-_RESET = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
 
 
 @dataclass(frozen=True)
 class ReplayFault:
-    """Where a history ceases to replay, and why; `mended_before` if a repair has done this task again already.
+    """Where a history ceases to replay, and why.
 
     `event_id` is the end of the first workflow task with another outcome than in the history.
     """
@@ -39,7 +37,6 @@ class ReplayFault:
     execution_id: str
     event_id: int
     why: str
-    mended_before: bool
 
 
 class CodeFails(Exception):
@@ -67,19 +64,11 @@ async def repair(run: AnyRun) -> int:
             left += 1
             _say(print_err, workflow_id, f"raises an error ({error}): it needs fixed code, a reset does not help")
             continue
-        if fault is None:
-            continue
-        where = f"not replay from event {fault.event_id} on ({fault.why})"
-        if fault.mended_before:
-            left += 1
-            again = "and a repair reset it to this workflow task before: nothing is changed."
-            causes = "Its Workers run other code than this program, or that code is not deterministic"
-            _say(print_err, workflow_id, f"does {where}, {again} {causes}")
-        else:
+        if fault is not None:
             await _mend(run.client, fault)
             mended += 1
             reset = "it was reset to the workflow task that ends there, and continues"
-            _say(print_out, workflow_id, f"did {where}: {reset}")
+            _say(print_out, workflow_id, f"did not replay from event {fault.event_id} on ({fault.why}): {reset}")
     if not mended and not left:
         others = f", and so do those of {counted(len(workflows) - 1, 'open workflow')} below it"
         replays_whole = f"the history of run '{run.id}' replays{others if workflows[1:] else ''}"
@@ -120,8 +109,7 @@ async def fault_of(history: WorkflowHistory, execution_id: str, replayer: Replay
             low = middle
         else:
             high, why = middle, refusal
-    end = ends[low]
-    return ReplayFault(history.workflow_id, execution_id, events[end].event_id, why, _was_mended(events[:end]))
+    return ReplayFault(history.workflow_id, execution_id, events[ends[low]].event_id, why)
 
 
 async def _refusal(workflow_id: str, events: Sequence[HistoryEvent], replayer: Replayer) -> str | None:
@@ -139,13 +127,6 @@ def _said(failure: str) -> str:
     """Returns the message within what the SDK makes of a failed replay: the rest is its own data structure."""
     message = _MESSAGE.search(failure)
     return safe_line(message[1].replace('\\"', '"') if message else failure, limits.SENTENCE_BYTES)
-
-
-def _was_mended(before: Sequence[HistoryEvent]) -> bool:
-    """True if a repair reset a workflow to the task that follows these events."""
-    since = takewhile(lambda event: event.event_type != _COMPLETED, reversed(before))
-    failed = [event.workflow_task_failed_event_attributes for event in since]
-    return any(task.cause == _RESET and task.failure.message.startswith(_REASON) for task in failed)
 
 
 async def _mend(client: Client, fault: ReplayFault) -> None:
