@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,11 +28,9 @@ from console.commands import run_commands
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.evidence_commands import _sentence
 from console.commands.report_commands import run_table
-from console.commands.team_commands import teams_report
 from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
 from console.view.answer_text import answer_file, answer_report, rows_of, why_partial
-from runtime.settings import Settings
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.result import Contradiction, Gap, RunResult, Unsupported
@@ -258,20 +255,6 @@ def test_without_its_packages_a_program_says_what_to_do(program: str) -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "run `make setup` once, then .venv/bin/temporal-supervisor" in done.stderr
-
-
-async def test_an_output_schema_that_is_none_is_named_with_its_role(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "crew").mkdir()
-    file = tmp_path / "crew" / "team.toml"
-    schema = '{ type = "object", properties = { fee = { type = "money" } } }'
-    roles = f'[[roles]]\nname = "one"\ndescription = "d"\nsystem_prompt = "p"\noutput_schema = {schema}\n'
-    file.write_text(f'name = "crew"\ngeneralist = "one"\n{roles}')
-    settings = Settings(_env_file=None, teams_dir=tmp_path)
-    assert (await teams_report(settings, name="crew")).show(terminal(80)) == 1
-    said = capsys.readouterr().err
-    assert f"{file}: roles.one.output_schema: it is not a JSON schema (draft 2020-12): at properties/fee/type: " in said
 
 
 class Builds:
