@@ -39,7 +39,6 @@ from console.view.follow import follow
 from console.view.live_view import Screen, open_screen
 from console.view.plan_view import PlanPage, plan_page
 from supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
-from supervision.base.text import did_you_mean
 from supervision.contract.plan import Plan
 from supervision.contract.request import Attachment
 from supervision.contract.status import Status, Wait
@@ -149,7 +148,6 @@ def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
 
 
 _HINT = "Ctrl-C leaves the run going"
-_READ_BYTES = 4 << 20  # of CSV that are made a table in a second
 _LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that has just said that it is ready
 
 
@@ -193,7 +191,6 @@ async def run_goal(
 ) -> Report:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
     wanted, uploads, files = prepared_request(locals())
-    require_likely_team(access, wanted.team)
     given = check_run_id(run_id) if run_id is not None else None
     client = await access.client()
     run_id = given or new_run_id(client, wanted.goal)
@@ -250,19 +247,8 @@ async def _stored(access: Access, files: list[DataFile]) -> Attachment:
     sent: list[int] = []
     ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
     news = f", {sum(map(bool, sent)):,} of them new ({sum(sent) / 2**20:,.1f} MiB)"
-    seconds = sum(file.path.stat().st_size for file in files if not file.problem) / _READ_BYTES
-    wait = (
-        f"; before the plan a Worker reads them, in about {seconds:.0f} s if they are new to it" if seconds > 3 else ""
-    )
-    print_err(f"{counted(len(sent), 'file')} as data{news}{wait}")
+    print_err(f"{counted(len(sent), 'file')} as data{news}")
     return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
-
-
-def require_likely_team(access: Access, name: object) -> None:
-    """Raises CommandFailed if a team of this client has nearly that name, and none has it."""
-    known = [file.parent.name for folder in access.settings.teams_folders for file in folder.glob("*/team.toml")]
-    if isinstance(name, str) and name not in known and (guess := did_you_mean(name, known)):
-        raise CommandFailed(BAD_INPUT, f"there is no team '{name}'{guess}: {hint('teams')} lists them")
 
 
 async def require_workers(client: Client, otherwise: str = ", or pass --queue-anyway") -> None:
