@@ -34,7 +34,6 @@ from supervision.base.trust import is_exposed
 Level = Literal["ok", "warning", "problem"]
 _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 _NAME_COLUMN, _TEXT_COLUMN = 9, 34  # where the names begin, and the texts
-_QUEUE_CHARS = 60  # of a queue's name, which any client may choose
 _RUNS = 100  # open ones that are looked at, newest first
 _PROVIDER = "https://api.anthropic.com"
 _API_VERSION = "2023-06-01"
@@ -175,15 +174,10 @@ async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
 
 
 async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
-    """Yields a row for each open run that stands still, and one that counts the others."""
-    looked_at, still = 0, 0
-    for execution in await roots(client, _RUNS, "Running"):
-        run = RunHandle(client, execution.id)
-        if execution.task_queue != WORKFLOW_QUEUE:
-            text = f"'{run.id}' is on queue '{safe_line(execution.task_queue, _QUEUE_CHARS)}', which is not ours"
-            yield CheckRow("ok", "open run", text)
-            continue
-        looked_at += 1
+    """Yields a row for each open run of our queue that stands still, or one that says that none does."""
+    found = [each.id for each in await roots(client, _RUNS, "Running") if each.task_queue == WORKFLOW_QUEUE]
+    still = 0
+    for run in (RunHandle(client, run_id) for run_id in found):
         causes = await causes_of(run, await run.describe())
         still += bool(causes)
         for cause in causes:
@@ -191,7 +185,7 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
             level: Level = "warning" if cause.waits_for == "person" else "problem"
             yield CheckRow(level, "open run", f"'{run.id}': {cause.cause}", fix)
     if not still:
-        yield CheckRow("ok", "open runs", f"{looked_at}, none of them stands still")
+        yield CheckRow("ok", "open runs", f"{len(found)}, none of them stands still")
 
 
 async def _model(settings: Settings) -> CheckRow:

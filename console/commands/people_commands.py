@@ -269,9 +269,8 @@ async def decision_report(
     run = RunHandle(await access.client(), item.run_id)
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
     answer = await applied(run, partial(decide, run.client, item, word, text, plan=edited, by=by))
-    what = f" ({safe_line(item.wait.prompt_preview, limits.PARAGRAPH_BYTES)})" if item.wait.kind == "tool" else ""
     data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
-    return Report(data, lambda _: [f"run '{run.id}': {answer.message}{what}"])
+    return Report(data, lambda _: [f"run '{run.id}': {answer.message}"])
 
 
 async def approve(
@@ -308,28 +307,21 @@ async def _named(access: Access, words: Sequence[str]) -> Item:
     client = await access.client()
     if len(words) not in (1, 2):
         raise CommandFailed(BAD_INPUT, f"name one thing that waits, as ID or RUN ID: {hint('inbox')} lists them")
-    wait_id = words[-1]
-    if len(words) == 1:
-        found = await inbox(client)
-        items, more = [item for item in found.items if item.wait.id == wait_id], ""
-        if len(items) > 1:
-            runs = ", ".join(short_id(item.run_id) for item in items)
-            first = hint("show", short_id(items[0].run_id), wait_id)
-            raise CommandFailed(
-                BAD_INPUT, f"'{wait_id}' waits in several runs ({runs}): name the run, too, as in {first}"
-            )
-        if found.unanswered:
-            more = f" ({len(found.unanswered)} more don't say what they wait for: {NO_WORKER})"
-        current = f"{hint('inbox')} shows what does{more}"
-    else:
-        run = RunHandle(client, await find_run(client, words[0]))
+    *run_words, wait_id = words
+    if run_words:
+        run = RunHandle(client, await find_run(client, run_words[0]))
         await require_open(run)
         here = await waiting(client, run.id)
-        items = [item for item in here if item.wait.id == wait_id]
-        ids = [item.wait.id for item in here]
-        current = f"what does: {', '.join(ids)}" if ids else "nothing does now"
+    else:
+        here = (await inbox(client)).items
+    items = [item for item in here if item.wait.id == wait_id]
+    if len(items) > 1:
+        runs = ", ".join(short_id(item.run_id) for item in items)
+        first = hint("show", short_id(items[0].run_id), wait_id)
+        raise CommandFailed(BAD_INPUT, f"'{wait_id}' waits in several runs ({runs}): name the run, too, as in {first}")
     if not items:
-        raise CommandFailed(FAILED, f"nothing with the id '{wait_id}' waits for a person; {current}")
+        ids = ", ".join(dict.fromkeys(item.wait.id for item in here)) or "nothing, as far as Workers say"
+        raise CommandFailed(FAILED, f"nothing with the id '{wait_id}' waits for a person; what does: {ids}")
     return items[0]
 
 

@@ -15,9 +15,9 @@ from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
 from console.base.command import DONE, FAILED, CommandFailed
-from console.base.terminal import counted, print_err, print_out, safe_line
+from console.base.terminal import print_err, print_out, safe_line
 from console.run.command_line import AnyRun
-from console.run.run_handle import RPC_TIMEOUT, is_open, state_word, stuck, tree
+from console.run.run_handle import is_open, state_word, stuck, tree
 from supervision.base import limits
 
 _REASON = "mended by the command repair: "
@@ -54,9 +54,8 @@ async def repair(run: AnyRun) -> int:
     if not is_open(described):
         raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to repair")
     replays = replayer([SupervisorWorkflow, WorkerAgentWorkflow], converter=run.client.data_converter)
-    workflows = await _open_workflows(run.client, run.id)
     mended, left = 0, 0
-    for workflow_id, execution_id in workflows:
+    for workflow_id, execution_id in [*await _children(run.client, run.id), (run.id, described.run_id)]:
         history = await run.client.get_workflow_handle(workflow_id, run_id=execution_id).fetch_history()
         try:
             fault = await fault_of(history, execution_id, replays)
@@ -70,11 +69,9 @@ async def repair(run: AnyRun) -> int:
             reset = "it was reset to the workflow task that ends there, and continues"
             _say(print_out, workflow_id, f"did not replay from event {fault.event_id} on ({fault.why}): {reset}")
     if not mended and not left:
-        others = f", and so do those of {counted(len(workflows) - 1, 'open workflow')} below it"
-        replays_whole = f"the history of run '{run.id}' replays{others if workflows[1:] else ''}"
         failing = stuck(described)
-        yet = f". Yet {failing}: start its Workers with the code of this program" if failing else ""
-        print_out(f"{replays_whole}: nothing to repair{yet}")
+        yet = f"; yet {failing}: start its Workers with the code of this program" if failing else ""
+        print_out(f"the histories of run '{run.id}' and what is open below it replay: nothing to repair{yet}")
     return FAILED if left else DONE
 
 
@@ -82,12 +79,10 @@ def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
     write(safe_line(f"workflow '{workflow_id}' {words}", limits.ERROR_BYTES))
 
 
-async def _open_workflows(client: Client, run_id: str) -> list[tuple[str, str]]:
-    """Returns id and execution of each open workflow, children first: a run that is reset looks for them."""
+async def _children(client: Client, run_id: str) -> list[tuple[str, str]]:
+    """Returns id and execution of each open workflow below a run, deepest first: one that is reset looks for them."""
     children = [(each.id, each.run_id) for each in await tree(client, run_id, "Running") if each.id != run_id]
-    described = await client.get_workflow_handle(run_id).describe(rpc_timeout=RPC_TIMEOUT)
-    deepest_first = sorted(children, key=lambda child: (-child[0].count("/"), child[0]))
-    return [*deepest_first, (run_id, described.run_id)]
+    return sorted(children, key=lambda child: (-child[0].count("/"), child[0]))
 
 
 async def fault_of(history: WorkflowHistory, execution_id: str, replayer: Replayer) -> ReplayFault | None:

@@ -276,8 +276,6 @@ async def _unserved(client: Client) -> str | None:
 async def _taken(run: RunHandle) -> str:
     """Returns a sentence on the run that has the id, and on what to do."""
     other = await run.describe()
-    if is_open(other):
-        known = f"is already running (since {other.start_time:%Y-%m-%d %H:%M} UTC): follow it with"
-        return f"run '{run.id}' {known} {hint('follow', run.id)}, or choose another --id"
-    known = f"exists already ({state_word(other)}): read it with"
-    return f"run '{run.id}' {known} {hint('result', run.id)}, or choose another --id"
+    known = "is already running" if is_open(other) else f"exists already ({state_word(other)})"
+    helps = hint("follow" if is_open(other) else "result", run.id)
+    return f"run '{run.id}' {known}: {helps} shows it, or choose another --id"

@@ -227,7 +227,7 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
     ("words", "code", "expected"),
     [
         (["approve", "RUN", "plan.9"], 1, "nothing with the id 'plan.9' waits for a person; what does: plan.1"),
-        (["approve", "t3/1:4.0"], 1, "nothing with the id 't3/1:4.0' waits for a person; `"),
+        (["approve", "t3/1:4.0"], 1, "nothing with the id 't3/1:4.0' waits for a person; what does: "),
         (["approve", "nobody", "plan.1"], 1, "there is no run 'nobody'"),
         (["approve", "a", "b", "c"], 2, "as ID or RUN ID"),
         (["reply", "RUN", "plan.1", "x" * 100_000], 2, "comment: has 100000 bytes, at most 4096 are allowed"),
