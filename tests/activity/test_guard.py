@@ -173,7 +173,7 @@ async def test_an_activity_without_a_run_is_refused(desk: Desk, argument: object
 
 async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     after = Mock(execute_activity=AsyncMock(return_value="done"))
-    guarded = Attempts(desk.store, lambda *_: lambda: None).intercept_activity(after)
+    guarded = Attempts(desk.store).intercept_activity(after)
     environment = ActivityEnvironment()
     environment.info = dataclasses.replace(environment.info, workflow_id="run", activity_type="call_model")
     run = await desk.run()

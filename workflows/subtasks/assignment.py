@@ -21,7 +21,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import Person, RoleCard
     from supervision.run.attempt_rules import DECLINED, NextTry, back_off, next_try
     from supervision.run.decisions import Decision
-    from supervision.run.role_breaker import RoleTicket
     from supervision.run.slots import Slot
     from workflows.calls import activity_calls
     from workflows.calls.asking import ask_or_warn
@@ -45,7 +44,7 @@ class Assignment:
     context: RunContext
     subtask_id: str
     role: RoleCard
-    ticket: RoleTicket | None = None
+    ticket: int | None = None
     slot: Slot | None = None
     failures: int = 0
     declined: int = 0
