@@ -1,7 +1,7 @@
 """The operator's ceilings, which hold for every request."""
 
 from fnmatch import fnmatchcase
-from typing import Literal, TypeVar
+from typing import Literal
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
@@ -9,7 +9,6 @@ from supervision.base.text import one_line
 from supervision.contract.base import Model
 from supervision.contract.request import Budget, RunRequest
 
-N = TypeVar("N", int, float)
 InlineTeams = Literal["off", "same-team", "any"]
 
 _DEFAULT = RunRequest(goal="any")
@@ -44,7 +43,8 @@ class Ceilings(Model):
 
     def lowered_budget(self, budget: Budget) -> Budget:
         """Returns `budget` within the ceilings; no limit becomes the ceiling."""
-        return Budget.model_construct(tokens=_least(budget.tokens, self.tokens), usd=_least(budget.usd, self.usd))
+        lowered = {"tokens": _least(budget.tokens, self.tokens), "usd": _least(budget.usd, self.usd)}
+        return budget.model_copy(update=lowered)
 
     def check(self, request: RunRequest) -> list[str]:
         """Returns a line for each number at its default, or without a limit, that `lowered` lowers.
@@ -97,5 +97,5 @@ def _above(name: str, value: float | None, ceiling: float | None) -> str:
     return f"{name}: {value} is above the operator's ceiling of {ceiling} ({_SETTINGS[name]})"
 
 
-def _least(value: N | None, ceiling: N | None) -> N | None:
-    return ceiling if value is None else value if ceiling is None else min(value, ceiling)
+def _least(*numbers: float | None) -> float | None:
+    return min((number for number in numbers if number is not None), default=None)

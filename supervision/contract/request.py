@@ -71,10 +71,8 @@ class Attachment(StrictModel):
         if (self.text is None) == (self.ref is None):
             raise ValueError(f"attachment '{self.name}' needs exactly one of text and ref")
         if self.text is not None and size(self.text) > ATTACHMENT_TEXT_BYTES:
-            raise ValueError(
-                f"attachment '{self.name}' has {size(self.text)} bytes of text, at most "
-                f"{ATTACHMENT_TEXT_BYTES} are allowed inline: store it with the command `put` and pass ref"
-            )
+            limit = f"more than {ATTACHMENT_TEXT_BYTES} bytes of text"
+            raise ValueError(f"attachment '{self.name}' has {limit}: store it with the command `put` and pass ref")
         return self
 
 
@@ -131,10 +129,7 @@ class RunRequest(StrictModel):
         if not goal.strip():
             raise ValueError("the goal is empty: say what the run should find out or produce")
         if size(goal) > limits.GOAL_BYTES:
-            raise ValueError(
-                f"the goal has {size(goal)} bytes, at most {limits.GOAL_BYTES} are allowed: "
-                "pass long text as an attachment"
-            )
+            raise ValueError(f"the goal has more than {limits.GOAL_BYTES} bytes: pass long text as an attachment")
         return goal
 
     @field_validator("success", mode="before")
@@ -154,8 +149,7 @@ class RunRequest(StrictModel):
             raise ValueError("it contains an unpaired surrogate, or is nested too deeply") from None
         if total > REQUEST_BYTES:
             raise ValueError(
-                f"the request has {total} bytes, at most {REQUEST_BYTES} are allowed: "
-                "store attachments with the command `put`, keep a large team in a team file"
+                f"it has more than {REQUEST_BYTES} bytes: `put` attachments, keep a large team in a team file"
             )
         return self
 

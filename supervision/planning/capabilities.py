@@ -17,12 +17,7 @@ def able(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list[RoleC
     return [role for role in roles if set(capabilities) <= set(role.capabilities)]
 
 
-def role_for(
-    subtask: Subtask,
-    team: TeamCard,
-    in_flight: Mapping[str, int],
-    free: Callable[[RoleCard], bool] = lambda _: True,
-) -> str:
+def role_for(subtask: Subtask, team: TeamCard, in_flight: Mapping[str, int], free: Callable[[RoleCard], bool]) -> str:
     """Returns the role that takes a subtask at its dispatch: of the able ones, if possible `free`, the least loaded."""
     name = settled(subtask, team)
     if name != "auto":

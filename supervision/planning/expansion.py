@@ -91,14 +91,10 @@ def expanded(plan: Plan, items: Sequence[Subtask]) -> Plan:
     """Returns the next revision, in which `items` take the place of their template for those that depend on it."""
     ids = [item.id for item in items]
     (template,) = {old for item in items for old in item.replaces}
-    subtasks = [
-        subtask.model_copy(
-            update={"depends_on": [one for old in subtask.depends_on for one in (ids if old == template else [old])]}
-        )
-        if template in subtask.depends_on
-        else subtask
-        for subtask in plan.subtasks
-    ]
+    subtasks = []
+    for subtask in plan.subtasks:
+        depends_on = [one for old in subtask.depends_on for one in (ids if old == template else [old])]
+        subtasks.append(subtask.model_copy(update={"depends_on": depends_on}))
     return plan.model_copy(update={"subtasks": in_order([*subtasks, *items]), "revision": plan.revision + 1})
 
 

@@ -102,10 +102,7 @@ def description_problems(subtask: Subtask, name: str = "the subtask") -> list[st
     if len(subtask.description) > limits.DESCRIPTION_CHARS:
         return [f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters"]
     if not is_concrete(subtask.description, reads=bool(subtask.attachments or subtask.for_each or subtask.item)):
-        return [
-            f"{name} is vague, any plan could have it: name what to find out or produce, of which things, period or "
-            "kind, and from which source"
-        ]
+        return [f"{name} is vague, any plan could have it: name what to find out, of which things, from which source"]
     return []
 
 

@@ -43,7 +43,7 @@ SHOP = TeamCard(
 def test_the_least_loaded_of_the_able_takes_it(team: TeamCard, wanted: list[str], in_flight: dict[str, int]) -> None:
     candidates = able(team.roles, wanted)
     assert candidates == [r for r in team.roles if {*wanted} <= {*r.capabilities}]
-    chosen = role_for(work("auto", *wanted), team, in_flight)
+    chosen = role_for(work("auto", *wanted), team, in_flight, lambda _: True)
     if wanted and candidates:
         least = min(in_flight.get(r.name, 0) for r in candidates)
         assert chosen == next(r.name for r in candidates if in_flight.get(r.name, 0) == least)
