@@ -14,7 +14,7 @@ from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, print_err, safe, safe_line
-from console.report.report_data import call_time, entries_of, evidence_of, said_in, stored_calls
+from console.report.report_data import entries_of, evidence_of, said_in, stored_calls
 from console.run.command_line import AnyRun
 from console.run.run_handle import NoAnswer, RunHandle, find_run
 from console.run.run_outcome import outcome_so_far, published_end, read_result
@@ -189,12 +189,11 @@ async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
     calls: list[dict[str, Any]] = []
     rows: list[RenderableType] = []
     for call, entry in await entries_of(conversations, wanted):
-        at = call_time(call, entry)
         calls.append(
             {
                 "workflow_id": call.workflow_id,
                 "step": call.step,
-                "at": at.isoformat(),
+                "at": entry.at,
                 "model": entry.reply.model,
                 "system": entry.opening and entry.opening.system,
                 "tools": [tool.get("name") for tool in entry.opening.tools] if entry.opening else [],
@@ -202,7 +201,7 @@ async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
                 "reply": entry.reply.content,
             }
         )
-        head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {at.astimezone():%H:%M:%S}"
+        head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {entry.at}"
         rows.append(Text(safe_line(head, 400), "bold"))
         for title, text in await said_in(conversations, entry):
             rows += [Text(safe_line(f"── {title}", 100), "cyan"), text]

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from console.base.terminal import safe_line, wrapped
+from console.base.terminal import duration, safe_line, wrapped
 from console.run.run_handle import NO_WORKER
 from console.run.standstill import Standstill, grouped, stated
 from console.view.event_lines import Line, now_line
@@ -275,7 +275,7 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
         words.append(f"{picture.tokens:,} tokens{cached}")
         words.append(money(status.usage.usd))
     if picture.started:
-        words.append(_clock(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
+        words.append(duration(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
     rows = [*wrapped(" · ".join(words), width, "bold"), *waits]
     if status and height >= _ROOMY and (spent := spend_line(status.spend)):
         rows.append(_faint(f" {safe_line(spent, width - 1)}"))
@@ -307,17 +307,7 @@ def _elapsed(report: SubtaskReport) -> str:
     if report.started_at is None:
         return ""
     end = datetime.fromisoformat(report.finished_at) if report.finished_at else datetime.now(UTC)
-    return _clock((end - datetime.fromisoformat(report.started_at)).total_seconds())
-
-
-def _clock(seconds: float) -> str:
-    """Returns seconds as people read them: 4 s, 2:05, 1:02:03."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    minutes, seconds_left = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds_left:02}" if hours else f"{minutes}:{seconds_left:02}"
+    return duration((end - datetime.fromisoformat(report.started_at)).total_seconds())
 
 
 def spend_line(spend: Sequence[Spend]) -> str:
