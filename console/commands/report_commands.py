@@ -40,7 +40,7 @@ from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read
 from console.run.standstill import Standstill, causes_of, observed
 from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
-from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story_rows
+from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story
 from console.view.plan_view import plan_page
 from supervision.base import limits
 from supervision.base.text import did_you_mean, money
@@ -86,7 +86,7 @@ def _status_rows(screen: Console, status: Status, picture: Picture, error: objec
     yield _limits(status)
     if status.spend:
         yield _spend_table(status.spend)
-    picture.status = status.model_copy(update={"spend": []})  # shown above, row by row
+    picture.status = status
     yield draw(picture, min(screen.width, _WIDEST), len(picture.tree()) + limits.STATUS_PAGE)
     for warning in status.warnings:
         yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
@@ -166,11 +166,7 @@ async def trace_report(
         if state_word(await run.describe()) in ("terminated", "timed out"):
             notes.append((await run_outcome(run, store)).said)
 
-    def rows(screen: Console) -> Iterator[RenderableType]:
-        for event in events:
-            yield from story_rows(line(event), screen.width if screen.is_terminal else None)
-
-    return Report(events, rows, notes)
+    return Report(events, lambda screen: [row for event in events for row in story(line(event), screen)], notes)
 
 
 async def result_report(
