@@ -104,13 +104,9 @@ async def artifacts_report(
         save.mkdir(parents=True, exist_ok=True)
         for artifact, name in zip(listed, _file_names(listed), strict=True):
             write_file(save / name, await store.get(artifact.ref))
-    if not listed:
-        return Report([], lambda _: (), notes=[f"run '{run.id}' made no artifacts"])
-    if save is not None:
-        return Report(listed, lambda _: ())
-    return Report(
-        listed, lambda _: _artifact_rows(listed), notes=[f"save them: {hint('artifacts', run.id, '--save', 'DIR')}"]
-    )
+    note = f"save them: {hint('artifacts', run.id, '--save', 'DIR')}" if listed else f"run '{run.id}' made no artifacts"
+    shown = [] if save else listed
+    return Report(listed, lambda _: _artifact_rows(shown), notes=[note] if shown or not listed else [])
 
 
 def _artifact_rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
@@ -147,10 +143,9 @@ async def _object_of(store: ArtifactStore, run_id: str, beginning: str) -> str:
     keys = [key for key in await store.list_keys(run_prefix(run_id)) if key.rpartition("/")[2].startswith(beginning)]
     if len(keys) == 1:
         return keys[0]
-    if keys:
-        raise CommandFailed(BAD_INPUT, f"'{beginning}' is the beginning of several hashes: {', '.join(keys)}")
     another = hint("artifact", beginning, "--run", "RUN_ID")
-    raise CommandFailed(FAILED, f"run '{run_id}' stored nothing whose hash begins with '{beginning}': {another}")
+    found = f"several hashes that begin with '{beginning}': {', '.join(keys)}" if keys else "nothing with such a hash"
+    raise CommandFailed(FAILED, f"run '{run_id}' stored {found}; of another run: {another}")
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -167,13 +162,8 @@ def _file_names(listed: list[ArtifactRef]) -> list[str]:
     """Returns a file's name for each artifact, without folders; a second one of a name gets a number."""
     names: list[str] = []
     for artifact in listed:
-        path = Path(safe_line(artifact.name, limits.LINE_BYTES).replace("\\", "/"))
-        stem, suffix = path.stem.lstrip(".") or "artifact", path.suffix
-        number, name = 1, f"{stem}{suffix}"
-        while name in names:
-            number += 1
-            name = f"{stem}-{number}{suffix}"
-        names.append(name)
+        name = Path(safe_line(artifact.name, limits.LINE_BYTES).replace("\\", "/")).name.lstrip(".") or "artifact"
+        names.append(f"{len(names) + 1}-{name}" if name in names else name)
     return names
 
 
