@@ -67,7 +67,8 @@ class ProviderBreaker:
     good ones do not open the breaker.
 
     The window bounds the calls in flight. Unless the provider is trusted, at most BREAKER_WINDOW of them are
-    unanswered, which bounds the requests that an outage costs. It is trusted for BREAKER_TRUST after content, until a failure.
+    unanswered, which bounds the requests that an outage costs. It is trusted for BREAKER_TRUST after content, until a
+    failure.
 
     Half-open leases one probe at a time. Any readable answer to it closes the breaker, a 429 or a rejection too. An
     outage or an unreadable answer opens it for another cool-down.
