@@ -34,8 +34,8 @@ def test_keys_hold_nothing_that_a_store_could_misread(parts: list[str]) -> None:
     for key in (
         keys.call_key(*parts),
         keys.output_key(run, name),
-        keys.named_key(run, name),
         keys.grant_key(run, name),
+        keys.named_key(run, name),
     ):
         assert keys.is_key(key)
         assert re.fullmatch(r"[!-~]+", key)

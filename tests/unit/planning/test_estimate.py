@@ -16,11 +16,8 @@ from supervision.planning.estimate import RunSample, Took, estimate_of, sample_o
 from supervision.run.run_state import timing
 
 MODELS = {"reader": "small", "analyst": "large", "checker": "small"}
-TYPICAL = {
-    "reader": (0.45, 9.2, 0.4),
-    "analyst": (0.2, 10.4, 0.7),
-    "checker": (0.7, 8.3, 0.3),
-}  # calls, tokens of a call
+# Calls, tokens of a call.
+TYPICAL = {"reader": (0.45, 9.2, 0.4), "analyst": (0.2, 10.4, 0.7), "checker": (0.7, 8.3, 0.3)}
 TEAM = TeamCard(
     name="t", generalist="reader", roles=[RoleCard(name=name, model=model) for name, model in MODELS.items()]
 )

@@ -92,19 +92,12 @@ LONGEST = limits.MAX_DEADLINE.total_seconds()
         (
             "timeout_seconds",
             [0.1, LONGEST],
-            [0.0, -1.0, LONGEST + 1, float("nan"), float("inf"), 1e300],
+            [0.0, LONGEST + 1, float("nan")],
             "a timeout_seconds that is not above 0",
         ),
         (
             "description",
-            [
-                "count pears.",
-                "数数梨的数量",
-                "Sum the sales",
-                "分析各地区的销售增长",
-                "Найди выручку",
-                "find\tthe\nsales of 1990",
-            ],
+            ["count pears.", "数数梨的数量", "Sum the sales", "Найди выручку", "find\tthe\nsales of 1990"],
             ["count pears", "count-the-pears", "数梨", "  count pear  ", "researchresearch", " " * 40],
             "no concrete description",
         ),
