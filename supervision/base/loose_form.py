@@ -16,7 +16,7 @@ M = TypeVar("M", bound=BaseModel)
 
 _ROUNDS = 4  # what was put right may itself hold what is wrong
 _NOTHING = ("", "none", "n/a", "-", "nothing", "null", "nil", "[]", "{}", "keine", "aucun", "aucune", "ninguna", "无")
-_ONE_NUMBER = re.compile(r"[^\d-]*(-?\d{1,15}(?:[.,]\d{1,2})?)\s*(%?)\D*")  # not 6,000, which may be 6 or 6000
+_ONE_NUMBER = re.compile(r"[^\d-]*(-?\d{1,15}(?:[.,]\d{1,2})?)\s*+(%?)\D*")  # not 6,000, which may be 6 or 6000
 _EXPECTED = re.compile(r"'([^']+)'")
 _LEFT_OUT = object()
 
