@@ -20,9 +20,10 @@ _MOST_CHARS = 200  # of one calculation
 _MOST_FIGURES = 12
 _MOST_READINGS = 64  # of all its figures together: 1,234 may be 1.234
 _EQUALS = re.compile(r"[=≈][^\d=≈\n]{0,12}$")
-_BRACKET = re.compile(r"[^\d()\n]{0,16}\(")
-_SIGNS = {"×": "*", "x": "*", "·": "*", "−": "-", "–": "-", "÷": "/"}
-_TOKEN = re.compile(r"(x(?![^\W\d_])|[×·*+\-−–/÷()])|[^\W\d_]{1,12}|[$€£¥%\s]")  # words say what is counted
+_BRACKET = re.compile(rf"[^\d()\n]{{0,16}}\(((?:[^()]|\([^()]{{0,{_MOST_CHARS}}}\)){{1,{_MOST_CHARS}}})\)")
+_SIGNS = str.maketrans("×·−–÷", "**--/")
+_TIMES = re.compile(r"(?<![^\W\d_])x(?![^\W\d_])")
+_WORDS = re.compile(r"(?<!\w)[^\W\d_]{1,12}(?!\w)|[$€£¥%\s]")  # they say what is counted
 _OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -86,21 +87,15 @@ def _places(text: str, result: Figure, near: list[Figure]) -> Iterator[tuple[int
         begins |= {at for at in range(first, end) if text[at] == "("}
         yield from ((begin, end) for begin in sorted(begins))
     if bracket := _BRACKET.match(text, result.end):
-        depth = 1
-        for at in range(bracket.end(), min(len(text), bracket.end() + _MOST_CHARS)):
-            depth += {"(": 1, ")": -1}.get(text[at], 0)
-            if depth == 0:
-                yield bracket.end(), at
-                return
+        yield bracket.span(1)
 
 
 def _gives(calculation: str, begin: int, operands: list[Figure], result: Figure) -> bool:
     """True if the calculation, in one of the ways to read its figures, gives the result as exactly as it is written."""
-    written = _as_python(calculation, begin, operands)
-    if written is None or not 2 <= len(operands) <= _MOST_FIGURES:
+    if not 2 <= len(operands) <= _MOST_FIGURES:
         return False
     try:
-        tree = ast.parse(written, mode="eval").body
+        tree = ast.parse(_as_python(calculation, begin, operands), mode="eval").body
     except (SyntaxError, ValueError):
         return False
     for read in islice(product(*map(_meanings, operands)), _MOST_READINGS):
@@ -115,21 +110,11 @@ def _gives(calculation: str, begin: int, operands: list[Figure], result: Figure)
     return False
 
 
-def _as_python(calculation: str, begin: int, operands: list[Figure]) -> str | None:
-    """Returns the calculation with names for its figures, without its words; None if it is none."""
-    parts, at = list[str](), 0
-    for number, figure in enumerate([*operands, None]):
-        stop = figure.start - begin if figure else len(calculation)
-        while at < stop:
-            token = _TOKEN.match(calculation, at, stop)
-            if token is None:
-                return None
-            parts.append(_SIGNS.get(token[1], token[1]) if token[1] else "")
-            at = token.end()
-        if figure:
-            parts.append(f"v{number}")
-            at = figure.end - begin
-    return " ".join(parts).strip()
+def _as_python(calculation: str, begin: int, operands: list[Figure]) -> str:
+    """Returns the calculation with names for its figures, without its words."""
+    for number, figure in reversed([*enumerate(operands)]):
+        calculation = f"{calculation[: figure.start - begin]} v{number} {calculation[figure.end - begin :]}"
+    return _WORDS.sub(" ", _TIMES.sub("*", calculation)).translate(_SIGNS).strip()
 
 
 def _meanings(figure: Figure) -> Iterator[Decimal]:
