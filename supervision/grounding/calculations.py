@@ -20,6 +20,7 @@ _MOST_CHARS = 200  # of one calculation
 _MOST_FIGURES = 12
 _MOST_READINGS = 64  # of all its figures together: 1,234 may be 1.234
 _EQUALS = re.compile(r"[=≈][^\d=≈\n]{0,12}$")
+_OTHERS_END = re.compile(r"[\n=≈]")
 _BRACKET = re.compile(rf"[^\d()\n]{{0,16}}\(((?:[^()]|\([^()]{{0,{_MOST_CHARS}}}\)){{1,{_MOST_CHARS}}})\)")
 _SIGNS = str.maketrans("×·−–÷", "**--/")
 _TIMES = re.compile(r"(?<![^\W\d_])x(?![^\W\d_])")
@@ -78,11 +79,10 @@ def _is_constant(figure: Figure) -> bool:
 
 def _places(text: str, result: Figure, near: list[Figure]) -> Iterator[tuple[int, int]]:
     """Yields where the calculation of a result may stand: before `=`, from each figure or bracket on, or behind it."""
-    earliest = max(0, result.start - _MOST_CHARS)
-    before = text[earliest : result.start].rpartition("\n")[2]
+    before = text[max(0, result.start - _MOST_CHARS) : result.start]
     if equals := _EQUALS.search(before):
-        first = result.start - len(before)
-        end = first + equals.start()
+        end = result.start - len(before) + equals.start()
+        first = end - len(_OTHERS_END.split(before[: equals.start()])[-1])
         begins = {figure.start for figure in near if figure.start >= first}
         begins |= {at for at in range(first, end) if text[at] == "("}
         yield from ((begin, end) for begin in sorted(begins))

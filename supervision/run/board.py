@@ -59,8 +59,6 @@ class Board:
 
     def extend(self, plan: Plan) -> None:
         """Takes over a later revision: new subtasks are added, replaced ones marked, skipped dependents wait again."""
-        estimates = [subtask.estimated_tokens for subtask in plan.subtasks if subtask.estimated_tokens > 0]
-        self._mean_estimate = sum(estimates) / max(1, len(estimates))
         for subtask in plan.subtasks:
             self._subtasks[subtask.id] = subtask
             report = self._reports.get(subtask.id)
@@ -359,11 +357,6 @@ class Board:
         """Returns how many worker agents the next `slots` subtasks take, running ones first; each candidate is one."""
         waiting = (report.id for report in self._reports.values() if report.state == "waiting")
         return sum(self._subtasks[each].candidates for each in islice(chain(self.running(), waiting), slots))
-
-    def size(self, subtask_id: str) -> float:
-        """Returns how much work the plan expects of a subtask, against the mean of all; 1 without an estimate."""
-        own = self._subtasks[subtask_id].estimated_tokens
-        return own / self._mean_estimate if own > 0 else 1.0
 
     @property
     def has_finding(self) -> bool:
