@@ -5,7 +5,7 @@ from typing import Literal
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.base.text import cut, did_you_mean, one_line, quoted
+from supervision.base.text import cut, did_you_mean, quoted
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan, folded, template_of
 from supervision.contract.progress import Phase
@@ -59,11 +59,8 @@ class Decisions:
         taken = self._taken.get((decision.id, decision.arguments_sha256))
         if taken is not None:
             if taken.model_copy(update={"by": decision.by}) != decision:
-                said = one_line(taken.text, 100)
-                raise ValueError(
-                    f"'{decision.id}' is decided already: {taken.choice}{f' by {taken.by}' if taken.by else ''}"
-                    f"{f' ({said})' if said else ''}. The first decision stands"
-                )
+                by = f" by {taken.by}" if taken.by else ""
+                raise ValueError(f"'{decision.id}' is decided already: {taken.choice}{by}. The first decision stands")
             return
         wait = next((wait for wait in waits if wait.id == decision.id), None)
         if wait is None:
@@ -80,10 +77,7 @@ class Decisions:
 
 def _waiting(waits: Sequence[Wait]) -> str:
     ids = [wait.id for wait in waits if wait.for_decision]
-    if not ids:
-        return "nothing does now"
-    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-    return f"what does: {', '.join(ids[:_SHOWN])}{more}"
+    return f"what does: {', '.join(ids[:_SHOWN])}" if ids else "nothing does now"
 
 
 # --- steering -------------------------------------------------------------------------------------
@@ -163,10 +157,7 @@ class Steering:
     def check_word(self, new: Steer) -> None:
         """Raises ValueError if the word has no agent left to reach."""
         if len(self._words) >= _MOST_STEERS:
-            raise ValueError(
-                f"the run was steered {_MOST_STEERS} times, more is not possible; have a subtask done again by "
-                "retry_subtask, with an instruction"
-            )
+            raise ValueError(f"the run was steered {_MOST_STEERS} times: use retry_subtask, with an instruction")
         if new.to != ALL and (report := self._report(new.to)).state not in ("waiting", "running"):
             raise ValueError(
                 f"{quoted(new.to)} has ended, it is {report.state}: use retry_subtask, with this as the instruction"
@@ -178,19 +169,13 @@ class Steering:
         if phase == "synthesizing":
             raise ValueError("too late: the answer is being written. Start another run")
         if report.counts is not None:
-            raise ValueError(
-                f"{name} stands for {report.counts.total} items: name one of them, such as '{report.id}.1'"
-            )
+            raise ValueError(f"{name} stands for {report.counts.total} items: name one, such as '{report.id}.1'")
         if report.replaced_by is not None:
             raise ValueError(f"{name} was replaced: retry '{report.replaced_by}'")
         if is_blocked(report):
-            raise ValueError(
-                f"{name} lacks its dependencies: retry {' or '.join(folded(report.depends_on))}, it follows"
-            )
-        if report.state == "running":
-            raise ValueError(f"{name} is being worked on: steer it, or skip it first")
-        if report.state == "waiting" or report.id in self.retries:
-            raise ValueError(f"{name} is yet to be worked on: steer it")
+            raise ValueError(f"{name} lacks its dependencies: retry {' or '.join(folded(report.depends_on))}")
+        if report.state in ("waiting", "running") or report.id in self.retries:
+            raise ValueError(f"{name} has not ended: steer it, or skip it first")
         if not has_time:
             raise ValueError("the time for work on subtasks is over: extend the deadline first")
 
