@@ -113,7 +113,6 @@ TABLE: tuple[EventRow, ...] = (
     _R("subtask_skipped", "", "skipped: none of its dependencies succeeded", "bad"),
     _R("subtask_cancelled", "turns? head? trace_ref?", "stopped", "bad"),
     _R("subtask_held", "role", "waits: the breaker of role {role} is open", "bad"),
-    _R("subtask_diverted", "role pool waited_seconds", "goes to {role}: pool {pool} is {waited_seconds} s behind"),
     _R("candidate_ended", "candidate head?", "candidate {candidate} has ended", "faint"),
     _R("candidate_chosen", "choice of reason", "candidate {choice} of {of} is the best"),
     # Worker agents.
