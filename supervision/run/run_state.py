@@ -29,7 +29,6 @@ from supervision.run.board import Board
 from supervision.run.decisions import Decisions, Steering
 from supervision.run.events import Trace
 from supervision.run.nested_runs import NestedRuns
-from supervision.run.role_breaker import RoleBreaker
 from supervision.run.serving_models import ServingModels
 from supervision.run.slots import Slots
 from supervision.run.waits import Waits
@@ -126,10 +125,6 @@ class RunState:
     def finding_may_come(self) -> bool:
         """True while work is under way that may bring a finding: any but that of `rejected_subtasks`."""
         return self.slots.held > 0 or not self.rejected_subtasks.issuperset(self.board.running())
-
-    def breaker(self, role: str) -> RoleBreaker:
-        """Returns the breaker of a role."""
-        return self.waits.breaker(role)
 
     def once(self, request_id: str | None) -> bool:
         """True if no message with that id was taken before; marks it as taken."""
@@ -331,7 +326,7 @@ class RunState:
             citations=answer.citations,
             unsupported=unsupported_in(answer, self.board.current()),
             subtasks=reports,
-            artifacts=self._artifacts(),
+            artifacts=[*self.tables, *(each for r in reports if r.finding for each in r.finding.artifacts)],
             usage=self.usage,
             spend=self.spending.rows(),
             timing=timing(reports, wall, self.own_seconds, now, held),
@@ -356,10 +351,6 @@ class RunState:
         by_id = self.plan.importance
         bound = ceiling(self.answer, self.board.current(), by_id, self.contradictions, points)
         return min(self.answer.confidence, bound)
-
-    def _artifacts(self) -> list[ArtifactRef]:
-        findings = [report.finding for report in self.board.usable() if report.finding]
-        return [*self.tables, *(artifact for finding in findings for artifact in finding.artifacts)]
 
     def _status(self) -> Literal["completed", "partial", "running"]:
         if self.phase not in ("done", "failed", "cancelled"):

@@ -104,7 +104,7 @@ async def test_a_failed_run_says_what_its_team_wants_said_and_what_was_tried(lab
         True,
     )
     answer = partial_result(error).answer
-    assert answer.startswith("Call the desk: 555-0100.\n\n**What was tried**")
+    assert answer.startswith("Call the desk: 555-0100.\n\n**Missing from this answer**")
     assert "- Find out about part t1 of garden 1 (3 attempts by hand, failed: TurnLimit)" in answer
 
 
