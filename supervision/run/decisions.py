@@ -18,6 +18,7 @@ Choice = Literal["approve", "edit", "change", "reject", "deny", "reply", "retry"
 
 ALL = "*"
 _SHOWN = 6  # ids of other waits in a refusal
+_OPEN = ("waiting", "running")
 _MOST_STEERS = 20  # in one run: each is part of all later prompts that it is for
 
 
@@ -158,7 +159,7 @@ class Steering:
         """Raises ValueError if the word has no agent left to reach."""
         if len(self._words) >= _MOST_STEERS:
             raise ValueError(f"the run was steered {_MOST_STEERS} times: use retry_subtask, with an instruction")
-        if new.to != ALL and (report := self._report(new.to)).state not in ("waiting", "running"):
+        if new.to != ALL and (report := self._report(new.to)).state not in _OPEN:
             raise ValueError(
                 f"{quoted(new.to)} has ended, it is {report.state}: use retry_subtask, with this as the instruction"
             )
@@ -166,23 +167,22 @@ class Steering:
     def check_retry(self, new: RetrySubtask, phase: Phase, *, has_time: bool) -> None:
         """Raises ValueError if the subtask cannot be worked on again."""
         report, name = self._report(new.subtask_id), quoted(new.subtask_id)
-        if phase == "synthesizing":
-            raise ValueError("too late: the answer is being written. Start another run")
-        if report.counts is not None:
-            raise ValueError(f"{name} stands for {report.counts.total} items: name one, such as '{report.id}.1'")
-        if report.replaced_by is not None:
-            raise ValueError(f"{name} was replaced: retry '{report.replaced_by}'")
-        if is_blocked(report):
-            raise ValueError(f"{name} lacks its dependencies: retry {' or '.join(folded(report.depends_on))}")
-        if report.state in ("waiting", "running") or report.id in self.retries:
-            raise ValueError(f"{name} has not ended: steer it, or skip it first")
-        if not has_time:
-            raise ValueError("the time for work on subtasks is over: extend the deadline first")
+        refusals = {
+            "too late: the answer is being written. Start another run": phase == "synthesizing",
+            f"{name} stands for items: name one, such as '{report.id}.1'": report.counts is not None,
+            f"{name} was replaced: retry '{report.replaced_by}'": report.replaced_by is not None,
+            f"{name} lacks its dependencies: retry {' or '.join(folded(report.depends_on))}": is_blocked(report),
+            f"{name} has not ended: steer it, or skip it first": report.state in _OPEN or report.id in self.retries,
+            "the time for work on subtasks is over: extend the deadline first": not has_time,
+        }
+        for why, applies in refusals.items():
+            if applies:
+                raise ValueError(why)
 
     def check_skip(self, new: SkipSubtask) -> None:
         """Raises ValueError if the subtask has ended."""
         report = self._report(new.subtask_id)
-        if report.state not in ("waiting", "running"):
+        if report.state not in _OPEN:
             raise ValueError(f"{quoted(new.subtask_id)} has ended already: it is {report.state}")
 
     def retry(self, new: RetrySubtask) -> None:

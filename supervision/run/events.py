@@ -13,9 +13,10 @@ from typing import Literal
 from pydantic import JsonValue
 
 from supervision.base import limits
-from supervision.base.text import one_line, size
+from supervision.base.text import one_line
 from supervision.contract.status import TraceEvent, TracePage, Wait
 from supervision.contract.updates import Update
+from supervision.results.payload_fit import pages
 from supervision.run.decisions import Decision
 
 TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with its cursor
@@ -156,26 +157,15 @@ class Trace:
 
     def page(self, cursor: int = 0) -> TracePage:
         """Returns the events after `cursor` that fit into a payload, and how many of these are not kept any more."""
-        cursor, events, used = max(0, cursor), list[TraceEvent](), 0
+        kept = [event for event in self._events if event.seq > cursor]
+        fitting, *rest = pages(kept, TRACE_PAGE_BYTES)
         first = self._events[0].seq if self._events else self.last_seq + 1
-        page = TracePage(next_cursor=self.last_seq, dropped=max(0, first - 1 - cursor))
-        for event in self._events:
-            if event.seq <= cursor:
-                continue
-            used += size(event.model_dump_json())
-            if events and used > TRACE_PAGE_BYTES:
-                page.next_cursor = events[-1].seq
-                break
-            events.append(event)
-        page.events = events
-        return page
+        return TracePage(
+            events=fitting,
+            next_cursor=fitting[-1].seq if rest else self.last_seq,
+            dropped=max(0, first - 1 - max(0, cursor)),
+        )
 
     def recent(self, limit: int) -> list[TraceEvent]:
-        """Returns the latest events in at most about `limit` bytes of JSON."""
-        count, used = 0, 0
-        for event in reversed(self._events):
-            used += size(event.model_dump_json())
-            if used > limit:
-                break
-            count += 1
-        return list(self._events)[len(self._events) - count :]
+        """Returns the latest events in at most about `limit` bytes of JSON, and at least one."""
+        return pages(list(reversed(self._events)), limit)[0][::-1]

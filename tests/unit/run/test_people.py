@@ -157,7 +157,7 @@ def test_what_has_ended_is_done_again_while_there_is_time() -> None:
     steering.retry(RetrySubtask(subtask_id="failed"))
     assert steering.retries["failed"] == ""
     board["waiting"].counts = Counts(total=3)
-    with pytest.raises(ValueError, match=r"stands for 3 items: name one, such as 'waiting.1'"):
+    with pytest.raises(ValueError, match=r"stands for items: name one, such as 'waiting.1'"):
         steering.check_retry(RetrySubtask(subtask_id="waiting"), "executing", has_time=True)
 
 
