@@ -80,10 +80,7 @@ class Ledger:
         return available.usd is None or 0 < available.usd >= tokens * token_price(self._spent)
 
     def grant(self, subtask_id: str, share_of: float) -> Amount | None:
-        """Returns one of `share_of` slices of what is free, for one attempt; None if not even the smallest is free.
-
-        Raises ValueError if the subtask holds a grant already.
-        """
+        """Returns one of `share_of` slices of what is free; None if not even the smallest is free, or ValueError."""
         if subtask_id in self._grants:
             raise ValueError(f"'{subtask_id}' has a grant that is not settled")
         if self.exhausted:
@@ -92,10 +89,7 @@ class Ledger:
         return self.top_up(subtask_id, share_of, limits.LEAST_GRANT_TOKENS)
 
     def top_up(self, subtask_id: str, share_of: float, least_tokens: int) -> Amount | None:
-        """Adds to an open grant a slice of what is free or `least_tokens`, whichever is more.
-
-        Returns the whole grant; None if nothing is free, or if there is no such grant.
-        """
+        """Returns an open grant with a slice or `least_tokens` more; None if nothing is free or there is no grant."""
         grant = self._grants.get(subtask_id)
         if grant is None or self.exhausted:
             return None

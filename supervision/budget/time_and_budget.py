@@ -96,10 +96,7 @@ class TimeAndBudget:
         self.stopped_because = why
 
     def affordable(self, tokens: int, ended: Sequence[Usage]) -> int | None:
-        """Returns how many subtasks of so many `tokens` are free, or of what the `ended` ones took in the mean.
-
-        None if that is not known, or without limit.
-        """
+        """Returns how many subtasks of so many `tokens`, or of the mean of `ended` ones, are free; None if unknown."""
         free, count = self.ledger.free, max(1, len(ended))
         mean_usd = sum(usage.usd or 0.0 for usage in ended) / count
         pairs = ((free.tokens, tokens or sum(usage.tokens for usage in ended) / count), (free.usd, mean_usd))

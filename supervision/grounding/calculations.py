@@ -1,7 +1,4 @@
-"""Calculations that a text writes out: `3 × EUR 1,850 = EUR 5,550`, `EUR 5,550 (3 × 1,850)`.
-
-The rule is that of the calculator: a result holds if it is right, and if the figures that it is made of hold.
-"""
+"""Calculations in a text, as `EUR 5,550 (3 × 1,850)`: a result holds if it is right and made of figures that hold."""
 
 import ast
 import operator

@@ -1,7 +1,4 @@
-"""Citations of an answer, which marks such as [t3] make in its text.
-
-A citation holds if the findings that it names have each figure, quotation and address of its claim.
-"""
+"""Citations of an answer, by marks such as [t3]: one holds if the findings that it names have all of its claim."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +18,7 @@ _BETWEEN_MARKS = " ,;"
 
 
 class CitedFindings:
-    """The texts of findings by the ids of their subtasks, each read when it is first cited.
-
-    `others` are texts that stand for findings without a text here: a draft, digests.
-    """
+    """The texts of findings by their subtasks; `others`, a draft or digests, stand for findings without a text here."""
 
     def __init__(self, texts: Mapping[str, str], others: Sequence[str] = ()) -> None:
         self._texts = texts
@@ -60,10 +54,7 @@ class CitedFindings:
                 yield Citation(claim=claim, subtask_ids=ids)
 
     def miscited(self, text: str, completed: set[str], given: Sequence[str]) -> dict[str, list[str]]:
-        """Returns what a text claims beside marks such as [t3] and the findings marked lack, with the ids of these.
-
-        What is `given`, the goal and the plan, may be repeated anywhere.
-        """
+        """Returns what a text claims beside marks, and neither the findings marked nor `given` have, with the ids."""
         stated = Support([Source(ground) for ground in given])
         return {
             made.text: ids

@@ -85,10 +85,7 @@ def looked_up(
 
 
 def unsupported_texts(text: str, sources: Sequence[Source], doubtful: Iterable[str] = ()) -> list[str]:
-    """Returns the claims of a text that no source supports, as `found_nowhere` lists them.
-
-    What is `doubtful` already counts wherever the text has it, whatever the sources say.
-    """
+    """Returns the claims of a text that no source supports, and what of it is `doubtful`, as `found_nowhere` does."""
     return found_nowhere(check(text, sources), [item for item in doubtful if item in text])
 
 

@@ -197,11 +197,7 @@ class Steering:
     def _report(self, subtask_id: str) -> SubtaskReport:
         if subtask_id in self._board:
             return self._board[subtask_id]
-        first, _, rest = subtask_id.partition("/")
-        if rest and first in self._board and (nested := self._board[first]).nested is not None:
-            raise ValueError(
-                f"{quoted(subtask_id)} belongs to the nested run of '{first}': send this to the workflow "
-                f"'{nested.workflow_id}', with the id '{rest}'"
-            )
+        if "/" in subtask_id:
+            raise ValueError(f"{quoted(subtask_id)} is in a nested run: send this to its workflow")
         known = [report.id for report in self._board.reports()]
         raise ValueError(f"the plan has no subtask {quoted(subtask_id)}{did_you_mean(subtask_id, known)}")

@@ -129,10 +129,7 @@ def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
 
 
 class Trace:
-    """The last TRACE_EVENTS events. `now` is the workflow's clock; numbers continue from `last_seq`.
-
-    `seen` gets each event when it is added.
-    """
+    """The last TRACE_EVENTS events, with numbers from `last_seq` on; `seen` gets each one when it is added."""
 
     def __init__(self, now: Callable[[], datetime], last_seq: int = 0) -> None:
         self._now = now

@@ -157,10 +157,7 @@ class RunState:
             self.warn(f"the dollar budget is not kept: the price of {model} is unknown")
 
     def model_away(self, model: str, work: object, why: str, seconds: float | None = None, chance: float = 0.0) -> None:
-        """Notes that a model is away for so many seconds, longer after each failed try; None: until a `resume`.
-
-        By `chance`, a random number, the tries of several runs spread.
-        """
+        """Notes that a model is away, longer after each failed try and by a random `chance`; None: until a `resume`."""
         outage = self.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
         if seconds is None:
             outage.until = None
@@ -361,10 +358,7 @@ class RunState:
 
 
 def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime, held: float = 0.0) -> Timing:
-    """Returns the times of a run, whose clock stood still for `held` seconds of `wall`.
-
-    The supervisor's `own` seconds (planning, review, synthesis) are on every path.
-    """
+    """Returns the times of a run with `held` seconds of `wall` for people; the supervisor's `own` are on every path."""
     times = {report.id: _time(report, now) for report in reports}
     sequential = own + sum(times.values(), timedelta()).total_seconds()
     return Timing(
