@@ -32,7 +32,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem, RunResult
     from supervision.contract.status import TraceEvent
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.results.answer import Answer, failure_text
+    from supervision.results.answer import Answer
     from supervision.results.payload_fit import fit, pages
     from supervision.run.run_state import RunState
     from workflows.answer.review_rounds import review
@@ -214,7 +214,7 @@ class SupervisorWorkflow(Handlers):
         state.error = problem
         message = cut(problem.message, limits.ERROR_BYTES)
         if self._context is not None and (advice := self._context.team.on_failure.strip()):
-            state.answer = Answer(failure_text(advice, state.board.reports()))
+            state.answer = Answer(advice)
             message = f"{advice} ({message})"
         result = await self._closed(state, "failed", problem)
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
@@ -296,7 +296,7 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
             state.answer, record_ref = replace(state.answer, ref=result.answer_ref), stored.record_ref
         # A call that was cancelled may have been answered while this waited: what it cost is booked.
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
-    return fit(result, room) if parent is None else nested_result(state, result, parent.subtask_id, record_ref)
+    return fit(result, room) if parent is None else nested_result(state, result, record_ref)
 
 
 async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:

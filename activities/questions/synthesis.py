@@ -237,7 +237,7 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     citable, cited = _citable(call, plan), await _cited(desk, call)
     if call.mode != "digest":
         draft = await _read_answer(reply, text, schema, run_id)
-        text = with_valid_marks(draft.answer, {subtask.id for subtask in plan.subtasks}, citable, cited.texts)
+        text = with_valid_marks(draft.answer, {subtask.id for subtask in plan.subtasks}, citable)
         reply.contradictions = [
             Contradiction(
                 subtask_ids=ids,

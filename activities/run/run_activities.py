@@ -52,7 +52,7 @@ from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
 from supervision.contract.team import Team
 from supervision.contract.usage import Usage
-from supervision.grounding.citations import marks_from_below
+from supervision.grounding.citations import with_valid_marks
 from supervision.planning.estimate import sample_of
 from supervision.results.answer import answer_record, with_gaps
 
@@ -273,9 +273,8 @@ class RunActivities:
         )
         # What the supervisor above reads as a finding.
         if str(info.workflow_id).startswith(f"{run.run_id}/") and answer_ref:
-            *_, subtask_id, _attempt = str(info.workflow_id).split("/")
             whole = await read_text(self._store, answer_ref)
-            refs.answer_ref = await put(marks_from_below(whole, {subtask.id for subtask in plan.subtasks}, subtask_id))
+            refs.answer_ref = await put(with_valid_marks(whole, {subtask.id for subtask in plan.subtasks}, set()))
             refs.record_ref = await put(answer_record(result).model_dump_json())
         ended_at, facts = datetime.now(UTC), publication.facts
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run

@@ -28,10 +28,6 @@ _CLOSING_WORDS = {
     **dict.fromkeys(("limitation", "limitations", "einschränkungen", "limites", "limitaciones"), "limitations"),
     "outcome": "outcome",
 }
-_NUMBER = re.compile(r"(\d?[.,]?\d{1,6}) ?(%?)\.?")
-_NOTE = re.compile(r"(?:note|hinweis|anmerkung|remarque|nota) ?:", re.IGNORECASE)  # models end with one
-_IN_WORDS = re.compile(r"(?:very |sehr )?(?:high|medium|low|hoch|mittel|niedrig|élevée|faible|alta|media|baja)\.?")
-_ENDED = re.compile(r"complete|succe|finished|ok\b|fertig|erledigt|abgeschlossen|termin|hecho|完成")
 _REFERS = re.compile(r"\W*(?:see|siehe|voir|véase)\b[^\n]{0,40}", re.IGNORECASE)  # see above
 _DOUBTFUL = 0.1  # below this confidence a finding says that nothing was found
 _BEGINNING_CHARS = 200  # where a finding without a confidence says so
@@ -74,12 +70,11 @@ def conclude(message: str, forced: bool = False) -> Conclusion:
     that reads as if nothing was found is partial, and so is one that was `forced` and has no closing line.
     """
     lines = message.strip().splitlines(keepends=True)
-    note = lines.pop() if len(lines) > 1 and _NOTE.match(lines[-1].translate(_MARKUP)) else ""
     read: dict[str, Any] = {}
     while lines:
         match = _CLOSING.fullmatch(lines[-1].translate(_MARKUP).strip(" -\r\n"))
         kind, said = (_CLOSING_WORDS.get(match[1].lower()), match[2].strip()) if match else (None, "")
-        if kind == "confidence" and ((share := _share(said)) is not None or _IN_WORDS.fullmatch(said.lower())):
+        if kind == "confidence" and (share := _share(said)) is not None:
             read[kind] = share
         elif kind == "limitations" and size(said) <= limits.SENTENCE_BYTES:
             read[kind] = _items(said.split(";"))
@@ -88,8 +83,7 @@ def conclude(message: str, forced: bool = False) -> Conclusion:
         elif not lines[-1].isspace():
             break
         lines.pop()
-    text = "\n\n".join(filter(None, ["".join(lines).strip(), note])) if read else ""
-    text = text or message.strip()
+    text = "".join(lines).strip() or message.strip()
     confidence, outcome = read.get("confidence"), read.get("outcome")
     unclear, cut_short = outcome is None and _gave_up(text, confidence), forced and not read
     return Conclusion(
@@ -106,9 +100,11 @@ def _gave_up(text: str, confidence: float | None) -> bool:
 
 
 def _share(said: str) -> float | None:
-    match = _NUMBER.fullmatch(said)
-    value = float(match[1].replace(",", ".")) if match else None
-    return None if value is None or value > 100 else value / 100 if value > 1 or "%" in said else value
+    try:
+        value = float(said.rstrip(" .%").replace(",", "."))
+    except ValueError:
+        return None
+    return share_of(value / 100 if "%" in said else value) if 0 <= value <= 100 else None
 
 
 def _items(said: list[str]) -> list[str]:
@@ -197,14 +193,14 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
         return None
     said, confidence = said.strip(" *").lower(), share_of(call.confidence)
     outcome = next((each for each in get_args(Conclusive) if said.startswith(each)), None)
-    ended = bool(_ENDED.match(said)) or (not said and not _gave_up(stated, confidence))
+    unclear = outcome is None and (said != "" or _gave_up(stated, confidence))
     return Conclusion(
         text=stated,
         confidence=confidence,
         limitations=_items(call.limitations),
-        outcome=outcome or ("done" if ended else "partial"),
+        outcome=outcome or ("partial" if unclear else "done"),
         summary=cut(summary or stated, limits.SUMMARY_BYTES),
-        unclear=outcome is None and not ended,
+        unclear=unclear,
         items=None if call.items is None else [item for item in call.items if item],
         output=call.output,
     )
@@ -326,13 +322,9 @@ def ask_tool() -> dict[str, Any]:
 
 def read_question(arguments: object) -> AskCall | None:
     """Returns the question of a call; None if there is none in it."""
-    given = dict(arguments) if isinstance(arguments, dict) else {}
-    choices = given.get("choices")
-    if isinstance(choices, str):
-        choices = [choices]
-    given["choices"] = [str(item) for item in choices if str(item).strip()] if isinstance(choices, list) else []
     try:
-        call = AskCall.model_validate(given)
+        call = read_form(AskCall, arguments)
     except ValidationError:
         return None
-    return call if call.question.strip() else None
+    choices = [choice for choice in call.choices if choice.strip()]
+    return call.model_copy(update={"choices": choices}) if call.question.strip() else None

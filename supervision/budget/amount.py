@@ -31,7 +31,8 @@ def next_call(grant: Amount, used: Usage, estimate: int, *, last_grant: bool) ->
     With a grant that may be followed by more, a worker agent stops one call early: were it to spend the rest, a
     `last_grant` of nothing would leave it no call to conclude in.
     """
-    closing = last_call(grant, used, estimate)
+    after = used + Usage(model_calls=1, input_tokens=estimate, usd=estimate * token_price(used))
+    closing = not may_call(grant, after, estimate)  # after it another of its size would not fit
     if closing and not last_grant and used.model_calls > 0:
         return NextCall.STOP
     if not may_call(grant, used, estimate):
@@ -49,12 +50,6 @@ def may_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
     if grant.tokens is not None and used.tokens + next_estimate > grant.tokens:
         return False
     return grant.usd is None or used.usd is None or used.usd + next_estimate * token_price(used) <= grant.usd
-
-
-def last_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
-    """True if the next call should be the last: after it another of its size would not fit."""
-    after = used + Usage(model_calls=1, input_tokens=next_estimate, usd=next_estimate * token_price(used))
-    return not may_call(grant, after, next_estimate)
 
 
 def call_estimate(prompt_bytes: int) -> int:

@@ -13,20 +13,16 @@ from pydantic import JsonValue
 
 from supervision.base import limits
 from supervision.budget.amount import Amount, call_estimate, token_price
-from supervision.contract.request import Budget
 from supervision.contract.usage import Spend, Usage
 
 SYNTHESIS_HOLDBACK_SHARE = 0.1  # of the budget: an answer costs about a tenth of a run of a dozen subtasks
 SYNTHESIS_HOLDBACK_TOKENS = 20_000  # the findings of a dozen subtasks and an answer
-
-_ANY_TOKENS = Budget().tokens or 0  # in place of dollars that cannot be counted, at no price at all
 
 
 class Ledger:
     """An account of `tokens` and `usd`; None is no limit of that kind.
 
     A call whose price is unknown (`Usage.usd` None) ends the accounting in dollars: from then on tokens alone decide.
-    Without a limit of these, there is one from then on: what the rest of the dollars would have bought until then.
     What a call will cost in dollars is estimated by the mean price of a token so far.
     """
 
@@ -74,7 +70,7 @@ class Ledger:
     def settle_call(self, estimate_tokens: int, usage: Usage) -> None:
         """Ends a reservation of `reserve_call` with what the call consumed: nothing, when it failed."""
         self._reserved = max(0, self._reserved - estimate_tokens)
-        self._spend(usage)
+        self._spent += usage
 
     def has_room(self, tokens: int, *, synthesis: bool = False) -> bool:
         """True if so many tokens are free, or for the synthesis, held back."""
@@ -84,27 +80,16 @@ class Ledger:
         return available.usd is None or 0 < available.usd >= tokens * token_price(self._spent)
 
     def grant(self, subtask_id: str, share_of: float) -> Amount | None:
-        """Returns one of `share_of` slices of what is free, for one attempt; None if not even the smallest is free.
-
-        Raises ValueError if the subtask holds a grant already.
-        """
+        """Returns one of `share_of` slices of what is free; None if not even the smallest is free, or ValueError."""
         if subtask_id in self._grants:
             raise ValueError(f"'{subtask_id}' has a grant that is not settled")
         if self.exhausted:
             return None
-        free, share = self.free, max(1, share_of)
-        grant = Amount(
-            tokens=None if free.tokens is None else max(int(free.tokens // share), limits.LEAST_GRANT_TOKENS),
-            usd=None if free.usd is None else max(free.usd / share, self._least_usd()),
-        )
-        self._grants[subtask_id] = grant
-        return grant
+        self._grants[subtask_id] = Amount(tokens=0, usd=0.0)
+        return self.top_up(subtask_id, share_of, limits.LEAST_GRANT_TOKENS)
 
     def top_up(self, subtask_id: str, share_of: float, least_tokens: int) -> Amount | None:
-        """Adds to an open grant a slice of what is free or `least_tokens`, whichever is more.
-
-        Returns the whole grant; None if nothing is free, or if there is no such grant.
-        """
+        """Returns an open grant with a slice or `least_tokens` more; None if nothing is free or there is no grant."""
         grant = self._grants.get(subtask_id)
         if grant is None or self.exhausted:
             return None
@@ -136,7 +121,7 @@ class Ledger:
     def settle(self, subtask_id: str, usage: Usage) -> None:
         """Ends a grant with what the attempt consumed, which counts even where there is no such grant."""
         self._grants.pop(subtask_id, None)
-        self._spend(usage)
+        self._spent += usage
 
     def check(self, tokens: int | None, usd: float | None) -> None:
         """Raises ValueError if a total would be below what is spent and promised."""
@@ -169,15 +154,6 @@ class Ledger:
             "usd": _account(total.usd, spent.usd, usd_promised, reserve.usd, free.usd),
             "usd_accounted": spent.usd is not None,
         }
-
-    def _spend(self, usage: Usage) -> None:
-        before, total = self._spent, self._total
-        self._spent += usage
-        lapses = before.usd is not None and usage.usd is None and total.usd is not None
-        if lapses and total.tokens is None:
-            left, price = max(0.0, (total.usd or 0.0) - (before.usd or 0.0)), token_price(before)
-            bought = math.floor(left / price) if price else _ANY_TOKENS
-            self._total = Amount(tokens=self._gone()[0] + bought, usd=total.usd)
 
     def _free_beside(self, reserve: Amount) -> Amount:
         tokens_gone, usd_gone = self._gone()

@@ -96,21 +96,15 @@ class TimeAndBudget:
         self.stopped_because = why
 
     def affordable(self, tokens: int, ended: Sequence[Usage]) -> int | None:
-        """Returns how many subtasks of so many `tokens` are free, or of what the `ended` ones took in the mean.
-
-        None if that is not known, or without limit.
-        """
+        """Returns how many subtasks of so many `tokens`, or of the mean of `ended` ones, are free; None if unknown."""
         free, count = self.ledger.free, max(1, len(ended))
         mean_usd = sum(usage.usd or 0.0 for usage in ended) / count
         pairs = ((free.tokens, tokens or sum(usage.tokens for usage in ended) / count), (free.usd, mean_usd))
         return min((int(have / each) for have, each in pairs if have is not None and each), default=None)
 
-    def shares(self, agents: int, size: float = 1.0) -> float:
-        """Returns by how many the free budget is divided now: `agents` without a grant, and the supervisor itself.
-
-        `size` is the work of the one that asks against the mean of all; its share is as much larger or smaller.
-        """
-        return 1 + max(1, agents - self.ledger.open_grants) / min(max(size, 0.25), 4.0)
+    def shares(self, agents: int) -> int:
+        """Returns by how many the free budget is divided now: `agents` without a grant, and the supervisor itself."""
+        return 1 + max(1, agents - self.ledger.open_grants)
 
     def spent_line(self) -> str:
         """Returns one line on the budget."""

@@ -1,7 +1,4 @@
-"""Calculations that a text writes out: `3 × EUR 1,850 = EUR 5,550`, `EUR 5,550 (3 × 1,850)`.
-
-The rule is that of the calculator: a result holds if it is right, and if the figures that it is made of hold.
-"""
+"""Calculations in a text, as `EUR 5,550 (3 × 1,850)`: a result holds if it is right and made of figures that hold."""
 
 import ast
 import operator
@@ -20,9 +17,11 @@ _MOST_CHARS = 200  # of one calculation
 _MOST_FIGURES = 12
 _MOST_READINGS = 64  # of all its figures together: 1,234 may be 1.234
 _EQUALS = re.compile(r"[=≈][^\d=≈\n]{0,12}$")
-_BRACKET = re.compile(r"[^\d()\n]{0,16}\(")
-_SIGNS = {"×": "*", "x": "*", "·": "*", "−": "-", "–": "-", "÷": "/"}
-_TOKEN = re.compile(r"(x(?![^\W\d_])|[×·*+\-−–/÷()])|[^\W\d_]{1,12}|[$€£¥%\s]")  # words say what is counted
+_OTHERS_END = re.compile(r"[\n=≈]")
+_BRACKET = re.compile(rf"[^\d()\n]{{0,16}}\(((?:[^()]|\([^()]{{0,{_MOST_CHARS}}}\)){{1,{_MOST_CHARS}}})\)")
+_SIGNS = str.maketrans("×·−–÷", "**--/")
+_TIMES = re.compile(r"(?<![^\W\d_])x(?![^\W\d_])")
+_WORDS = re.compile(r"(?<!\w)[^\W\d_]{1,12}(?!\w)|[$€£¥%\s]")  # they say what is counted
 _OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -77,30 +76,23 @@ def _is_constant(figure: Figure) -> bool:
 
 def _places(text: str, result: Figure, near: list[Figure]) -> Iterator[tuple[int, int]]:
     """Yields where the calculation of a result may stand: before `=`, from each figure or bracket on, or behind it."""
-    earliest = max(0, result.start - _MOST_CHARS)
-    before = text[earliest : result.start].rpartition("\n")[2]
+    before = text[max(0, result.start - _MOST_CHARS) : result.start]
     if equals := _EQUALS.search(before):
-        first = result.start - len(before)
-        end = first + equals.start()
+        end = result.start - len(before) + equals.start()
+        first = end - len(_OTHERS_END.split(before[: equals.start()])[-1])
         begins = {figure.start for figure in near if figure.start >= first}
         begins |= {at for at in range(first, end) if text[at] == "("}
         yield from ((begin, end) for begin in sorted(begins))
     if bracket := _BRACKET.match(text, result.end):
-        depth = 1
-        for at in range(bracket.end(), min(len(text), bracket.end() + _MOST_CHARS)):
-            depth += {"(": 1, ")": -1}.get(text[at], 0)
-            if depth == 0:
-                yield bracket.end(), at
-                return
+        yield bracket.span(1)
 
 
 def _gives(calculation: str, begin: int, operands: list[Figure], result: Figure) -> bool:
     """True if the calculation, in one of the ways to read its figures, gives the result as exactly as it is written."""
-    written = _as_python(calculation, begin, operands)
-    if written is None or not 2 <= len(operands) <= _MOST_FIGURES:
+    if not 2 <= len(operands) <= _MOST_FIGURES:
         return False
     try:
-        tree = ast.parse(written, mode="eval").body
+        tree = ast.parse(_as_python(calculation, begin, operands), mode="eval").body
     except (SyntaxError, ValueError):
         return False
     for read in islice(product(*map(_meanings, operands)), _MOST_READINGS):
@@ -115,21 +107,11 @@ def _gives(calculation: str, begin: int, operands: list[Figure], result: Figure)
     return False
 
 
-def _as_python(calculation: str, begin: int, operands: list[Figure]) -> str | None:
-    """Returns the calculation with names for its figures, without its words; None if it is none."""
-    parts, at = list[str](), 0
-    for number, figure in enumerate([*operands, None]):
-        stop = figure.start - begin if figure else len(calculation)
-        while at < stop:
-            token = _TOKEN.match(calculation, at, stop)
-            if token is None:
-                return None
-            parts.append(_SIGNS.get(token[1], token[1]) if token[1] else "")
-            at = token.end()
-        if figure:
-            parts.append(f"v{number}")
-            at = figure.end - begin
-    return " ".join(parts).strip()
+def _as_python(calculation: str, begin: int, operands: list[Figure]) -> str:
+    """Returns the calculation with names for its figures, without its words."""
+    for number, figure in reversed([*enumerate(operands)]):
+        calculation = f"{calculation[: figure.start - begin]} v{number} {calculation[figure.end - begin :]}"
+    return _WORDS.sub(" ", _TIMES.sub("*", calculation)).translate(_SIGNS).strip()
 
 
 def _meanings(figure: Figure) -> Iterator[Decimal]:

@@ -49,10 +49,7 @@ class Grounded(FindingRecord):
 def answer_chain(
     answer: str, citations: Sequence[Citation], findings: Mapping[str, Grounded], given: Sequence[str]
 ) -> list[Link]:
-    """Returns a link for each claim and citation of an answer; `given` are the goal and the descriptions of the plan.
-
-    A claim without support, or whose support was changed in the store, has a `problem`.
-    """
+    """Returns a link for each claim and citation of an answer; `given` are the goal and the plan's descriptions."""
     cited = CitedFindings({subtask_id: finding.text for subtask_id, finding in findings.items()})
     return [
         *_claim_links(answer, findings, cited, given),

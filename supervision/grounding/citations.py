@@ -1,7 +1,4 @@
-"""Citations of an answer, which marks such as [t3] make in its text.
-
-A citation holds if the findings that it names have each figure, quotation and address of its claim.
-"""
+"""Citations of an answer, by marks such as [t3]: one holds if the findings that it names have all of its claim."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +18,7 @@ _BETWEEN_MARKS = " ,;"
 
 
 class CitedFindings:
-    """The texts of findings by the ids of their subtasks, each read when it is first cited.
-
-    `others` are texts that stand for findings without a text here: a draft, digests.
-    """
+    """The texts of findings by their subtasks; `others`, a draft or digests, stand for findings without a text here."""
 
     def __init__(self, texts: Mapping[str, str], others: Sequence[str] = ()) -> None:
         self._texts = texts
@@ -60,10 +54,7 @@ class CitedFindings:
                 yield Citation(claim=claim, subtask_ids=ids)
 
     def miscited(self, text: str, completed: set[str], given: Sequence[str]) -> dict[str, list[str]]:
-        """Returns what a text claims beside marks such as [t3] and the findings marked lack, with the ids of these.
-
-        What is `given`, the goal and the plan, may be repeated anywhere.
-        """
+        """Returns what a text claims beside marks, and neither the findings marked nor `given` have, with the ids."""
         stated = Support([Source(ground) for ground in given])
         return {
             made.text: ids
@@ -73,52 +64,28 @@ class CitedFindings:
         }
 
 
-def with_valid_marks(text: str, planned: set[str], completed: set[str], findings: Sequence[str] = ()) -> str:
-    """Returns an answer without marks such as [t3] of subtasks that may not be cited; other brackets stay.
-
-    A mark such as [t3/t1] stays whole if the `findings` have it, else it is one of t3.
-    """
-    below = {place for finding in findings for match in MARK.finditer(finding) for place in _ids(match) if "/" in place}
+def with_valid_marks(text: str, planned: set[str], completed: set[str]) -> str:
+    """Returns an answer without marks such as [t3] of subtasks that may not be cited; other brackets stay."""
 
     def valid(match: re.Match[str]) -> str:
         ids = _ids(match)
-        if not set(map(_own, ids)) <= planned:
+        if not set(ids) <= planned:
             return match[0]
-        cited = [place if place in below else _own(place) for place in ids if _own(place) in completed]
-        return f"{' ' * match[0].startswith(' ')}[{', '.join(dict.fromkeys(cited))}]" if cited else ""
+        cited = [subtask_id for subtask_id in ids if subtask_id in completed]
+        return f"{' ' * match[0].startswith(' ')}[{', '.join(cited)}]" if cited else ""
 
     return MARK.sub(valid, text)
 
 
-def marks_from_below(text: str, planned: set[str], subtask_id: str) -> str:
-    """Returns the answer of a nested run with its marks as the run above reads them: [t1] of its subtask t3 as [t3/t1].
-
-    There [t1] is another subtask.
-    """
-
-    def moved(match: re.Match[str]) -> str:
-        ids = _ids(match)
-        if not set(map(_own, ids)) <= planned:
-            return match[0]
-        return f"{' ' * match[0].startswith(' ')}[{', '.join(f'{subtask_id}/{place}' for place in ids)}]"
-
-    return MARK.sub(moved, text)
-
-
 def _ids(match: re.Match[str]) -> list[str]:
-    return [part.strip() for part in match[1].split(",")]
-
-
-def _own(place: str) -> str:
-    """Returns the run's own subtask of a place such as t3/t1, which is in its nested run."""
-    return place.partition("/")[0]
+    return list(dict.fromkeys(part.strip() for part in match[1].split(",")))
 
 
 def _marked(text: str, completed: set[str]) -> Iterator[tuple[str, list[str]]]:
     """Yields each statement that marks follow, with the ids of all of them: one may have several, as in [t1][t2]."""
     statement, cited, start = "", list[str](), 0
     for match in MARK.finditer(text):
-        ids = list(dict.fromkeys(map(_own, _ids(match))))
+        ids = _ids(match)
         if not set(ids) <= completed:
             continue
         before = text[start : match.start()]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from itertools import chain
 from typing import Literal
 
 from supervision.base import limits
@@ -42,8 +41,7 @@ Found = tuple[str, str]
 SourceKind = Literal["data", "computed"]
 
 _HUNDRED = Decimal(100)
-_SHARES = {"in %": "%", "in bps": "bps"}
-_SORTED = 50  # of the figures within the tolerance: the nearest one is shown, so many above and below are compared
+_SORTED = 50  # of the figures within the tolerance: so many above and below are compared, the nearest one is shown
 _YEARS_READ = 300  # that many make all spans there are
 
 
@@ -87,10 +85,7 @@ def looked_up(
 
 
 def unsupported_texts(text: str, sources: Sequence[Source], doubtful: Iterable[str] = ()) -> list[str]:
-    """Returns the claims of a text that no source supports, as `found_nowhere` lists them.
-
-    What is `doubtful` already counts wherever the text has it, whatever the sources say.
-    """
+    """Returns the claims of a text that no source supports, and what of it is `doubtful`, as `found_nowhere` does."""
     return found_nowhere(check(text, sources), [item for item in doubtful if item in text])
 
 
@@ -196,12 +191,9 @@ class _Read:
         """Yields the figure as the ratio, the percentage or the growth factor that it also is."""
         if figure.unit == "%":
             yield value / _HUNDRED, tolerance / _HUNDRED, "ratio"
-            yield value * _HUNDRED, tolerance * _HUNDRED, "in bps"
             if self.source.kind == "computed":
                 yield 1 + value / _HUNDRED, tolerance / _HUNDRED, "ratio"
                 yield 1 - value / _HUNDRED, tolerance / _HUNDRED, "ratio"
-        elif figure.unit == "bps":
-            yield value / _HUNDRED, tolerance / _HUNDRED, "in %"
         elif figure.unit is None:
             yield value * _HUNDRED, tolerance * _HUNDRED, "in %"
 
@@ -212,8 +204,7 @@ class _Read:
         value = abs(value)
         first, last = bisect_left(self._values, value - tolerance), bisect_right(self._values, value + tolerance)
         nearest = range(max(first, bisect_left(self._values, value) - _SORTED), last)[: 2 * _SORTED]
-        in_order = sorted(nearest, key=lambda at: (self._figures[at].unit != unit, abs(self._values[at] - value)))
-        for index in chain(in_order, range(first, nearest.start), range(nearest.stop, last)):
+        for index in sorted(nearest, key=lambda at: (self._figures[at].unit != unit, abs(self._values[at] - value))):
             own = self._figures[index]
             bare = figure.scale == 1 and scale == 1  # 12.3 of "from 12.3 to 14.5 million"
             unscaled = own.scale == 1 and scale in self._scales
@@ -221,8 +212,8 @@ class _Read:
                 yield own.start
 
     def _agree(self, unit: str | None, own: str | None) -> bool:
-        if unit == "ratio" or unit in _SHARES:  # another form of what was written
-            return own == _SHARES.get(unit)
+        if unit in ("ratio", "in %"):  # another form of what was written
+            return own == ("%" if unit == "in %" else None)
         if unit is None:
             return True
         if own is not None:

@@ -9,10 +9,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 _UNITS: dict[str, dict[str, str]] = {
-    "share": {
-        "%": r"%|percent(?:age points?)?|per cent|prozent(?:punkte)?|pour cent|por ciento|pp",
-        "bps": r"bps?|basis points?",
-    },
+    "share": {"%": r"%|percent(?:age points?)?|per cent|prozent(?:punkte)?|pour cent|por ciento|pp"},
     "currency": {
         "USD": r"US\$|\$|USD|(?:us |u\.s\. |international )?dollars?|美元",
         "EUR": r"€|EUR|euros?|欧元",

@@ -69,10 +69,7 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--
 
 @dataclass(frozen=True)
 class Reading:
-    """One meaning of the digits as written: 1,234 may be 1234 or, in other languages, 1.234.
-
-    `tolerance` is half a unit of the last place that is given.
-    """
+    """One meaning of the digits as written: 1,234 may be 1.234, too; `tolerance` is half a unit of the last place."""
 
     value: Decimal
     tolerance: Decimal

@@ -9,8 +9,6 @@ from supervision.base.text import cut, one_line
 from supervision.contract.finding import FindingRecord
 from supervision.contract.result import Citation, Gap, RunResult, SubtaskReport, Unsupported
 
-TRIED_SHOWN = 10  # subtasks that a failed run lists as tried
-
 ANSWER = "answer"
 """In place of a subtask's id, in the gap of an answer that could not be written."""
 
@@ -60,21 +58,6 @@ def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
     room = limits.ANSWER_INLINE_BYTES // max(1, len(summaries))
     parts = [f"**{subtask_id}**\n\n{cut(summary, room)}" for subtask_id, summary in summaries]
     return "\n\n".join([f"No answer could be written: {why}. These are the findings as they came.", *parts])
-
-
-def failure_text(advice: str, reports: list[SubtaskReport]) -> str:
-    """Returns what users read of a run that gave no answer: the team's `advice`, and what was tried."""
-    tried = [report for report in reports if report.attempts]
-    lines = [f"- {one_line(report.description, limits.SENTENCE_BYTES)} ({_outcome(report)})" for report in tried]
-    more = len(lines) - TRIED_SHOWN
-    if more > 0:
-        lines = [*lines[:TRIED_SHOWN], f"- and {more} more"]
-    return "\n".join([advice, "", "**What was tried**", "", *lines]) if lines else advice
-
-
-def _outcome(report: SubtaskReport) -> str:
-    tries = f"{report.attempts} attempt{'' if report.attempts == 1 else 's'} by {report.role}"
-    return f"{tries}, {report.state}{f': {report.error.type}' if report.error else ''}"
 
 
 def with_gaps(answer: str, gaps: list[Gap]) -> str:

@@ -29,10 +29,7 @@ class ItemRow(NamedTuple):
 
 
 def list_of_rows(schema: Mapping[str, Any]) -> tuple[str, list[str]] | None:
-    """Returns the one property of an answer that is a list of objects, "" for an answer that is it, and their fields.
-
-    None if the `schema` asks for anything else.
-    """
+    """Returns the one property of a `schema` that is a list of objects ("" if all of it is), and their fields."""
     name, properties = "", schema.get("properties")
     if schema.get("type") == "object" and isinstance(properties, dict) and len(properties) == 1:
         ((name, schema),) = properties.items()

@@ -29,10 +29,7 @@ def ceiling(
     contradictions: Sequence[Contradiction],
     open_points: Sequence[Gap],
 ) -> float:
-    """Returns the highest confidence that the answer may claim, 0 to 1; 0 if nothing of its plan completed.
-
-    `reports` are the subtasks of the plan's last revision.
-    """
+    """Returns the highest confidence of an answer, 0 to 1, by the `reports` of the plan's last revision."""
     findings = {report.id: report.finding for report in reports if report.finding}
     claimed = {subtask_id: f.confidence for subtask_id, f in findings.items() if f.confidence is not None}
     in_answer = len(answer.unsupported) + len(answer.unsupported_fields)

@@ -6,11 +6,11 @@ from pydantic import BaseModel
 
 from supervision.base import limits
 from supervision.base.text import cut, size
-from supervision.contract.result import RunResult, SubtaskReport
+from supervision.contract.result import Gap, RunResult, SubtaskReport
 from supervision.contract.usage import Usage
 
 # At most so many bytes of each text, and so many items of each list; of a list in a list's item a tenth.
-_STEPS = ((2048, 200), (600, 200), (200, 100), (80, 40), (24, 10))
+_STEPS = ((2048, 200), (600, 200), (200, 100), (24, 10))
 _TEXTS = frozenset(
     (
         *("claim", "description", "final_instruction", "limitations", "message", "reason", "reasoning", "resolution"),
@@ -48,7 +48,7 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     """Returns `result` in at most `limit` bytes of JSON; `truncated` says that something was shortened.
 
     Ids and states of all subtasks and gaps stay below PAYLOAD_HARD_BYTES: 1,000 of them are above
-    PAYLOAD_AIM_BYTES. Beyond that the first ones stay, and a warning counts the others.
+    PAYLOAD_AIM_BYTES. Beyond that the first STATUS_PAGE stay, and a warning says so.
     """
     if _bytes(result) <= limit:
         return result
@@ -59,21 +59,19 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     tables = [artifact for artifact in shorter.artifacts if artifact.subtask_id in templates][:_BARE_TABLES]
     fields = dict(shorter) | {"citations": [], "contradictions": [], "unsupported": [], "artifacts": tables}
     fields["answer"] = cut(result.answer, _LEAST_ANSWER_BYTES)
-    gaps = [gap.model_copy(update={"reason": "", "description": ""}) for gap in result.gaps]
+    gaps = [Gap(subtask_id=gap.subtask_id, reason="") for gap in result.gaps]
     kept = ["id", "state", "counts"]
     if len(result.subtasks) <= limits.STATUS_PAGE:
         kept += ["role", "attempts", "turns", "usage"]
     bare = {"usage": Usage(usd=None)}  # unknown, not 0
     reports = [SubtaskReport(**bare | {name: getattr(report, name) for name in kept}) for report in result.subtasks]
-    for tenths in reversed(range(11)):
-        shown, listed = reports[: len(reports) * tenths // 10], gaps[: len(gaps) * tenths // 10]
-        more = {"gaps": len(gaps) - len(listed), "subtasks": len(reports) - len(shown)}
-        counted = [f"{count} more {kind} stand only in the stored result" for kind, count in more.items() if count]
-        fields |= {"gaps": listed, "subtasks": shown, "warnings": [*counted, *shorter.warnings]}
-        fitted = RunResult.model_construct(**fields)
-        if _bytes(fitted) <= max(limit, PAYLOAD_ROOM_BYTES):
-            break
-    return fitted
+    fitted = RunResult.model_construct(**fields | {"gaps": gaps, "subtasks": reports})
+    if _bytes(fitted) <= max(limit, PAYLOAD_ROOM_BYTES):
+        return fitted
+    few = limits.STATUS_PAGE
+    counted = f"of {len(reports)} subtasks and {len(gaps)} gaps the first {few} are here, all in the stored result"
+    fields |= {"gaps": gaps[:few], "subtasks": reports[:few], "warnings": [counted, *shorter.warnings]}
+    return RunResult.model_construct(**fields)
 
 
 def pages(items: list[M], limit: int) -> list[list[M]]:

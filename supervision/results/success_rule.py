@@ -32,18 +32,14 @@ def reachable(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Ma
 def explain(rule: Rule, reports: Iterable[SubtaskReport], importance_by_id: Mapping[str, Importance]) -> str:
     """Returns one sentence for people: what the rule asks for, what completed, what is missing."""
     counted = _counted(rule, importance_by_id)
-    states = {report.id: report.state for report in reports if report.id in counted}
-    completed = sum(state == "completed" for state in states.values())
-    count = needed(rule, importance_by_id)
-    kind = "required subtasks" if len(counted) < len(importance_by_id) else "subtasks"
-    wants = "one of" if count is None else f"{count} of"
-    missing = ", ".join(f"{subtask_id} is {state}" for subtask_id, state in states.items() if state != "completed")
-    sentence = f'success "{rule}" needs {wants} {len(counted)} {kind}: {completed} completed'
-    return one_line(f"{sentence}; {missing}" if missing else sentence, limits.PARAGRAPH_BYTES)
+    missing = [f"{r.id} is {r.state}" for r in reports if r.id in counted and r.state != "completed"]
+    sentence = f'success "{rule}" needs {needed(rule, importance_by_id)} of the {len(counted)} subtasks that count: '
+    completed = f"{len(counted) - len(missing)} completed; {', '.join(missing)}"
+    return one_line(sentence + completed, limits.PARAGRAPH_BYTES)
 
 
 def _enough(rule: Rule, completed: set[str], importance_by_id: Mapping[str, Importance]) -> bool:
-    return len(completed & _counted(rule, importance_by_id)) >= (needed(rule, importance_by_id) or 1)
+    return len(completed & _counted(rule, importance_by_id)) >= needed(rule, importance_by_id)
 
 
 def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]:
@@ -52,13 +48,10 @@ def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]
     return set(importance_by_id) if rule == "any" or not required else required
 
 
-def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int | None:
-    """Returns how many of the subtasks that count must complete; None for `any`, where one of any kind is enough.
-
-    Raises ValueError if `rule` is not a valid rule.
-    """
-    counted, share = len(_counted(rule, importance_by_id)), success_fraction(rule)
-    return None if share is None else math.ceil(share * counted)
+def needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int:
+    """Returns how many of the subtasks that count must complete. Raises ValueError if `rule` is not a valid rule."""
+    share = success_fraction(rule)
+    return 1 if share is None else math.ceil(share * len(_counted(rule, importance_by_id))) or 1
 
 
 def nothing_missing(reports: list[SubtaskReport]) -> bool:

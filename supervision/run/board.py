@@ -42,10 +42,7 @@ _FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
 
 
 class Board:
-    """The subtasks of a plan without `problems`, and their states. `now` is the run's clock.
-
-    A change that the states do not allow raises ValueError.
-    """
+    """The subtasks of a plan without `problems`. A change that the states do not allow raises ValueError."""
 
     def __init__(self, plan: Plan, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -59,8 +56,6 @@ class Board:
 
     def extend(self, plan: Plan) -> None:
         """Takes over a later revision: new subtasks are added, replaced ones marked, skipped dependents wait again."""
-        estimates = [subtask.estimated_tokens for subtask in plan.subtasks if subtask.estimated_tokens > 0]
-        self._mean_estimate = sum(estimates) / max(1, len(estimates))
         for subtask in plan.subtasks:
             self._subtasks[subtask.id] = subtask
             report = self._reports.get(subtask.id)
@@ -150,10 +145,7 @@ class Board:
         return map(self._order.__getitem__, sorted(self._ready))
 
     def skip_blocked(self) -> list[str]:
-        """Skips each waiting subtask whose dependencies all ended without success; returns their ids.
-
-        One success among the dependencies is enough to continue: the prompt names what is missing.
-        """
+        """Skips each waiting subtask whose dependencies all ended without success; returns their ids."""
         skipped: list[str] = []
         while self._blocked:
             report = self[self._order[min(self._blocked)]]
@@ -213,10 +205,7 @@ class Board:
         self._move(subtask_id, "waiting")
 
     def reopen(self, subtask_id: str) -> None:
-        """Has an ended subtask worked on again, after it those that were skipped for want of it.
-
-        The finding of a completed one stays until there is a better one.
-        """
+        """Has an ended subtask done again, and those skipped for want of it; a finding stays until a better one."""
         report = self._move(subtask_id, "waiting")
         report.finished_at = report.error = None
         for dependent in self._dependents.get(subtask_id, ()):
@@ -267,10 +256,7 @@ class Board:
         return finding.text_ref if finding else None
 
     def mark_stale(self, changed: Collection[str]) -> dict[str, list[str]]:
-        """Marks the subtasks that rest on findings that were changed, those at work once they complete.
-
-        Returns the findings for each completed one.
-        """
+        """Marks what rests on changed findings, once it completes; returns these findings for each completed one."""
         stale: dict[str, list[str]] = {}
         for subtask_id in changed:
             for report in map(self._reports.__getitem__, self._dependents.get(subtask_id, ())):
@@ -359,11 +345,6 @@ class Board:
         """Returns how many worker agents the next `slots` subtasks take, running ones first; each candidate is one."""
         waiting = (report.id for report in self._reports.values() if report.state == "waiting")
         return sum(self._subtasks[each].candidates for each in islice(chain(self.running(), waiting), slots))
-
-    def size(self, subtask_id: str) -> float:
-        """Returns how much work the plan expects of a subtask, against the mean of all; 1 without an estimate."""
-        own = self._subtasks[subtask_id].estimated_tokens
-        return own / self._mean_estimate if own > 0 else 1.0
 
     @property
     def has_finding(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
-from supervision.base.text import cut, did_you_mean, one_line, quoted
+from supervision.base.text import cut, did_you_mean, quoted
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan, folded, template_of
 from supervision.contract.progress import Phase
@@ -18,6 +18,7 @@ Choice = Literal["approve", "edit", "change", "reject", "deny", "reply", "retry"
 
 ALL = "*"
 _SHOWN = 6  # ids of other waits in a refusal
+_OPEN = ("waiting", "running")
 _MOST_STEERS = 20  # in one run: each is part of all later prompts that it is for
 
 
@@ -59,11 +60,8 @@ class Decisions:
         taken = self._taken.get((decision.id, decision.arguments_sha256))
         if taken is not None:
             if taken.model_copy(update={"by": decision.by}) != decision:
-                said = one_line(taken.text, 100)
-                raise ValueError(
-                    f"'{decision.id}' is decided already: {taken.choice}{f' by {taken.by}' if taken.by else ''}"
-                    f"{f' ({said})' if said else ''}. The first decision stands"
-                )
+                by = f" by {taken.by}" if taken.by else ""
+                raise ValueError(f"'{decision.id}' is decided already: {taken.choice}{by}. The first decision stands")
             return
         wait = next((wait for wait in waits if wait.id == decision.id), None)
         if wait is None:
@@ -80,10 +78,7 @@ class Decisions:
 
 def _waiting(waits: Sequence[Wait]) -> str:
     ids = [wait.id for wait in waits if wait.for_decision]
-    if not ids:
-        return "nothing does now"
-    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-    return f"what does: {', '.join(ids[:_SHOWN])}{more}"
+    return f"what does: {', '.join(ids[:_SHOWN])}" if ids else "nothing does now"
 
 
 # --- steering -------------------------------------------------------------------------------------
@@ -163,11 +158,8 @@ class Steering:
     def check_word(self, new: Steer) -> None:
         """Raises ValueError if the word has no agent left to reach."""
         if len(self._words) >= _MOST_STEERS:
-            raise ValueError(
-                f"the run was steered {_MOST_STEERS} times, more is not possible; have a subtask done again by "
-                "retry_subtask, with an instruction"
-            )
-        if new.to != ALL and (report := self._report(new.to)).state not in ("waiting", "running"):
+            raise ValueError(f"the run was steered {_MOST_STEERS} times: use retry_subtask, with an instruction")
+        if new.to != ALL and (report := self._report(new.to)).state not in _OPEN:
             raise ValueError(
                 f"{quoted(new.to)} has ended, it is {report.state}: use retry_subtask, with this as the instruction"
             )
@@ -175,29 +167,22 @@ class Steering:
     def check_retry(self, new: RetrySubtask, phase: Phase, *, has_time: bool) -> None:
         """Raises ValueError if the subtask cannot be worked on again."""
         report, name = self._report(new.subtask_id), quoted(new.subtask_id)
-        if phase == "synthesizing":
-            raise ValueError("too late: the answer is being written. Start another run")
-        if report.counts is not None:
-            raise ValueError(
-                f"{name} stands for {report.counts.total} items: name one of them, such as '{report.id}.1'"
-            )
-        if report.replaced_by is not None:
-            raise ValueError(f"{name} was replaced: retry '{report.replaced_by}'")
-        if is_blocked(report):
-            raise ValueError(
-                f"{name} lacks its dependencies: retry {' or '.join(folded(report.depends_on))}, it follows"
-            )
-        if report.state == "running":
-            raise ValueError(f"{name} is being worked on: steer it, or skip it first")
-        if report.state == "waiting" or report.id in self.retries:
-            raise ValueError(f"{name} is yet to be worked on: steer it")
-        if not has_time:
-            raise ValueError("the time for work on subtasks is over: extend the deadline first")
+        refusals = {
+            "too late: the answer is being written. Start another run": phase == "synthesizing",
+            f"{name} stands for items: name one, such as '{report.id}.1'": report.counts is not None,
+            f"{name} was replaced: retry '{report.replaced_by}'": report.replaced_by is not None,
+            f"{name} lacks its dependencies: retry {' or '.join(folded(report.depends_on))}": is_blocked(report),
+            f"{name} has not ended: steer it, or skip it first": report.state in _OPEN or report.id in self.retries,
+            "the time for work on subtasks is over: extend the deadline first": not has_time,
+        }
+        for why, applies in refusals.items():
+            if applies:
+                raise ValueError(why)
 
     def check_skip(self, new: SkipSubtask) -> None:
         """Raises ValueError if the subtask has ended."""
         report = self._report(new.subtask_id)
-        if report.state not in ("waiting", "running"):
+        if report.state not in _OPEN:
             raise ValueError(f"{quoted(new.subtask_id)} has ended already: it is {report.state}")
 
     def retry(self, new: RetrySubtask) -> None:
@@ -212,11 +197,7 @@ class Steering:
     def _report(self, subtask_id: str) -> SubtaskReport:
         if subtask_id in self._board:
             return self._board[subtask_id]
-        first, _, rest = subtask_id.partition("/")
-        if rest and first in self._board and (nested := self._board[first]).nested is not None:
-            raise ValueError(
-                f"{quoted(subtask_id)} belongs to the nested run of '{first}': send this to the workflow "
-                f"'{nested.workflow_id}', with the id '{rest}'"
-            )
+        if "/" in subtask_id:
+            raise ValueError(f"{quoted(subtask_id)} is in a nested run: send this to its workflow")
         known = [report.id for report in self._board.reports()]
         raise ValueError(f"the plan has no subtask {quoted(subtask_id)}{did_you_mean(subtask_id, known)}")

@@ -1,4 +1,4 @@
-"""The trace of a workflow: its latest events, and every type of them with its fields and its sentence.
+"""The trace of a workflow: its latest events, and every type of them with its sentence.
 
 The names of types and fields are public: the query `trace` returns them. Whatever shows an event to people, in the
 terminal or in the Web UI, asks this table.
@@ -6,50 +6,24 @@ terminal or in the Web UI, asks this table.
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
 from pydantic import JsonValue
 
 from supervision.base import limits
-from supervision.base.text import one_line, size
+from supervision.base.text import one_line
 from supervision.contract.status import TraceEvent, TracePage, Wait
 from supervision.contract.updates import Update
+from supervision.results.payload_fit import pages
 from supervision.run.decisions import Decision
 
 TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with its cursor
 
 Mood = Literal["plain", "good", "bad", "faint", "head"]
-_Data = Mapping[str, JsonValue]
 _OPTIONAL = re.compile(r"\[(!?)(\w+)\?([^][]*)\]")
 _FIELD = re.compile(r"{(\w+)(?::(\w+))?}")
-
-
-@dataclass(frozen=True)
-class EventRow:
-    """A type of event. Names in `fields` that end in `?` are of fields which are not always there.
-
-    A `sentence` names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2 turns`). A part such
-    as `[by?, by {by}]` is left out where its field says nothing, or is the number 1; `[!by?, by nobody]` stands then.
-    """
-
-    type: str
-    fields: str
-    sentence: str
-    mood: Mood = "plain"
-
-    def line(self, data: _Data) -> tuple[str, Mood]:
-        """Returns the sentence of an event with this data, and its mood."""
-
-        def optional(part: re.Match[str]) -> str:
-            value = data.get(part[2])
-            says = bool(value) and (value is True or value != 1)
-            return part[3] if says is not bool(part[1]) else ""
-
-        words = _FIELD.sub(lambda field: _shown(data.get(field[1]), field[2]), _OPTIONAL.sub(optional, self.sentence))
-        return words, "bad" if data.get("is_error") else self.mood
 
 
 def _shown(value: JsonValue, noun: str | None) -> str:
@@ -60,100 +34,79 @@ def _shown(value: JsonValue, noun: str | None) -> str:
     return "?" if value is None else str(value)
 
 
-_R = EventRow
 _BY = "[by?, by {by}][why?: {why}]"  # who did it, and why
 
-TABLE: tuple[EventRow, ...] = (
+SENTENCES: dict[str, tuple[str, Mood]] = {
     # The run.
-    _R("phase", "phase", "{phase}", "head"),
-    _R("run_reset", "deadline_at", "the run was reset", "head"),
-    _R("limits_extended", "limits", "new limits: {limits}", "good"),
-    _R("deadline_reached", "", "the deadline is reached: writing the answer from what exists", "bad"),
-    _R("waiting_provider", "why", "waits for `resume`: {why}", "bad"),
-    _R(
-        "decided",
-        "id kind decision after? by? text?",
-        "{id}: {decision}[by? by {by}][text?: {text}][after? ({after})]",
-        "good",
-    ),
-    _R("paused", "now? by? why?", "the run is paused" + _BY, "head"),
-    _R("resumed", "by? why?", "the run is resumed" + _BY, "head"),
-    _R("steered", "word by? why?", "a person says: {word}" + _BY, "good"),
-    _R("model_replaced", "model by why work? head?", "model {by} takes over from {model}: {why}", "bad"),
+    "phase": ("{phase}", "head"),
+    "run_reset": ("the run was reset", "head"),
+    "limits_extended": ("new limits: {limits}", "good"),
+    "deadline_reached": ("the deadline is reached: writing the answer from what exists", "bad"),
+    "waiting_provider": ("waits for `resume`: {why}", "bad"),
+    "decided": ("{id}: {decision}[by? by {by}][text?: {text}][after? ({after})]", "good"),
+    "paused": ("the run is paused" + _BY, "head"),
+    "resumed": ("the run is resumed" + _BY, "head"),
+    "steered": ("a person says: {word}" + _BY, "good"),
+    "model_replaced": ("model {by} takes over from {model}: {why}", "bad"),
     # The plan.
-    _R(
-        "plan_requested",
-        "attempt revision",
-        "asking for a plan[revision?, revision {revision}][attempt? (try {attempt})]",
-        "faint",
-    ),
-    _R(
-        "plan_accepted",
-        "subtasks revision strategy reasoning estimated_tokens expected",
+    "plan_requested": ("asking for a plan[revision?, revision {revision}][attempt? (try {attempt})]", "faint"),
+    "plan_accepted": (
         "plan with {subtasks:subtask}[revision? (revision {revision})][expected?, expected: {expected}]",
         "good",
     ),
-    _R("plan_rejected", "attempt problems", "the plan can't run: {problems}", "bad"),
-    _R("role_unknown", "role by", "the team has no role {role}: {by} does it", "bad"),
-    _R("items_planned", "items found revision", "a subtask for {items} of {found:item}", "good"),
-    _R("nothing_to_add", "revision", "the plan needs nothing more", "faint"),
-    # Subtasks. `head` is where the attempt's conversation can be read, `trace_ref` a nested run's trace.
-    _R("subtask_started", "attempt role reasoning?", "{role} starts[attempt? (attempt {attempt})]"),
-    _R("subtask_completed", "turns head? trace_ref?", "completed after {turns:turn}", "good"),
-    _R("subtask_failed", "error message attempts? head? trace_ref?", "failed: {error}", "bad"),
-    _R(
-        "subtask_retried",
-        "error message role description head? trace_ref?",
-        "failed: {error}, trying again with {role}",
-        "bad",
-    ),
-    _R("subtask_reopened", "feedback warm", "done again[warm?, where it ended][!warm?, from the beginning]"),
-    _R("retry_asked", "instruction? by? why?", "is to be done again" + _BY, "good"),
-    _R("skip_asked", "by? why?", "is to be skipped" + _BY, "bad"),
-    _R("subtask_skipped", "", "skipped: none of its dependencies succeeded", "bad"),
-    _R("subtask_cancelled", "turns? head? trace_ref?", "stopped", "bad"),
-    _R("subtask_held", "role", "waits: the breaker of role {role} is open", "bad"),
-    _R("candidate_ended", "candidate head?", "candidate {candidate} has ended", "faint"),
-    _R("candidate_chosen", "choice of reason", "candidate {choice} of {of} is the best"),
+    "plan_rejected": ("the plan can't run: {problems}", "bad"),
+    "role_unknown": ("the team has no role {role}: {by} does it", "bad"),
+    "items_planned": ("a subtask for {items} of {found:item}", "good"),
+    "nothing_to_add": ("the plan needs nothing more", "faint"),
+    # Subtasks. The field `head` is where an attempt's conversation can be read, `trace_ref` a nested run's trace.
+    "subtask_started": ("{role} starts[attempt? (attempt {attempt})]", "plain"),
+    "subtask_completed": ("completed after {turns:turn}", "good"),
+    "subtask_failed": ("failed: {error}", "bad"),
+    "subtask_retried": ("failed: {error}, trying again with {role}", "bad"),
+    "subtask_reopened": ("done again[warm?, where it ended][!warm?, from the beginning]", "plain"),
+    "retry_asked": ("is to be done again" + _BY, "good"),
+    "skip_asked": ("is to be skipped" + _BY, "bad"),
+    "subtask_skipped": ("skipped: none of its dependencies succeeded", "bad"),
+    "subtask_cancelled": ("stopped", "bad"),
+    "subtask_held": ("waits: the breaker of role {role} is open", "bad"),
+    "candidate_ended": ("candidate {candidate} has ended", "faint"),
+    "candidate_chosen": ("candidate {choice} of {of} is the best", "plain"),
     # Worker agents.
-    _R(
-        "turn",
-        "turn stop_reason preview tokens model cleared? withheld?",
-        "turn {turn}[withheld?, without {withheld}]: [preview?{preview}][!preview?{stop_reason}]",
-        "faint",
-    ),
-    _R("tool", "name arguments is_error preview after?", "{name} {arguments} → {preview}"),
-    _R("note", "text", "message: {text}"),
-    _R("finding_returned", "unsupported", "its finding goes back: {unsupported}", "bad"),
+    "turn": ("turn {turn}[withheld?, without {withheld}]: [preview?{preview}][!preview?{stop_reason}]", "faint"),
+    "tool": ("{name} {arguments} → {preview}", "plain"),
+    "note": ("message: {text}", "plain"),
+    "finding_returned": ("its finding goes back: {unsupported}", "bad"),
     # The answer.
-    _R(
-        "reviewed",
-        "round flagged feedback missing",
-        "review, round {round}: [flagged?{flagged} again][!flagged?all findings hold]",
-    ),
-    _R(
-        "conflict",
-        "subtasks description resolved resolution",
-        "conflict between {subtasks}, [!resolved?not ]settled",
-        "bad",
-    ),
-    _R("draft_written", "number findings", "a draft from {findings:finding}", "faint"),
-    _R("draft_failed", "", "there is no draft", "faint"),
-    _R("draft_outdated", "number", "a draft is dropped: a finding in it is done again", "faint"),
-    _R("synthesis_started", "number findings mode", "writing the answer ({mode}) from {findings:finding}", "faint"),
-    _R("answer_returned", "unsupported problems", "the answer goes back to its author", "bad"),
-    _R("answer_chosen", "choice of reason", "its finding is the best of {of} answers"),
-    _R("finding_adopted", "", "its finding is the answer, word for word"),
-)
+    "reviewed": ("review, round {round}: [flagged?{flagged} again][!flagged?all findings hold]", "plain"),
+    "conflict": ("conflict between {subtasks}, [!resolved?not ]settled", "bad"),
+    "draft_written": ("a draft from {findings:finding}", "faint"),
+    "draft_failed": ("there is no draft", "faint"),
+    "draft_outdated": ("a draft is dropped: a finding in it is done again", "faint"),
+    "synthesis_started": ("writing the answer ({mode}) from {findings:finding}", "faint"),
+    "answer_returned": ("the answer goes back to its author", "bad"),
+    "answer_chosen": ("its finding is the best of {of} answers", "plain"),
+    "finding_adopted": ("its finding is the answer, word for word", "plain"),
+}
+"""Of each type of event the sentence and its mood.
 
-ROWS: dict[str, EventRow] = {row.type: row for row in TABLE}
+A sentence names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2 turns`). A part such as
+`[by?, by {by}]` is left out where its field says nothing, or is the number 1; `[!by?, by nobody]` stands then.
+"""
 
 
 def sentence(event: TraceEvent) -> tuple[str, Mood]:
     """Returns the sentence of an event and its mood; an unknown type, of a later version, is shown as it is."""
-    if row := ROWS.get(event.type):
-        return row.line(event.data)
-    return f"{event.type} {event.data if event.data else ''}", "faint"
+    if event.type not in SENTENCES:
+        return f"{event.type} {event.data or ''}", "faint"
+    (text, mood), data = SENTENCES[event.type], event.data
+
+    def optional(part: re.Match[str]) -> str:
+        value = data.get(part[2])
+        says = bool(value) and (value is True or value != 1)
+        return part[3] if says is not bool(part[1]) else ""
+
+    words = _FIELD.sub(lambda field: _shown(data.get(field[1]), field[2]), _OPTIONAL.sub(optional, text))
+    return words, "bad" if data.get("is_error") else mood
 
 
 def said(update: Update, **data: JsonValue) -> dict[str, JsonValue]:
@@ -176,10 +129,7 @@ def decided(wait: Wait, decision: Decision | None) -> dict[str, JsonValue]:
 
 
 class Trace:
-    """The last TRACE_EVENTS events. `now` is the workflow's clock; numbers continue from `last_seq`.
-
-    `seen` gets each event when it is added.
-    """
+    """The last TRACE_EVENTS events, with numbers from `last_seq` on; `seen` gets each one when it is added."""
 
     def __init__(self, now: Callable[[], datetime], last_seq: int = 0) -> None:
         self._now = now
@@ -188,7 +138,7 @@ class Trace:
         self.seen: Callable[[TraceEvent], None] = lambda event: None
 
     def note(self, event: str, subtask_id: str | None = None, /, **data: JsonValue) -> None:
-        """Adds an event: its type and fields are those of a row of the table."""
+        """Adds an event of a type that has a sentence."""
         self.last_seq += 1
         at = self._now().isoformat()
         self._events.append(TraceEvent(seq=self.last_seq, at=at, type=event, subtask_id=subtask_id, data=data))
@@ -204,26 +154,15 @@ class Trace:
 
     def page(self, cursor: int = 0) -> TracePage:
         """Returns the events after `cursor` that fit into a payload, and how many of these are not kept any more."""
-        cursor, events, used = max(0, cursor), list[TraceEvent](), 0
+        kept = [event for event in self._events if event.seq > cursor]
+        fitting, *rest = pages(kept, TRACE_PAGE_BYTES)
         first = self._events[0].seq if self._events else self.last_seq + 1
-        page = TracePage(next_cursor=self.last_seq, dropped=max(0, first - 1 - cursor))
-        for event in self._events:
-            if event.seq <= cursor:
-                continue
-            used += size(event.model_dump_json())
-            if events and used > TRACE_PAGE_BYTES:
-                page.next_cursor = events[-1].seq
-                break
-            events.append(event)
-        page.events = events
-        return page
+        return TracePage(
+            events=fitting,
+            next_cursor=fitting[-1].seq if rest else self.last_seq,
+            dropped=max(0, first - 1 - max(0, cursor)),
+        )
 
     def recent(self, limit: int) -> list[TraceEvent]:
-        """Returns the latest events in at most about `limit` bytes of JSON."""
-        count, used = 0, 0
-        for event in reversed(self._events):
-            used += size(event.model_dump_json())
-            if used > limit:
-                break
-            count += 1
-        return list(self._events)[len(self._events) - count :]
+        """Returns the latest events in at most about `limit` bytes of JSON, and at least one."""
+        return pages(list(reversed(self._events)), limit)[0][::-1]

@@ -62,19 +62,15 @@ def gap_of(report: SubtaskReport, reports: Mapping[str, SubtaskReport], left_out
 
 def partial_gaps(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
     """Returns the gaps of partial findings whose subtasks count still; those of a template's items are one."""
-    gaps = []
-    items: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {}
     for report in reports.values():
         finding = report.finding
         is_partial = report.state == "completed" and finding and finding.outcome == "partial"
-        if not finding or not is_partial or report.gaps or report.replaced_by is not None:
-            continue
-        why = "; ".join(finding.limitations) or f"only a part: {finding.summary}"
-        if template := report.template:
-            items.setdefault(template, []).append(f"{report.id} ({why})")
-        else:
-            gaps.append(_gap(report, f"{report.role}: {why}"))
-    return [*gaps, *(_gap(reports[of], f"only in part: {_named(each)}") for of, each in items.items())]
+        if finding and is_partial and not report.gaps and report.replaced_by is None:
+            why = "; ".join(finding.limitations) or f"only a part: {finding.summary}"
+            named = report.id if report.template else report.role
+            parts.setdefault(report.template or report.id, []).append(f"{named}: {why}")
+    return [_gap(reports[subtask_id], _named(lacks)) for subtask_id, lacks in parts.items()]
 
 
 def _named(items: list[str]) -> str:

@@ -29,7 +29,6 @@ from supervision.run.board import Board
 from supervision.run.decisions import Decisions, Steering
 from supervision.run.events import Trace
 from supervision.run.nested_runs import NestedRuns
-from supervision.run.role_breaker import RoleBreaker
 from supervision.run.serving_models import ServingModels
 from supervision.run.slots import Slots
 from supervision.run.waits import Waits
@@ -127,10 +126,6 @@ class RunState:
         """True while work is under way that may bring a finding: any but that of `rejected_subtasks`."""
         return self.slots.held > 0 or not self.rejected_subtasks.issuperset(self.board.running())
 
-    def breaker(self, role: str) -> RoleBreaker:
-        """Returns the breaker of a role."""
-        return self.waits.breaker(role)
-
     def once(self, request_id: str | None) -> bool:
         """True if no message with that id was taken before; marks it as taken."""
         if request_id is None:
@@ -162,10 +157,7 @@ class RunState:
             self.warn(f"the dollar budget is not kept: the price of {model} is unknown")
 
     def model_away(self, model: str, work: object, why: str, seconds: float | None = None, chance: float = 0.0) -> None:
-        """Notes that a model is away for so many seconds, longer after each failed try; None: until a `resume`.
-
-        By `chance`, a random number, the tries of several runs spread.
-        """
+        """Notes that a model is away, longer after each failed try and by a random `chance`; None: until a `resume`."""
         outage = self.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
         if seconds is None:
             outage.until = None
@@ -331,7 +323,7 @@ class RunState:
             citations=answer.citations,
             unsupported=unsupported_in(answer, self.board.current()),
             subtasks=reports,
-            artifacts=self._artifacts(),
+            artifacts=[*self.tables, *(each for r in reports if r.finding for each in r.finding.artifacts)],
             usage=self.usage,
             spend=self.spending.rows(),
             timing=timing(reports, wall, self.own_seconds, now, held),
@@ -357,10 +349,6 @@ class RunState:
         bound = ceiling(self.answer, self.board.current(), by_id, self.contradictions, points)
         return min(self.answer.confidence, bound)
 
-    def _artifacts(self) -> list[ArtifactRef]:
-        findings = [report.finding for report in self.board.usable() if report.finding]
-        return [*self.tables, *(artifact for finding in findings for artifact in finding.artifacts)]
-
     def _status(self) -> Literal["completed", "partial", "running"]:
         if self.phase not in ("done", "failed", "cancelled"):
             return "running"
@@ -370,10 +358,7 @@ class RunState:
 
 
 def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime, held: float = 0.0) -> Timing:
-    """Returns the times of a run, whose clock stood still for `held` seconds of `wall`.
-
-    The supervisor's `own` seconds (planning, review, synthesis) are on every path.
-    """
+    """Returns the times of a run with `held` seconds of `wall` for people; the supervisor's `own` are on every path."""
     times = {report.id: _time(report, now) for report in reports}
     sequential = own + sum(times.values(), timedelta()).total_seconds()
     return Timing(

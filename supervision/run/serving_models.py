@@ -90,10 +90,7 @@ class ServingModels:
         self._out.clear()
 
     def choose(self, chain: Sequence[str]) -> str:
-        """Returns the first model of a chain that is not left out.
-
-        If all are, the one that comes back first, which is worth waiting for; the first one if none does.
-        """
+        """Returns the first model that is not left out; if all are, the one that comes back first, else the first."""
         return self._best(chain) or chain[0]
 
     def following(self, chain: Sequence[str], model: str) -> str | None:

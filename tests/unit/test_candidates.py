@@ -26,7 +26,7 @@ def handed_up(phase: Phase, answer: Answer) -> NestedResult:
     state = RunState(RunRequest(goal="g"), Clock(), START)
     state.phase, state.answer, state.finished_at = phase, answer, START + timedelta(seconds=1)
     state.warn("w" * 1_000)
-    return nested_result(state, state.result(), "t1", "")
+    return nested_result(state, state.result(), "")
 
 
 def test_an_answer_is_a_finding_with_the_warnings_as_its_limitations() -> None:

@@ -5,7 +5,7 @@ from supervision.base.text import cut, size
 from supervision.contract.finding import Finding
 from supervision.contract.progress import NestedRun
 from supervision.contract.result import Gap, RunResult
-from supervision.grounding.citations import marks_from_below
+from supervision.grounding.citations import with_valid_marks
 from supervision.results.answer import answer_record
 from supervision.results.payload_fit import fit
 from supervision.run.run_state import RunState
@@ -24,12 +24,12 @@ def nested_run(state: RunState) -> NestedRun:
     )
 
 
-def nested_result(state: RunState, whole: RunResult, subtask_id: str, record_ref: str) -> NestedResult:
+def nested_result(state: RunState, whole: RunResult, record_ref: str) -> NestedResult:
     """Returns the result of a subtask for the supervisor above; the `whole` one and its record are in the store."""
     fitted = fit(whole, _NESTED_RESULT_BYTES)
     return NestedResult(
         **dict(fitted),
-        finding=_finding(state, whole, subtask_id, record_ref),
+        finding=_finding(state, whole, record_ref),
         labels=state.labels,
         phase=state.phase,
         counts=state.board.counts() + state.nested.counts,
@@ -37,11 +37,12 @@ def nested_result(state: RunState, whole: RunResult, subtask_id: str, record_ref
     )
 
 
-def _finding(state: RunState, whole: RunResult, subtask_id: str, record_ref: str) -> Finding | None:
+def _finding(state: RunState, whole: RunResult, record_ref: str) -> Finding | None:
     """Returns the answer as a finding; what is missing from it are its limitations. A run that failed has none."""
     if not whole.answer_ref or state.phase == "failed":
         return None
-    answer = marks_from_below(whole.answer, {subtask.id for subtask in state.plan.subtasks}, subtask_id)
+    # Its marks name its own subtasks: above, [t1] is another one.
+    answer = with_valid_marks(whole.answer, {subtask.id for subtask in state.plan.subtasks}, set())
     record = answer_record(whole).model_copy(update={"summary": cut(answer, limits.SUMMARY_BYTES)})
     if state.answer.is_findings:
         record.outcome = "partial"

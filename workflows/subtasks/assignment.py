@@ -99,26 +99,30 @@ class Assignment:
         Returns False if there are none: the subtask has to wait.
         """
         state, fallback = self.context.state, self.unused_fallback
-        if not state.breaker(self.role.name).admits():
-            if fallback is None or not state.breaker(fallback.name).admits() or not state.slots.has_room(fallback):
+        if not state.waits.breaker(self.role.name).admits():
+            if (
+                fallback is None
+                or not state.waits.breaker(fallback.name).admits()
+                or not state.slots.has_room(fallback)
+            ):
                 return False
             self.fall_back(fallback)
         self.slot = state.slots.take(self.role)
         if self.slot is not None:
-            self.ticket = state.breaker(self.role.name).admit()
+            self.ticket = state.waits.breaker(self.role.name).admit()
         return self.ticket is not None
 
     def next_probe_at(self) -> datetime | None:
         """Returns when the first breaker that keeps the subtask waiting admits an attempt; None if no time is set."""
         roles = [role for role in (self.role, self.unused_fallback) if role is not None]
-        times = [self.context.state.breaker(role.name).retry_at for role in roles]
+        times = [self.context.state.waits.breaker(role.name).retry_at for role in roles]
         return min((time for time in times if time is not None), default=None)
 
     def count_outcome(self, succeeded: bool | None) -> None:
         """Counts the outcome of an attempt for or against its role; None says nothing about it."""
         if self.ticket is None:
             return
-        breaker = self.context.state.breaker(self.role.name)
+        breaker = self.context.state.waits.breaker(self.role.name)
         count = breaker.released if succeeded is None else breaker.succeeded if succeeded else breaker.failed
         count(self.ticket)
         self.ticket = None

@@ -246,7 +246,7 @@ class _Attempt:
             await context.hold(slot)
             if context.state.steering.paused:
                 continue
-            shares = budget.shares(board.agents(context.state.request.max_parallel), board.size(self.subtask_id))
+            shares = budget.shares(board.agents(context.state.request.max_parallel))
             if (grant := budget.ledger.grant(account, shares)) is not None:
                 return _Funding(grant, last=False)
             if not budget.ledger.open_grants and (context.parent is None or not context.parent.may_give):

@@ -99,7 +99,7 @@ class Dispatch:
         state, roles = self._state, self._context.assignable_roles
 
         def is_free(role: RoleCard) -> bool:
-            return state.slots.has_room(role) and state.breaker(role.name).admits()
+            return state.slots.has_room(role) and state.waits.breaker(role.name).admits()
 
         name = role_for(state.board.subtask(subtask_id), roles, state.board.in_flight(), is_free)
         return Assignment(self._context, subtask_id, roles.role(name))

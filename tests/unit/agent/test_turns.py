@@ -214,7 +214,7 @@ def test_the_tool_asks_for_all_of_its_arguments_and_for_the_work_before_the_verd
     [
         ({"question": "Which?", "choices": ["red", " ", 7]}, ("Which?", ["red", "7"])),
         ({"question": "Which?", "choices": "red"}, ("Which?", ["red"])),
-        ({"question": "Which?", "choices": 7}, ("Which?", [])),
+        ({"question": "Which?", "choices": 7}, None),
         ({"question": "Which?"}, ("Which?", [])),
         ({"question": " "}, None),
         ("Which?", None),
@@ -273,7 +273,7 @@ def test_a_confidence_is_a_share_or_a_percentage(given: float | None, read: floa
         ({"limitations": ""}, {"limitations": []}),
         ({"limitations": '["old", "null"]'}, {"limitations": ["old"]}),
         ({"limitations": "- old, or older\n- thin"}, {"limitations": ["old, or older", "thin"]}),
-        ({"outcome": "Completed."}, {"outcome": "done"}),
+        ({"outcome": "Done."}, {"outcome": "done"}),
         ({"outcome": "partially"}, {"outcome": "partial"}),
         ({"outcome": None}, {"outcome": "done"}),
         ({"outcome": "null", "finding": "I could not find this."}, {"outcome": "partial", "unclear": True}),
@@ -293,14 +293,6 @@ def test_a_call_that_is_slightly_wrong_is_read(wrong: dict[str, Any], right: dic
 def test_closing_lines_may_be_in_the_language_of_the_goal(line: str) -> None:
     read = conclude(f"Der Umsatz wuchs.\n\n{line}\nEinschränkungen: keine", forced=True)
     assert (read.text, read.confidence, read.limitations, read.outcome) == ("Der Umsatz wuchs.", 0.85, [], "done")
-
-
-def test_a_note_after_the_closing_lines_stays_in_the_text() -> None:
-    read = conclude(
-        "Sales grew.\n\nConfidence: 0.8\nLimitations: none\n\n**Note:** The figures are rounded.", forced=True
-    )
-    assert (read.text, read.confidence) == ("Sales grew.\n\n**Note:** The figures are rounded.", 0.8)
-    assert (read.outcome, conclude("Sales grew.\nNote: rounded.").text) == ("done", "Sales grew.\nNote: rounded.")
 
 
 plain = st.lists(any_text.filter(lambda t: "onfidence" not in t.lower() and "imitation" not in t.lower()), max_size=20)
@@ -433,8 +425,8 @@ def test_what_is_of_exactly_the_limit_is_whole(more: int) -> None:
     assert (shown == "x" * 500, last == "x" * 10) == (not more, not more)
 
 
-@pytest.mark.parametrize(("said", "share"), [("1", 1.0), ("2", 0.02), ("0.9\nNote: it is rounded.", 0.9)])
-def test_a_confidence_above_one_is_in_percent_and_a_closing_note_may_follow(said: str, share: float) -> None:
+@pytest.mark.parametrize(("said", "share"), [("1", 1.0), ("2", 0.02)])
+def test_a_confidence_above_one_is_in_percent(said: str, share: float) -> None:
     assert conclude(f"Confidence: {said}").confidence == share
 
 

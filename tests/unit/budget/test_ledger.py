@@ -202,19 +202,6 @@ def test_what_is_free_is_shared_among_agents_without_a_grant_and_the_supervisor(
     assert [means.shares(agents) for agents in (0, 1, 4)] == [2, 2, 5]
     assert means.ledger.grant("t1.0", means.shares(4))
     assert means.shares(4) == 4
-    # Who is expected to need twice the mean gets more, and never so much that nothing is left for the supervisor.
-    assert [means.shares(4, size) for size in (0.5, 2.0, 100.0)] == [7, 2.5, 1.75]
-
-
-def test_dollars_that_cannot_be_counted_any_more_become_a_limit_of_tokens() -> None:
-    ledger = Ledger(None, 1.0)
-    ledger.settle_call(0, Usage(model_calls=1, input_tokens=1_000, usd=0.1))
-    assert ledger.free.tokens is None
-    ledger.settle_call(0, Usage(model_calls=1, input_tokens=500, usd=None))
-    assert ledger.card()["usd_accounted"] is False
-    assert ledger.for_synthesis.tokens == 9_000
-    ledger.settle_call(0, Usage(model_calls=1, input_tokens=9_000, usd=None))
-    assert ledger.exhausted
 
 
 def test_the_card_shows_where_every_token_and_dollar_is() -> None:

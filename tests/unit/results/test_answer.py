@@ -13,9 +13,7 @@ from supervision.contract.plan import Importance
 from supervision.contract.progress import Counts
 from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport, SubtaskState, Unsupported
 from supervision.results.answer import (
-    TRIED_SHOWN,
     Answer,
-    failure_text,
     findings_as_answer,
     with_gaps,
 )
@@ -62,32 +60,6 @@ def test_findings_in_place_of_an_answer_share_its_room_evenly(others: int) -> No
     told = findings_as_answer([found("t1", "a" * (share + 1)), *[found("t2", "b" * share)] * others], "why")
     assert f"\n{'a' * (share - len('…'.encode()))}…" in told
     assert told.count("b" * share) == others
-
-
-def tried(number: int, attempts: int = 1) -> SubtaskReport:
-    return SubtaskReport(
-        id=f"t{number}", role="digger", description=f"Dig hole {number}", state="failed", attempts=attempts
-    )
-
-
-def lines_of(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.startswith("- ")]
-
-
-def test_a_failed_run_gives_the_advice_and_what_was_tried() -> None:
-    told = failure_text("Ask again.", [tried(1), tried(2, attempts=0), tried(3, attempts=3)])
-    assert told.startswith("Ask again.\n")
-    assert lines_of(told) == [
-        "- Dig hole 1 (1 attempt by digger, failed)",
-        "- Dig hole 3 (3 attempts by digger, failed)",
-    ]
-
-
-@pytest.mark.parametrize("more", [0, 1, 7])
-def test_a_long_list_of_what_was_tried_is_cut_and_counted(more: int) -> None:
-    shown = lines_of(failure_text("Ask again.", [tried(n) for n in range(TRIED_SHOWN + more)]))
-    assert ["Dig" in line for line in shown] == [True] * TRIED_SHOWN + [False] * bool(more)
-    assert shown[TRIED_SHOWN:] == [f"- and {more} more"] * bool(more)
 
 
 # --- confidence --------------------------------------------------------------------------------------

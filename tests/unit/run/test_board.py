@@ -267,13 +267,6 @@ def test_what_attempts_consume_adds_up_and_agents_at_work_are_counted_by_role() 
     assert (board["a"].turns, board["a"].usage.model_calls, board["a"].started_at) == (4, 6, began)
 
 
-def test_the_size_of_a_subtask_is_its_estimate_against_the_mean() -> None:
-    sized = [subtask(name, estimated_tokens=n) for name, n in (("a", 1), ("b", 3), ("c", 0))]
-    board = Board(plan(*sized), Clock())
-    assert [board.size(name) for name in "abc"] == [0.5, 1.5, 1.0]
-    assert [Board(plan(subtask("a", estimated_tokens=n)), Clock()).size("a") for n in (0, 2)] == [1.0, 1.0]
-
-
 def report(subtask_id: str, state: SubtaskState = "completed", **fields: object) -> SubtaskReport:
     return SubtaskReport.model_validate({"id": subtask_id, "state": state, **fields})
 

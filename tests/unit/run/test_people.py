@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.contract.finding import Finding
-from supervision.contract.progress import Counts, NestedRun
+from supervision.contract.progress import Counts
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Wait
@@ -49,7 +49,7 @@ def test_the_first_decision_stands() -> None:
     assert taken is not None
     assert taken.text == "yes"
     decisions.check(reply(by="bob"), ["question"], [])  # the same once more, whoever says it
-    with pytest.raises(ValueError, match=r"decided already: reply by ann \(yes\)"):
+    with pytest.raises(ValueError, match="decided already: reply by ann"):
         decisions.check(reply("no"), ["question"], WAITS)
 
 
@@ -67,8 +67,7 @@ def test_a_decision_holds_for_the_arguments_that_were_seen() -> None:
     [
         (reply(id="t9/1:1.0"), ["question"], WAITS, "'t9/1:1.0' waits for a person; what does: t1/1:1.0, t2/1:1.0$"),
         (reply(id="x"), ["question"], [OUTAGE], "nothing does now"),
-        (reply(id="x"), ["question"], [QUESTION] * 8, "and 2 more"),
-        (reply(id="x"), ["question"], [QUESTION] * 6, r"t1/1:1.0$"),
+        (reply(id="x"), ["question"], [QUESTION] * 8, r"what does: (t1/1:1.0, ){5}t1/1:1.0$"),
         (reply(), ["tool"], WAITS, "of the kind 'question'"),
         (approval(OTHER), ["tool"], WAITS, f"their SHA-256 is {HASH}"),
     ],
@@ -120,21 +119,18 @@ def at_work() -> tuple[Board, Steering]:
     board.fail("replaced", ERROR)
     board.skip_blocked()
     board["replaced"].replaced_by = "r1"
-    board["running"].nested, board["running"].workflow_id = NestedRun(), "run/running/1"
     return board, Steering(board)
 
 
 @pytest.mark.parametrize(
     ("subtask_id", "why"),
     [
-        ("waiting", "is yet to be worked on"),
-        ("running", "is being worked on: steer it"),
+        ("waiting", "has not ended: steer it"),
+        ("running", "has not ended: steer it"),
         ("replaced", "was replaced: retry 'r1'"),
         ("blocked", "lacks its dependencies: retry failed"),
         ("fail", "did you mean 'failed'"),
-        ("running/t2", "send this to the workflow 'run/running/1', with the id 't2'"),
-        ("done/t2", "the plan has no subtask 'done/t2'"),
-        ("running/", "the plan has no subtask"),
+        ("running/t2", "'running/t2' is in a nested run: send this to its workflow"),
     ],
 )
 def test_what_cannot_be_done_again_says_why(subtask_id: str, why: str) -> None:
@@ -153,12 +149,12 @@ def test_what_has_ended_is_done_again_while_there_is_time() -> None:
         steering.check_retry(new, "executing", has_time=False)
     steering.retry(new)
     assert steering.retries == {"done": "once more"}
-    with pytest.raises(ValueError, match="yet to be worked on"):
+    with pytest.raises(ValueError, match="has not ended"):
         steering.check_retry(new, "executing", has_time=True)
     steering.retry(RetrySubtask(subtask_id="failed"))
     assert steering.retries["failed"] == ""
     board["waiting"].counts = Counts(total=3)
-    with pytest.raises(ValueError, match=r"stands for 3 items: name one of them, such as 'waiting.1'"):
+    with pytest.raises(ValueError, match=r"stands for items: name one, such as 'waiting.1'"):
         steering.check_retry(RetrySubtask(subtask_id="waiting"), "executing", has_time=True)
 
 

@@ -138,7 +138,7 @@ async def test_an_output_that_never_fits_is_a_partial_finding_and_nothing_is_los
     assert result.status == "partial"
     (gap,) = result.gaps
     assert gap.subtask_id == "t1"
-    assert gap.reason.startswith("only in part: t1.1 (")
+    assert gap.reason.startswith("t1.1: ")
     assert "output" in gap.reason
     assert result.answer_json == {"trees": [{"tree": "ash", "height_m": 40.75}]}
     rows = [(r["item"], r["tree"], r["height_m"]) for r in await table(store, result)]

@@ -258,7 +258,7 @@ async def test_what_is_refused_says_what_is_current(lab: Lab) -> None:
     refused: list[tuple[str, dict[str, Any], str]] = [
         ("steer", {"text": "x", "to": "t11"}, "did you mean 't1'"),
         ("steer", {"txt": "x"}, "did you mean 'text'"),
-        ("retry_subtask", {"subtask_id": "t2"}, "is being worked on: steer it, or skip it first"),
+        ("retry_subtask", {"subtask_id": "t2"}, "has not ended: steer it, or skip it first"),
         ("skip_subtask", {"subtask_id": "t1"}, "has ended already: it is completed"),
         ("pause", {"now": "maybe"}, "now"),
     ]
