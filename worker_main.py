@@ -50,7 +50,7 @@ from runtime.watchdog import Watchdog, stop_by_signal
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
-from supervision.contract.team import is_pool
+from supervision.contract.team import is_name
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -139,7 +139,6 @@ def compose(
             run.keep_words,
             run.publish_result,
             NoticeActivities(settings.notice_words).notify,
-            run.pool_backlog,
             run.end_earlier_child,
             run.child_consumed,
         ],
@@ -228,7 +227,7 @@ def main() -> None:
     parser.add_argument("--log-format", choices=["text", "json"], help="instead of SUPERVISOR_LOG_FORMAT")
     options = parser.parse_args()
     roles = options.roles or list(POOL_ROLES if options.pool else ALL_ROLES)
-    if options.pool and not (is_pool(options.pool) and roles in (["tools"], list(POOL_ROLES))):
+    if options.pool and not (is_name(options.pool) and roles in (["tools"], list(POOL_ROLES))):
         parser.error("--pool is 1 to 32 lower-case letters, digits or hyphens; it serves model,tools, or tools alone")
     keep_private()
     keep_files_private()

@@ -39,7 +39,7 @@ from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import DailySpend
 from supervision.agent.turn_rules import WINDOW_FULL
 from supervision.base import limits, spans
-from supervision.base.errors import ODD, WAITING, ErrorKind
+from supervision.base.errors import WAITING, ErrorKind
 from supervision.base.store_keys import call_header, call_key
 from supervision.base.text import cut
 from supervision.contract.base import Model
@@ -71,7 +71,8 @@ class EarlierAttempts(Model):
 
 def to_application_error(failure: ModelFailure, failures: int, spent: Json | None = None) -> ApplicationError:
     """Returns the failure as Temporal sees it; the wait grows with the `failures` of its kind in this call."""
-    retryable = failure.retryable and not (failure.kind in ODD and failures >= ODD_REPLY_ATTEMPTS)
+    is_odd = failure.kind is ErrorKind.BAD_RESPONSE
+    retryable = failure.retryable and not (is_odd and failures >= ODD_REPLY_ATTEMPTS)
     growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
     grown = min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
     wait = timedelta(seconds=failure.retry_after) if failure.retry_after else grown

@@ -330,20 +330,15 @@ async def _checked(
     problems += new_role_problems(loaded.team, plan.new_roles) or loaded.toolbox.joined(plan.new_roles)
     problems += planner.nesting_problems(plan) + _candidate_problems(plan, usable)
     problems += unknown_role_problems(plan, card) if call.is_given else []
-    missing = capabilities.missing(plan, usable)
-    reply.problems, reply.incapable = problems + missing, bool(missing)
+    incapable = capabilities.incapable(plan, usable)
+    reply.problems, reply.incapable = problems + incapable, bool(incapable)
     if reply.problems:
         return None
-    taken, large = [subtask.id for subtask in previous.subtasks] if previous else [], set(names).difference(small)
-    assigned = capabilities.expand(capabilities.for_readers(plan, usable, large), usable, taken)
+    large = set(names).difference(small)
+    assigned = capabilities.assigned(plan, usable, large)
     whole = merge(previous, assigned, states) if previous else assigned
     # Again: subtasks of unknown roles have gone to the generalist, which may be a team.
     reply.problems = planner.nesting_problems(assigned) + capabilities.unreadable(assigned, usable, large)
-    if len(whole.named) > call.max_subtasks:
-        reply.problems.append(
-            f"no single role has the capabilities of some subtasks: split among roles the plan has "
-            f"{len(whole.named)} subtasks, at most {call.max_subtasks} are allowed"
-        )
     reply.unknown_roles = unknown_roles(plan, loaded.team)
     return None if reply.problems else whole.model_copy(update={"revision": call.revision})
 

@@ -74,8 +74,8 @@ async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
 async def test_a_plan_with_every_field_filled_in_is_a_plan(desk: Desk) -> None:
     filled = {
         **T1, "role": "Reader", "depends_on": "none", "capabilities": "", "importance": "high", "weight": "high",
-        "candidates": None, "candidate_roles": None, "estimated_tokens": "6,000", "attachments": "", "for_each": "null",
-        "max_items": 0, "new_role": "none",
+        "candidates": None, "candidate_roles": None, "estimated_tokens": "6000 tokens", "attachments": "",
+        "for_each": "null", "max_items": 0, "new_role": "none",
     }  # fmt: skip
     more = {"direct_answer": "null", "strategy": "parallel", "aggregation": None, "new_roles": ""}
     first, second = planned(await plan(desk, subtasks(filled, {**T2, "depends_on": "t1"}, **more))).subtasks
