@@ -53,6 +53,7 @@ _STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
 _STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
 _PARSED_BYTES = 64 * 1024 * 1024  # of the objects whose parsed content is kept in a process
 
+_NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
 _FIXES = {
     "s3": "Check the bucket, AWS_ENDPOINT_URL (plain http needs AWS_ALLOW_HTTP=true), AWS_REGION and AWS_* credentials",
     "gs": "Check the bucket and the GOOGLE_* credentials",
@@ -158,7 +159,9 @@ class ArtifactStore:
             try:
                 found = await self._done("get", key)
                 data = bytes(found.bytes() if self._root else await found.bytes_async())
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                if _NO_BUCKET.search(str(error)):
+                    raise
                 return None
         data, digest = self._opened(key, data), digest_of(key)
         if digest is not None and hashlib.sha256(data).hexdigest() != digest:

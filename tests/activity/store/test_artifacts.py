@@ -261,9 +261,9 @@ def test_a_url_that_names_no_store_is_refused_in_one_sentence(
     assert "hush" not in str(caught.value)
 
 
-async def test_a_missing_bucket_is_named_at_the_first_use(s3_environment: str) -> None:
+async def test_a_missing_bucket_is_not_taken_for_a_missing_object(s3_environment: str) -> None:
     store = open_store("s3://no-such-bucket-here/prefix")
-    for doing in (store.put("run/goal", b""), store.list_keys(), store.identity()):
+    for doing in (store.find("run/goal"), store.put("run/goal", b""), store.list_keys(), store.identity()):
         with pytest.raises(
             ArtifactUnavailable, match="s3://no-such-bucket-here/prefix.*NoSuchBucket.*Check the bucket"
         ):
