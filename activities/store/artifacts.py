@@ -54,11 +54,7 @@ _STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end
 _PARSED_BYTES = 64 * 1024 * 1024  # of the objects whose parsed content is kept in a process
 
 _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
-_FIXES = {
-    "s3": "Check the bucket, AWS_ENDPOINT_URL (plain http needs AWS_ALLOW_HTTP=true), AWS_REGION and AWS_* credentials",
-    "gs": "Check the bucket and the GOOGLE_* credentials",
-    "az": "Check the container and the AZURE_STORAGE_* account and credentials",
-}
+_FIX = "Check the bucket, AWS_ENDPOINT_URL (plain http needs AWS_ALLOW_HTTP=true), AWS_*, GOOGLE_* or AZURE_STORAGE_*"
 _KINDS = "a directory, file:///directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
 _SECRET_PARTS = re.compile(r"(?<=//)[^/@\s]*@|\?\S*")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -354,7 +350,7 @@ def _local_store(directory: str, folder: str, seal: Seal | None) -> ArtifactStor
 
 def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
     shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path.rstrip('/')}"
-    if parts.scheme not in _FIXES:
+    if parts.scheme not in ("s3", "gs", "az"):
         raise ValueError(f"'{shown}' is no artifact store: name {_KINDS}")
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError(f"the URL of '{shown}' holds more than a bucket and a prefix: credentials go into variables")
@@ -369,8 +365,8 @@ def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
     try:
         objects = from_url(parts.geturl(), client_options=client, retry_config=retries)
     except (BaseError, ValueError) as error:
-        raise ValueError(f"artifact store {shown}: {_reason(error)}. {_FIXES[parts.scheme]}") from None
-    return ArtifactStore(objects, shown, _FIXES[parts.scheme], seal=seal)
+        raise ValueError(f"artifact store {shown}: {_reason(error)}. {_FIX}") from None
+    return ArtifactStore(objects, shown, _FIX, seal=seal)
 
 
 def _reason(error: Exception) -> str:

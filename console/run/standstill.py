@@ -293,7 +293,6 @@ def worker_of(queue: str) -> tuple[str, Sequence[str]]:
 
 def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, failure: Failure, now: datetime) -> Standstill:
     """Returns what an activity that is tried again failed with."""
-    failure = _telling(failure)
     kind = failure.application_failure_info.type
     message = safe_line(failure.message or "a lost Worker", limits.LINE_BYTES)
     wait = (_time(activity.next_attempt_schedule_time) - now).total_seconds()
@@ -308,13 +307,6 @@ def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, failure: Fa
     if waits_for == "provider" and activity.activity_type.name == "run_tool":
         waits_for, whom, helps = "tool", "a tool", "it is tried again by itself"
     return Standstill(waits_for, who, f"{whom}: {message}, {tried}", helps)
-
-
-def _telling(failure: Failure) -> Failure:
-    """Returns the outermost failure of a chain that is of a listed kind, else the innermost."""
-    while failure.HasField("cause") and failure.application_failure_info.type not in _BY_KIND:
-        failure = failure.cause
-    return failure
 
 
 def grouped(causes: Iterable[Standstill]) -> list[Standstill]:

@@ -181,7 +181,7 @@ def test_another_version_visits_all_payloads(monkeypatch: pytest.MonkeyPatch, ca
     monkeypatch.setattr(sdk_patches, "version", "1.36.0")
     leave_plain_payloads()
     assert {name: getattr(bridge, name) for name in VISITS} == installed
-    assert caplog.messages == ["temporalio 1.36.0 is used without the patch 'plain payloads': the patch is for 1.35.0"]
+    assert caplog.messages == ["temporalio 1.36.0 is used without the patch 'plain payloads': it is for 1.35.0"]
 
 
 def imported_anew() -> ModuleType:
