@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runtime.process import INTERRUPTED, PROGRAM, cache_dir, command, exit_now, keep_files_private
-from runtime.server.embedded_server import HOST, PORT, EmbeddedServer, ServerFailed, ServerInfo, running, stop_running
+from runtime.server.embedded_server import HOST, PORT, EmbeddedServer, ServerFailed, ServerInfo, stop_running
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 
 
@@ -42,9 +42,6 @@ def _run(options: argparse.Namespace) -> int:
         stopped = asyncio.run(stop_running())
         _write(f"Stopped the Temporal server at {stopped.address}." if stopped else "No Temporal server is running.")
         return 0
-    if info := asyncio.run(running()):
-        _print_record(info, "A Temporal server is already running")
-        return 0
     find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
     server = EmbeddedServer(
         db=None if options.in_memory else options.db or cache_dir() / "temporal.db",
@@ -63,7 +60,7 @@ async def _serve(server: EmbeddedServer, detach: bool) -> int:
     try:
         async with server as info:
             if server.joined or detach:
-                _print_record(info, "The Temporal server is running")
+                _print_record(info, f"The Temporal server is {'already running' if server.joined else 'running'}")
                 return 0
             _print_record(info, "The Temporal server is running", "Ctrl-C")
             code = await server.ended()

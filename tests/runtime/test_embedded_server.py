@@ -22,7 +22,6 @@ from runtime.server.embedded_server import (
     ServerFailed,
     ServerInfo,
     read_record,
-    running,
     stop_running,
 )
 from tests.waiting import lives, until
@@ -164,7 +163,7 @@ async def serving(process: Process) -> tuple[ServerInfo, str]:
         line = await process.stdout.readline()
         assert line, "the command ended early"
         output += line.decode()
-    info = await running()
+    info = read_record()
     assert info is not None
     return info, output
 
