@@ -31,7 +31,6 @@ from activities.run.run_activities import ProcessFacts, RunActivities
 from activities.store.artifacts import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
-from activities.tools.mcp.mcp_servers import McpPlaces
 from activities.tools.secrets import Secrets
 from runtime import logs, search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
@@ -84,9 +83,8 @@ async def serving(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
         data = set(roles) != {"outward"}  # a process that goes out need not hold the files of teams
-        places = McpPlaces(settings.mcp_servers, settings.mcp_memory_mib)
         cache, secrets = FileCache(cache_dir()), Secrets(settings.secrets_dir)
-        files = TeamFiles(settings.teams_folders, cache, secrets, places, data=data)
+        files = TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib, data=data)
         stack.push_async_callback(files.close)
         for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox):
             await stack.enter_async_context(worker)

@@ -343,14 +343,14 @@ async def _output(role: Role, conclusion: Conclusion, run_id: str) -> tuple[Json
 def _in_text(text: str, forced: bool, role: Role) -> Conclusion | None:
     """Returns a conclusion in plain text, with what it gives as JSON; None for a tool call that was written as text."""
     with contextlib.suppress(ValueError):
-        if isinstance(fields := first_json(text), dict):
-            if ALL_JSON.match(text) and fields.get("name") in (*role.tools, READ_OUTPUT_TOOL):
-                return None
-            if ALL_JSON.match(text) and '"finding"' in text and (whole := read_finish(fields)):
-                return whole
-            items = fields.get("items")
-            given = {"items": items if isinstance(items, list) else None, "output": fields.get("output", fields)}
-            return replace(conclude(text, forced), **given)
+        fields = first_json(text)
+        if ALL_JSON.match(text) and fields.get("name") in (*role.tools, READ_OUTPUT_TOOL):
+            return None
+        if ALL_JSON.match(text) and '"finding"' in text and (whole := read_finish(fields)):
+            return whole
+        items = fields.get("items")
+        given = {"items": items if isinstance(items, list) else None, "output": fields.get("output", fields)}
+        return replace(conclude(text, forced), **given)
     return conclude(text, forced)
 
 

@@ -333,7 +333,6 @@ class PlanInput(SupervisorCall):
     answer_schema_ref: str | None = None
     strategy: StrategyName = "auto"
     nesting_left: int = 0
-    in_flight: dict[str, int] = {}
     done: list[WorkNote] = []
     missing: list[str] = []
     own_plan_ref: str | None = None

@@ -22,6 +22,7 @@ from activities.heartbeat import show, until_stored, waiting
 from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
 from activities.model.gate import ModelGate
 from activities.model.port import (
+    NO_ROOM,
     CacheUse,
     Json,
     ModelEndpoint,
@@ -30,9 +31,8 @@ from activities.model.port import (
     ModelRequest,
     ModelUsage,
     StreamProgress,
-    user_message,
 )
-from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter, corrected, lasting
+from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter
 from activities.steps import consumed, note
 from activities.steps import show as show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
@@ -162,16 +162,6 @@ class ModelCalls:
         """Makes a later call: the conversation at `head` with `messages` appended."""
         return await self._found(name) or await self._call(name, await self._next(head, messages, options), options)
 
-    async def correct(
-        self, name: CallName, head: str, words: str, opening: Opening, text: PromptWriter, options: CallOptions
-    ) -> Answered:
-        """Sends the reply at `head` back with what is wrong with it, or asks again where there is no room for that."""
-        if found := await self._found(name):
-            return found
-        prompt = await self._next(head, [user_message(words)], options)
-        prompt.instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
-        return await self._call(name, prompt, options)
-
     async def _next(self, head: str, added: list[Json], how: CallOptions) -> NextPrompt:
         past, whole = await self.conversations.load(head), await self.conversations.resolve(added)
         return NextPrompt(self.model.window(past.opening.model), past, added, whole, how.withheld)
@@ -245,11 +235,11 @@ class ModelCalls:
             self._spend(message, earlier)
             draft = shorter
             message, refusal = await self._try(request, draft, earlier)
-        if message is not None and (refusal is None or request.output_schema is None):
-            return message, draft
-        assert refusal is not None
-        self._spend(message, earlier)
-        raise lasting(refusal)
+        if refusal is not None and (message is None or request.output_schema is not None):
+            self._spend(message, earlier)
+            raise refusal
+        assert message is not None
+        return message, draft
 
     async def _try(
         self, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts
@@ -265,7 +255,7 @@ class ModelCalls:
             return None, failure
         cut = message.stop_reason == "max_tokens" and message.usage.output_tokens >= room
         full = cut or message.stop_reason == WINDOW_FULL
-        words = f"the prompt does not fit into the window of '{request.model}'"
+        words = NO_ROOM.format(model=request.model)
         return message, ModelFailure(ErrorKind.CONTEXT_OVERFLOW, words, retryable=False) if full else None
 
     def _spend(self, message: ModelMessage | None, earlier: EarlierAttempts) -> None:

@@ -17,7 +17,7 @@ import temporal_supervisor
 from console.base.command import BAD_INPUT, Access, CommandFailed, web_address
 from console.base.terminal import safe_line
 from console.commands.people_commands import applied, item_report, require_open, tell
-from console.commands.run_commands import require_likely_team, require_workers
+from console.commands.run_commands import require_workers
 from console.report.report_data import report_data
 from console.report.report_page import report_page
 from console.run.request_options import seconds as as_duration
@@ -31,7 +31,7 @@ from supervision.contract.progress import Counts
 from supervision.contract.request import parse_request
 from supervision.contract.result import AnswerParts, RunResult
 from supervision.contract.status import Wait, WaitKind
-from supervision.contract.updates import Steer, UpdateReply
+from supervision.contract.updates import DecideToolCall, Steer, UpdateReply
 
 _LOOK = timedelta(seconds=1)
 _MOST_SECONDS = 50  # clients give up at 60
@@ -170,7 +170,6 @@ async def research(
     }
     fields = {name: value for name, value in given.items() if value is not None}
     request = parse_request({"goal": goal, "team": team, "approve_plan": approve_plan, **fields})
-    require_likely_team(access, team)
     client = await access.client()
     await require_workers(client, otherwise="")
     run_id = await temporal_supervisor.start(client, request)
@@ -293,8 +292,8 @@ async def decide(
     if decision == "change" or arguments_sha256 is None:
         why = "a tool call is approved or denied, with the `arguments_sha256` that `wait` shows"
         raise CommandFailed(BAD_INPUT, f"{why}; questions are answered by `reply`")
-    on_call = partial(temporal_supervisor.decide_tool_call, run.client, run.id, id, decision, arguments_sha256)
-    return _taken(await applied(run, partial(on_call, comment=comment, by=by)))
+    fields = {"id": id, "decision": decision, "arguments_sha256": arguments_sha256, "comment": comment, "by": by}
+    return _taken(await applied(run, partial(temporal_supervisor.send, run.client, run.id, DecideToolCall, **fields)))
 
 
 async def reply(run_id: RunId, id: AskedId, text: str, ctx: Ctx) -> Taken:  # noqa: A002 - as in the run's updates

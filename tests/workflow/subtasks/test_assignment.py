@@ -98,7 +98,7 @@ def processes(client: Client, settings: Settings, tmp_path: Path) -> Iterator[Wo
 
 async def polls(client: Client, queue: str, pid: int) -> bool:
     """True if the process polls a queue for activities or workflows."""
-    identities = [identity for kind in (ACTIVITIES, WORKFLOWS) for identity in await pollers(client, queue, kind)]
+    identities = [each.identity for kind in (ACTIVITIES, WORKFLOWS) for each in await pollers(client, queue, kind)]
     return any(identity.startswith(f"{pid}@") for identity in identities)
 
 
