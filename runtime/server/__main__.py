@@ -15,7 +15,14 @@ from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parses the command line and serves. Exits with 1 and one sentence if there is no server."""
     keep_files_private()
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(prog=f"{PROGRAM} serve", description=__doc__)
+    parser.add_argument("--headless", action="store_true", help="no Web UI")
+    parser.add_argument("--port", type=int, help=f"the server's port (default: {PORT}, or a free one)")
+    parser.add_argument("--db", type=Path, help="the database file (default: temporal.db in the cache folder)")
+    parser.add_argument("--in-memory", action="store_true", help="keep nothing on disk")
+    parser.add_argument("--detach", action="store_true", help="leave it running in the background")
+    parser.add_argument("--stop", action="store_true", help="end the one that runs")
+    options = parser.parse_args(arguments)
     try:
         code = _run(options)
     except (TemporalNotFound, ServerFailed, OSError) as error:
@@ -24,17 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     exit_now(code)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"{PROGRAM} serve", description=__doc__)
-    parser.add_argument("--headless", action="store_true", help="no Web UI")
-    parser.add_argument("--port", type=int, help=f"the server's port (default: {PORT}, or a free one)")
-    parser.add_argument("--db", type=Path, help="the database file (default: temporal.db in the cache folder)")
-    parser.add_argument("--in-memory", action="store_true", help="keep nothing on disk")
-    parser.add_argument("--detach", action="store_true", help="leave it running in the background")
-    parser.add_argument("--stop", action="store_true", help="end the one that runs")
-    return parser
 
 
 def _run(options: argparse.Namespace) -> int:
