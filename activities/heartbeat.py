@@ -131,8 +131,8 @@ async def beating() -> AsyncIterator[None]:
 
 def _deaths(info: activity.Info) -> tuple[int, bool]:
     """Returns how many attempts at this call ended with their process, and True if the last one left no word."""
-    left = info.heartbeat_details[0] if info.heartbeat_details else {}
-    left = left if isinstance(left, dict) else {}
+    given = info.heartbeat_details[0] if info.heartbeat_details else None
+    left = given if isinstance(given, dict) else {}
     if info.attempt == 1 or left.get("ended") == info.attempt - 1:
         return 0, False
     deaths = left.get("deaths", 1)

@@ -59,10 +59,8 @@ def cache_dir() -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     if why := distrust(folder.stat(), os.getuid()):
-        raise PermissionError(
-            f"the cache folder {folder} can't be used: {why}; make it yours alone, "
-            "or let SUPERVISOR_CACHE_DIR name another folder"
-        )
+        helps = "make it yours alone, or let SUPERVISOR_CACHE_DIR name another folder"
+        raise PermissionError(f"the cache folder {folder} can't be used: {why}; {helps}")
     return folder
 
 

@@ -113,10 +113,8 @@ class ArtifactStore:
     async def require(self, store_id: str) -> None:
         """Raises ArtifactUnavailable if this is not the store of that id."""
         if (own_id := await self.identity()) != store_id:
-            raise ArtifactUnavailable(
-                f"artifact store {self.url} has the id {own_id}, the run uses the store {store_id}: "
-                "set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
-            )
+            words = f"artifact store {self.url} has the id {own_id}, the run uses the store {store_id}"
+            raise ArtifactUnavailable(f"{words}: set SUPERVISOR_ARTIFACTS_URL to the same store in every process")
 
     async def put(self, key: str, data: bytes) -> None:
         """Writes an object, over an older one if there is one. Raises SupervisionError, ValueError for a bad key."""
@@ -178,9 +176,8 @@ class ArtifactStore:
         try:
             value = parse(data)
         except (ValueError, KeyError, TypeError):
-            raise ArtifactChanged(
-                f"artifact store {self.url} holds a damaged object '{key}': restore it, or start a new run"
-            ) from None
+            words = f"artifact store {self.url} holds a damaged object '{key}': restore it, or start a new run"
+            raise ArtifactChanged(words) from None
         with contextlib.suppress(ValueError):  # larger than all that is kept
             self._parsed[parse, key] = (value, len(key) + len(data))
         return value
@@ -331,10 +328,8 @@ def _local_store(directory: str, folder: str, seal: Seal | None) -> ArtifactStor
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(
-            f"'{root}' can't hold the artifact store ({error.strerror}): let user {os.getuid()} write there, "
-            "or name another place in SUPERVISOR_ARTIFACTS_URL"
-        ) from None
+        helps = f"let user {os.getuid()} write there, or name another place in SUPERVISOR_ARTIFACTS_URL"
+        raise ValueError(f"'{root}' can't hold the artifact store ({error.strerror}): {helps}") from None
     fix = "Check that the directory exists, is writable and has space left"
     return ArtifactStore(LocalStore(root), str(root), fix, root, seal)
 
