@@ -32,18 +32,8 @@ from activities.store.artifacts import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
 from activities.tools.secrets import Secrets
-from runtime import logs, search_attributes, telemetry
+from runtime import logs, process, search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
-from runtime.process import (
-    PROGRAM,
-    cache_dir,
-    command,
-    exit_now,
-    keep_files_private,
-    keep_private,
-    say,
-    search_later_objects_only,
-)
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import Watchdog, stop_by_signal
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
@@ -83,7 +73,7 @@ async def serving(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
         data = set(roles) != {"outward"}  # a process that goes out need not hold the files of teams
-        cache, secrets = FileCache(cache_dir()), Secrets(settings.secrets_dir)
+        cache, secrets = FileCache(process.cache_dir()), Secrets(settings.secrets_dir)
         files = TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib, data=data)
         stack.push_async_callback(files.close)
         for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox):
@@ -196,7 +186,7 @@ async def serve(
         say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
         while not stop.is_set():
             with contextlib.suppress(OSError):
-                (cache_dir() / SERVING).touch()
+                (process.cache_dir() / SERVING).touch()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _BEAT_SECONDS)
 
@@ -216,7 +206,7 @@ def main() -> None:
     Exit codes: 0 stopped, 1 failed, 2 can't serve as configured, 70 ended by its watchdog.
     """
     about = "Serve supervisor runs: workflows, model calls and tools."
-    parser = argparse.ArgumentParser(prog=f"{PROGRAM} worker", description=about)
+    parser = argparse.ArgumentParser(prog=f"{process.PROGRAM} worker", description=about)
     parser.add_argument("--roles", type=parse_roles, help=f"default: {','.join(ALL_ROLES)}; of a pool: model,tools")
     parser.add_argument("--pool", help="make the model and tool calls of this pool's roles, no others")
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
@@ -226,29 +216,29 @@ def main() -> None:
     roles = options.roles or list(POOL_ROLES if options.pool else ALL_ROLES)
     if options.pool and not (is_name(options.pool) and roles in (["tools"], list(POOL_ROLES))):
         parser.error("--pool is 1 to 32 lower-case letters, digits or hyphens; it serves model,tools, or tools alone")
-    keep_private()
-    keep_files_private()
+    process.keep_private()
+    process.keep_files_private()
     try:
         settings = load_settings(options.env_file)
         report = logs.configure(options.log_format or settings.log_format, telemetry.core_metrics(), options.debug)
         send_rest = telemetry.configure("temporal-supervisor-worker", measured=True)
     except (ValueError, OSError) as error:
-        say(str(error))
-        exit_now(2)
+        process.say(str(error))
+        process.exit_now(2)
     if "model" in roles and not settings.has_model:
-        say(_NO_MODEL.format(command(PROGRAM, ["standin", "--port", "8234"])))
-        exit_now(2)
+        process.say(_NO_MODEL.format(process.command(process.PROGRAM, ["standin", "--port", "8234"])))
+        process.exit_now(2)
     try:
-        search_later_objects_only()
+        process.search_later_objects_only()
         with Watchdog() as watchdog:
             asyncio.run(serve(settings, roles, options.pool, watchdog, report))
             send_rest()
     except (ConnectionFailed, ValueError) as error:
         report(str(error))
-        exit_now(2)
+        process.exit_now(2)
     except KeyboardInterrupt:  # while it waits for the server; later the signal is handled
-        exit_now(0)
-    exit_now(0)
+        process.exit_now(0)
+    process.exit_now(0)
 
 
 if __name__ == "__main__":

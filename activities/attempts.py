@@ -115,20 +115,12 @@ async def attempted() -> AsyncIterator[None]:
     try:
         async with beating():
             yield
-    except (SupervisionError, RPCError) as error:
+    except (SupervisionError, RPCError) as error:  # failures of model calls are typed by `journalled_call`
+        kind = error.kind if isinstance(error, SupervisionError) else ErrorKind.SERVER_UNAVAILABLE
+        # What a Worker or another store may have is tried again. What this run's own store lacks is gone for good, but
+        # for a moment in which a shared folder does not show yet what another machine wrote.
+        is_new = kind is ErrorKind.ARTIFACT_MISSING and activity.info().attempt < MISSING_ATTEMPTS
+        category = ApplicationErrorCategory.BENIGN if kind in _QUIET else ApplicationErrorCategory.UNSPECIFIED
+        words, final = cut(str(error), limits.ERROR_BYTES), kind not in AWAITED and not is_new
         # Not from the error: it may quote what the store's backend said, and causes travel into history.
-        raise _typed(error, activity.info().attempt) from None
-
-
-def _typed(error: SupervisionError | RPCError, attempt: int) -> ApplicationError:
-    """Returns an anticipated error as Temporal gets it; failures of model calls are typed by `journalled_call`.
-
-    What a Worker or another store may have is tried again. What this run's own store lacks is gone for good, but for
-    a moment in which a shared folder does not show yet what another machine wrote.
-    """
-    kind = error.kind if isinstance(error, SupervisionError) else ErrorKind.SERVER_UNAVAILABLE
-    retried = kind in AWAITED or (kind is ErrorKind.ARTIFACT_MISSING and attempt < MISSING_ATTEMPTS)
-    category = ApplicationErrorCategory.BENIGN if kind in _QUIET else ApplicationErrorCategory.UNSPECIFIED
-    return ApplicationError(
-        cut(str(error), limits.ERROR_BYTES), type=kind, non_retryable=not retried, category=category
-    )
+        raise ApplicationError(words, type=kind, non_retryable=final, category=category) from None

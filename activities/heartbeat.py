@@ -47,10 +47,6 @@ class _Beats:
             self.beat()
             await asyncio.sleep(limits.HEARTBEAT_SENT.total_seconds())
 
-    def ended(self) -> None:
-        """Tells the next attempt that this one came to its end."""
-        activity.heartbeat({**self.details(), "ended": self._info.attempt})
-
 
 _attempt: ContextVar[_Beats] = ContextVar("attempt")
 
@@ -122,7 +118,7 @@ async def beating() -> AsyncIterator[None]:
         await attempt.say()
         yield
     except (Exception, asyncio.CancelledError) as error:
-        attempt.ended()
+        activity.heartbeat({**attempt.details(), "ended": activity.info().attempt})  # this one came to its end
         reason = activity.cancellation_details()
         if isinstance(error, asyncio.CancelledError) and reason and reason.not_found:
             raise SupervisionError(ErrorKind.CANCELLED, "stopped: its workflow is gone") from None
@@ -135,8 +131,8 @@ async def beating() -> AsyncIterator[None]:
 
 def _deaths(info: activity.Info) -> tuple[int, bool]:
     """Returns how many attempts at this call ended with their process, and True if the last one left no word."""
-    left = info.heartbeat_details[0] if info.heartbeat_details else {}
-    left = left if isinstance(left, dict) else {}
+    given = info.heartbeat_details[0] if info.heartbeat_details else None
+    left = given if isinstance(given, dict) else {}
     if info.attempt == 1 or left.get("ended") == info.attempt - 1:
         return 0, False
     deaths = left.get("deaths", 1)

@@ -5,7 +5,6 @@ below in every process, then moved to the top. SP 800-38D allows some 4 billion 
 """
 
 import base64
-import binascii
 import os
 import re
 from pathlib import Path
@@ -61,18 +60,14 @@ def read_keys(file: Path) -> Keys:
     for number, words in enumerate(lines, 1):
         if not words or words[0].startswith("#"):
             continue
-        key = _key(words[1]) if len(words) == 2 and _NAME.fullmatch(words[0]) else None
-        if key is None or words[0] in keys:  # the words are not shown: one of them is a secret
+        try:
+            name, text = words
+            key = base64.b64decode(text, validate=True)
+        except ValueError:
+            name, key = "", b""
+        if len(key) != _KEY_BYTES or not _NAME.fullmatch(name) or name in keys:  # not shown: one of them is a secret
             raise ValueError(f"SUPERVISOR_KEYS_FILE, line {number}, is no key of 32 bytes with its own name: {_HOW}")
-        keys[words[0]] = key
+        keys[name] = key
     if not keys:
         raise ValueError(f"SUPERVISOR_KEYS_FILE {file} holds no key: {_HOW}")
     return Keys(keys)
-
-
-def _key(text: str) -> bytes | None:
-    try:
-        key = base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return None
-    return key if len(key) == _KEY_BYTES else None

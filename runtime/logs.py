@@ -86,11 +86,11 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line of a record."""
-        shown = {"time": _time(record), "level": record.levelname, "logger": record.name}
-        message = {"message": one_line(clean(record.getMessage()), _LINE_BYTES)}
+        message = one_line(clean(record.getMessage()), _LINE_BYTES)
+        shown = {"time": _time(record), "level": record.levelname, "logger": record.name, "message": message}
         told = {"traceback": trace} if (trace := _traceback(self, record)) else {}
         fields = {name: clean(value) if isinstance(value, str) else value for name, value in _fields(record).items()}
-        return json.dumps(shown | message | fields | told)
+        return json.dumps(shown | fields | told)
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -1,7 +1,6 @@
 """The data converter of every client, worker and replayer, and the one place where payload size is enforced."""
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from temporalio.converter import (
     PayloadCodec,
     PayloadConverter,
 )
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, FailureError
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
@@ -84,11 +83,6 @@ def _refused(payload: Payload) -> str | None:
     """Returns why a payload is not decoded; None if it may be."""
     if len(payload.data) > _RAW_INPUT_BYTES:
         return f"it has more than {_RAW_INPUT_BYTES} bytes"
-    return _unreadable(payload)
-
-
-def _unreadable(payload: Payload) -> str | None:
-    """Returns why an encrypted payload can't be read; None if it was decrypted, or never was encrypted."""
     encoding = payload.metadata.get("encoding")
     if encoding == _SEALED:
         return "it is encrypted, and this process has no keys: set SUPERVISOR_KEYS_FILE"
@@ -157,16 +151,8 @@ def converter_with(keys: "Keys | None") -> DataConverter:
 
 
 async def readable(failure: Failure, converter: DataConverter) -> Failure:
-    """Returns a failure of a history with its messages, which are encrypted where payloads are."""
-    if converter.payload_codec is None:
-        return failure
-    whole = Failure()
-    whole.CopyFrom(failure)
-    await converter.payload_codec.decode_failure(whole)
-    part = whole
-    while True:
-        if part.HasField("encoded_attributes") and not _unreadable(part.encoded_attributes):
-            part.message = str(json.loads(part.encoded_attributes.data).get("message", ""))
-        if not part.HasField("cause"):
-            return whole
-        part = part.cause
+    """Returns a failure of a history with its message, which is encrypted where payloads are."""
+    copied = Failure()
+    copied.CopyFrom(failure)
+    error = await converter.decode_failure(copied)
+    return (isinstance(error, FailureError) and error.failure) or failure

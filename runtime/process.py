@@ -28,17 +28,14 @@ def keep_files_private() -> None:
 def command(program: str, words: Iterable[str], **environ: str) -> str:
     """Returns a command of ours in backticks, quoted for a shell, after the variables that it is to have."""
     given = [f"{name}={quote(value)}" for name, value in environ.items()]
-    return f"`{' '.join([*given, program_here(program), *map(quote, words)])}`"
-
-
-def program_here(name: str) -> str:
-    """Returns the installed program, by its name alone where the shell finds it; else Python and the main's file."""
-    installed = Path(sys.executable).parent / name
-    if (found := shutil.which(name)) and installed.exists() and Path(found).samefile(installed):
-        return name
-    if installed.exists():
-        return quote(_from_here(installed))
-    return f"{quote(_from_here(Path(sys.executable)))} {quote(_from_here(_HOME / 'starter.py'))}"
+    installed = Path(sys.executable).parent / program
+    if not installed.exists():
+        given += [_from_here(Path(sys.executable)), _from_here(_HOME / "starter.py")]
+    elif (found := shutil.which(program)) and Path(found).samefile(installed):
+        given.append(program)
+    else:
+        given.append(_from_here(installed))
+    return f"`{' '.join([*given, *map(quote, words)])}`"
 
 
 def run_worker(words: Iterable[str], environ: Mapping[str, str]) -> NoReturn:
@@ -50,9 +47,9 @@ def run_worker(words: Iterable[str], environ: Mapping[str, str]) -> NoReturn:
 def _from_here(path: Path) -> str:
     absolute = Path(os.path.abspath(path))  # not resolved: the Python of a virtual environment is a link
     try:
-        return f"{absolute.relative_to(Path.cwd())}"
+        return quote(f"{absolute.relative_to(Path.cwd())}")
     except (ValueError, FileNotFoundError):
-        return str(absolute)
+        return quote(str(absolute))
 
 
 def cache_dir() -> Path:
@@ -62,10 +59,8 @@ def cache_dir() -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     if why := distrust(folder.stat(), os.getuid()):
-        raise PermissionError(
-            f"the cache folder {folder} can't be used: {why}; make it yours alone, "
-            "or let SUPERVISOR_CACHE_DIR name another folder"
-        )
+        helps = "make it yours alone, or let SUPERVISOR_CACHE_DIR name another folder"
+        raise PermissionError(f"the cache folder {folder} can't be used: {why}; {helps}")
     return folder
 
 

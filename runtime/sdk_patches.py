@@ -38,11 +38,9 @@ _QUIET = {"query_workflow", "remove_from_cache"}
 
 def _fits(patch: str, owner: object, *names: str) -> bool:
     """True if a patch is for this SDK."""
-    lacking = [name for name in names if not hasattr(owner, name)]
-    if version == _WRITTEN_FOR and not lacking:
+    if version == _WRITTEN_FOR and all(hasattr(owner, name) for name in names):
         return True
-    why = f"it lacks {', '.join(lacking)}" if lacking else f"the patch is for {_WRITTEN_FOR}"
-    log.warning("temporalio %s is used without the patch '%s': %s", version, patch, why)
+    log.warning("temporalio %s is used without the patch '%s': it is for %s", version, patch, _WRITTEN_FOR)
     return False
 
 

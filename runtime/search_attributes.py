@@ -17,9 +17,8 @@ WANTED = {
 async def usable(client: Client) -> list[str]:
     """Returns the wanted attributes that the server has with the right type; none if it refuses to list them."""
     try:
-        listed = await client.operator_service.list_search_attributes(
-            ListSearchAttributesRequest(namespace=client.namespace)
-        )
+        request = ListSearchAttributesRequest(namespace=client.namespace)
+        listed = await client.operator_service.list_search_attributes(request)
     except RPCError:
         return []
     return [name for name, kind in WANTED.items() if listed.custom_attributes.get(name) == kind]
@@ -30,10 +29,9 @@ async def ensure(client: Client) -> list[str]:
     have = await usable(client)
     missing = {name: kind for name, kind in WANTED.items() if name not in have}
     if missing:
+        request = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=missing)
         with contextlib.suppress(RPCError):
-            await client.operator_service.add_search_attributes(
-                AddSearchAttributesRequest(namespace=client.namespace, search_attributes=missing)
-            )
+            await client.operator_service.add_search_attributes(request)
             have = await usable(client)
     return have
 

@@ -106,14 +106,9 @@ def run_started(run_id: str, first_run_id: str, began_at: int) -> None:
     """Writes the span of the client that started a run, linked to the span in which the client did so."""
     parent, beside = parent_of(run_id, first_run_id, run_id), trace.get_current_span().get_span_context()
     if parent is not None:
-        trace.get_tracer(spans.SCOPE).start_span(
-            spans.START,
-            parent,
-            trace.SpanKind.CLIENT,
-            {spans.CONVERSATION: run_id},
-            [trace.Link(beside)] if beside.is_valid else [],
-            began_at,
-        ).end()
+        links, facts = [trace.Link(beside)] if beside.is_valid else [], {spans.CONVERSATION: run_id}
+        tracer = trace.get_tracer(spans.SCOPE)
+        tracer.start_span(spans.START, parent, trace.SpanKind.CLIENT, facts, links, began_at).end()
 
 
 def count_waits(client: Client) -> None:

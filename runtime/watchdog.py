@@ -38,7 +38,6 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._answered = threading.Event()
         self._silent_ticks = 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._tick, name="watchdog", daemon=True)
@@ -57,27 +56,22 @@ class Watchdog:
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on `loop` must answer."""
-        self._answered.set()
         self._loop = loop
 
     def _tick(self) -> None:
         tick, silence = WATCHDOG_TICK.total_seconds(), limits.LOOP_SILENCE.total_seconds()
         while not self._done.wait(tick):
             _wind_up()
-            self._ask()
+            if self._loop is None or self._loop.is_closed():
+                continue
             if self._silent_ticks * tick >= silence:
                 self._end(f"the event loop has been silent for {silence:g} s")
-
-    def _ask(self) -> None:
-        if self._loop is None or self._loop.is_closed():
-            return
-        if self._answered.is_set():
-            self._answered.clear()
-            self._silent_ticks = 0
-            with contextlib.suppress(RuntimeError):  # closed just now
-                self._loop.call_soon_threadsafe(self._answered.set)
-        else:
             self._silent_ticks += 1
+            with contextlib.suppress(RuntimeError):  # closed just now
+                self._loop.call_soon_threadsafe(self._answer)
+
+    def _answer(self) -> None:
+        self._silent_ticks = 0
 
     def _end(self, reason: str) -> NoReturn:
         """Ends the process at once; says why, what it works on, and where its threads stand."""

@@ -29,7 +29,6 @@ from runtime.sdk_patches import TaskSlots, UpdatesLast, WholeTasks, leave_plain_
 from supervision.base import limits
 from supervision.base.queues import DEPLOYMENT, MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
-_UNVERSIONED = "unversioned"  # named, since the SDK makes a name by hashing all modules: 0.4 s of CPU
 _CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
 _REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
 
@@ -99,7 +98,7 @@ def workers(
         "default_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
     }
     if build_id is None:
-        common["build_id"] = _UNVERSIONED
+        common["build_id"] = "unversioned"  # the SDK makes a name by hashing all modules: 0.4 s of CPU
     else:
         common["deployment_config"] = WorkerDeploymentConfig(
             version=WorkerDeploymentVersion(DEPLOYMENT, build_id),

@@ -34,19 +34,7 @@ from activities.store.reading import list_bytes, read_findings, read_plan, read_
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox, preview
-from supervision.agent import policy
-from supervision.agent.agent_tools import (
-    Conclusion,
-    ask_tool,
-    cells_of,
-    conclude,
-    finish_tool,
-    points_back,
-    read_call,
-    read_finish,
-    read_output_tool,
-    read_question,
-)
+from supervision.agent import agent_tools, policy
 from supervision.base import limits
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL, STEER
 from supervision.base.text import clean, cut, one_line, size
@@ -63,6 +51,7 @@ _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 _QUOTED_FIELDS = ("quotation", "quote")  # as names of fields end whose texts are word for word
 _QUOTES = '“”„«»" '
 _PLAIN_QUOTES = str.maketrans("“”", '""')
+_YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
@@ -98,7 +87,7 @@ async def read_grounds(
             continue
         tool, known = toolbox.get(use.name), use.name == ASK_TOOL
         if use.name == READ_OUTPUT_TOOL:  # what it shows of a tool's output is known from that output
-            known = read_call(json.loads(use.arguments)).place is None
+            known = agent_tools.read_call(json.loads(use.arguments)).place is None
         if not (tool or known):
             continue
         arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
@@ -181,10 +170,10 @@ class AgentTurnActivities:
         tools = loaded.toolbox.definitions(role.tools, attachments=bool(brief.attachments))
         cites = any("input_schema" not in tool for tool in tools)
         # From the beginning: added with the first clearing, it would change the prefix that the role's agents share.
-        tools += [read_output_tool()] if role.tools else []
-        tools += [ask_tool()] if role.ask else []
+        tools += [agent_tools.read_output_tool()] if role.tools else []
+        tools += [agent_tools.ask_tool()] if role.ask else []
         schema = role.output_schema and answer_schema.sendable(role.output_schema)
-        tools.append(finish_tool(brief.names_items, schema))
+        tools.append(agent_tools.finish_tool(brief.names_items, schema))
         system = worker_system(role, turn.max_turns, turn.run.date, cites)
         return Opening(system=system, model=turn.model, effort=turn.effort, tools=tools), within
 
@@ -210,8 +199,8 @@ class AgentTurnActivities:
         # A call of `finish` beside others is refused like a wrong call.
         finish = calls[0] if len(calls) == 1 and calls[0].get("name") == FINISH_TOOL else None
         given = finish.get("input") if finish else None
-        beside = await self._last_text(answered.head) if not text and points_back(given) else text
-        concluded = read_finish(given, beside) if finish else None
+        beside = await self._last_text(answered.head) if not text and agent_tools.points_back(given) else text
+        concluded = agent_tools.read_finish(given, beside) if finish else None
         reply = TurnReply(
             head=answered.head,
             stop_reason=FINISH_TOOL if concluded else message.stop_reason,
@@ -233,7 +222,7 @@ class AgentTurnActivities:
             reply.finding, reply.misfit = await self._stored(turn, loaded, role, answered, concluded)
             reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
         elif turn.last and (earlier := await self._last_text(answered.head)):
-            reply.earlier, _ = await self._stored(turn, loaded, role, answered, conclude(earlier))
+            reply.earlier, _ = await self._stored(turn, loaded, role, answered, agent_tools.conclude(earlier))
         if stored := reply.finding or reply.earlier:
             reply.preview = stored.summary
         return reply
@@ -254,7 +243,7 @@ class AgentTurnActivities:
             )
             calls.append(call)
             tool = loaded.toolbox.get(name) if name in role.tools else None
-            if name == ASK_TOOL and role.ask and (question := read_question(arguments)):
+            if name == ASK_TOOL and role.ask and (question := agent_tools.read_question(arguments)):
                 call.waits_for, asked = "question", clean(question.question)
                 call.choices = [one_line(clean(item), limits.LINE_BYTES) for item in question.choices[:_CHOICES]]
                 call.preview = one_line(asked, limits.PARAGRAPH_BYTES)
@@ -278,7 +267,7 @@ class AgentTurnActivities:
         return ""
 
     async def _stored(
-        self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered, conclusion: Conclusion
+        self, turn: TurnInput, loaded: LoadedTeam, role: Role, answered: Answered, conclusion: agent_tools.Conclusion
     ) -> tuple[Finding, list[str]]:
         """Stores a conclusion, checked. Returns the finding, and what keeps its output from the form of its role.
 
@@ -288,16 +277,17 @@ class AgentTurnActivities:
         output, misfit = await _output(role, conclusion, turn.run.run_id)
         labels = answered.labels
         if labels.untrusted and policy.is_quarantined(role) and isinstance(output, dict) and not misfit:
-            conclusion = Conclusion("", conclusion.confidence, [], conclusion.outcome)
+            conclusion = agent_tools.Conclusion("", conclusion.confidence, [], conclusion.outcome)
             labels = labels.model_copy(update={"untrusted": ""})
-        cells = {path or "output": _cell(path, text) for path, text in cells_of(output)}
+        cells = {path or "output": _cell(path, text) for path, text in agent_tools.cells_of(output)}
         listed = "\n".join(f"- {path}: {cell}" for path, cell in cells.items())
         text = "\n\n".join(filter(None, [conclusion.text, listed]))
         grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
         checks = role.grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
         claims = [claim if claim.source else _named(claim, conclusion.text, cells) for claim in claims]
-        shown = sorted(claims, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
+        telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
+        shown = sorted(telling, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
         limitations = [*misfit, *conclusion.limitations][: limits.LIMITATIONS]
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" and not misfit else "partial",
@@ -323,7 +313,7 @@ class AgentTurnActivities:
         return finding, misfit
 
 
-async def _output(role: Role, conclusion: Conclusion, run_id: str) -> tuple[JsonValue, list[str]]:
+async def _output(role: Role, conclusion: agent_tools.Conclusion, run_id: str) -> tuple[JsonValue, list[str]]:
     """Returns the output of a conclusion, and what keeps it from the form of its role; models write JSON as a text."""
     schema, value = role.output_schema, conclusion.output
     if schema is None or conclusion.outcome == "impossible":
@@ -340,18 +330,18 @@ async def _output(role: Role, conclusion: Conclusion, run_id: str) -> tuple[Json
     return value, await answer_schema.problems(schema, value, run_id, "output")
 
 
-def _in_text(text: str, forced: bool, role: Role) -> Conclusion | None:
+def _in_text(text: str, forced: bool, role: Role) -> agent_tools.Conclusion | None:
     """Returns a conclusion in plain text, with what it gives as JSON; None for a tool call that was written as text."""
     with contextlib.suppress(ValueError):
         fields = first_json(text)
         if ALL_JSON.match(text) and fields.get("name") in (*role.tools, READ_OUTPUT_TOOL):
             return None
-        if ALL_JSON.match(text) and '"finding"' in text and (whole := read_finish(fields)):
+        if ALL_JSON.match(text) and '"finding"' in text and (whole := agent_tools.read_finish(fields)):
             return whole
         items = fields.get("items")
         given = {"items": items if isinstance(items, list) else None, "output": fields.get("output", fields)}
-        return replace(conclude(text, forced), **given)
-    return conclude(text, forced)
+        return replace(agent_tools.conclude(text, forced), **given)
+    return agent_tools.conclude(text, forced)
 
 
 def _cell(path: str, text: str) -> str:

@@ -135,14 +135,11 @@ class ToolActivities:
         for new in ran.artifacts:
             key = await until_stored(partial(put, new.data))
             artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
-        return ToolReply(
-            result=ToolResultRef(
-                call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=ran.sources, artifacts=artifacts
-            ),
-            preview=cut(ran.text, _TOOL_PREVIEW_BYTES),
-            asks=ran.asks,
-            choices=ran.choices,
+        result = ToolResultRef(
+            call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=ran.sources, artifacts=artifacts
         )
+        preview = cut(ran.text, _TOOL_PREVIEW_BYTES)
+        return ToolReply(result=result, preview=preview, asks=ran.asks, choices=ran.choices)
 
 
 def _shown_block(blocks: list[Json], call: ToolCallRef) -> Json | None:

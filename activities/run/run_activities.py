@@ -96,8 +96,9 @@ class RunActivities:
         request, facts, run = setup.request, self._facts, setup.run
         workers = request.models.workers or chain_of(facts.worker_model)
         supervisor = request.models.supervisor or chain_of(facts.supervisor_model)
-        if request.answer_schema is not None:
-            await answer_schema.check_schema(request.answer_schema, run.run_id)
+        schema = request.answer_schema
+        if schema is not None:
+            await answer_schema.check_schema(schema, run.run_id)
         # A nested supervisor's numbers are its root's: lowered there, and granted.
         lowered = [] if setup.brief else facts.ceilings.check(request)
         attachments, files_ref = await self._attached(run, request)
@@ -139,9 +140,7 @@ class RunActivities:
             supervisor_model=supervisor[0],
             supervisor_fallbacks=supervisor[1:],
             prompt_tokens=min(facts.endpoint.window(model).prompt_tokens for model in supervisor),
-            answer_schema_ref=await put(json.dumps(request.answer_schema))
-            if request.answer_schema is not None
-            else None,
+            answer_schema_ref=None if schema is None else await put(json.dumps(schema)),
             attachments=[*(setup.brief.attachments if setup.brief else []), *attachments],
             files_ref=run.files_ref,
             own_plan_ref=await put(request.plan.model_dump_json()) if request.plan is not None else None,
@@ -188,25 +187,22 @@ class RunActivities:
                 if attachment.media_type == MANIFEST_TYPE:
                     manifests.append(await read_manifest(self._store, attachment.ref or ""))
                     continue
-                ref = (
-                    await self._store.put_output(run.run_id, attachment.text)
-                    if attachment.text is not None
-                    else await self._store.adopt(run.run_id, attachment.ref or "")
-                )
+                if attachment.text is not None:
+                    ref = await self._store.put_output(run.run_id, attachment.text)
+                else:
+                    ref = await self._store.adopt(run.run_id, attachment.ref or "")
                 data = await self._store.get(ref)
             except (ArtifactMissing, ValueError):
-                raise _invalid(
-                    f"attachment '{name}': nothing is stored at '{attachment.ref}', use one that `put` prints"
-                ) from None
+                words = f"attachment '{name}': nothing is stored at '{attachment.ref}', use one that `put` prints"
+                raise _invalid(words) from None
             if is_data(name):
                 file = FileEntry(name=name, bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), parts=[ref])
                 manifests.append(Manifest(files=[file]))
             if is_text(data):
                 texts.append(AttachmentRef(name=name, ref=ref, bytes=len(data)))
             elif not is_data(name):
-                raise _invalid(
-                    f"attachment '{name}' is no text, and files of this kind are not read: attach it as text or PDF"
-                )
+                words = f"attachment '{name}' is no text, and files of this kind are not read"
+                raise _invalid(f"{words}: attach it as text or PDF")
         try:
             return texts, await adopt_files(self._store, run.run_id, manifests) if manifests else ""
         except ArtifactMissing as missing:
@@ -281,14 +277,8 @@ class RunActivities:
             ended = refs.model_copy(update={"facts": facts}).model_dump_json().encode("utf-8", "replace")
             await self._store.create(ended_key(run.run_id, info.workflow_run_id or ""), ended)
             if facts:
-                spent = RunSpend(
-                    run_id=run.run_id,
-                    owner=facts.owner,
-                    team=facts.team,
-                    ended_at=ended_at,
-                    usage=result.usage,
-                    spend=result.spend,
-                )
+                whose = facts.model_dump(include={"owner", "team"})
+                spent = RunSpend(run_id=run.run_id, ended_at=ended_at, usage=result.usage, spend=result.spend, **whose)
                 await keep_run_spend(self._store, spent)
         if publication.team is not None:
             sample = sample_of(result, plan, publication.planned, publication.estimate)

@@ -26,23 +26,8 @@ from cachetools import LRUCache
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, from_url
 
-from supervision.base import limits
+from supervision.base import limits, store_keys
 from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.store_keys import (
-    OF_NO_RUN,
-    SEALED,
-    STORE_ID,
-    UPLOADS,
-    digest_of,
-    encode,
-    is_ended,
-    is_grant,
-    is_key,
-    is_upload,
-    output_key,
-    run_prefix,
-    upload_key,
-)
 from supervision.base.trust import is_exposed
 
 if TYPE_CHECKING:
@@ -53,11 +38,8 @@ _STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
 _STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
 _PARSED_BYTES = 64 * 1024 * 1024  # of the objects whose parsed content is kept in a process
 
-_FIXES = {
-    "s3": "Check the bucket, AWS_ENDPOINT_URL (plain http needs AWS_ALLOW_HTTP=true), AWS_REGION and AWS_* credentials",
-    "gs": "Check the bucket and the GOOGLE_* credentials",
-    "az": "Check the container and the AZURE_STORAGE_* account and credentials",
-}
+_NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
+_FIX = "Check the bucket, AWS_ENDPOINT_URL (plain http needs AWS_ALLOW_HTTP=true), AWS_*, GOOGLE_* or AZURE_STORAGE_*"
 _KINDS = "a directory, file:///directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
 _SECRET_PARTS = re.compile(r"(?<=//)[^/@\s]*@|\?\S*")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -123,18 +105,16 @@ class ArtifactStore:
     async def identity(self) -> str:
         """Returns the store's random id, made when the store is used for the first time."""
         if self._identity is None:
-            if await self.find(STORE_ID) is None:
-                await self.create(STORE_ID, secrets.token_hex(16).encode())
-            self._identity = (await self.get(STORE_ID)).decode()
+            if await self.find(store_keys.STORE_ID) is None:
+                await self.create(store_keys.STORE_ID, secrets.token_hex(16).encode())
+            self._identity = (await self.get(store_keys.STORE_ID)).decode()
         return self._identity
 
     async def require(self, store_id: str) -> None:
         """Raises ArtifactUnavailable if this is not the store of that id."""
         if (own_id := await self.identity()) != store_id:
-            raise ArtifactUnavailable(
-                f"artifact store {self.url} has the id {own_id}, the run uses the store {store_id}: "
-                "set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
-            )
+            words = f"artifact store {self.url} has the id {own_id}, the run uses the store {store_id}"
+            raise ArtifactUnavailable(f"{words}: set SUPERVISOR_ARTIFACTS_URL to the same store in every process")
 
     async def put(self, key: str, data: bytes) -> None:
         """Writes an object, over an older one if there is one. Raises SupervisionError, ValueError for a bad key."""
@@ -152,15 +132,17 @@ class ArtifactStore:
 
     async def find(self, key: str) -> bytes | None:
         """Returns the object's content, None if there is none."""
-        if not is_key(key):  # references come from people, too
+        if not store_keys.is_key(key):  # references come from people, too
             return None
         with self._reported(f"read '{key}'"):
             try:
                 found = await self._done("get", key)
                 data = bytes(found.bytes() if self._root else await found.bytes_async())
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                if _NO_BUCKET.search(str(error)):
+                    raise
                 return None
-        data, digest = self._opened(key, data), digest_of(key)
+        data, digest = self._opened(key, data), store_keys.digest_of(key)
         if digest is not None and hashlib.sha256(data).hexdigest() != digest:
             raise ArtifactChanged(f"'{key}' in artifact store {self.url} is not what was stored: it was changed")
         return data
@@ -194,33 +176,34 @@ class ArtifactStore:
         try:
             value = parse(data)
         except (ValueError, KeyError, TypeError):
-            raise ArtifactChanged(
-                f"artifact store {self.url} holds a damaged object '{key}': restore it, or start a new run"
-            ) from None
+            words = f"artifact store {self.url} holds a damaged object '{key}': restore it, or start a new run"
+            raise ArtifactChanged(words) from None
         with contextlib.suppress(ValueError):  # larger than all that is kept
             self._parsed[parse, key] = (value, len(key) + len(data))
         return value
 
     async def latest_ended(self, run_id: str) -> bytes | None:
         """Returns what the latest execution of a run left when it ended; None if none of them ended."""
-        ended = [meta async for meta in self.objects(run_prefix(run_id)) if is_ended(meta["path"])]
+        ended = [
+            meta async for meta in self.objects(store_keys.run_prefix(run_id)) if store_keys.is_ended(meta["path"])
+        ]
         return await self.find(max(ended, key=lambda meta: meta["last_modified"])["path"]) if ended else None
 
     async def put_output(self, run_id: str, content: bytes | str) -> str:
         """Stores content under its hash. Returns the key; content that is there is not written again."""
         data = content.encode("utf-8", "replace") if isinstance(content, str) else content
-        return await self.put_hashed(partial(output_key, run_id), data)
+        return await self.put_hashed(partial(store_keys.output_key, run_id), data)
 
     async def put_upload(self, data: bytes) -> str:
         """Stores content that belongs to no run yet, again if it is there: its age counts from now. Returns its key."""
-        key = upload_key(hashlib.sha256(data).hexdigest())
+        key = store_keys.upload_key(hashlib.sha256(data).hexdigest())
         await self.put(key, data)
         return key
 
     async def adopt(self, run_id: str, upload: str) -> str:
         """Copies an upload into a run. Returns its key there. Raises ArtifactMissing if there is no such upload."""
-        key = output_key(run_id, digest_of(upload) or "")
-        if not is_upload(upload):
+        key = store_keys.output_key(run_id, store_keys.digest_of(upload) or "")
+        if not store_keys.is_upload(upload):
             raise self._missing(upload)
         with self._reported(f"copy '{upload}'"):
             try:
@@ -252,7 +235,11 @@ class ArtifactStore:
     async def delete_run(self, run_prefix: str) -> int:
         """Deletes all objects below a `store_keys.run_prefix`. Returns how many; ValueError for another prefix."""
         segment, slash, rest = run_prefix.partition("/")
-        if not is_key(segment) or segment in (STORE_ID, *OF_NO_RUN) or slash + rest != "/":
+        if (
+            not store_keys.is_key(segment)
+            or segment in (store_keys.STORE_ID, *store_keys.OF_NO_RUN)
+            or slash + rest != "/"
+        ):
             raise ValueError(f"'{run_prefix}' is not the prefix of one run")
         keys = await self.list_keys(run_prefix)
         # Another process may have deleted it meanwhile.
@@ -267,8 +254,8 @@ class ArtifactStore:
         if len(data) > limits.ARTIFACT_BYTES:
             words = f"'{key}' would have {len(data)} bytes, at most {limits.ARTIFACT_BYTES} are stored as one object"
             raise SupervisionError(ErrorKind.ARTIFACT_TOO_LARGE, words)
-        if self._seal and key != STORE_ID:
-            data = self._seal.seal(data, digest_of(key) or key)
+        if self._seal and key != store_keys.STORE_ID:
+            data = self._seal.seal(data, store_keys.digest_of(key) or key)
         with self._reported(f"write '{key}'"), contextlib.suppress(AlreadyExistsError):
             await self._done("put", key, data, mode=mode, use_multipart=False)
             return True
@@ -276,21 +263,21 @@ class ArtifactStore:
 
     async def _done(self, name: str, key: str, *arguments: Any, **options: Any) -> Any:
         """Returns what an operation of the backend on an object does."""
-        if not is_key(key):
+        if not store_keys.is_key(key):
             raise ValueError(f"'{key}' is not a key of the artifact store")
         if self._root:  # measured: 0.1 ms, against up to 35 ms of an asynchronous call in a burst
             return getattr(obstore, name)(self._backend, key, *arguments, **options)
         return await getattr(obstore, f"{name}_async")(self._backend, key, *arguments, **options)
 
     def _opened(self, key: str, data: bytes) -> bytes:
-        if key == STORE_ID:
+        if key == store_keys.STORE_ID:
             return data
         if self._seal is None:
-            if data.startswith(SEALED):
+            if data.startswith(store_keys.SEALED):
                 raise ArtifactUnavailable(f"artifact store {self.url} is encrypted: set SUPERVISOR_KEYS_FILE")
             return data
         try:
-            return self._seal.open(data, digest_of(key) or key)
+            return self._seal.open(data, store_keys.digest_of(key) or key)
         except LookupError as error:
             raise ArtifactUnavailable(f"'{key}' in artifact store {self.url} can't be read: {error}") from None
         except ValueError as error:
@@ -327,7 +314,7 @@ def open_store(url: str | Path, namespace: str = "", seal: Seal | None = None) -
     `url` is a directory, file://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. Credentials and
     endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the URL names no store.
     """
-    text, folder = str(url), encode(namespace) if namespace else ""
+    text, folder = str(url), store_keys.encode(namespace) if namespace else ""
     parts = urlsplit(text)
     if "://" in text and parts.scheme != "file":
         return _remote_store(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(folder)}".rstrip("/")), seal)
@@ -341,17 +328,15 @@ def _local_store(directory: str, folder: str, seal: Seal | None) -> ArtifactStor
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(
-            f"'{root}' can't hold the artifact store ({error.strerror}): let user {os.getuid()} write there, "
-            "or name another place in SUPERVISOR_ARTIFACTS_URL"
-        ) from None
+        helps = f"let user {os.getuid()} write there, or name another place in SUPERVISOR_ARTIFACTS_URL"
+        raise ValueError(f"'{root}' can't hold the artifact store ({error.strerror}): {helps}") from None
     fix = "Check that the directory exists, is writable and has space left"
     return ArtifactStore(LocalStore(root), str(root), fix, root, seal)
 
 
 def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
     shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path.rstrip('/')}"
-    if parts.scheme not in _FIXES:
+    if parts.scheme not in ("s3", "gs", "az"):
         raise ValueError(f"'{shown}' is no artifact store: name {_KINDS}")
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError(f"the URL of '{shown}' holds more than a bucket and a prefix: credentials go into variables")
@@ -366,8 +351,8 @@ def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
     try:
         objects = from_url(parts.geturl(), client_options=client, retry_config=retries)
     except (BaseError, ValueError) as error:
-        raise ValueError(f"artifact store {shown}: {_reason(error)}. {_FIXES[parts.scheme]}") from None
-    return ArtifactStore(objects, shown, _FIXES[parts.scheme], seal=seal)
+        raise ValueError(f"artifact store {shown}: {_reason(error)}. {_FIX}") from None
+    return ArtifactStore(objects, shown, _FIX, seal=seal)
 
 
 def _reason(error: Exception) -> str:
@@ -397,14 +382,14 @@ async def read_contents(store: ArtifactStore) -> tuple[list[Stored], list[Stored
     async for meta in store.objects():
         key, modified = meta["path"], meta["last_modified"]
         segment, slash, _ = key.partition("/")
-        if not slash or (segment in OF_NO_RUN and segment != UPLOADS):
+        if not slash or (segment in store_keys.OF_NO_RUN and segment != store_keys.UPLOADS):
             continue
-        kind, name = (uploads, key) if segment == UPLOADS else (runs, segment + slash)
+        kind, name = (uploads, key) if segment == store_keys.UPLOADS else (runs, segment + slash)
         stored = kind.setdefault(name, Stored(name, modified))
         stored.modified = max(stored.modified, modified)
         stored.bytes += meta["size"]
         stored.objects += 1
-        stored.grant_ref = key if is_grant(key) else stored.grant_ref
-        stored.digests |= {digest} if (digest := digest_of(key)) else set()
+        stored.grant_ref = key if store_keys.is_grant(key) else stored.grant_ref
+        stored.digests |= {digest} if (digest := store_keys.digest_of(key)) else set()
     by_age = [sorted(kind.values(), key=lambda stored: stored.modified) for kind in (runs, uploads)]
     return by_age[0], by_age[1]

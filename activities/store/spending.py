@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import secrets
 import time
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import TypeVar
 
@@ -65,13 +66,7 @@ async def run_spends(store: ArtifactStore, days: int, today: date) -> list[RunSp
     return [*found.values()]
 
 
-async def spent_on(store: ArtifactStore, day: date, but: str = "") -> float:
-    """Returns the dollars that all Workers have spent on a day, of as many as count them, `but` one."""
-    keys = await store.list_keys(spend_prefix(day, "workers"))
-    return sum(spent.usd for spent in await _read(store, [key for key in keys if key != but], _Spent))
-
-
-async def _read(store: ArtifactStore, keys: list[str], kind: type[M]) -> list[M]:
+async def _read(store: ArtifactStore, keys: Iterable[str], kind: type[M]) -> list[M]:
     """Returns objects, without those of another version, or just deleted."""
     found = []
     for data in await asyncio.gather(*map(store.find, keys)):
@@ -109,7 +104,8 @@ class DailySpend:
         now = time.monotonic()
         if self._summed_at is None or now - self._summed_at > _SUM_AGE:
             self._summed_at = now
-            self._others = await spent_on(self._store, self._day, but=self._key)
+            keys = set(await self._store.list_keys(spend_prefix(self._day, "workers"))) - {self._key}
+            self._others = sum(spent.usd for spent in await _read(self._store, keys, _Spent))
         spent = self._own + self._others
         if spent < self.ceiling:
             return None

@@ -8,14 +8,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runtime.process import INTERRUPTED, PROGRAM, cache_dir, command, exit_now, keep_files_private
-from runtime.server.embedded_server import HOST, PORT, EmbeddedServer, ServerFailed, ServerInfo, running, stop_running
+from runtime.server.embedded_server import HOST, PORT, EmbeddedServer, ServerFailed, ServerInfo, stop_running
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parses the command line and serves. Exits with 1 and one sentence if there is no server."""
     keep_files_private()
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(prog=f"{PROGRAM} serve", description=__doc__)
+    parser.add_argument("--headless", action="store_true", help="no Web UI")
+    parser.add_argument("--port", type=int, help=f"the server's port (default: {PORT}, or a free one)")
+    parser.add_argument("--db", type=Path, help="the database file (default: temporal.db in the cache folder)")
+    parser.add_argument("--in-memory", action="store_true", help="keep nothing on disk")
+    parser.add_argument("--detach", action="store_true", help="leave it running in the background")
+    parser.add_argument("--stop", action="store_true", help="end the one that runs")
+    options = parser.parse_args(arguments)
     try:
         code = _run(options)
     except (TemporalNotFound, ServerFailed, OSError) as error:
@@ -26,24 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     exit_now(code)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"{PROGRAM} serve", description=__doc__)
-    parser.add_argument("--headless", action="store_true", help="no Web UI")
-    parser.add_argument("--port", type=int, help=f"the server's port (default: {PORT}, or a free one)")
-    parser.add_argument("--db", type=Path, help="the database file (default: temporal.db in the cache folder)")
-    parser.add_argument("--in-memory", action="store_true", help="keep nothing on disk")
-    parser.add_argument("--detach", action="store_true", help="leave it running in the background")
-    parser.add_argument("--stop", action="store_true", help="end the one that runs")
-    return parser
-
-
 def _run(options: argparse.Namespace) -> int:
     if options.stop:
         stopped = asyncio.run(stop_running())
         _write(f"Stopped the Temporal server at {stopped.address}." if stopped else "No Temporal server is running.")
-        return 0
-    if info := asyncio.run(running()):
-        _print_record(info, "A Temporal server is already running")
         return 0
     find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
     server = EmbeddedServer(
@@ -63,7 +56,7 @@ async def _serve(server: EmbeddedServer, detach: bool) -> int:
     try:
         async with server as info:
             if server.joined or detach:
-                _print_record(info, "The Temporal server is running")
+                _print_record(info, f"The Temporal server is {'already running' if server.joined else 'running'}")
                 return 0
             _print_record(info, "The Temporal server is running", "Ctrl-C")
             code = await server.ended()

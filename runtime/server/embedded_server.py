@@ -55,12 +55,6 @@ def read_record() -> ServerInfo | None:
     return info if is_alive(info) else None
 
 
-async def running() -> ServerInfo | None:
-    """Returns the shared server if it lives and answers, else None."""
-    info = read_record()
-    return info if info is not None and await answers(info.address) else None
-
-
 async def stop_running() -> ServerInfo | None:
     """Ends the shared server, whichever process started it. Returns its record, or None if none ran."""
     async with _lock():

@@ -31,12 +31,8 @@ def find_temporal() -> Path:
 
     Blocks, for minutes if it has to build, or while another process does.
     """
-    named = os.environ.get("SUPERVISOR_TEMPORAL")
-    if named:
-        program = Path(named).expanduser().absolute()
-        if runs(program):
-            return program
-        raise TemporalNotFound(f"SUPERVISOR_TEMPORAL names {program}, which is not a temporal program that runs here")
+    if named := os.environ.get("SUPERVISOR_TEMPORAL"):
+        return Path(named).expanduser().absolute()
     on_path = shutil.which("temporal")
     if on_path and runs(Path(on_path)):
         return Path(on_path).absolute()

@@ -132,15 +132,11 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-async def test_a_supervisor_and_its_children_have_their_run_worked_on(desk: Desk) -> None:
+async def test_a_run_and_its_children_have_it_worked_on_and_no_stranger_that_knows_the_grant(desk: Desk) -> None:
     run = await desk.run()
     for workflow_id in ("run", "run/t1/1", "run/t1/1/t2/1"):
         assert await desk.check(turn(run), workflow_id) is None
     assert await desk.check(nested(run=run), "run/t1/1") is None
-
-
-async def test_a_stranger_has_nothing_done_though_it_knows_the_grant(desk: Desk) -> None:
-    run = await desk.run()
     for workflow_id in ("other", "run2", "other/run", "/run", ""):
         assert await desk.check(turn(run), workflow_id) == f"workflow '{workflow_id}' does not belong to run 'run'"
     assert await desk.check(turn(run), None) == "only a run itself may do this"

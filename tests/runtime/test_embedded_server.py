@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import sqlite3
 import sys
 import urllib.request
@@ -23,7 +22,6 @@ from runtime.server.embedded_server import (
     ServerFailed,
     ServerInfo,
     read_record,
-    running,
     stop_running,
 )
 from tests.waiting import lives, until
@@ -31,8 +29,8 @@ from tests.waiting import lives, until
 pytestmark = pytest.mark.usefixtures("cache")
 
 
-def private(db: Path | None = None, headless: bool = True, port: int | None = None) -> EmbeddedServer:
-    return EmbeddedServer(shared=False, db=db, headless=headless, port=port)
+def private(db: Path | None = None, headless: bool = True) -> EmbeddedServer:
+    return EmbeddedServer(shared=False, db=db, headless=headless)
 
 
 def failing(place: Path, temporal: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
@@ -42,8 +40,11 @@ def failing(place: Path, temporal: Path, monkeypatch: pytest.MonkeyPatch, body: 
     monkeypatch.setenv("SUPERVISOR_TEMPORAL", str(place))
 
 
-async def test_it_listens_on_loopback_only_and_shows_the_web_ui() -> None:
+async def test_it_listens_on_loopback_only_shows_the_web_ui_and_gets_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-secret")
+    monkeypatch.setenv("TEMPORAL_NAMESPACE", "elsewhere")
     async with private(headless=False) as info:
+        environment = psutil.Process(info.pid).environ()
         listening = [
             place.laddr.ip
             for place in psutil.Process(info.pid).net_connections("tcp")
@@ -55,13 +56,6 @@ async def test_it_listens_on_loopback_only_and_shows_the_web_ui() -> None:
         page = await asyncio.to_thread(urllib.request.urlopen, info.ui, timeout=10)
         with page:
             assert page.status == 200
-
-
-async def test_it_gets_no_secret_and_nothing_that_would_redirect_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-secret")
-    monkeypatch.setenv("TEMPORAL_NAMESPACE", "elsewhere")
-    async with private() as info:
-        environment = psutil.Process(info.pid).environ()
     assert not [name for name in environment if name.startswith(("ANTHROPIC_", "TEMPORAL_"))]
     assert "PATH" in environment
 
@@ -133,13 +127,6 @@ async def test_a_server_that_has_just_ended_is_stopped_without_an_error(monkeypa
             assert await stop_running() == info
 
 
-async def test_a_wanted_port_that_is_taken_is_an_error_saying_so() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(ServerFailed, match="address already in use"):
-            await AsyncExitStack().enter_async_context(private(port=port))
-
-
 async def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(
     temporal_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,7 +163,7 @@ async def serving(process: Process) -> tuple[ServerInfo, str]:
         line = await process.stdout.readline()
         assert line, "the command ended early"
         output += line.decode()
-    info = await running()
+    info = read_record()
     assert info is not None
     return info, output
 

@@ -5,10 +5,10 @@ The generated cases (`tests/machine`) query and update runs all the time while t
 
 import asyncio
 import contextlib
-import importlib.util
+import runpy
 import sys
 from datetime import timedelta
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -181,16 +181,7 @@ def test_another_version_visits_all_payloads(monkeypatch: pytest.MonkeyPatch, ca
     monkeypatch.setattr(sdk_patches, "version", "1.36.0")
     leave_plain_payloads()
     assert {name: getattr(bridge, name) for name in VISITS} == installed
-    assert caplog.messages == ["temporalio 1.36.0 is used without the patch 'plain payloads': the patch is for 1.35.0"]
-
-
-def imported_anew() -> ModuleType:
-    spec = importlib.util.find_spec("runtime.sdk_patches")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    assert caplog.messages == ["temporalio 1.36.0 is used without the patch 'plain payloads': it is for 1.35.0"]
 
 
 def test_the_module_can_be_imported_where_private_modules_are_gone(
@@ -198,7 +189,7 @@ def test_the_module_can_be_imported_where_private_modules_are_gone(
 ) -> None:
     for name in PRIVATE:
         monkeypatch.setitem(sys.modules, name, None)
-    anew = imported_anew()
+    anew = SimpleNamespace(**runpy.run_path(sdk_patches.__file__))
     anew.leave_plain_payloads()
     assert "without the patch 'plain payloads'" in caplog.text
     made = Counting()

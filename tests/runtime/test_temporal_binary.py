@@ -36,15 +36,6 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return first
 
 
-def test_a_named_program_that_does_not_run_is_an_error_naming_the_variable(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script(path / "temporal", TEMPORAL)
-    monkeypatch.setenv("SUPERVISOR_TEMPORAL", str(tmp_path / "missing"))
-    with pytest.raises(TemporalNotFound, match="SUPERVISOR_TEMPORAL names .*missing"):
-        find_temporal()
-
-
 def test_a_broken_program_on_the_path_is_skipped(path: Path) -> None:
     script(path / "temporal", "exit 127")
     cached = script(cache_dir() / "bin" / "temporal", TEMPORAL)

@@ -28,10 +28,10 @@ def log(written: io.StringIO) -> logging.Logger:
     return shortening("temporalio.activity", written)
 
 
-def shortening(name: str, written: io.StringIO) -> logging.Logger:
+def shortening(name: str, written: io.StringIO, form: logging.Formatter | None = None) -> logging.Logger:
     """A logger whose handler shortens."""
-    made = logging.Logger(name)
-    handler = logging.StreamHandler(written)
+    made, handler = logging.Logger(name), logging.StreamHandler(written)
+    handler.setFormatter(form)
     handler.addFilter(ShortLines())
     made.addHandler(handler)
     return made
@@ -64,14 +64,9 @@ EVIL = "x\n2026-11-23 ERROR root: FAKE LINE \x1b[31m\r\x9b31m\u2028\u202e"
 TIME = r"20\d\d-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d"
 
 
-def stranger(written: io.StringIO, formatter: logging.Formatter, *, debug: bool) -> None:
+def stranger(written: io.StringIO, formatter: logging.Formatter) -> None:
     """Logs what a stranger has named and raised."""
-    made = logging.Logger("stranger")
-    handler = logging.StreamHandler(written)
-    handler.setFormatter(formatter)
-    if not debug:
-        handler.addFilter(ShortLines())
-    made.addHandler(handler)
+    made = shortening("stranger", written, formatter)
     made.warning("workflow '%s' does not belong", EVIL, extra={"fields": {"run": EVIL, "seconds": 0.5}})
     try:
         raise KeyError from ValueError(EVIL)
@@ -79,9 +74,8 @@ def stranger(written: io.StringIO, formatter: logging.Formatter, *, debug: bool)
         made.exception(EVIL)
 
 
-@pytest.mark.parametrize("debug", [False, True])
-def test_no_id_or_message_of_a_stranger_writes_a_line_or_an_escape_sequence(written: io.StringIO, debug: bool) -> None:
-    stranger(written, CleanLines(), debug=debug)
+def test_no_id_or_message_of_a_stranger_writes_a_line_or_an_escape_sequence(written: io.StringIO) -> None:
+    stranger(written, CleanLines())
     lines = written.getvalue().split("\n")
     assert [line for line in lines if line and not re.match(rf"{TIME} (WARNING|ERROR) |  ", line)] == []
     assert re.search(r'run="x\\n2026-11-23 ERROR root: FAKE LINE .*" seconds=0.5$', lines[0])
@@ -89,7 +83,7 @@ def test_no_id_or_message_of_a_stranger_writes_a_line_or_an_escape_sequence(writ
 
 
 def test_as_json_each_record_is_an_object_on_a_line(written: io.StringIO) -> None:
-    stranger(written, JsonLines(), debug=False)
+    stranger(written, JsonLines())
     first, second = map(json.loads, written.getvalue().splitlines())
     assert re.fullmatch(TIME, first["time"])
     assert (first["level"], first["logger"], first["seconds"]) == ("WARNING", "stranger", 0.5)
@@ -106,14 +100,8 @@ def test_a_collector_that_takes_no_traces_is_told_once(written: io.StringIO) -> 
 
 
 def test_a_worker_without_a_server_says_at_once_that_it_waits(tmp_path: Path) -> None:
-    environ = {
-        **{"PATH": "/usr/bin:/bin", "SUPERVISOR_CACHE_DIR": str(tmp_path)},
-        **{
-            "TEMPORAL_ADDRESS": "127.0.0.1:1",
-            "SUPERVISOR_MODEL": "standin",
-            "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
-        },
-    }
+    environ = {"PATH": "/usr/bin:/bin", "SUPERVISOR_CACHE_DIR": str(tmp_path), "TEMPORAL_ADDRESS": "127.0.0.1:1"}
+    environ |= {"SUPERVISOR_MODEL": "standin", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     worker = subprocess.Popen([sys.executable, str(ROOT / "worker_main.py")], env=environ, stderr=subprocess.PIPE)
     try:
         assert worker.stderr is not None
