@@ -303,7 +303,7 @@ class Handlers:
             return
         before = parent.terms
         if parent.take(valid):
-            if valid.changed != before.changed:
+            if valid.deadline_at != before.deadline_at:
                 self._children.limits_changed()
             if valid.resumed_at != before.resumed_at:
                 self._resume(state)

@@ -5,7 +5,6 @@ A stop always reaches it, and a reset ends the one that an earlier execution lef
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -70,9 +69,6 @@ async def run_nested(
     """
     state, subtask_id, links = context.state, brief.subtask_id, context.children
     terms = links.open(subtask_id, account, grant)
-    if own := state.timeout_of(subtask_id):
-        own_end = workflow.now() + max(timedelta(seconds=own), limits.MIN_DEADLINE)
-        terms = terms.model_copy(update={"deadline_at": min(terms.deadline_at, own_end)})
     description = state.board.subtask(subtask_id).description
     request = state.request.model_copy(
         update={

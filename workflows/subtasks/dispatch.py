@@ -165,7 +165,6 @@ class Dispatch:
             if not paused:
                 self._replanning.consider()
             probe_at = None if paused else self._start_ready()
-            self._context.children.lend_slots()  # what is left: own subtasks that can begin have begun
             if not paused:
                 self._drafts.consider()
             self._context.show()

@@ -1,6 +1,7 @@
 """Supervisors inside supervisors: a role that is a team, to three levels, as one tree with one purse and one clock."""
 
 import asyncio
+import functools
 import logging
 from datetime import datetime, timedelta
 
@@ -19,9 +20,9 @@ from tests.scripted_model import Reply, Script, answer, plan, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import GOAL, Lab, end_soon, found, scheduled, status_of
+from tests.workflow.runs import GOAL, Lab, end_soon, found, is_in, scheduled, status_of
 from tests.workflow.scripts import item, subtasks
-from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
+from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, one_waits, tree
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house", "max_depth": 3}
@@ -330,12 +331,19 @@ class Turns:
         return reply
 
 
-async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(lab: Lab) -> None:
-    shape = subtasks(item("t1", "storey"), item("t2"), *[item(f"t{n}", depends_on=["t2"]) for n in (3, 4)])
-    below = subtasks(*[item(f"f{n}", "walker") for n in range(16)])
-    turns = Turns(together=4, held=12)  # three of four slots are the nested run's while t2 is at work, then two
-    lab.play(turns.within(tree({"": shape, "t1/1": below})))
-    result = await lab.run(max_subtasks=20, max_parallel=4)
-    assert (result.status, turns.most) == ("completed", 4)
-    steps = [step for step in lab.steps if "turn" in step]
-    assert {"t3/1/turn.1", "t4/1/turn.1"} <= set(steps[:14]), steps
+async def test_a_nested_run_has_its_share_of_the_slots(lab: Lab) -> None:
+    below = subtasks(*[item(f"f{n}", "walker") for n in range(4)])
+    turns = Turns(together=3, held=3)
+    lab.play(turns.within(tree({"": subtasks(item("t1", "storey"), item("t2")), "t1/1": below})))
+    result = await lab.run(max_parallel=4)
+    assert (result.status, turns.most) == ("completed", 3)
+
+
+async def test_a_nested_run_that_waits_leaves_its_slot_to_others(lab: Lab) -> None:
+    account, turns = one_waits(), Turns(together=1, held=0)
+    lab.play(turns.within(account.reply))
+    handle = await lab.start(max_parallel=1)
+    await until(functools.partial(is_in, handle, "completed", "t2"))
+    account.paid = True
+    await handle.execute_update(SupervisorWorkflow.resume)
+    assert ((await handle.result()).status, turns.most) == ("completed", 1)
