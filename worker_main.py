@@ -140,7 +140,6 @@ def compose(
             run.publish_result,
             NoticeActivities(settings.notice_words).notify,
             run.pool_backlog,
-            run.end_earlier_child,
             run.child_consumed,
         ],
         model_activities=of_model if "model" in roles else [],

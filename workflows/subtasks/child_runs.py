@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import ChildRef, SubtaskBrief
@@ -29,7 +30,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.worker_agent import WorkerAgentWorkflow
 
 _CANCELLED = Problem(type=ErrorKind.CANCELLED, message="its worker agent was cancelled")
-_MAX_NAMESAKES = 100  # workflows of strangers that may stand in the way of one child
 _LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the picture
 
 
@@ -155,7 +155,7 @@ class _Child:
         **start: Any,
     ) -> None:
         """`read` takes its result, or the details of its error; `start` are the arguments that begin it."""
-        self._name = self._id = workflow_id
+        self._id = workflow_id
         self._context = context
         self._booked = booked
         self._read = read
@@ -167,7 +167,7 @@ class _Child:
 
     def forget(self) -> None:
         """Sends the child no more instructions."""
-        self._context.children.leave(self._name)
+        self._context.children.leave(self._id)
 
     async def cancel(self) -> None:
         """Asks the child to stop, as soon as it can be reached."""
@@ -202,7 +202,13 @@ class _Child:
                 # Other children may have started while this one waited, and the run may have been stopped.
                 if self._is_cancelled:
                     return WorkerAgentResult(stopped=True)
-                handle = await self._begun()
+                # An open workflow of the same id is the child that an execution before a reset left.
+                handle: workflow.ChildWorkflowHandle[Any, Any] = await workflow.start_child_workflow(
+                    id=self._id, id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING, **self._start
+                )
+            self._is_started = True
+            self._context.children.listens(self._id, self._id)
+            self._started(self._id)
             result = self._read(await handle)
         except FailureError as error:
             details = None if cancelled(error) else details_of(error)
@@ -213,35 +219,3 @@ class _Child:
 
     def _may_start(self) -> bool:
         return self._is_cancelled or not self._context.state.steering.paused
-
-    async def _begun(self) -> workflow.ChildWorkflowHandle[Any, Any]:
-        """Starts the child.
-
-        An open workflow of the same id is the child of an execution before a reset, which is ended, or a stranger's:
-        ids of children can be guessed, and a stranger must not be able to end the subtask. Then the id is another one.
-        """
-        wanted, number = self._id, 0
-        while True:
-            try:
-                handle: workflow.ChildWorkflowHandle[Any, Any]
-                handle = await workflow.start_child_workflow(id=self._id, **self._start)
-            except WorkflowAlreadyStartedError:
-                if number > _MAX_NAMESAKES:
-                    raise
-                if not await self._end_earlier():
-                    number += 1
-                    self._id = f"{wanted}.{number}x"
-                continue
-            self._is_started = True
-            self._context.children.listens(self._name, self._id)
-            self._started(self._id)
-            return handle
-
-    async def _end_earlier(self) -> bool:
-        """True if the id is free now."""
-        try:
-            child, summary = ChildRef(run=self._context.run, workflow_id=self._id), f"end the earlier {self._id}"
-            return await activity_calls.looked_up(RunActivities.end_earlier_child, child, summary)
-        except CallFailed as failed:
-            workflow.logger.warning("%s can't be looked up: %s", self._id, failed)
-            return False
