@@ -203,9 +203,8 @@ class Handlers:
         if state.once(new.request_id):
             was_paused = state.steering.paused
             state.steering.resume()
-            self._resume(state)
-            if was_paused:
-                self._said(state, "resumed", new)
+            state.models.retry_all()
+            self._said(state, "resumed", new) if was_paused else self._heed(state)
         return UpdateReply(accepted=True, phase=state.phase)
 
     @resume.validator
@@ -305,8 +304,6 @@ class Handlers:
         if parent.take(valid):
             if valid.deadline_at != before.deadline_at:
                 self._children.limits_changed()
-            if valid.resumed_at != before.resumed_at:
-                self._resume(state)
             self._changed.set()
             self._show()
 
@@ -315,7 +312,10 @@ class Handlers:
         """Instructions of people to the run above."""
         valid, state = _read(Instructions, instructions), self._state
         if valid is not None and self._parent is not None and isinstance(state, RunState):
+            resumes = state.steering.resumes
             state.steering.take(valid)
+            if state.steering.resumes != resumes:
+                state.models.retry_all()
             self._heed(state)
 
     @workflow.signal
@@ -324,12 +324,6 @@ class Handlers:
         valid, state = _read(Decision, decision), self._state
         if valid is not None and self._parent is not None and isinstance(state, RunState):
             state.decisions.take(valid)
-
-    def _resume(self, state: RunState) -> None:
-        """Ends the waits for a person at the provider, here and on all levels below."""
-        state.resumes += 1
-        state.models.retry_all()
-        self._children.resumed()
 
     def _show(self) -> None:
         """Makes a change of the state visible."""

@@ -130,7 +130,7 @@ async def test_a_forged_report_changes_nothing(lab: Lab) -> None:
     for key in ("", "guess"):
         forged = {"subtask_id": "t1", "report_key": key, "asked": 1, "tokens": 10**9}
         await handle.signal("nested_report", {**forged, "run": fake, "waits": [wait]})
-        terms = {"grant": {"tokens": 10**9}, "deadline_at": "2000-01-01T00:00:00Z", "root_has_finding": True}
+        terms = {"grant": {"tokens": 10**9}, "deadline_at": "2000-01-01T00:00:00Z"}
         await handle.signal("nested_terms", {"report_key": key, **terms})
     shown = await runs.status_of(handle)
     assert (shown.subtasks[0].nested, shown.flags.waiting_person, shown.usage.model_calls) == (None, False, 1)

@@ -171,7 +171,7 @@ class NestedReport(Model):
 class NestedTerms(Model):
     """What a nested supervisor may use from now on: its whole grant, its deadline, its slots.
 
-    `answered` is the number of its last request that was decided, `resumed_at` when a person last resumed the run.
+    `answered` is the number of its last request that was decided.
     """
 
     report_key: str = ""
@@ -179,7 +179,6 @@ class NestedTerms(Model):
     deadline_at: AwareDatetime
     root_has_finding: bool = False
     answered: int = 0
-    resumed_at: AwareDatetime | None = None
     lease: SlotLease = SlotLease()
 
 

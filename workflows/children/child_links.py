@@ -39,7 +39,6 @@ class ChildLinks:
         self._parent = parent
         self._links: dict[str, _Link] = {}
         self._listeners: dict[str, Mailbox[Instructions]] = {}
-        self._resumed_at: datetime | None = None
         self._delivered: dict[str, asyncio.Task[None]] = {}
 
     # --- instructions of people -------------------------------------------------------------------
@@ -78,7 +77,6 @@ class ChildLinks:
             grant=grant,
             deadline_at=self._deadline(own_end),
             root_has_finding=state.has_finding,
-            resumed_at=self._resumed_at,
             lease=state.slots.lend(
                 subtask_id, sum(state.board.in_flight().values()) + state.slots.starved
             ).model_copy(),
@@ -141,24 +139,15 @@ class ChildLinks:
             link.terms = link.terms.model_copy(update={"deadline_at": self._deadline(link.own_end)})
         self.update()
 
-    def resumed(self) -> None:
-        """Passes on that a person has resumed the run."""
-        self._resumed_at = workflow.now()
-        for link in self._links.values():
-            link.terms = link.terms.model_copy(update={"resumed_at": self._resumed_at})
-        self.update()
-
     def update(self) -> None:
         """Sends changed terms to the runs that have started, and what people decided."""
         if not self._links:
             return  # after every event of a run without nested ones
         if self._parent is None:
             self._deliver()
-        has_finding, leases = self._state.has_finding, self._state.slots.leases
         for subtask_id, link in self._links.items():
-            lease, known = leases[subtask_id], link.terms.root_has_finding
-            told = lease.model_copy(update={"returned": 0, "wanted": False})
-            changes = {"root_has_finding": known or has_finding, "lease": told}
+            lease = self._state.slots.leases[subtask_id].model_copy(update={"returned": 0, "wanted": False})
+            changes = {"root_has_finding": self._state.has_finding, "lease": lease}
             link.terms = link.terms.model_copy(update=changes)
             link.mailbox.post()
 
