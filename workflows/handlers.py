@@ -184,12 +184,8 @@ class Handlers:
         if state.once(new.request_id):
             state.steering.pause(now=new.now or state.steering.now)
             self._said(state, "paused", new, now=new.now)
-        at_work = len(set(state.board.running()) - state.waits.of_subtasks())
-        many = at_work != 1
-        whose = "their calls" if many else "its call"
-        when = f"now, and {whose} in flight may be paid again" if state.steering.now else "after the turn under way"
-        stops = f"; {at_work} subtask{'s' * many} at work stop{'' if many else 's'} {when}" if at_work else ""
-        return UpdateReply(accepted=True, phase=state.phase, message=f"paused{stops}")
+        when = "now, and its calls in flight may be paid again" if state.steering.now else "after the turns under way"
+        return UpdateReply(accepted=True, phase=state.phase, message=f"paused: work stops {when}")
 
     @pause.validator
     def _pause_valid(self, update: Pause | JsonValue = None) -> None:
@@ -297,12 +293,12 @@ class Handlers:
     @workflow.signal
     def nested_terms(self, terms: object = None, *surplus: object) -> None:
         """New terms for this nested supervisor, from the one above it."""
-        valid, state, parent = _read(NestedTerms, terms), self._state, self._parent
-        if valid is None or parent is None or isinstance(state, SupervisionError):
+        valid, parent = _read(NestedTerms, terms), self._parent
+        if valid is None or parent is None:
             return
-        before = parent.terms
+        deadline_at = parent.terms.deadline_at
         if parent.take(valid):
-            if valid.deadline_at != before.deadline_at:
+            if valid.deadline_at != deadline_at:
                 self._children.limits_changed()
             self._changed.set()
             self._show()

@@ -28,17 +28,17 @@ _Label = Annotated[str, Field(max_length=200)]
 _DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
 
 
-def _from(least: timedelta) -> AfterValidator:
+def _from(least: Callable[[], timedelta]) -> AfterValidator:
     def check(time: timedelta) -> timedelta:
-        if not least <= time <= limits.MAX_DEADLINE:
-            raise ValueError(f"must be from {least.total_seconds():g} seconds to {limits.MAX_DEADLINE.days} days")
+        if not least() <= time <= limits.MAX_DEADLINE:
+            raise ValueError(f"must be from {least().total_seconds():g} seconds to {limits.MAX_DEADLINE.days} days")
         return time
 
     return AfterValidator(check)
 
 
-_RunTime = Annotated[Duration, _from(limits.MIN_DEADLINE)]
-_SubtaskTime = Annotated[Duration, _from(MIN_SUBTASK_TIMEOUT)]
+_RunTime = Annotated[Duration, _from(lambda: limits.MIN_DEADLINE)]
+_SubtaskTime = Annotated[Duration, _from(lambda: MIN_SUBTASK_TIMEOUT)]
 
 
 class Budget(StrictModel):

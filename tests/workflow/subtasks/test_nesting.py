@@ -216,12 +216,6 @@ async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(la
     assert len(lab.calls) == calls
 
 
-# --- depth and inputs -----------------------------------------------------------------------------------
-
-
-# --- what passes between levels ----------------------------------------------------------------------
-
-
 def partial_finding(result: RunResult) -> Finding:
     """Returns the finding of the first subtask, which says that it is partial."""
     finding = found(result)
@@ -253,15 +247,11 @@ async def test_a_cancel_after_a_reset_brings_what_nested_runs_had_found(lab: Lab
     lab.play(tree(PLANS, **{"l1/1/turn.1": when(asyncio.Event(), text(""))}))
     base = await lab.start()
 
-    async def others_done() -> bool:
-        states = await leaves(lab.client, lab.run_id)
-        return states.get("t1/f1/l2") == states.get("t1/f2") == states.get("t2") == "completed"
-
-    await until(others_done)
+    await until(lambda: others_are_done(lab))
     hung = "t1/1/f1/1/l1/1/turn.1"
     handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
     await until(lambda: lab.steps.count(hung) == 2)
-    await until(others_done)
+    await until(lambda: others_are_done(lab))
     await handle.cancel()
     await until(lambda: runs.closed(handle))
     result = await handle.query(SupervisorWorkflow.result)
