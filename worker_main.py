@@ -126,7 +126,6 @@ def compose(
             run.keep_words,
             run.publish_result,
             NoticeActivities(settings.notice_words).notify,
-            run.end_earlier_child,
             run.child_consumed,
         ],
         model_activities=of_model if "model" in roles else [],

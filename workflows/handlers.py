@@ -184,12 +184,8 @@ class Handlers:
         if state.once(new.request_id):
             state.steering.pause(now=new.now or state.steering.now)
             self._said(state, "paused", new, now=new.now)
-        at_work = len(set(state.board.running()) - state.waits.of_subtasks())
-        many = at_work != 1
-        whose = "their calls" if many else "its call"
-        when = f"now, and {whose} in flight may be paid again" if state.steering.now else "after the turn under way"
-        stops = f"; {at_work} subtask{'s' * many} at work stop{'' if many else 's'} {when}" if at_work else ""
-        return UpdateReply(accepted=True, phase=state.phase, message=f"paused{stops}")
+        when = "now, and its calls in flight may be paid again" if state.steering.now else "after the turns under way"
+        return UpdateReply(accepted=True, phase=state.phase, message=f"paused: work stops {when}")
 
     @pause.validator
     def _pause_valid(self, update: Pause | JsonValue = None) -> None:
@@ -203,9 +199,8 @@ class Handlers:
         if state.once(new.request_id):
             was_paused = state.steering.paused
             state.steering.resume()
-            self._resume(state)
-            if was_paused:
-                self._said(state, "resumed", new)
+            state.models.retry_all()
+            self._said(state, "resumed", new) if was_paused else self._heed(state)
         return UpdateReply(accepted=True, phase=state.phase)
 
     @resume.validator
@@ -298,15 +293,13 @@ class Handlers:
     @workflow.signal
     def nested_terms(self, terms: object = None, *surplus: object) -> None:
         """New terms for this nested supervisor, from the one above it."""
-        valid, state, parent = _read(NestedTerms, terms), self._state, self._parent
-        if valid is None or parent is None or isinstance(state, SupervisionError):
+        valid, parent = _read(NestedTerms, terms), self._parent
+        if valid is None or parent is None:
             return
-        before = parent.terms
+        deadline_at = parent.terms.deadline_at
         if parent.take(valid):
-            if valid.changed != before.changed:
+            if valid.deadline_at != deadline_at:
                 self._children.limits_changed()
-            if valid.resumed_at != before.resumed_at:
-                self._resume(state)
             self._changed.set()
             self._show()
 
@@ -315,7 +308,10 @@ class Handlers:
         """Instructions of people to the run above."""
         valid, state = _read(Instructions, instructions), self._state
         if valid is not None and self._parent is not None and isinstance(state, RunState):
+            resumes = state.steering.resumes
             state.steering.take(valid)
+            if state.steering.resumes != resumes:
+                state.models.retry_all()
             self._heed(state)
 
     @workflow.signal
@@ -324,12 +320,6 @@ class Handlers:
         valid, state = _read(Decision, decision), self._state
         if valid is not None and self._parent is not None and isinstance(state, RunState):
             state.decisions.take(valid)
-
-    def _resume(self, state: RunState) -> None:
-        """Ends the waits for a person at the provider, here and on all levels below."""
-        state.resumes += 1
-        state.models.retry_all()
-        self._children.resumed()
 
     def _show(self) -> None:
         """Makes a change of the state visible."""

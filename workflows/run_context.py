@@ -148,7 +148,7 @@ class RunContext:
         if not slot.held:
             self.state.slots.ask(slot)
             if not slot.held:
-                self.changed.set()  # the dispatch calls slots back from nested runs, or the report asks for more
+                self.changed.set()  # the report asks for slots
             await workflow.wait_condition(lambda: slot.held)
 
     def free(self, slot: Slot) -> None:

@@ -340,22 +340,17 @@ class Visibility:
 
     def __init__(self) -> None:
         self.usable: list[str] = []
-        self._shown_team = False
         self._waiting: str | None = None
 
     def enter(self, state: RunState) -> None:
-        """Shows the phase, once the team and the owner, the cost so far, and how the run has ended."""
-        updates: list[SearchAttributeUpdate[Any]] = [PHASE.value_set(state.phase)]
-        if not self._shown_team:
-            self._shown_team = True
-            updates.append(TEAM.value_set(state.request.team_name))
-            if owner := state.owner:
-                updates.append(OWNER.value_set(owner))
-        cost = state.usage.usd
-        if cost:
-            updates.append(USD.value_set(cost))
-        if ending := state.ending:
-            updates.append(STATUS.value_set(ending))
+        """Shows the phase, the team, the owner, the cost so far, and how the run has ended."""
+        updates: list[SearchAttributeUpdate[Any]] = [
+            PHASE.value_set(state.phase),
+            TEAM.value_set(state.request.team_name),
+            *([OWNER.value_set(state.owner)] if state.owner else []),
+            *([USD.value_set(state.usage.usd)] if state.usage.usd else []),
+            *([STATUS.value_set(state.ending)] if state.ending else []),
+        ]
         usable = [update for update in updates if update.key.name in self.usable]
         if usable:
             workflow.upsert_search_attributes(usable)

@@ -102,7 +102,7 @@ class ToolLoop:
             elif step is Next.NUDGE:
                 progress.note = NUDGE
             elif step is Next.INSIST:
-                insisted, progress.results = True, _not_run(reply.calls)
+                insisted, progress.results = True, [_error(call, NOT_RUN) for call in reply.calls]
                 continue
             else:
                 raise self.failure(_loop_problem(step, reply, agent.max_turns))
@@ -168,23 +168,24 @@ class ToolLoop:
 
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset continues from there."""
-        result = self._result(_finding_so_far(self._progress, self._agent.subtask_id), stopped=True)
-        result.turns = max(0, result.turns - int(self._turn_open))
-        result.progress = self._resumable()
-        return result
+        return self._resumable_result(stopped=True)
 
     def failure(self, problem: Problem, retry_after: float = 0.0, *, keeps_finding: bool = False) -> ApplicationError:
         """Returns the error of this attempt; one that it can go on from later carries where it stands."""
-        consumed = self._result(None)
         if problem.type in RESUMABLE:
-            consumed.finding = _finding_so_far(self._progress, self._agent.subtask_id)
-            # The turn that could not be made is counted when it is.
-            consumed.turns = max(0, consumed.turns - int(self._turn_open))
-            consumed.progress = self._resumable()
+            consumed = self._resumable_result()
             consumed.retry_after = retry_after
-        elif keeps_finding or problem.type is ErrorKind.TIMEOUT:
-            consumed.finding = _finding_so_far(self._progress, self._agent.subtask_id)
+        else:
+            keeps = keeps_finding or problem.type is ErrorKind.TIMEOUT
+            consumed = self._result(_finding_so_far(self._progress, self._agent.subtask_id) if keeps else None)
         return ApplicationError(problem.message, consumed, type=problem.type, non_retryable=True)
+
+    def _resumable_result(self, *, stopped: bool = False) -> WorkerAgentResult:
+        result = self._result(_finding_so_far(self._progress, self._agent.subtask_id), stopped=stopped)
+        # The turn that could not be made is counted when it is.
+        result.turns = max(0, result.turns - int(self._turn_open))
+        result.progress = self._resumable()
+        return result
 
     def _resumable(self) -> LoopProgress:
         """Returns the progress without the turn that is under way."""
@@ -268,9 +269,8 @@ class ToolLoop:
         """Runs the tool calls of a turn. Raises the error of a loop of which some wait for a person."""
         first, rest = reply.calls[: limits.TOOL_CALLS_PER_TURN], reply.calls[limits.TOOL_CALLS_PER_TURN :]
         surplus = f"Not run: one turn runs at most {limits.TOOL_CALLS_PER_TURN} tool calls. Call it in the next one."
-        not_run = [ToolResultRef(call_id=call.call_id, text=surplus, is_error=True) for call in rest]
-        calls = [call for call in first if not call.waits_for]
-        await self._run_calls(reply.head, calls, [call for call in first if call.waits_for], not_run)
+        calls, waiting = [[call for call in first if bool(call.waits_for) is waits] for waits in (False, True)]
+        await self._run_calls(reply.head, calls, waiting, [_error(call, surplus) for call in rest])
 
     async def _run_approved(self) -> None:
         """Runs the calls that a person has approved, or replied to; then the last turn's calls are all answered."""
@@ -294,7 +294,8 @@ class ToolLoop:
             replies = await asyncio.gather(*[self._run_tool(head, call) for call in calls])
         except asyncio.CancelledError:
             # The turn was made: the next attempt has to answer its calls.
-            progress.results = [*progress.results, *map(_stopped_call, [*calls, *waiting]), *not_run]
+            stopped = [_error(call, f"This call was stopped. {UNKNOWN_OUTCOME}") for call in [*calls, *waiting]]
+            progress.results = [*progress.results, *stopped, *not_run]
             raise
         progress.pending = [*waiting]
         for call, tool_reply in zip(calls, replies, strict=True):
@@ -329,7 +330,8 @@ class ToolLoop:
         except CallFailed as failed:
             if failed.problem.type in STORE | {ErrorKind.NOT_GRANTED}:
                 raise  # what the run needs is gone, which is no result of the tool
-            reply = _no_outcome(call, failed)
+            why = failed.problem.message  # it may have had effects
+            reply = ToolReply(result=_error(call, no_outcome(why)), preview=why[:200])
         self._trace.note(
             "tool",
             agent.subtask_id,
@@ -343,11 +345,10 @@ class ToolLoop:
 
     def _result(self, finding: Finding | None, *, stopped: bool = False) -> WorkerAgentResult:
         progress = self._progress
-        turns = progress.turn - progress.turns_booked
         return WorkerAgentResult(
             finding=finding,
             stopped=stopped,
-            turns=turns,
+            turns=progress.turn - progress.turns_booked,
             usage=progress.usage,
             tools=progress.tools,
             head=progress.head,
@@ -361,13 +362,8 @@ def _taken(reply: TurnReply) -> list[ToolResultRef]:
     return [ToolResultRef(call_id=reply.finish_call_id, text=FINISH_TAKEN)] if reply.finish_call_id else []
 
 
-def _not_run(calls: list[ToolCallRef]) -> list[ToolResultRef]:
-    """Returns the answers to tool calls of a last turn."""
-    return [ToolResultRef(call_id=call.call_id, text=NOT_RUN, is_error=True) for call in calls]
-
-
-def _stopped_call(call: ToolCallRef) -> ToolResultRef:
-    text = f"This call was stopped. {UNKNOWN_OUTCOME}"
+def _error(call: ToolCallRef, text: str) -> ToolResultRef:
+    """Returns the answer to a call that gave no result."""
     return ToolResultRef(call_id=call.call_id, text=text, is_error=True)
 
 
@@ -375,14 +371,6 @@ def _asking(call: ToolCallRef, reply: ToolReply) -> ToolCallRef:
     """Returns a call that waits for a person's reply to what its tool asks."""
     asked = {"asks": reply.asks, "asked": reply.preview, "asked_ref": reply.result.ref, "choices": reply.choices}
     return call.model_copy(update={"waits_for": "reply", **asked})
-
-
-def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:
-    """Returns what the model gets to know of a tool call that gave no result, though it may have had effects."""
-    return ToolReply(
-        result=ToolResultRef(call_id=call.call_id, text=no_outcome(failed.problem.message), is_error=True),
-        preview=failed.problem.message[:200],
-    )
 
 
 def _finding_of(step: Next, reply: TurnReply, subtask_id: str) -> Finding | None:

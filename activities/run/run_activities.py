@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from temporalio import activity
-from temporalio.service import RPCError, RPCStatusCode
 
 from activities import steps
 from activities.contracts.run_contracts import (
@@ -207,25 +206,6 @@ class RunActivities:
             return texts, await adopt_files(self._store, run.run_id, manifests) if manifests else ""
         except ArtifactMissing as missing:
             raise _invalid(f"a file of the attachments is no longer stored: {missing}") from None
-
-    @activity.defn
-    async def end_earlier_child(self, child: ChildRef) -> bool:
-        """Terminates the child that an execution before a reset left under an id. Returns False if it is a stranger.
-
-        What it had asked the model stands in the journal, so the child that follows pays for nothing again.
-        """
-        client = activity.client()
-        try:
-            found = await client.get_workflow_handle(child.workflow_id).describe(rpc_timeout=limits.CONNECT_TIMEOUT)
-            if found.parent_id != activity.info().workflow_id:
-                return False
-            await client.get_workflow_handle(child.workflow_id, run_id=found.run_id).terminate(
-                "its supervisor was reset and starts it again", rpc_timeout=limits.CONNECT_TIMEOUT
-            )
-        except RPCError as error:
-            if error.status is not RPCStatusCode.NOT_FOUND:  # it has ended meanwhile
-                raise
-        return True
 
     @activity.defn
     async def child_consumed(self, child: ChildRef) -> Consumed:

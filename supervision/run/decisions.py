@@ -94,13 +94,14 @@ class Word(Model):
 class Instructions(Model):
     """All words to the agents of a subtask so far: the signal `instructions`, also to nested supervisors.
 
-    The `number` grows with each word and each pause: a smaller one comes late. While `paused` they begin no
-    call; `now`, they also stop the one in flight.
+    The `number` grows with each word, pause and resume: a smaller one comes late. While `paused` they begin no
+    call; `now`, they also stop the one in flight. `resumes` is how often the waits for a provider were ended.
     """
 
     number: int = 0
     paused: bool = False
     now: bool = False
+    resumes: int = 0
     words: list[Word] = []
 
 
@@ -110,6 +111,7 @@ class Steering:
     def __init__(self, board: Board) -> None:
         self.paused = False
         self.now = False
+        self.resumes = 0
         self.retries: dict[str, str] = {}
         self.skips: dict[str, Problem] = {}
         self._board = board
@@ -122,9 +124,9 @@ class Steering:
         self.paused, self.now, self._toggles = True, now, self._toggles + 1
 
     def resume(self) -> None:
-        """Ends a pause."""
-        if self.paused:
-            self.paused, self.now, self._toggles = False, False, self._toggles + 1
+        """Ends a pause, and the waits for a provider."""
+        self.resumes += 1
+        self.paused, self.now, self._toggles = False, False, self._toggles + 1
 
     def say(self, text: str, to: str = ALL) -> None:
         """Adds a word to the agents of a subtask, or to all."""
@@ -138,15 +140,18 @@ class Steering:
         for word in new.words:
             if word.number > known:
                 self.say(word.text)
-        if (new.paused, new.now) != (self.paused, self.now):
-            self.pause(now=new.now) if new.paused else self.resume()
+        self.resumes += new.resumes - self._above.resumes
+        if (new.paused, new.now) != (self.paused, self.now) or new.resumes != self._above.resumes:
+            self.paused, self.now, self._toggles = new.paused, new.now, self._toggles + 1
         self._above = new
 
     def instructions(self, subtask_id: str) -> Instructions:
         """Returns the instructions to the agents of a subtask."""
         own = (ALL, subtask_id, template_of(subtask_id))
         words = [word for to, word in self._words if to in own]
-        return Instructions(number=self._toggles + len(words), paused=self.paused, now=self.now, words=words)
+        return Instructions(
+            number=self._toggles + len(words), paused=self.paused, now=self.now, resumes=self.resumes, words=words
+        )
 
     @property
     def words_to_all(self) -> list[str]:

@@ -1,6 +1,5 @@
 """The nested supervisors below a run: what each last reported, in sums and as waits, never their subtasks."""
 
-from supervision.contract.base import Model
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.status import Wait
 from supervision.contract.usage import Usage
@@ -9,32 +8,22 @@ from supervision.run.board import Board
 NESTED_STEPS = 20  # reports of a nested run on its progress: each costs two histories some five events
 
 
-class WaitChanges(Model):
-    """Waits that have begun or changed, and the ids of those that have ended, since the report before."""
-
-    begun: list[Wait] = []
-    ended: list[str] = []
-
-
 class NestedRuns:
     """Nested supervisors by the subtask that they work on, or worked on last, which shows them on the `board`."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
         self._runs: dict[str, NestedRun] = {}
-        self._waits: dict[str, dict[str, Wait]] = {}  # of those at work, by id
+        self._waits: dict[str, list[Wait]] = {}  # of those at work
 
     def begin(self, subtask_id: str) -> None:
         """Takes up the nested supervisor that begins to work on a subtask."""
-        self._waits[subtask_id] = {}
+        self._waits[subtask_id] = []
         self._set(subtask_id, NestedRun())
 
-    def report(self, subtask_id: str, run: NestedRun, waits: WaitChanges) -> None:
+    def report(self, subtask_id: str, run: NestedRun, waits: list[Wait]) -> None:
         """Takes over what a nested supervisor at work reports."""
-        known = self._waits[subtask_id]
-        for wait_id in waits.ended:
-            known.pop(wait_id, None)
-        known |= {wait.id: wait.below(subtask_id) for wait in waits.begun}
+        self._waits[subtask_id] = [wait.below(subtask_id) for wait in waits]
         self._set(subtask_id, run)
 
     def end(self, subtask_id: str, run: NestedRun | None = None) -> None:
@@ -63,7 +52,7 @@ class NestedRuns:
 
     def waits(self) -> list[Wait]:
         """Returns what those at work wait for, on all levels."""
-        return [wait for waits in self._waits.values() for wait in waits.values()]
+        return [wait for waits in self._waits.values() for wait in waits]
 
 
 def milestone(phase: Phase, counts: Counts) -> tuple[object, ...]:

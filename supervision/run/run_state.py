@@ -75,7 +75,6 @@ class RunState:
         self.root_has_finding = False
         self.child_has_finding = False
         self.labels = Labels()
-        self.resumes = 0
         self.own_seconds = 0.0
         self.warnings: list[str] = []
         self.model_notice: str | None = None

@@ -1,14 +1,18 @@
 """Slots of worker agents: how many may work at a time, in a run and in each role.
 
-The slots of a tree are the root's. A nested run begins with the slot of its subtask and is lent more as long as there
-are some. It keeps one unless all its work waits. So every level can continue, and all together never have more than
-the root.
+The slots of a tree are the root's. A nested run has a share of them from its start to its end, but none while all its
+work waits. So waiting work holds no slot, every level can continue, and all together never have more than the root.
 """
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import Field
+
+from supervision.base import limits
+from supervision.contract.base import Model
 from supervision.contract.team import RoleCard
 
 
@@ -20,29 +24,29 @@ class Slot:
     held: bool = False
 
 
-@dataclass
-class SlotLease:
-    """The slots of a nested run, as it or the supervisor above knows them.
+class SlotLease(Model):
+    """The slots of a nested run, as it or the supervisor above knows them, and as they tell each other.
 
-    `granted` and `returned` only grow: a late message leaves a slot idle and never counts one twice. `wanted` is how
-    many could be used now. A `cap`, 1 or more, is set while other work needs slots: the run returns those that it does
-    not use, and those above the cap as worker agents end.
+    It was `given` them and `returned` them so often. Both only grow: a late message leaves slots idle and never counts
+    one twice. It is `wanted` while the run has none and could work.
     """
 
-    granted: int = 1
+    slots: Annotated[int, Field(ge=1, le=limits.MAX_PARALLEL)] = 1
+    given: int = 1
     returned: int = 0
-    wanted: int = 1
-    cap: int | None = None
+    wanted: bool = False
 
     @property
     def held(self) -> int:
         """How many it has now."""
-        return self.granted - self.returned
+        return self.slots if self.given > self.returned else 0
 
-    @property
-    def usable(self) -> int:
-        """How many it may use now."""
-        return self.held if self.cap is None else min(self.held, self.cap)
+    def take(self, told: "SlotLease") -> None:
+        """Takes over what the other side knows."""
+        if told.given > self.given:
+            self.slots, self.given = told.slots, told.given
+        self.returned = max(self.returned, told.returned)
+        self.wanted = told.wanted and not self.held
 
 
 class Slots:
@@ -50,7 +54,7 @@ class Slots:
 
     `lease` is what a nested run has from above, None in the root; `leases` are those of the runs below, by subtask.
     `starved` is how many subtasks are ready and lack a slot. `is_waiting` is True while work here or below waits for
-    a provider, a person, or budget.
+    a provider or a person.
     """
 
     def __init__(self, most: Callable[[], int], lease: SlotLease | None = None) -> None:
@@ -65,7 +69,7 @@ class Slots:
     @property
     def total(self) -> int:
         """How many worker agents may work at a time, in nested runs, too."""
-        return self._most() if self.lease is None else min(self._most(), self.lease.usable)
+        return self._most() if self.lease is None else min(self._most(), self.lease.held)
 
     @property
     def held(self) -> int:
@@ -76,17 +80,6 @@ class Slots:
     def full(self) -> bool:
         """True if no other worker agent may begin."""
         return self.held >= self.total
-
-    @property
-    def wanted(self) -> int:
-        """How many could be used now, if there were enough; at least one, unless all work waits."""
-        below = sum(max(0, lease.wanted - lease.held) for lease in self.leases.values())
-        wanted = min(self._most(), self.held + below + self._lacking)
-        return wanted if self.is_waiting() else max(1, wanted)
-
-    @property
-    def _lacking(self) -> int:
-        return self.starved + sum(self._has_room_in_role(slot.role) for slot in self._queue)
 
     def has_room(self, role: RoleCard) -> bool:
         """True if a worker agent of the role may begin now."""
@@ -114,35 +107,33 @@ class Slots:
             self.serve()
 
     def serve(self) -> None:
-        """Gives free slots to those that wait: called by whatever frees slots, or adds some."""
+        """Gives free slots to work that waits for them, here and below: called by whatever frees or needs some."""
         for slot in [slot for slot in self._queue if not self.full]:
             if self.has_room(slot.role):
                 self._queue.remove(slot)
                 self._held[slot.role.name] += 1
                 slot.held = True
+        for lease in self.leases.values():
+            if lease.wanted and not self.full:
+                lease.slots = min(lease.slots, self.total - self.held)
+                lease.given, lease.wanted = lease.returned + 1, False
 
     # --- nested runs ------------------------------------------------------------------------------
 
-    def lend(self) -> None:
-        """Shares the slots evenly: a nested run with more than its share gets a cap, one with less what is free."""
-        shares = {key: min(1, lease.wanted) for key, lease in self.leases.items()}
-        left = self.total - self._held.total() - self._lacking + sum(1 - share for share in shares.values())
-        while left > 0 and (unmet := [key for key, lease in self.leases.items() if shares[key] < lease.wanted]):
-            for key in unmet[:left]:
-                shares[key] += 1
-            left -= len(unmet)
-        free = self.total - self.held - self._lacking
-        for key, lease in self.leases.items():
-            lease.cap = shares[key] if 0 < shares[key] < lease.held else None
-            more = max(0, min(shares[key] - lease.held, free))
-            lease.granted += more
-            free -= more
+    def lend(self, subtask_id: str, agents: int) -> SlotLease:
+        """Lends a nested run that begins, in the slot of its subtask, its share of all slots among so many agents."""
+        free = self.total - self.held
+        self.leases[subtask_id] = SlotLease(slots=1 + max(0, min(free, self.total // max(1, agents) - 1)))
+        return self.leases[subtask_id]
 
-    def return_spare(self) -> None:
-        """Returns to the supervisor above what is not used, if other work needs it; all, while no work can continue."""
-        lease, wanted = self.lease, self.wanted
-        if lease is not None and (lease.cap is not None or not wanted):
-            lease.returned += max(0, lease.held - max(self.held, min(wanted, lease.usable)))
+    def settle(self) -> None:
+        """Returns the slots of a nested run while all its work waits, and asks for them when some could continue."""
+        if self.lease is None:
+            return
+        needed = bool(self.starved or self._queue or any(lease.wanted for lease in self.leases.values()))
+        if self.lease.held and self.is_waiting() and not self.held and not needed:
+            self.lease.returned = self.lease.given
+        self.lease.wanted = needed and not self.lease.held
 
     def _has_room_in_role(self, role: RoleCard) -> bool:
         return role.max_parallel is None or self._held[role.name] < role.max_parallel

@@ -108,7 +108,6 @@ def use_nested(nested: NestedInput) -> None:
         timer((budget.deadline_at - NOW).total_seconds())
         timer((budget.work_until - NOW).total_seconds())
         timer(budget.closing_time.total_seconds())
-        assert isinstance(link.may_give, bool)
         assert link.take(nested.terms)
     state.status().model_dump_json()
 
@@ -123,7 +122,7 @@ def test_samples_are_valid_and_have_the_fields_that_matter() -> None:
     for model, value in SAMPLES.items():
         model.model_validate(value)
     names = {where[-1] for _, where in NUMBERS}
-    assert {"timeout_seconds", "worked_seconds", "max_tokens", "usd", "slots_cap", "deadline_at"} <= names
+    assert {"timeout_seconds", "worked_seconds", "max_tokens", "usd", "slots", "deadline_at"} <= names
     assert len(NUMBERS) >= 40
 
 

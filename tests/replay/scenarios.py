@@ -12,7 +12,6 @@ from typing import Any
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowFailureError, WorkflowHistory
 
-from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume
 from tests.scripted_model import (
@@ -38,9 +37,7 @@ from tests.workflow.runs import Handle, is_in, waits_for_provider
 from tests.workflow.scripts import GIVES_UP, Turns, in_order, item, plans, reviewed, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import (
     PLANS,
-    STOREY_BESIDE_STOREY,
-    STOREY_BESIDE_T2,
-    ScarceBudget,
+    one_waits,
     tree,
 )
 from workflows.supervisor import SupervisorWorkflow
@@ -263,24 +260,19 @@ def _nested() -> dict[str, Scenario]:
         await _extend(handle)
         held.set()
 
-    def scarce(shape: Reply, free: int) -> Scenario:
-        budget = ScarceBudget(shape)
+    account = one_waits()
 
-        async def until_it_waits(client: Client, handle: Handle, model: ScriptedModel) -> None:
-            await budget.make_scarce(handle, model, free)
-            await until(functools.partial(waits_for_provider, handle))
-            await until(functools.partial(is_in, handle, "running", "t2"))
-            await budget.pay(handle)
-
-        return Scenario(budget.reply, {"max_parallel": 1}, until_it_waits, team="house")
+    async def others_go_on(client: Client, handle: Handle, model: ScriptedModel) -> None:
+        await until(functools.partial(is_in, handle, "completed", "t2"))
+        account.paid = True
+        await handle.execute_update(SupervisorWorkflow.resume, Resume())
 
     deep: dict[str, Any] = {"max_depth": 3}
     late = tree(PLANS, **{"l1/1/turn.1": when(held, text("late pears"))})
     return {
         "nested": Scenario(tree(PLANS), deep, team="house"),
         "nested_refilled": Scenario(tree(shapes), {**deep, "budget": {"tokens": 300_000}}, team="house"),
-        "slot_left_to_a_nested_run": scarce(STOREY_BESIDE_T2, 0),
-        "slot_left_by_a_nested_run": scarce(STOREY_BESIDE_STOREY, limits.LEAST_GRANT_TOKENS),
+        "slot_left_by_a_nested_run": Scenario(account.reply, {"max_parallel": 1}, others_go_on, team="house"),
         "nested_extended": Scenario(late, deep, extended, team="house"),
         "slots_of_a_tree": Scenario(tree(shapes), {**deep, "max_parallel": 2}, team="house"),
         "nested_cancelled": Scenario(tree(PLANS, **{"l1/1/turn.1": hang()}), deep, _cancel, team="house"),

@@ -76,18 +76,18 @@ def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 async def test_a_timer_that_is_over_before_its_time_is_set_again(sleeps: list[float]) -> None:
-    timers, when = dispatch.Timers(), NOW + timedelta(seconds=30)
-    first = timers.at("breaker probe", when)
-    assert timers.at("breaker probe", when) is first
+    alarm, when = dispatch._Alarm(), NOW + timedelta(seconds=30)
+    first = alarm.at(when, "breaker probe")
+    assert alarm.at(when, "breaker probe") is first
     await first
-    second = timers.at("breaker probe", when)
+    second = alarm.at(when, "breaker probe")
     assert not second.done()
     await second
     assert sleeps == [30, 30]
 
 
 async def test_a_time_that_has_come_is_no_wait_without_an_end(sleeps: list[float]) -> None:
-    timers = dispatch.Timers()
+    alarm = dispatch._Alarm()
     for _ in range(2):
-        await asyncio.wait([timers.at("breaker probe", NOW)])
+        await asyncio.wait([alarm.at(NOW, "breaker probe")])
     assert sleeps == [1, 1]

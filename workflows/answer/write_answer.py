@@ -50,11 +50,8 @@ class Drafts(BackgroundTask):
 
     def forget(self, subtask_id: str) -> None:
         """Drops the draft if it holds that finding, and one that is being written."""
-        if subtask_id in self.folded:
-            self.folded.clear()
-            self.draft_ref = None
-        if subtask_id in self._folding:
-            self._folding = set()
+        if subtask_id in self.folded | self._folding:
+            self.folded, self._folding, self.draft_ref = set(), set(), None
 
     def _is_due(self) -> bool:
         if not self._after:
@@ -291,8 +288,8 @@ async def _call(context: RunContext, call: SynthesisInput) -> SynthesisReply:
 
     A reply that was cut is asked for again with more room, an empty one once more.
     """
-    state, cut_replies, empty_replies = context.state, 0, 0
-    while cut_replies <= limits.CUT_RETRIES and empty_replies <= _EMPTY_RETRIES:
+    state, tries_left, why = context.state, limits.CUT_RETRIES + 1, _EMPTY
+    while tries_left > 0:
         call = call.model_copy(update={"number": state.next_number("synthesis")})
         state.trace.note("synthesis_started", number=call.number, findings=len(call.findings), mode=call.mode)
         reply = await ask(context, SYNTHESIS, call, last=True)
@@ -301,10 +298,9 @@ async def _call(context: RunContext, call: SynthesisInput) -> SynthesisReply:
         if reply.refusal is not None:
             raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model refused to write the answer")
         if reply.stop_reason == "max_tokens":
-            cut_replies, call.max_tokens = cut_replies + 1, more_room(call.max_tokens)
+            why, tries_left, call.max_tokens = "the answer was cut", tries_left - 1, more_room(call.max_tokens)
         else:
-            empty_replies += 1
+            why, tries_left = _EMPTY, min(tries_left - 1, _EMPTY_RETRIES)
     if reply.answer_json is not None:
         return reply
-    why = _EMPTY if empty_replies > _EMPTY_RETRIES else "the model gave no whole answer"
     raise SupervisionError(ErrorKind.PROVIDER_REJECTED, why)

@@ -7,7 +7,7 @@ One attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -18,7 +18,7 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
-    from activities.contracts.run_contracts import ChildRef, Notice, SupervisorCall
+    from activities.contracts.run_contracts import Notice, SupervisorCall
     from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput
     from activities.run.notices import NoticeActivities
     from supervision.agent.turn_rules import attempt_time
@@ -67,16 +67,27 @@ async def run_tool(payload: ToolInput, queue: str, time: timedelta) -> ToolReply
 
     One attempt may take that time. How often the tool itself may begin is the activity's to count.
     """
-    summary = label(f"{payload.call.name}: {payload.call.preview}", limits.LINE_BYTES)
+    summary, time = f"{payload.call.name}: {payload.call.preview}", time + limits.TOOL_MARGIN
+    return await _replied(ToolActivities.run_tool, [payload], summary, time, _TOOL_RETRY, task_queue=queue)
+
+
+async def _replied(
+    activity: Callable[..., Coroutine[Any, Any, T]],
+    arguments: Sequence[object],
+    summary: str,
+    timeout: timedelta,
+    retry: RetryPolicy,
+    **options: Any,
+) -> T:
     return await reply_of(
         workflow.execute_activity_method(
-            ToolActivities.run_tool,
-            payload,
-            task_queue=queue,
-            start_to_close_timeout=time + limits.TOOL_MARGIN,
+            activity,
+            args=arguments,
+            start_to_close_timeout=timeout,
             heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
-            retry_policy=_TOOL_RETRY,
-            summary=summary,
+            retry_policy=retry,
+            summary=label(summary, limits.LINE_BYTES),
+            **options,
         )
     )
 
@@ -142,12 +153,11 @@ async def model_call(
         raise
     except CallFailed as failed:
         problem = _PAUSED if _was_stopped(watch) else failed.problem
+        message = problem.message
         if problem.type is ErrorKind.TIMEOUT:
-            message = f"the model gave no answer in the time that was left ({problem.message})"
+            message = f"the model gave no answer in the time that was left ({message})"
         elif call_kind(problem.type) is not problem.type and problem.type is not ErrorKind.UNEXPECTED:
-            message = f"{problem.type}: {problem.message}"
-        else:
-            message = problem.message
+            message = f"{problem.type}: {message}"
         details = _details(failed.__cause__)
         remaining = details.get("remaining")  # of the time that the provider's breaker stays open
         seconds = float(remaining) if isinstance(remaining, (int, float)) else 0.0
@@ -190,40 +200,11 @@ async def with_store(
     activity: Callable[..., Coroutine[Any, Any, T]], timeout: timedelta, summary: str, *arguments: object
 ) -> T:
     """Returns the reply to a call that needs the store for a moment; one that is away is waited for."""
-    return await reply_of(
-        workflow.execute_activity_method(
-            activity,
-            args=arguments,
-            start_to_close_timeout=timeout,
-            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary=summary,
-        )
-    )
+    return await _replied(activity, arguments, summary, timeout, _STORE_RETRY)
 
 
 async def notify(notice: Notice) -> None:
     """Sends a notice. Raises CallFailed when the last try has failed."""
-    await reply_of(
-        workflow.execute_activity_method(
-            NoticeActivities.notify,
-            notice,
-            start_to_close_timeout=2 * limits.NOTICE_TIME,
-            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
-            retry_policy=RetryPolicy(maximum_attempts=limits.NOTICE_ATTEMPTS),
-            summary=label(f"notice: {notice.kind} {notice.id or ''}", limits.LINE_BYTES),
-        )
-    )
-
-
-async def looked_up(activity: Callable[[Any, ChildRef], Coroutine[Any, Any, T]], child: ChildRef, summary: str) -> T:
-    """Returns what is known of a child."""
-    return await reply_of(
-        workflow.execute_activity_method(
-            activity,
-            child,
-            schedule_to_close_timeout=limits.PUBLISH_TIMEOUT,
-            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
-            summary=summary,
-        )
-    )
+    retry = RetryPolicy(maximum_attempts=limits.NOTICE_ATTEMPTS)
+    summary = f"notice: {notice.kind} {notice.id or ''}"
+    await _replied(NoticeActivities.notify, [notice], summary, 2 * limits.NOTICE_TIME, retry)

@@ -154,7 +154,7 @@ async def wait_for_model(
         await workflow.wait_condition(is_my_turn)
     if outage is None:
         return
-    outage.first, resumes = work, state.resumes
+    outage.first, resumes = work, state.steering.resumes
     wait = Wait(
         id=subject if attempt is None else f"{subject}/{attempt}",
         kind="provider" if outage.until else "resume",
@@ -164,7 +164,7 @@ async def wait_for_model(
         since=workflow.now().isoformat(),
         model=model,
     )
-    await context.wait_for(wait, lambda: state.resumes > resumes, until=lambda: outage.until, last=last)
+    await context.wait_for(wait, lambda: state.steering.resumes > resumes, until=lambda: outage.until, last=last)
 
 
 def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[DependencyRef]:

@@ -14,10 +14,11 @@ from supervision.contract.finding import Finding, Labels, Read
 from supervision.contract.model_choice import Effort
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, Problem, RunResult
+from supervision.contract.status import Wait
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import Spend, ToolTally, Usage
 from supervision.run.decisions import Instructions
-from supervision.run.nested_runs import WaitChanges
+from supervision.run.slots import SlotLease
 
 
 class ParentsInput(Model):
@@ -153,27 +154,24 @@ class NestedInput(ParentsInput):
 
 
 class NestedReport(Model):
-    """What a nested supervisor says upward: sums over all levels below, changed waits, its slots, its need of budget.
+    """What a nested supervisor says upward: sums and waits of all levels below, its slots, its need of budget.
 
-    `asked` counts its requests for budget; the last one is for `tokens`. The slots are those of its `SlotLease`.
+    `asked` counts its requests for budget; the last one is for `tokens`.
     """
 
     subtask_id: str
     report_key: str = ""
     run: NestedRun
-    waits: WaitChanges = WaitChanges()
-    slots_granted: int = 1
-    slots_returned: int = 0
-    slots_wanted: int = 1
+    waits: list[Wait] = []
+    lease: SlotLease = SlotLease()
     asked: int = 0
     tokens: int = 0
 
 
 class NestedTerms(Model):
-    """What a nested supervisor may use from now on: its whole grant, its deadline, the slots of its `SlotLease`.
+    """What a nested supervisor may use from now on: its whole grant, its deadline, its slots.
 
-    `answered` is the number of its last request that was decided, `changed` how often a person changed the limits of
-    the run, `resumed_at` when a person last resumed it.
+    `answered` is the number of its last request that was decided.
     """
 
     report_key: str = ""
@@ -181,10 +179,7 @@ class NestedTerms(Model):
     deadline_at: AwareDatetime
     root_has_finding: bool = False
     answered: int = 0
-    changed: int = 0
-    resumed_at: AwareDatetime | None = None
-    slots_granted: int = 1
-    slots_cap: int | None = None
+    lease: SlotLease = SlotLease()
 
 
 class NestedResult(RunResult):

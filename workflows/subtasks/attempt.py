@@ -249,7 +249,9 @@ class _Attempt:
             shares = budget.shares(board.agents(context.state.request.max_parallel))
             if (grant := budget.ledger.grant(account, shares)) is not None:
                 return _Funding(grant, last=False)
-            if not budget.ledger.open_grants and (context.parent is None or not context.parent.may_give):
+            if await context.more_budget(limits.LEAST_GRANT_TOKENS):
+                continue
+            if not budget.ledger.open_grants:
                 return _Funding(budget.ledger.last_grant(account), last=True) if under_way else None
             await self._wait_for_budget(slot)
 
@@ -259,9 +261,8 @@ class _Attempt:
         self.context.free(slot)
         budget.agents_waiting += 1
         try:
-            if not await self.context.more_budget(limits.LEAST_GRANT_TOKENS):
-                # Several may wake from this wait at once, and the first takes what is free: so they ask again.
-                await workflow.wait_condition(lambda: not budget.ledger.exhausted or not budget.ledger.open_grants)
+            # Several may wake from this wait at once, and the first takes what is free: so they ask again.
+            await workflow.wait_condition(lambda: not budget.ledger.exhausted or not budget.ledger.open_grants)
         finally:
             budget.agents_waiting -= 1
             self.context.changed.set()

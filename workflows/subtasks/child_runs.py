@@ -5,12 +5,13 @@ A stop always reaches it, and a reset ends the one that an earlier execution lef
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import ChildRef, SubtaskBrief
@@ -30,7 +31,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.worker_agent import WorkerAgentWorkflow
 
 _CANCELLED = Problem(type=ErrorKind.CANCELLED, message="its worker agent was cancelled")
-_MAX_NAMESAKES = 100  # workflows of strangers that may stand in the way of one child
 _LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the picture
 
 
@@ -47,9 +47,11 @@ async def run_worker_agent(
             name,
             booked,
             WorkerAgentResult.model_validate,
-            workflow=WorkerAgentWorkflow.run,
-            args=[agent],
-            static_summary=label(f"{agent.subtask_id} · {agent.role.name}: {description}", _LABEL_BYTES),
+            {
+                "workflow": WorkerAgentWorkflow.run,
+                "args": [agent],
+                "static_summary": label(f"{agent.subtask_id} · {agent.role.name}: {description}", _LABEL_BYTES),
+            },
         )
     )
 
@@ -70,9 +72,6 @@ async def run_nested(
     """
     state, subtask_id, links = context.state, brief.subtask_id, context.children
     terms = links.open(subtask_id, account, grant)
-    if own := state.timeout_of(subtask_id):
-        own_end = workflow.now() + max(timedelta(seconds=own), limits.MIN_DEADLINE)
-        terms = terms.model_copy(update={"deadline_at": min(terms.deadline_at, own_end)})
     description = state.board.subtask(subtask_id).description
     request = state.request.model_copy(
         update={
@@ -105,11 +104,13 @@ async def run_nested(
                 name,
                 booked,
                 as_agent_result,
-                started=partial(links.started, subtask_id, account),
-                workflow="SupervisorWorkflow",
-                args=[request, nested],
-                static_summary=label(f"{subtask_id} · team {request.team_name}: {description}", _LABEL_BYTES),
-                result_type=NestedResult,
+                {
+                    "workflow": "SupervisorWorkflow",
+                    "args": [request, nested],
+                    "static_summary": label(f"{subtask_id} · team {request.team_name}: {description}", _LABEL_BYTES),
+                    "result_type": NestedResult,
+                },
+                partial(links.started, subtask_id, account),
             )
         )
     finally:
@@ -137,115 +138,83 @@ async def _run(child: "_Child") -> WorkerAgentResult:
                 return consumed.when_stopped()
             result = child.life.result()  # it came meanwhile, with this, or together with the second cancellation
     finally:
-        child.forget()
+        child.context.children.leave(child.workflow_id)
     return result.when_stopped() if result.problem or result.stopped else result
 
 
+@dataclass
 class _Child:
     """A child from the command that starts it to its end, in a task of its own.
 
     A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for that, and a start
     that is under way is never given up. The child is cancelled by its id: a cancel through its handle reaches only the
-    first execution, and a worker agent that has continued as new would continue.
+    first execution, and a worker agent that has continued as new would continue. `read` takes its result, or the
+    details of its error; `start` are the arguments that begin it.
     """
 
-    def __init__(
-        self,
-        context: RunContext,
-        workflow_id: str,
-        booked: WorkerAgentResult,
-        read: Callable[[object], WorkerAgentResult],
-        started: Callable[[str], None] = lambda workflow_id: None,
-        **start: Any,
-    ) -> None:
-        """`read` takes its result, or the details of its error; `start` are the arguments that begin it."""
-        self._name = self._id = workflow_id
-        self._context = context
-        self._booked = booked
-        self._read = read
-        self._started = started
-        self._start = start
-        self._is_started = False
-        self._is_cancelled = False
-        self.life = asyncio.create_task(self._live())
+    context: RunContext
+    workflow_id: str
+    booked: WorkerAgentResult
+    read: Callable[[object], WorkerAgentResult]
+    start: dict[str, Any]
+    started: Callable[[str], None] = lambda workflow_id: None
+    is_started: bool = False
+    is_cancelled: bool = False
 
-    def forget(self) -> None:
-        """Sends the child no more instructions."""
-        self._context.children.leave(self._name)
+    def __post_init__(self) -> None:
+        """Begins its life."""
+        self.life = asyncio.create_task(self._live())
 
     async def cancel(self) -> None:
         """Asks the child to stop, as soon as it can be reached."""
-        self._is_cancelled = True
-        await workflow.wait_condition(lambda: self._is_started or self.life.done())
+        self.is_cancelled = True
+        await workflow.wait_condition(lambda: self.is_started or self.life.done())
         if self.life.done():
             return
         try:
-            await workflow.get_external_workflow_handle(self._id).cancel()
+            await workflow.get_external_workflow_handle(self.workflow_id).cancel()
         except FailureError:
-            workflow.logger.debug("child %s had ended before it was cancelled", self._id)
+            workflow.logger.debug("child %s had ended before it was cancelled", self.workflow_id)
 
     async def consumed(self) -> WorkerAgentResult:
         """Returns what the child consumed by the journal of its calls: it can't say so itself."""
-        if not self._is_started:
+        if not self.is_started:
             return WorkerAgentResult()
         try:
-            child = ChildRef(run=self._context.run, workflow_id=self._id)
-            consumed = await activity_calls.looked_up(RunActivities.child_consumed, child, f"cost of {self._id}")
+            child = ChildRef(run=self.context.run, workflow_id=self.workflow_id)
+            summary = f"cost of {self.workflow_id}"
+            consumed = await activity_calls.with_store(
+                RunActivities.child_consumed, limits.PUBLISH_TIMEOUT, summary, child
+            )
         except CallFailed as failed:
-            workflow.logger.warning("the cost of %s is not known: %s", self._id, failed)
+            workflow.logger.warning("the cost of %s is not known: %s", self.workflow_id, failed)
             return WorkerAgentResult()
         return WorkerAgentResult(
-            usage=consumed.usage - self._booked.usage, turns=max(0, consumed.turns - self._booked.turns)
+            usage=consumed.usage - self.booked.usage, turns=max(0, consumed.turns - self.booked.turns)
         )
 
     async def _live(self) -> WorkerAgentResult:
         try:
-            async with self._context.starts:
-                if self._context.state.steering.paused:
+            async with self.context.starts:
+                if self.context.state.steering.paused:
                     await workflow.wait_condition(self._may_start)
                 # Other children may have started while this one waited, and the run may have been stopped.
-                if self._is_cancelled:
+                if self.is_cancelled:
                     return WorkerAgentResult(stopped=True)
-                handle = await self._begun()
-            result = self._read(await handle)
+                # An open workflow of the same id is the child that an execution before a reset left.
+                handle: workflow.ChildWorkflowHandle[Any, Any] = await workflow.start_child_workflow(
+                    id=self.workflow_id, id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING, **self.start
+                )
+            self.is_started = True
+            self.context.children.listens(self.workflow_id, self.workflow_id)
+            self.started(self.workflow_id)
+            result = self.read(await handle)
         except FailureError as error:
             details = None if cancelled(error) else details_of(error)
-            result = self._read(details) if isinstance(details, dict) else await self.consumed()
+            result = self.read(details) if isinstance(details, dict) else await self.consumed()
             problem = _CANCELLED if cancelled(error) else problem_of(error)
             return result.model_copy(update={"problem": problem})
         return result.model_copy(update={"problem": _CANCELLED if result.stopped else None})
 
     def _may_start(self) -> bool:
-        return self._is_cancelled or not self._context.state.steering.paused
-
-    async def _begun(self) -> workflow.ChildWorkflowHandle[Any, Any]:
-        """Starts the child.
-
-        An open workflow of the same id is the child of an execution before a reset, which is ended, or a stranger's:
-        ids of children can be guessed, and a stranger must not be able to end the subtask. Then the id is another one.
-        """
-        wanted, number = self._id, 0
-        while True:
-            try:
-                handle: workflow.ChildWorkflowHandle[Any, Any]
-                handle = await workflow.start_child_workflow(id=self._id, **self._start)
-            except WorkflowAlreadyStartedError:
-                if number > _MAX_NAMESAKES:
-                    raise
-                if not await self._end_earlier():
-                    number += 1
-                    self._id = f"{wanted}.{number}x"
-                continue
-            self._is_started = True
-            self._context.children.listens(self._name, self._id)
-            self._started(self._id)
-            return handle
-
-    async def _end_earlier(self) -> bool:
-        """True if the id is free now."""
-        try:
-            child, summary = ChildRef(run=self._context.run, workflow_id=self._id), f"end the earlier {self._id}"
-            return await activity_calls.looked_up(RunActivities.end_earlier_child, child, summary)
-        except CallFailed as failed:
-            workflow.logger.warning("%s can't be looked up: %s", self._id, failed)
-            return False
+        return self.is_cancelled or not self.context.state.steering.paused

@@ -26,34 +26,28 @@ with workflow.unsafe.imports_passed_through():
 _HISTORY_FULL = "the run's history is nearly as long as the server allows, so no more work begins"
 
 
-class Timers:
-    """Timers by name, each set again only when its time changes: a new timer a turn would be two history events."""
+class _Alarm:
+    """A timer that is set again only when its time changes: a new timer a turn would be two history events."""
 
     def __init__(self) -> None:
-        self._set: dict[str, tuple[datetime, asyncio.Task[None]]] = {}
+        self._when: datetime | None = None
+        self._task: asyncio.Task[None] | None = None
 
-    def at(self, name: str, when: datetime) -> asyncio.Task[None]:
+    def at(self, when: datetime, why: str) -> asyncio.Task[None]:
         """Returns a task that ends at `when`."""
-        known = self._set.get(name)
         # One that is done though `when` is still to come (a clock was set back) would end every wait at once.
-        if known is not None and known[0] == when and not known[1].done():
-            return known[1]
-        if known is not None:
-            known[1].cancel()
-        left = max(when - workflow.now(), limits.LEAST_CALL_TIME)
-        task = asyncio.create_task(workflow.sleep(left.total_seconds(), summary=f"{name} at {when:%H:%M:%S} UTC"))
-        self._set[name] = (when, task)
-        return task
-
-    def drop(self, name: str) -> None:
-        """Cancels one."""
-        if name in self._set:
-            self._set.pop(name)[1].cancel()
+        if self._task is None or self._when != when or self._task.done():
+            self.cancel()
+            left = max(when - workflow.now(), limits.LEAST_CALL_TIME)
+            sleep = workflow.sleep(left.total_seconds(), summary=f"{why} at {when:%H:%M:%S} UTC")
+            self._when, self._task = when, asyncio.create_task(sleep)
+        return self._task
 
     def cancel(self) -> None:
-        """Cancels all."""
-        for _, task in self._set.values():
-            task.cancel()
+        """Sets no time."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
 
 
 def _history_is_full() -> bool:
@@ -106,16 +100,16 @@ class Dispatch:
 
     async def execute(self) -> None:
         """Returns when every subtask has ended; raises SupervisionError if the provider refuses all work."""
-        timers = Timers()
+        alarm = _Alarm()
         try:
-            in_time = await self._dispatch(timers)
+            in_time = await self._dispatch(alarm)
             self._context.hold_clock("people", False)
         except (SupervisionError, asyncio.CancelledError) as error:
             self._context.hold_clock("people", False)
             why = "the run was cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
-        timers.cancel()
+        alarm.cancel()
         self._state.steering.retries.clear()  # asked for when no time was left
         self._state.slots.starved = 0
         why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
@@ -148,7 +142,7 @@ class Dispatch:
                 else:
                     board.skip(part, why, assignment.so_far if assignment else None)
 
-    async def _dispatch(self, timers: Timers) -> bool:
+    async def _dispatch(self, alarm: _Alarm) -> bool:
         """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline.
 
         The end of the history is a deadline, too: the server terminates a run that goes beyond it.
@@ -165,7 +159,6 @@ class Dispatch:
             if not paused:
                 self._replanning.consider()
             probe_at = None if paused else self._start_ready()
-            self._context.children.lend_slots()  # what is left: own subtasks that can begin have begun
             if not paused:
                 self._drafts.consider()
             self._context.show()
@@ -183,7 +176,7 @@ class Dispatch:
                 idle_since = workflow.now()
                 probe_at = min(probe_at, idle_since + self._rest_left)
             self._context.hold_clock("people", self._only_people_can_help(probe_at))
-            await self._wait(timers, probe_at)
+            await self._wait(alarm, probe_at)
             if idle_since is not None:
                 self._rest_left -= workflow.now() - idle_since
             self._collect()
@@ -253,16 +246,16 @@ class Dispatch:
         self._ended.append((subtask_id, task))
         self._context.changed.set()
 
-    async def _wait(self, timers: Timers, probe_at: datetime | None) -> None:
+    async def _wait(self, alarm: _Alarm, probe_at: datetime | None) -> None:
         """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
         changed = asyncio.ensure_future(self._context.changed.wait())
         wakers: list[asyncio.Future[Any]] = [*self._drafts.tasks(), *self._replanning.tasks(), changed]
-        if self._state.time_and_budget.held:
-            timers.drop("subtasks stop")
+        budget = self._state.time_and_budget
+        times = [(probe_at, "breaker probe"), (None if budget.held else budget.work_until, "subtasks stop")]
+        if due := [(when, why) for when, why in times if when is not None]:
+            wakers.append(alarm.at(*min(due)))
         else:
-            wakers.append(timers.at("subtasks stop", self._state.time_and_budget.work_until))
-        if probe_at is not None:
-            wakers.append(timers.at("breaker probe", probe_at))
+            alarm.cancel()
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
         self._context.changed.clear()

@@ -10,7 +10,7 @@ from supervision.contract.status import Wait
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import Usage
 from supervision.run.board import Board
-from supervision.run.nested_runs import NESTED_STEPS, NestedRuns, WaitChanges, milestone
+from supervision.run.nested_runs import NESTED_STEPS, NestedRuns, milestone
 from supervision.run.slots import Slot, SlotLease, Slots
 from tests.unit.shapes import Clock
 
@@ -30,7 +30,7 @@ def runs(*subtask_ids: str) -> NestedRuns:
 
 def test_sums_are_over_all_levels_and_what_has_ended_is_booked_elsewhere() -> None:
     nested = runs("t1", "t2", "t3")
-    nested.report("t3", NestedRun(counts=Counts(total=2, running=2)), WaitChanges())
+    nested.report("t3", NestedRun(counts=Counts(total=2, running=2)), [])
     assert not nested.has_finding
     nested.end("t3")
     left = nested._board["t3"].nested
@@ -38,7 +38,7 @@ def test_sums_are_over_all_levels_and_what_has_ended_is_booked_elsewhere() -> No
     assert (left.phase, left.status, left.counts.total) == ("failed", "partial", 2)
     for subtask_id in ("t1", "t2"):
         run = NestedRun(counts=Counts(total=3, completed=2, running=1), usage=Usage(model_calls=4))
-        nested.report(subtask_id, run, WaitChanges())
+        nested.report(subtask_id, run, [])
     assert nested.counts == Counts(total=8, completed=4, running=4)
     assert nested.usage.model_calls == 8
     assert nested.has_finding
@@ -49,18 +49,11 @@ def test_sums_are_over_all_levels_and_what_has_ended_is_booked_elsewhere() -> No
     assert nested._board["t1"].nested == last
 
 
-def test_waits_change_by_what_has_begun_and_ended() -> None:
+def test_waits_are_those_of_the_last_report_and_none_once_it_has_ended() -> None:
     nested = runs("t1")
-
-    def report(**changes: object) -> list[Wait]:
-        nested.report("t1", NestedRun(), WaitChanges.model_validate(changes))
-        return nested.waits()
-
-    def below(*waits: Wait) -> list[Wait]:
-        return [one.below("t1") for one in waits]
-
-    assert report(begun=[wait("a"), wait("b")]) == below(wait("a"), wait("b"))
-    assert report(begun=[wait("b", "still no credit")], ended=["a", "unknown"]) == below(wait("b", "still no credit"))
+    for waits in ([wait("a"), wait("b")], [wait("b", "still no credit")]):
+        nested.report("t1", NestedRun(), waits)
+        assert nested.waits() == [one.below("t1") for one in waits]
     nested.end("t1")
     assert nested.waits() == []
 
@@ -115,52 +108,27 @@ def test_limits_hold_and_nobody_waits_who_could_work(total: int, steps: list[tup
         assert not any(some.has_room(slot.role) for slot in known if not slot.held)
 
 
-def lending(total: int, *loans: SlotLease, starved: int = 0) -> Slots:
-    """A supervisor with nothing but nested ones at work, after it has shared its slots; each took one to begin."""
+@pytest.mark.parametrize(
+    ("total", "others", "agents", "lent"), [(8, 0, 1, 8), (8, 0, 3, 2), (8, 6, 2, 2), (2, 1, 9, 1), (1, 0, 1, 1)]
+)
+def test_a_nested_run_is_lent_its_share_and_no_more_than_is_free(
+    total: int, others: int, agents: int, lent: int
+) -> None:
     some = slots(total)
-    for number, loan in enumerate(loans):
+    for _ in range(others + 1):
         assert some.take(WIDE)
-        some.leases[f"t{number}"] = loan
-    some.starved = starved
-    some.lend()
-    return some
+    assert some.lend("t1", agents).held == lent
+    assert some.held == others + lent <= total
 
 
-def test_own_work_that_waits_has_its_slots_before_nested_runs_get_more() -> None:
-    large, small = SlotLease(granted=2, wanted=8), SlotLease(wanted=8)
-    lending(3, large, small, starved=1)
-    assert (large.cap, small.cap) == (1, None)
-    assert (large.held, small.held) == (2, 1)
-
-
-@pytest.mark.parametrize(("starved", "held"), [(0, [4, 2, 1]), (1, [4, 1, 1])])
-def test_no_more_is_lent_than_is_free(starved: int, held: list[int]) -> None:
-    loans = [SlotLease(granted=4, wanted=8), SlotLease(wanted=8), SlotLease(wanted=8)]
-    lending(7, *loans, starved=starved)
-    assert [loan.held for loan in loans] == held
-
-
-def test_who_wants_none_leaves_its_slot_to_others_and_gets_no_cap() -> None:
-    resting, eager = SlotLease(wanted=0), SlotLease(wanted=8)
-    some = lending(4, resting, eager)
-    assert (resting.cap, eager.held) == (None, 3)
-    resting.returned += 1
-    some.lend()
-    assert eager.held == 4
-
-
-def test_the_supervisor_above_is_told_what_all_below_could_use() -> None:
-    lease = SlotLease(granted=3)
-    some = Slots(lambda: 20, lease)
-    assert some.take(WIDE)
-    some.return_spare()
-    assert lease.returned == 0, "nothing else needs it"
-    some.leases["t0"] = SlotLease(wanted=5)
-    assert some.wanted == 5
-    some.leases["t0"].granted = 7
-    assert some.wanted == 7, "what it has more than it wants is not free yet"
-    some.ask(Slot(WIDE))
-    assert some.wanted == 8
+def test_late_words_leave_slots_idle_and_never_count_one_twice() -> None:
+    lease = SlotLease(slots=3, given=2, returned=1)
+    lease.take(SlotLease(slots=3, returned=1, wanted=True))
+    assert (lease.held, lease.wanted) == (3, False), "it has been given them since"
+    lease.take(SlotLease(slots=3, given=2, returned=2, wanted=True))
+    assert (lease.held, lease.wanted) == (0, True)
+    lease.take(SlotLease(slots=4, given=5, returned=3))
+    assert (lease.held, lease.wanted) == (4, False), "of a run that was reset the other side knows more"
 
 
 # --- trees ----------------------------------------------------------------------------------------------
@@ -171,26 +139,31 @@ class Branch:
 
     def __init__(self, most: int, own: int, below: "list[Branch] | None" = None) -> None:
         self.slots = Slots(lambda: most)
+        self.slots.is_waiting = lambda: not self.busy
         self.own = own
         self.below = below or []
         self.begun: list[Branch] = []
         self.held: list[Slot] = []
 
+    @property
+    def busy(self) -> bool:
+        """True if it or one below could work."""
+        return bool(self.own) or any(branch.busy for branch in self.below)
+
     def begin(self) -> None:
         """Begins what there are slots for, nested ones first; counts what is left."""
+        self.slots.serve()
         for branch in self.below:
-            if branch not in self.begun and self.slots.take(WIDE):
-                branch.slots.lease = self.slots.leases[str(id(branch))] = SlotLease()
+            if branch not in self.begun and branch.busy and self.slots.take(WIDE):
+                branch.slots.lease = self.slots.lend(str(id(branch)), 2)
                 self.begun.append(branch)
         while len(self.held) < self.own and (slot := self.slots.take(WIDE)):
             self.held.append(slot)
-        self.slots.starved = self.own - len(self.held) + len(self.below) - len(self.begun)
-        self.slots.lend()
+        waiting = [branch for branch in self.below if branch.busy and branch not in self.begun]
+        self.slots.starved = self.own - len(self.held) + len(waiting)
         for branch in self.begun:
             branch.begin()
-            branch.slots.return_spare()
-            assert branch.slots.lease
-            branch.slots.lease.wanted = branch.slots.wanted
+            branch.slots.settle()
 
     def end(self, agents: int) -> None:
         """Ends so many of the own worker agents."""
@@ -203,28 +176,10 @@ class Branch:
         """How many worker agents work, here and below."""
         return len(self.held) + sum(branch.working for branch in self.begun)
 
-    @property
-    def idle(self) -> int:
-        """How many nested ones have no work for the one slot that each keeps."""
-        return sum(branch.idle + (not branch.held and not branch.begun) for branch in self.begun)
-
     def settle(self) -> None:
         """Lets messages pass until nothing changes any more."""
         for _ in range(12):
             self.begin()
-
-
-def test_what_is_free_is_lent_and_comes_back_when_others_wait() -> None:
-    busy, later = Branch(8, 20), Branch(8, 0)
-    root = Branch(8, 1, [busy, later])
-    root.settle()
-    assert (busy.working, later.working, root.working) == (6, 0, 7)
-    later.own = 20
-    root.settle()
-    assert (busy.working, later.working) == (6, 1)  # nobody is stopped
-    busy.end(6)
-    root.settle()
-    assert (busy.working, later.working, root.working) == (4, 3, 8)
 
 
 def test_who_has_only_work_that_waits_returns_all_and_asks_again() -> None:
@@ -235,11 +190,9 @@ def test_who_has_only_work_that_waits_returns_all_and_asks_again() -> None:
     assert (deep.working, root.working) == (1, 2)
     deep.own = 0
     deep.slots.give_back(deep.held.pop())  # it waits for a provider
-    waits = True
-    middle.slots.is_waiting = deep.slots.is_waiting = lambda: waits
     root.settle()
     assert (deep.slots.total, middle.slots.total, len(root.held)) == (0, 0, 2)
-    waits, deep.own = False, 1
+    deep.own = 1
     root.settle()
     assert deep.working == 0, "nobody is stopped for it"
     root.end(1)
@@ -250,17 +203,21 @@ def test_who_has_only_work_that_waits_returns_all_and_asks_again() -> None:
 @given(
     st.integers(1, 4),
     st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(1, 6), max_size=3)), max_size=4),
-    st.lists(st.integers(0, 9), max_size=8),
+    st.lists(st.integers(0, 9), max_size=30),
 )
-def test_a_tree_never_has_more_at_work_than_its_root_and_no_slot_is_lost(
+def test_a_tree_never_has_more_at_work_than_its_root_and_always_gets_on(
     total: int, shape: list[tuple[int, list[int]]], ends: list[int]
 ) -> None:
     branches = [Branch(total, own, [Branch(total, leaf) for leaf in leaves]) for own, leaves in shape]
     root = Branch(total, 2, branches)
     every = [root, *branches, *[leaf for branch in branches for leaf in branch.below]]
-    for index in [*ends, *range(len(every))]:
+    for index in ends:
         root.settle()
         assert root.working <= total
-        wanting = [b for b in root.begun if b.own > len(b.held) and not b.below]
-        assert root.working + root.idle == total or not wanting
+        assert root.working or not root.busy
         every[index % len(every)].end(1)
+    while root.busy:
+        root.settle()
+        assert 0 < root.working <= total
+        for branch in every:
+            branch.end(9)

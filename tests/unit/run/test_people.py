@@ -182,15 +182,15 @@ def test_a_run_takes_a_bounded_number_of_words() -> None:
         steering.check_word(Steer(text="look", to=ALL))
 
 
-def test_a_resume_without_a_pause_tells_nothing() -> None:
+def test_each_pause_and_resume_is_told() -> None:
     steering = at_work()[1]
     assert (steering.paused, steering.now, steering.instructions("t1").number) == (False, False, 0)
     steering.resume()
-    assert steering.instructions("t1").number == 0
+    assert (steering.instructions("t1").number, steering.instructions("t1").resumes) == (1, 1)
     steering.pause(now=True)
-    assert (steering.now, steering.instructions("t1").number) == (True, 1)
+    assert (steering.now, steering.instructions("t1").number) == (True, 2)
     steering.resume()
-    assert (steering.paused, steering.now, steering.instructions("t1").number) == (False, False, 2)
+    assert (steering.paused, steering.now, steering.instructions("t1").number) == (False, False, 3)
 
 
 # --- steering of nested runs -------------------------------------------------------------------------

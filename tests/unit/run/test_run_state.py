@@ -19,7 +19,6 @@ from supervision.contract.result import Citation, Contradiction, Timing
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import Answer
-from supervision.run.nested_runs import WaitChanges
 from supervision.run.run_state import RunState, longest_chain, timing
 from supervision.run.serving_models import Outage
 from supervision.run.web_details import markdown
@@ -158,7 +157,7 @@ def test_a_finding_on_any_level_counts(where: str) -> None:
         work(run.board, "a")
     else:
         run.nested.begin("a")
-        run.nested.report("a", NestedRun(counts=Counts(total=2, completed=1)), WaitChanges())
+        run.nested.report("a", NestedRun(counts=Counts(total=2, completed=1)), [])
     assert run.has_finding
 
 
@@ -289,7 +288,7 @@ def test_a_status_says_what_was_used_on_all_levels_of_which_revision() -> None:
     assert run.result().plan_revisions == 1
     run = state(plan(subtask("a"), subtask("b")), max_reviews=2, goal="x" * 500)
     run.nested.begin("a")
-    run.nested.report("a", NestedRun(usage=Usage(model_calls=2)), WaitChanges())
+    run.nested.report("a", NestedRun(usage=Usage(model_calls=2)), [])
     status = run.status()
     assert (status.revision, status.review, status.usage.model_calls) == (1, "up to 2 rounds", 2)
     assert len(status.goal.encode()) == 400

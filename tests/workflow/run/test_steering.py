@@ -69,7 +69,7 @@ async def test_in_a_pause_nothing_begins_and_the_clock_stands_still(lab: Lab) ->
     handle = await lab.start(deadline="PT8S", max_parallel=1)
     await until(lab.sent("t1/1/turn.1"))
     reply = await say(handle, "pause", by="ann", comment="too dear")
-    assert reply["message"] == "paused; 1 subtask at work stops after the turn under way"
+    assert reply["message"] == "paused: work stops after the turns under way"
     assert (await status_of(handle)).flags.paused
     await until(partial(_told, lab, "t1/1", paused=True))
     hold.set()

@@ -207,7 +207,7 @@ async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_say
     asked = shown.waiting[0]
     assert (asked.id, asked.subtask_id, asked.kind, asked.workflow_id) == ("t2/1", "t2", "resume", lab.run_id)
     assert datetime.fromisoformat(asked.since) < datetime.now(UTC) < datetime.fromisoformat(str(asked.expires_at))
-    assert "credential" in asked.prompt_preview
+    assert "check ANTHROPIC_API_KEY" in asked.prompt_preview
     assert (shown.flags.waiting_provider, shown.flags.waiting_person) == (True, True)
     assert "t2 waits for resume" in await details(handle)
     assert await search_attribute(handle, "SupervisorWaiting") == "person"

@@ -1,6 +1,7 @@
 """Supervisors inside supervisors: a role that is a team, to three levels, as one tree with one purse and one clock."""
 
 import asyncio
+import functools
 import logging
 from datetime import datetime, timedelta
 
@@ -19,9 +20,9 @@ from tests.scripted_model import Reply, Script, answer, plan, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import GOAL, Lab, end_soon, found, scheduled, status_of
+from tests.workflow.runs import GOAL, Lab, end_soon, found, is_in, scheduled, status_of
 from tests.workflow.scripts import item, subtasks
-from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
+from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, one_waits, tree
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house", "max_depth": 3}
@@ -214,12 +215,6 @@ async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(la
     assert len(lab.calls) == calls
 
 
-# --- depth and inputs -----------------------------------------------------------------------------------
-
-
-# --- what passes between levels ----------------------------------------------------------------------
-
-
 def partial_finding(result: RunResult) -> Finding:
     """Returns the finding of the first subtask, which says that it is partial."""
     finding = found(result)
@@ -251,15 +246,11 @@ async def test_a_cancel_after_a_reset_brings_what_nested_runs_had_found(lab: Lab
     lab.play(tree(PLANS, **{"l1/1/turn.1": when(asyncio.Event(), text(""))}))
     base = await lab.start()
 
-    async def others_done() -> bool:
-        states = await leaves(lab.client, lab.run_id)
-        return states.get("t1/f1/l2") == states.get("t1/f2") == states.get("t2") == "completed"
-
-    await until(others_done)
+    await until(lambda: others_are_done(lab))
     hung = "t1/1/f1/1/l1/1/turn.1"
     handle = await reset(lab.client, base, (await workflow_tasks(base))[0])
     await until(lambda: lab.steps.count(hung) == 2)
-    await until(others_done)
+    await until(lambda: others_are_done(lab))
     await handle.cancel()
     await until(lambda: runs.closed(handle))
     result = await handle.query(SupervisorWorkflow.result)
@@ -329,12 +320,19 @@ class Turns:
         return reply
 
 
-async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(lab: Lab) -> None:
-    shape = subtasks(item("t1", "storey"), item("t2"), *[item(f"t{n}", depends_on=["t2"]) for n in (3, 4)])
-    below = subtasks(*[item(f"f{n}", "walker") for n in range(16)])
-    turns = Turns(together=4, held=12)  # three of four slots are the nested run's while t2 is at work, then two
-    lab.play(turns.within(tree({"": shape, "t1/1": below})))
-    result = await lab.run(max_subtasks=20, max_parallel=4)
-    assert (result.status, turns.most) == ("completed", 4)
-    steps = [step for step in lab.steps if "turn" in step]
-    assert {"t3/1/turn.1", "t4/1/turn.1"} <= set(steps[:14]), steps
+async def test_a_nested_run_has_its_share_of_the_slots(lab: Lab) -> None:
+    below = subtasks(*[item(f"f{n}", "walker") for n in range(4)])
+    turns = Turns(together=3, held=3)
+    lab.play(turns.within(tree({"": subtasks(item("t1", "storey"), item("t2")), "t1/1": below})))
+    result = await lab.run(max_parallel=4)
+    assert (result.status, turns.most) == ("completed", 3)
+
+
+async def test_a_nested_run_that_waits_leaves_its_slot_to_others(lab: Lab) -> None:
+    account, turns = one_waits(), Turns(together=1, held=0)
+    lab.play(turns.within(account.reply))
+    handle = await lab.start(max_parallel=1)
+    await until(functools.partial(is_in, handle, "completed", "t2"))
+    account.paid = True
+    await handle.execute_update(SupervisorWorkflow.resume)
+    assert ((await handle.result()).status, turns.most) == ("completed", 1)

@@ -1,19 +1,12 @@
 """Trees of supervisors in tests: scripts by workflow, and what each level shows of its own."""
 
-import asyncio
-import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from supervision.base import limits
-from supervision.budget.ledger import SYNTHESIS_HOLDBACK_SHARE
 from supervision.contract.status import Status
-from supervision.contract.updates import ExtendLimits, NewBudget
-from tests.scripted_model import OTHERS, Reply, Script, ScriptedModel, Step, answer, status, text, when
-from tests.waiting import until
+from tests.scripted_model import OTHERS, Reply, Script, Step, answer, status, text
 from tests.workflow.runs import Handle, status_of
 from tests.workflow.scripts import item, subtasks
 from workflows.supervisor import SupervisorWorkflow
@@ -92,48 +85,8 @@ class Account:
 
 
 STOREY_BESIDE_T2 = subtasks(item("t0"), item("t1", "storey", depends_on=["t0"]), item("t2", depends_on=["t0"]))
-STOREY_BESIDE_STOREY = subtasks(
-    item("t0"), item("t1", "storey", depends_on=["t0"]), item("t2", "storey", depends_on=["t0"])
-)
 
 
-@dataclass
-class ScarceBudget:
-    """A run in which t1, a nested run, has most of the budget and waits for its account, while t2 may begin.
-
-    t1 is planned once the budget is scarce.
-    """
-
-    shape: Reply
-    account: Account = field(init=False)
-    _is_scarce: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-
-    def __post_init__(self) -> None:
-        below = subtasks(item("f1", "walker"))
-        usual = tree({"": self.shape, "t1/1": below, "t2/1": below})
-        self.account = Account("/t1/1/f1/1/turn.1", usual)
-
-    def reply(self, step: Step) -> Reply:
-        """Returns the reply to a call."""
-        reply = self.account.reply(step)
-        return when(self._is_scarce, reply) if step.call.endswith("/t1/1/plan.1.1") else reply
-
-    async def make_scarce(self, handle: Handle, model: ScriptedModel, tokens: int) -> None:
-        """Leaves so many tokens free beside t1, which is planned then."""
-        await until(lambda: "t1/1/plan.1.1" in model.steps(handle.id))
-        await leave_free(handle, tokens)
-        self._is_scarce.set()
-
-    async def pay(self, handle: Handle) -> None:
-        """Pays the account and lets the run go on."""
-        self.account.paid = True
-        await handle.execute_update(SupervisorWorkflow.resume)
-
-
-async def leave_free(handle: Handle, tokens: int) -> None:
-    """Lowers the run's budget until so much of it can be promised, beside what is held back for the answer."""
-    card: Any = (await status_of(handle)).limits.ledger["tokens"]
-    total = math.ceil((card["spent"] + card["promised"] + tokens) / (1 - SYNTHESIS_HOLDBACK_SHARE)) + 1
-    await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(budget=NewBudget(tokens=total)))
-    card = (await status_of(handle)).limits.ledger["tokens"]
-    assert tokens <= card["free"] < tokens + limits.LEAST_GRANT_TOKENS
+def one_waits() -> Account:
+    """A run in which t1, a nested one, waits for its account, while t2 may begin."""
+    return Account("/t1/1/f1/1/turn.1", tree({"": STOREY_BESIDE_T2, "t1/1": subtasks(item("f1", "walker"))}))
