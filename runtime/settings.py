@@ -61,7 +61,7 @@ class Settings(BaseSettings):
     """Requests per minute over all queues of model calls and all Workers; None is no limit."""
     model_calls: int = Field(default=limits.MODEL_SLOTS, ge=1, le=limits.ACTIVITY_SLOTS)
     """Model calls that this process has in flight, for each queue that it serves."""
-    model_structured: Literal["format", "tool", "text"] = "format"
+    model_structured: Literal["format", "text"] = "format"
     """How the endpoint is asked for JSON."""
     model_without: Annotated[list[RequestPart], NoDecode] = []
     """Other parts of requests that the endpoint does not take, separated by commas."""

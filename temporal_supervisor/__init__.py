@@ -56,6 +56,7 @@ from supervision.run.attempt_rules import is_child_id
 from supervision.run.waits import AWAITED
 
 _RUN_TYPE = "SupervisorWorkflow"
+NO_WORKER = "no worker answers; the run is safe and continues when one is back"
 _POLL = timedelta(seconds=1)
 # Threads of the SDK let go of finished calls; in the interpreter's tear-down they aborted 14 of 90 processes.
 _let_go = partial(time.sleep, 0.05)
@@ -161,10 +162,9 @@ async def follow(client: Client, run_id: str) -> AsyncIterator[Status | TraceEve
 async def _partial(client: Client, run_id: str) -> RunResult | None:
     """Returns what a cancelled run has; None if no Worker answers."""
     try:
-        found: RunResult = await client.get_workflow_handle(run_id).query("result", result_type=RunResult)
-    except (RPCError, WorkflowQueryRejectedError):
+        return await query(client, run_id, "result", RunResult)
+    except (NoAnswer, UpdateRefused):
         return None
-    return found
 
 
 OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
@@ -184,7 +184,7 @@ class UpdateRefused(Exception):
 class NoAnswer(Exception):
     """No Worker answered a query or an update of a run; the message says why, as far as the server knows."""
 
-    def __init__(self, run_id: str, message: str = "no worker answers") -> None:
+    def __init__(self, run_id: str, message: str = NO_WORKER) -> None:
         super().__init__(message)
         self.run_id = run_id
 
@@ -242,7 +242,7 @@ async def waiting(client: Client, run_id: str) -> list[Item]:
     items: list[Item] = []
     cursor: int | None = 0
     while cursor is not None:
-        page = await _query(client, run_id, "status", cursor, Status)
+        page = await query(client, run_id, "status", Status, cursor)
         items += [Item(run_id, page.goal, wait) for wait in page.waiting if wait.for_person]
         cursor = page.next_cursor if page.waiting else None
     return items
@@ -250,7 +250,7 @@ async def waiting(client: Client, run_id: str) -> list[Item]:
 
 async def asked(client: Client, run_id: str, wait_id: str) -> Asked:
     """Returns a wait with all of what is asked. Raises UpdateRefused if nothing of that id waits."""
-    return await _query(client, run_id, "waiting", wait_id, Asked)
+    return await query(client, run_id, "waiting", Asked, wait_id)
 
 
 async def decide(
@@ -264,7 +264,8 @@ async def decide(
     match wait.kind, word:
         case "plan", ("approve" | "deny" | "reply"):
             decision = "edit" if plan else _ON_PLAN[word]
-            return await decide_plan(client, run_id, _revision(wait), decision, plan=plan, comment=text, by=by)
+            revision = int(wait.id.rpartition(".")[2])
+            return await decide_plan(client, run_id, revision, decision, plan=plan, comment=text, by=by)
         case "tool", ("approve" | "deny" as decided) if plan is None:
             sha256 = wait.arguments_sha256 or ""
             return await decide_tool_call(client, run_id, wait.id, decided, sha256, comment=text, by=by)
@@ -345,15 +346,17 @@ async def send(client: Client, run_id: str, kind: type[Update], **fields: object
         raise _not_open(run_id, error) from error
 
 
-async def _query(client: Client, run_id: str, name: str, argument: object, kind: type[_T]) -> _T:
+async def query(client: Client, run_id: str, name: str, kind: type[_T], *arguments: object) -> _T:
+    """Returns the reply to a query. Raises UpdateRefused if there is none to it, NoAnswer without a Worker."""
     try:
         async with asyncio.timeout(_QUERY_WAIT.total_seconds()):
-            found: _T = await client.get_workflow_handle(run_id).query(name, argument, result_type=kind)
+            handle = client.get_workflow_handle(run_id)
+            found: _T = await handle.query(name, args=arguments, result_type=kind, rpc_timeout=_QUERY_WAIT)
             return found
     except WorkflowQueryFailedError as error:
         raise UpdateRefused(str(error)) from error
     except (TimeoutError, WorkflowQueryRejectedError) as error:
-        raise NoAnswer(run_id) from error
+        raise NoAnswer(run_id, str(error) or NO_WORKER) from error
     except RPCError as error:
         raise _not_open(run_id, error) from error
 
@@ -362,7 +365,3 @@ def _not_open(run_id: str, error: RPCError) -> Exception:
     if error.status is RPCStatusCode.NOT_FOUND:
         return UpdateRefused(f"there is no open run '{run_id}'")
     return NoAnswer(run_id, error.message)
-
-
-def _revision(wait: Wait) -> int:
-    return int(wait.id.rpartition(".")[2])

@@ -179,4 +179,3 @@ NEW_OBJECTS = 10_000
 SWITCH_INTERVAL = timedelta(milliseconds=0.5)
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
 LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
-SHUTDOWN_MARGIN = timedelta(seconds=15)  # after GRACEFUL_SHUTDOWN what is left is cancelled; then the process ends

@@ -260,13 +260,13 @@ TestAnyCourse = AnyCourse.TestCase
 @pytest.mark.parametrize(
     ("course", "failures", "then_trusted"),
     [
-        ("a> a! b> b~", 0, True),  # first content ends a row of calls without any
-        ("a> a~ a/ b> b~", 1, True),  # but not a row of broken ones
+        ("a> a! b> b~", 0, True),  # first content ends a row
+        ("a> a~ a/ b> b~", 0, True),
         ("a> b> b! a=", 1, False),  # a success from before the row
         ("a> b> a! b~", 1, False),  # the last call before the failure
         ("a> b> b! a= c> c=", 0, True),
         ("a> b> a! c> b! c=", 0, True),  # a second failure does not move the beginning of its row
-        ("a> a~ a/ b> c> b~ d> d! c=", 2, False),  # after new content a row begins again
+        ("a> a~ a/ b> c> b~ d> d! c=", 1, False),  # after new content a row begins again
     ],
 )
 @pytest.mark.parametrize("trusted", [True, False])
