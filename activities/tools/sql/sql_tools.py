@@ -318,13 +318,8 @@ def _listed(value: str) -> str:
 
 def _overview(tables: list[Json]) -> str:
     """Returns the names of tables and columns, for a query that failed."""
-    lines, odd = [], list[str]()
-    for table in tables:
-        columns = [column["sql"] for column in table["columns"]]
-        lines.append(f"{table['name']} ({', '.join(columns)})")
-        odd += [name for name in columns if name.startswith('"')]
-    hint = f"\nWrite names with blanks or special characters in double quotes: {odd[0]}" if odd else ""
-    return f"Tables: {'; '.join(lines)}{hint}"
+    columns = {table["name"]: ", ".join(column["sql"] for column in table["columns"]) for table in tables}
+    return f"Tables: {'; '.join(f'{name} ({listed})' for name, listed in columns.items())}"
 
 
 def _markdown(result: Json) -> str:

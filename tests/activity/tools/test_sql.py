@@ -286,8 +286,7 @@ async def test_names_that_need_quotes_are_shown_with_them(folder: Path) -> None:
         await query.run(query.arguments(sql="SELECT * FROM orders WHERE Order Date BETWEEN 1 AND 2"), ToolContext())
     assert str(misuse.value) == (
         "The query is not valid SQL near 'Date' (line 1, column 37): Invalid expression / Unexpected token\n"
-        'Tables: orders ("Order Date", net, Qty)\n'
-        'Write names with blanks or special characters in double quotes: "Order Date"'
+        'Tables: orders ("Order Date", net, Qty)'
     )
 
 
