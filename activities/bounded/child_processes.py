@@ -19,7 +19,7 @@ from activities.bounded.served import TOO_DEEP, TOO_LARGE, Json
 
 _BOUNDED_TIME = timedelta(seconds=3)  # one function on foreign text; honest text takes milliseconds
 CHILD_REPLY_BYTES = 4 * 1024 * 1024  # one answer of a child process; a tool's output is a hundredth of it
-_CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine, and the tables of a team
+_CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine
 _BOUNDED_MEMORY = 128 * 1024 * 1024  # what its process may take beside its libraries
 _BOUNDED_PROCESSES = 2  # per kind of text: a slow one does not block the next run's
 
@@ -38,10 +38,6 @@ _pools: dict[str, "ChildProcesses"] = {}
 
 class BoundExceeded(Exception):
     """The function needed more time, memory or depth than it may; the message says so."""
-
-
-class TooSlow(BoundExceeded):
-    """It needed more time, or was killed: on a machine that is less busy it may succeed."""
 
 
 class NotStarted(Exception):
@@ -77,20 +73,17 @@ class ChildProcesses:
         module: str,
         size: int,
         memory: int,
-        first: tuple[str, Any] | None = None,
         *,
         seconds: float = _ORPHAN_SECONDS,
         file_bytes: int = 0,
     ) -> None:
-        """`first` is a function that each process calls before it serves. From then on it may take `memory` more.
+        """A process may take so much `memory` beside its libraries, and write files of `file_bytes`.
 
-        A process whose Worker is gone ends after so many `seconds` on one question. It may write files of `file_bytes`.
+        One whose Worker is gone ends after so many `seconds` on one question.
         """
         self._module = module
         self._setup = {
             "module": module,
-            "first": first and json.dumps([first[0], [first[1]]]),
-            "start_seconds": _CHILD_START_TIMEOUT.total_seconds(),
             "seconds": seconds,
             "file_bytes": file_bytes,
             "memory": memory,
@@ -110,12 +103,14 @@ class ChildProcesses:
             reply = await child.ask(line, time)
             if "exceeded" in reply:
                 child.end()  # else the memory that it holds counts for the next question
-            else:
-                self._idle.append(child)
-        return _result(function, reply)
+                raise BoundExceeded(reply["exceeded"])
+            self._idle.append(child)
+        if "error" in reply:
+            raise Failed(function, reply["type"], reply["error"])
+        return reply["result"]
 
     async def _start(self) -> "_ChildProcess":
-        """Returns a process that has called its first function. Raises NotStarted and Failed."""
+        """Returns a process that serves. Raises NotStarted."""
         try:
             child = await asyncio.to_thread(_ChildProcess, self._setup)
             reply = await child.ask(b"", _CHILD_START_TIMEOUT)
@@ -123,7 +118,6 @@ class ChildProcesses:
             raise NotStarted(f"{self._module}: {error}") from None
         if "exceeded" in reply:
             raise NotStarted(f"{self._module}: {reply['exceeded']}")
-        _result(self._module, reply)
         return child
 
 
@@ -162,7 +156,7 @@ class _ChildProcess:
     async def ask(self, line: bytes, time: timedelta) -> Json:
         """Returns the answer to a line; what was `exceeded`, with the process ended, where there is none."""
         loop = asyncio.get_running_loop()
-        reply, problem, slow = bytearray(), self._ended, False
+        reply, problem = bytearray(), self._ended
         try:
             async with asyncio.timeout(time.total_seconds()):
                 await loop.sock_sendall(self._socket, line)
@@ -176,7 +170,7 @@ class _ChildProcess:
                     reply += chunk
             answer: Json = json.loads(reply)
         except TimeoutError:
-            problem, slow = f"it takes longer than {time.total_seconds():g} s", True
+            problem = f"it takes longer than {time.total_seconds():g} s"
         except (OSError, ValueError, RecursionError):
             pass
         except asyncio.CancelledError:  # its answer would be taken for the next one's
@@ -185,9 +179,7 @@ class _ChildProcess:
         else:
             return answer
         self.end()
-        if problem == self._ended:  # a busy machine may have done that: no memory was left, or its own clock was late
-            slow = self._process.returncode in (-signal.SIGKILL, -signal.SIGALRM)
-        return {"exceeded": problem, "slow": slow}
+        return {"exceeded": problem}
 
 
 def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
@@ -195,11 +187,3 @@ def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     ours.close()
     process.wait()
-
-
-def _result(name: str, reply: Json) -> Any:
-    if "exceeded" in reply:
-        raise (TooSlow if reply.get("slow") else BoundExceeded)(reply["exceeded"])
-    if "error" in reply:
-        raise Failed(name, reply["type"], reply["error"])
-    return reply["result"]

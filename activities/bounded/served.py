@@ -19,11 +19,9 @@ TOO_LARGE = "it needs more than {} MiB of memory"
 
 
 def main(setup: Json) -> None:
-    """Answers the first question, if there is one, then bounds the process for good and serves."""
+    """Bounds the process for good, says so, and serves."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, setup["start_seconds"])
     module = importlib.import_module(setup["module"])
-    _say(_answer(module, setup["first"], setup["memory"]) if setup["first"] else {"result": None})
     bounds = {
         # What may be written to: libraries reserve addresses, and map files, that cost no memory.
         resource.RLIMIT_DATA: data_bytes() + setup["memory"],
@@ -33,7 +31,7 @@ def main(setup: Json) -> None:
     for kind, value in bounds.items():
         with contextlib.suppress(ValueError, OSError):  # systems without that limit
             resource.setrlimit(kind, (value, value))
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    _say({"result": None})
     for line in sys.stdin:
         signal.setitimer(signal.ITIMER_REAL, setup["seconds"])
         _say(_answer(module, line, setup["memory"]))

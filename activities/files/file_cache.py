@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed, TooSlow
+from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.files.values import VERSION, is_data, numbered
 from supervision.base import limits
 from supervision.base.text import clean, one_line
@@ -151,47 +151,37 @@ class FileCache:
                 return [{"name": source.name, "problem": "its content is not what its list says"}]
             reports = await self._converted(source.name, fetched, owner)
             kept = await asyncio.to_thread(_keep, reports, made, folder)
-        except BoundExceeded as exceeded:  # perhaps of a busy machine: the next run may have more luck
-            return [{"name": source.name, "problem": f"it can't be read: {exceeded}"}]
+        except (BoundExceeded, Failed) as problem:  # perhaps of a busy machine: the next run may have more luck
+            return [{"name": source.name, "problem": f"it can't be read: {problem}"}]
         finally:
             await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
         self._kept += 1
         return kept
 
     async def _converted(self, name: str, fetched: Path, owner: str) -> list[Json]:
-        """Returns a report on a file or on each member of a zipped folder. Raises BoundExceeded, which is not kept."""
+        """Returns a report on a file or on each member of a zipped folder. Raises BoundExceeded and Failed."""
         if not name.lower().endswith(".zip"):
             return [await self._one(name, fetched, owner)]
-        try:
-            asked = (str(fetched), name, str(fetched.parent))
-            members = await self._children.call(owner, _CONVERSION_TIME, "unpack", *asked)
-        except Failed as error:
-            return [{"name": name, "problem": f"it can't be unpacked: {error.text}"}]
-        finally:
-            fetched.unlink(missing_ok=True)
+        asked = (str(fetched), name, str(fetched.parent))
+        members = await self._children.call(owner, _CONVERSION_TIME, "unpack", *asked)
+        fetched.unlink()
         until, reports = time.monotonic() + _ZIP_TIME.total_seconds(), list[Json]()
         for inner, path, problem in members:
+            if not problem and time.monotonic() > until:
+                problem = "it can't be read: the files before it took too long"
             try:
-                if not problem and time.monotonic() > until:
-                    raise TooSlow("the files before it took too long")
                 reports.append({"name": inner, "problem": problem} if problem else await self._one(inner, path, owner))
-            except TooSlow as exceeded:
+            except (BoundExceeded, Failed) as exceeded:
                 reports.append({"name": inner, "problem": f"it can't be read: {exceeded}"})
         return reports
 
     async def _one(self, name: str, file: str | Path, owner: str) -> Json:
-        """Returns a report on a file, which is kept; one that needs too much memory does so each time. TooSlow."""
         asked = (str(file), name, os.path.dirname(file))
         try:
             report: Json = await self._children.call(owner, _CONVERSION_TIME, "convert", *asked)
-        except TooSlow:
-            raise
-        except (BoundExceeded, Failed) as error:
-            why = error.text if isinstance(error, Failed) else error
-            return {"name": name, "problem": f"it can't be read: {why}"}
+            return report
         finally:
             Path(file).unlink(missing_ok=True)
-        return report
 
     def _make_room(self) -> None:
         """Deletes what was used longest ago, older versions' files too, until the rest fits the cache."""

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import category, normalize
@@ -44,94 +43,93 @@ _RESERVED = {row[0] for row in duckdb.execute(
 _NUMBERLIKE = re.compile(r"[+-]?[€$£]?\d[\d.,\s]*[%€$£]?")
 
 Rows = Callable[[], Iterable[list[str]]]
-Scalar = Callable[[str], tuple[int, ...]]
-"""Returns the row of one SELECT list over the table."""
+Scalar = Callable[..., tuple[int, ...]]
+"""Returns the row of one SELECT list over the table, or over some rows of it."""
 
 BLANKS = ("", "-", "–", "na", "n/a", "#n/a", "null", "none", "nan", "k.a.", "?")
 _MOSTLY = 0.8  # of a column's values: with fewer numbers or dates among them it is meant as text
 
-_PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_SIGNS = "[€$£¥%\\s\u00a0\u202f'’]"
+_GROUPS = r"^[+-]?\d{1,3}(,\d{3})+$"
 _POINT = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
 _COMMA = r"^[+-]?\d{1,3}(\.\d{3})+(,\d+)?$|^[+-]?\d+(,\d+)?$"
-_GROUPS = r"^[+-]?\d{1,3}(,\d{3})+$"
-_SIGNS = "[€$£¥%\\s\u00a0\u202f'’]"
+_IDENTIFIER = r"^0\d+$|^\d{19,}$"
 _DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d-%b-%y")
-_DAY_FIRST = ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y")
-_MONTH_FIRST = ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y")
-_KINDS = {"days": _DAYS, "day first": _DAY_FIRST, "month first": _MONTH_FIRST}
+_DATES = {
+    "": _DAYS,
+    "dates are read day first": ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y"),
+    "dates are read month first": ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y"),
+}
 # every text of these shapes
 _ALIKE = r"^(\d{1,4}[./ -] *(\d{1,2}|[A-Za-z]{3,9})[./ -] *\d{1,4}|[A-Za-z]{3,9} +\d{1,2}, *\d{4})( +\d.*)?$"
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+_FIRST_ROWS = "(FROM texts LIMIT 2000)"  # what most of them are not is not tried on all: each look takes time
 
 
-class Column(NamedTuple):
-    """A column of texts: the type that it gets, the SQL that is cast to it, and what a reader should know of it."""
+class Reading(NamedTuple):
+    """A way to read the texts of a column: the type that they get, their shape, the SQL that is cast, and a note."""
 
-    kind: str = "VARCHAR"
-    sql: str = ""
-    notes: Sequence[str] = ()
+    kind: str
+    text: str
+    shape: str
+    sql: str
+    note: str = ""
+
+    @property
+    def fits(self) -> str:
+        """The SQL of the number of values that can be read so."""
+        matches = f"regexp_matches({self.text}, {literal(self.shape)})"
+        return f"count(TRY_CAST({self.sql} AS {self.kind})) FILTER ({matches})"
 
 
-def typed(name: str, scalars: Scalar, *, semicolons: bool) -> Column:
-    """Returns how to read a column.
-
-    All values that are not blank must fit, else it stays text. Identifiers (a leading zero, 19 digits) and ambiguous
-    dates stay text. `semicolons` separate the file's fields: then a lone comma is a decimal one.
-    """
-    raw = quoted(name)
-    blanks = ", ".join(map(literal, BLANKS))
-    value = f"(CASE WHEN lower(trim({raw})) IN ({blanks}) THEN NULL ELSE trim({raw}) END)"
+def _readings(value: str, *, semicolons: bool) -> list[Reading]:
+    """Returns the ways to read a column; the first that fits all values is taken."""
     bare = f"regexp_replace({value}, {literal(_SIGNS)}, '', 'g')"
-    filled, zeros, plain, point, comma, groups, signed = scalars(
-        f"count({value}), "
-        f"count(*) FILTER (regexp_matches({value}, '^0\\d+$|^\\d{{19,}}$')), "
-        + ", ".join(
-            f"count(*) FILTER (regexp_matches({bare}, '{shape}'))" for shape in (_PLAIN, _POINT, _COMMA, _GROUPS)
-        )
-        + f", count(*) FILTER ({bare} <> {value})"
-    )
-    if not filled or zeros:
-        return Column()
-    percent = [f"{name}: the numbers are written with signs such as % or €"] if signed else []
-    if plain == filled:
-        (whole,) = scalars(f"count(TRY_CAST({bare} AS BIGINT)) FILTER (regexp_matches({bare}, '^[+-]?\\d{{1,18}}$'))")
-        return Column("BIGINT" if whole == filled else "DOUBLE", bare, percent)
-    if comma == filled and (groups < filled or semicolons or point < filled):
-        read = f"replace(replace({bare}, '.', ''), ',', '.')"
-        return Column("DOUBLE", read, [f"{name}: decimal commas are read as numbers", *percent])
-    if point == filled:
-        return Column("DOUBLE", f"replace({bare}, ',', '')", [f"{name}: commas group thousands", *percent])
-    return _dated(name, value, scalars, filled, max(plain, point, comma))
+    grouped = Reading("DOUBLE", bare, _POINT, f"replace({bare}, ',', '')", "commas group thousands")
+    decimal = f"replace(replace({bare}, '.', ''), ',', '.')"
+    readings = [
+        Reading("BIGINT", bare, r"^[+-]?\d{1,18}$", bare),
+        Reading("DOUBLE", bare, r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$", bare),
+        *([] if semicolons else [grouped._replace(shape=_GROUPS)]),
+        Reading("DOUBLE", bare, _COMMA, decimal, "decimal commas are read as numbers"),
+        grouped,
+        Reading("DATE", value, r"^\d{4}-\d\d-\d\d$", value),
+        Reading("TIMESTAMP", value, r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?$", value),
+    ]
+    for time in _TIMES:
+        for note, days in _DATES.items():
+            dated = f"try_strptime({value}, {[day + time for day in days]})"
+            readings.append(Reading("TIMESTAMP" if time else "DATE", value, _ALIKE, dated, note))
+    return readings
 
 
-def _dated(name: str, value: str, scalars: Scalar, filled: int, numbers: int) -> Column:
-    """Returns how to read a column that holds no plain numbers: as dates of one shape, else as text."""
-    iso = f"regexp_matches({value}, '^\\d{{4}}-\\d\\d-\\d\\d([ T]\\d\\d:\\d\\d.*)?$')"
-    times, midnights, alike = scalars(
-        f"count(TRY_CAST({value} AS TIMESTAMP)) FILTER ({iso}), "
-        f"count(*) FILTER (TRY_CAST({value} AS TIMESTAMP) = TRY_CAST({value} AS DATE) AND {iso}), "
-        f"count(*) FILTER (regexp_matches({value}, '{_ALIKE}'))"
-    )
-    if times == filled:
-        return Column("DATE" if midnights == filled else "TIMESTAMP", value)
-    best = times
-    for time in _TIMES if alike >= _MOSTLY * filled else ():  # a look at each shape is what takes the time
-        shapes = {
-            kind: f"try_strptime({value}, [{', '.join(repr(day + time) for day in days)}])"
-            for kind, days in _KINDS.items()
-        }
-        counts = dict(zip(shapes, scalars(", ".join(f"count({shape})" for shape in shapes.values())), strict=True))
-        best = max(best, *counts.values())
-        fitting = [kind for kind, count in counts.items() if count == filled]
-        if len(fitting) > 1:
-            return Column(notes=[f"{name}: the dates may be read day first or month first, so they stay text"])
-        if fitting:
-            notes = [] if fitting == ["days"] else [f"{name}: dates are read {fitting[0]}"]
-            return Column("TIMESTAMP" if time else "DATE", shapes[fitting[0]], notes)
-    for count, noun in ((numbers, "numbers"), (best, "dates")):
-        if _MOSTLY * filled <= count < filled:
-            return Column(notes=[f"{name}: {filled - count} of {filled} values are no {noun}, so it stays text"])
-    return Column()
+def typed(name: str, scalars: Scalar, *, semicolons: bool) -> tuple[Reading | None, list[str]]:
+    """Returns how to read a column, None for text, and what a reader should know of it.
+
+    All values that are not blank must fit. Identifiers (a leading zero, 19 digits) and ambiguous dates stay text.
+    `semicolons` separate the file's fields: then a lone comma is a decimal one.
+    """
+    value = f"trim({quoted(name)})"
+    filled = f"count(*) FILTER (lower({value}) NOT IN ({', '.join(map(literal, BLANKS))}))"
+    readings = _readings(value, semicolons=semicolons)
+    first, *fits = scalars(", ".join([filled, *(reading.fits for reading in readings)]), _FIRST_ROWS)
+    readings = [reading for reading, fit in zip(readings, fits, strict=True) if fit >= _MOSTLY * first]
+    identifiers = f"count(*) FILTER (regexp_matches({value}, {literal(_IDENTIFIER)}))"
+    signs = f"count(*) FILTER (regexp_matches({value}, {literal(_SIGNS)}))"
+    count, odd, signed, *fits = scalars(", ".join([filled, identifiers, signs, *(each.fits for each in readings)]))
+    if not count or odd or not readings:
+        return None, []
+    fitting = [reading for reading, fit in zip(readings, fits, strict=True) if fit == count]
+    if len({reading.note for reading in fitting if reading.shape == _ALIKE}) > 1:
+        return None, [f"{name}: the dates may be read day first or month first, so they stay text"]
+    if fitting:
+        numbers = fitting[0].text != value
+        notes = [fitting[0].note, "the numbers are written with signs such as % or €" if numbers and signed else ""]
+        return fitting[0], [f"{name}: {note}" for note in notes if note]
+    most = max(fits)
+    noun = "dates" if readings[fits.index(most)].text == value else "numbers"
+    few = [f"{name}: {count - most} of {count} values are no {noun}, so it stays text"]
+    return None, few if most >= _MOSTLY * count else []
 
 
 def csv_tables(path: Path, out: Path) -> list[Json]:
@@ -156,8 +154,9 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
         count, first = database.execute(rejected).fetchone() or (0, "")
         rows = f"{count:,} row{'s' * (count > 1)}"
         notes = [f"{rows} cannot be read, the first is {str(first)[:_LINE_CHARS]!r}"] if count else []
-        if line := _unclosed(plain, delimiter):
-            notes.append(f"a quotation mark in line {line:,} is not closed: what follows it is not read")
+        with plain.open("rb") as file:
+            if sum(chunk.count(b'"') for chunk in iter(partial(file.read, CHUNK), b"")) % 2:
+                notes.append("it has an odd number of quotation marks: what follows one of them may be missing")
         if skip > 1 and names:
             above = "line, above the header, is" if skip == 2 else f"{skip - 1} lines, above the header, are"
             words = " / ".join(filter(None, (line.strip(f'{delimiter}" \r\n\t') for line in sample[: skip - 1])))
@@ -166,20 +165,6 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
     if plain != path:
         plain.unlink()
     return [table | {"notes": notes + table["notes"]}]
-
-
-def _unclosed(path: Path, delimiter: str) -> int:
-    """Returns the line of a quotation mark that nothing closes, else 0. The engine drops the rest without an error."""
-    with path.open("rb") as file:
-        if sum(chunk.count(b'"') for chunk in iter(partial(file.read, CHUNK), b"")) % 2 == 0:
-            return 0
-    with path.open(encoding="utf-8", errors="replace", newline="") as file, contextlib.suppress(csv.Error):
-        reader, line = csv.reader(chain(file, ["\0"]), delimiter=delimiter), 0
-        for row in reader:  # a field that is too long is an error
-            if row and "\0" in row[-1]:
-                return 0 if row == ["\0"] else line + 1
-            line = reader.line_num
-    return line + 1
 
 
 def row_tables(sheets: Iterable[tuple[str, Rows]], path: Path, out: Path) -> list[Json]:
@@ -284,18 +269,18 @@ json_tables = partial(_engine_table, "read_json_auto(?, maximum_object_size = 41
 def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, semicolons: bool) -> Json:
     names = [name for name, *_ in database.execute("DESCRIBE texts").fetchall()]
 
-    def scalars(select: str) -> tuple[int, ...]:
-        return database.execute(f"SELECT {select} FROM texts").fetchone() or ()
+    def scalars(select: str, rows: str = "texts") -> tuple[int, ...]:
+        return database.execute(f"SELECT {select} FROM {rows}").fetchone() or ()
 
     totals = _totals(scalars, names)
     columns = {name: typed(name, scalars, semicolons=semicolons) for name in names}
-    for name, column in columns.items():  # one by one: an expression over a column takes some 2 MiB
-        if column.kind != "VARCHAR":
-            read = f"TRY_CAST({column.sql} AS {column.kind})"
-            database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {column.kind} USING {read}")
+    for name, (reading, _) in columns.items():  # one by one: an expression over a column takes some 2 MiB
+        if reading:
+            read = f"{reading.kind} USING TRY_CAST({reading.sql} AS {reading.kind})"
+            database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {read}")
     unnamed = [name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({quoted(name)})")[0]]
     kept = {name: quoted(name) for name in names if name not in unnamed or len(unnamed) == len(names)}
-    return _write(database, stem, out, kept, totals + [note for name in kept for note in columns[name].notes])
+    return _write(database, stem, out, kept, totals + [note for name in kept for note in columns[name][1]])
 
 
 def _totals(scalars: Scalar, names: Sequence[str]) -> list[str]:

@@ -55,7 +55,8 @@ def describe(url: str, times: Json) -> Json:
 
     async def work(connection: asyncpg.Connection) -> Json:
         if await connection.fetchval("SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"):
-            return {"error": "its user is a superuser, who may do anything: name one that may only read the tables"}
+            problem = "its user is a superuser, who may do anything: name one that may only read the tables"
+            return {"error": problem, "down": True}
         tables: dict[str, Json] = {}
         for row in await connection.fetch(_DESCRIBE):
             new = {"name": row["table"], "about": row["about"] or "", "rows": f"about {row['rows']}"}

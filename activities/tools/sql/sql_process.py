@@ -1,6 +1,6 @@
 """The process that checks and runs SQL, so that a query can neither harm nor block its Worker.
 
-`activities.bounded` calls these functions: `start` loads the tables and locks the engine, `reply` answers a query.
+`activities.bounded` calls `reply`, which opens the tables and locks the engine at its first query.
 Imports only the check: each process pays for what it imports.
 """
 
@@ -23,7 +23,7 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def start(setup: Json) -> None:
+def _start(setup: Json) -> None:
     """Opens the tables of `{tables: {name: path}, ...limits}`; the engine can read these files and no others."""
     database = duckdb.connect(config=_CLOSED)
     database.execute("SET enable_progress_bar = false")  # it would stand in the reply of a query of two seconds
@@ -34,12 +34,14 @@ def start(setup: Json) -> None:
         database.execute(f"CREATE VIEW {quoted(name)} AS SELECT * FROM read_parquet({literal(path)})")
     database.execute(f"SET memory_limit = '{setup['memory']}B'")
     database.execute("SET lock_configuration = true")
-    _served.update(setup, database=database)
+    _served["database"] = database
 
 
-def reply(sql: str) -> Json:
+def reply(sql: str, setup: Json) -> Json:
     """Returns the answer to a query that passes the check: texts, if there is `more`, what it `read`; else `error`."""
-    tables, rows = list(_served["tables"]), _served["rows"]
+    if not _served:
+        _start(setup)
+    tables, rows = list(setup["tables"]), setup["rows"]
     try:
         query = check(sql, tables)
     except Refused as refused:
@@ -52,7 +54,7 @@ def reply(sql: str) -> Json:
         cursor.execute(statements[0])
         names = [column[0] for column in cursor.description or []]
         fetched = cursor.fetchmany(rows + 1)
-        shown_rows = [[shown(value)[: _served["cell"]] for value in row] for row in fetched[:rows]]
+        shown_rows = [[shown(value)[: setup["cell"]] for value in row] for row in fetched[:rows]]
     except MemoryError:
         return {"error": "The query needs too much memory. Ask for less at once."}
     except (duckdb.Error, ValueError, OverflowError) as error:

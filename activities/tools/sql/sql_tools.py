@@ -34,7 +34,6 @@ SQL_CELL_CHARS = 300
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
 _LAST_LINE_CHARS = 100  # room for the number of rows
 _REST_CHARS = 4000  # room for example queries and the files that can't be read
-_LEAST_TABLE_CHARS = 250  # of a table in a list that is too long: its name and some columns
 _SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
 _SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
 CHILD = "activities.tools.sql.sql_process"
@@ -53,6 +52,10 @@ _QUERY_WORDS = (
     "instead of fetching many rows. The tables cannot be changed. A query that fails returns the reason and "
     "the names of all tables and columns."
 )
+
+
+class _Down(ToolMisuse):
+    """The database cannot be asked now."""
 
 
 class Database:
@@ -84,20 +87,28 @@ class Database:
         return await self._asked(run_id, "reply", sql, self.names, bounds)
 
     async def _asked(self, owner: str, function: str, *arguments: Any) -> Json:
-        problem = f"The database {self._name} cannot be read now: "
+        problem = f"The database {self._name} cannot be read now"
         try:
             url = self._secrets.value(self._name)
-            reply: Json = await self._children.call(owner, _TIME, function, url, _SECONDS, *arguments)
-        except BoundExceeded as exceeded:
-            raise ToolMisuse(f"The query cannot be answered, because {exceeded}. Ask for less at once.") from None
+            return await _answer(self._children, owner, _TIME, function, url, _SECONDS, *arguments)
         except Failed:  # its text is that of any exception
-            raise ToolMisuse(f"{problem}its process failed.") from None
+            raise ToolMisuse(f"{problem}: its process failed.") from None
         except ValueError as error:
-            raise ToolMisuse(f"{problem}{error}") from None
-        if "error" in reply:
-            down = function == "describe" or "down" in reply
-            raise ToolMisuse(f"{problem if down else ''}{one_line(clean(reply['error']), limits.SENTENCE_BYTES)}")
-        return reply
+            raise ToolMisuse(f"{problem}: {error}") from None
+        except _Down as down:
+            raise ToolMisuse(f"{problem}: {down}") from None
+
+
+async def _answer(children: ChildProcesses, owner: str, time: timedelta, function: str, *arguments: Any) -> Json:
+    """Returns the answer of a process. Raises ToolMisuse, and Failed."""
+    try:
+        reply: Json = await children.call(owner, time, function, *arguments)
+    except BoundExceeded as exceeded:
+        raise ToolMisuse(f"The query cannot be answered, because {exceeded}. Ask for less at once.") from None
+    if "error" in reply:
+        problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
+        raise (_Down if "down" in reply else ToolMisuse)(one_line(clean(problem), limits.SENTENCE_BYTES))
+    return reply
 
 
 class QueryExample(StrictModel):
@@ -158,26 +169,17 @@ class TableStore:
         self.tables = [table for report in reports for table in report.tables]
         self.names = [table["name"] for table in self.tables]
         self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
-        setup = {
+        self._setup = {
             "tables": {table["name"]: table["file"] for table in self.tables},
             "memory": _SQL_MEMORY_BYTES,
             "rows": limits.SQL_ROWS,
             "cell": SQL_CELL_CHARS,
         }
-        self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_CHILD_BYTES, ("start", setup))
+        self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_CHILD_BYTES)
 
     async def query(self, sql: str, run_id: str = "") -> Json:
         """Returns `columns`, `rows` of texts, `more` and the tables `read`. Raises ToolMisuse."""
-        try:
-            reply: Json = await self._children.call(run_id, limits.SQL_TIMEOUT, "reply", sql)
-        except BoundExceeded as exceeded:
-            raise ToolMisuse(f"The query cannot be answered, because {exceeded}. Ask for less at once.") from None
-        except Failed as failed:
-            raise ValueError(f"the tables cannot be loaded: {failed.text}") from None
-        if "error" in reply:
-            problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
-            raise ToolMisuse(one_line(clean(problem), limits.SENTENCE_BYTES))
-        return reply
+        return await _answer(self._children, run_id, limits.SQL_TIMEOUT, "reply", sql, self._setup)
 
 
 class TableTools(ToolSource):
@@ -245,7 +247,10 @@ class TableTools(ToolSource):
         store = await self._store.get(context.files)
         if named := [table for table in store.tables if table["name"] == arguments.table]:
             return ToolOutput(_describe(named[0], self._options))
-        shown = _all_described(store.tables, self._options) or ["There are no tables."]
+        shown = [_describe(table, self._options) for table in store.tables] or ["There are no tables."]
+        if sum(map(len, shown)) > (room := limits.TOOL_OUTPUT_CHARS - _REST_CHARS):
+            shown = [cut(text, room // len(shown)) for text in shown]
+            shown.append("Tables are cut: this tool lists one whole, given its name as `table`.")
         if self._options.examples:
             shown += ["\nExample queries:", *map(_example, self._options.examples)]
         if store.unread:
@@ -282,20 +287,6 @@ def _summary(column: Json) -> str:
     return f"{name}: {' | '.join(shown)}{f' | ... {count} in all' if count > len(shown) else ''}"
 
 
-def _all_described(tables: list[Json], options: TableOptions) -> list[str]:
-    """Returns a text on each table; if all are too long for one output, the longest are cut."""
-    texts = [_describe(table, options) for table in tables]
-    sizes, room = [len(text) + 1 for text in texts], limits.TOOL_OUTPUT_CHARS - _REST_CHARS
-    if sum(sizes) <= room:
-        return texts
-    short = [size for size in sizes if size <= room // len(sizes)]
-    most = max((room - sum(short)) // (len(sizes) - len(short)), _LEAST_TABLE_CHARS)
-    for at, table in enumerate(tables):
-        end = f" {len(table['columns'])} columns: this tool lists all with table = {quoted(table['name'])}."
-        texts[at] = texts[at] if sizes[at] <= most else cut(texts[at], most - len(end) - 1) + end
-    return texts
-
-
 def _describe(table: Json, options: TableOptions) -> str:
     name = table["name"]
     columns = ", ".join(f"{column['sql']} {column['type']}" for column in table["columns"])
@@ -327,13 +318,8 @@ def _listed(value: str) -> str:
 
 def _overview(tables: list[Json]) -> str:
     """Returns the names of tables and columns, for a query that failed."""
-    lines, odd = [], list[str]()
-    for table in tables:
-        columns = [column["sql"] for column in table["columns"]]
-        lines.append(f"{table['name']} ({', '.join(columns)})")
-        odd += [name for name in columns if name.startswith('"')]
-    hint = f"\nWrite names with blanks or special characters in double quotes: {odd[0]}" if odd else ""
-    return f"Tables: {'; '.join(lines)}{hint}"
+    columns = {table["name"]: ", ".join(column["sql"] for column in table["columns"]) for table in tables}
+    return f"Tables: {'; '.join(f'{name} ({listed})' for name, listed in columns.items())}"
 
 
 def _markdown(result: Json) -> str:

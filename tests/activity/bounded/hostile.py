@@ -51,11 +51,6 @@ def leave() -> None:
     os._exit(3)
 
 
-def killed() -> None:
-    """Ends as the system ends a process when the machine has no memory left."""
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def fill() -> int:
     return len(bytearray(1 << 40))
 
@@ -63,12 +58,6 @@ def fill() -> int:
 def write(path: str) -> None:
     with open(path, "w") as file:
         file.write("x")
-
-
-def first(word: str) -> str:
-    if word == "bad":
-        raise ValueError("no such word")
-    return word.upper()
 
 
 def environment() -> dict[str, str]:

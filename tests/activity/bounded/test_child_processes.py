@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from activities.bounded.child_processes import CHILD_REPLY_BYTES, BoundExceeded, ChildProcesses, Failed, TooSlow
+from activities.bounded.child_processes import CHILD_REPLY_BYTES, BoundExceeded, ChildProcesses, Failed
 from tests.activity.bounded import hostile
 from tests.waiting import until
 
@@ -66,18 +66,6 @@ async def test_a_process_left_behind_by_a_function_ends_with_its_own(one: ChildP
         await one.call("run", timedelta(seconds=2), "fork", str(tmp_path))
     (left,) = tmp_path.iterdir()
     await until(lambda: not psutil.pid_exists(int(left.name)) or psutil.Process(int(left.name)).status() == "zombie")
-
-
-@pytest.mark.parametrize(
-    ("function", "kind"), [("killed", TooSlow), ("hang", TooSlow), ("leave", BoundExceeded), ("fill", BoundExceeded)]
-)
-async def test_what_a_busy_machine_ended_may_succeed_another_time(
-    one: ChildProcesses, function: str, kind: type[BoundExceeded]
-) -> None:
-    await one.call("run", LONG, "echo", 1)
-    with pytest.raises(BoundExceeded) as caught:
-        await one.call("run", SHORT, function)
-    assert type(caught.value) is kind
 
 
 async def test_memory_files_and_environment_are_bounded(

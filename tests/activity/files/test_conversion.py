@@ -135,8 +135,12 @@ def test_fields_may_hold_anything(tmp_path: Path, delimiter: str) -> None:
 @pytest.mark.parametrize(
     ("body", "read", "notes"),
     [
-        (b'1,5" pipe\n2,"x"\n', [(1, '5" pipe'), (2, "x")], []),
-        (b'1,x\n"2,y\n3,z\n', [(1, "x")], ["a quotation mark in line 3 is not closed: what follows it is not read"]),
+        (b'1,5"" pipe\n2,"x"\n', [(1, '5"" pipe'), (2, "x")], []),
+        (
+            b'1,x\n"2,y\n3,z\n',
+            [(1, "x")],
+            ["it has an odd number of quotation marks: what follows one of them may be missing"],
+        ),
         (b"1,x\n2,y,z\n", [(1, "x")], ["1 row cannot be read, the first is '2,y,z'"]),
     ],
 )
