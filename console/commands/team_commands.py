@@ -25,9 +25,10 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.text import did_you_mean
 from supervision.contract.model_choice import chain_of
-from supervision.contract.team import Role, is_name, server_tool
+from supervision.contract.team import Role, Team, is_name, server_tool
 
 if TYPE_CHECKING:
+    from activities.model.port import ModelEndpoint
     from activities.teams.team_files import TeamFiles
     from activities.tools.mcp.mcp_servers import McpConnection
     from activities.tools.mcp.pins import Pinned
@@ -151,10 +152,6 @@ def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:
         yield indented(safe(line[: limits.ERROR_BYTES]), 4, _STYLES.get(line[:1], "bold"))
 
 
-if TYPE_CHECKING:
-    from activities.model.port import ModelEndpoint
-    from supervision.contract.team import Team
-
 _NO_NAME = "a folder's name must be lower-case letters, digits, hyphens or underscores, so rename it"
 
 
@@ -242,7 +239,7 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: "Mode
     return Report({"role": role.name, "model": model, **said}, lambda _: [f"{role.name}  ({by})", *rows])
 
 
-def _team_rows(team: "Team", hints: list[str]) -> Iterator[RenderableType]:
+def _team_rows(team: Team, hints: list[str]) -> Iterator[RenderableType]:
     yield indented(f"{team.name}  {safe_line(team.description, limits.PARAGRAPH_BYTES)}".rstrip(), 0, "bold")
     for role in team.roles:
         mark = " (generalist)" if role.name == team.generalist else ""
@@ -285,8 +282,7 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     for file in found:
         if file.problem:
             print_err(f"✘ {safe_line(file.name, limits.LINE_BYTES)} is left out: {file.problem}")
-    roles = TeamFiles(folders).definition("files").roles
-    (folder / "team.toml").write_text(_team_file(name, roles, kinds), encoding="utf-8")
+    (folder / "team.toml").write_text(_team_file(name, TeamFiles(folders).definition("files"), kinds), encoding="utf-8")
     print_err(f"wrote {folder / 'team.toml'}, and {counted(len(files), 'file')} into {folder / 'data'}")
     if not own:
         print_err(f"teams are read from there after `export SUPERVISOR_TEAMS_DIR={quote(str(home))}`, for Workers, too")
@@ -294,11 +290,16 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     return DONE
 
 
-def _team_file(name: str, roles: list[Role], kinds: dict[str, bool]) -> str:
-    """Returns a team file with the roles of team `files` that have something to read."""
-    tools = [tool for tool in _TOOLS if kinds.get(tool[2], True)]
-    named = {tool for tool, _, _ in tools}
-    taken = [role for role in roles if {"query_data", "search_documents"} & named & set(role.tools)]
+_KINDS = {"sql_tables": "tables", "sql_query": "tables", "document_search": "documents", "document_read": "documents"}
+"""The tools that read files, by what they are called in the file of a team: the option that names their files."""
+
+
+def _team_file(name: str, files: Team, kinds: dict[str, bool]) -> str:
+    """Returns a team file with the roles and tools of team `files` that have something to read."""
+    kind_of = {tool.name: _KINDS.get(tool.uses, "") for tool in files.tools}
+    taken = [role for role in files.roles if any(kinds.get(kind_of[tool]) for tool in role.tools)]
+    used = {tool for role in taken for tool in role.tools if kinds.get(kind_of[tool], True)}
+    tools = [(tool.name, tool.uses, kind_of[tool.name]) for tool in files.tools if tool.name in used]
     lines = [
         f"# Team {name}: a change of this file or of data/ counts from the next run on.",
         f'name = "{name}"',
@@ -313,7 +314,7 @@ def _team_file(name: str, roles: list[Role], kinds: dict[str, bool]) -> str:
         "]",
     ]
     for role in taken:
-        allowed = ", ".join(f'"{tool}"' for tool in role.tools if tool in named)
+        allowed = ", ".join(f'"{tool}"' for tool in role.tools if tool in used)
         lines += [
             "",
             "[[roles]]",
@@ -323,16 +324,6 @@ def _team_file(name: str, roles: list[Role], kinds: dict[str, bool]) -> str:
             f"system_prompt = '''\n{role.system_prompt}'''",
         ]
     return "\n".join(lines) + "\n"
-
-
-_TOOLS = (
-    ("list_tables", "sql_tables", "tables"),
-    ("query_data", "sql_query", "tables"),
-    ("calculate", "calculator", ""),
-    ("search_documents", "document_search", "documents"),
-    ("read_document", "document_read", "documents"),
-)
-"""The tools of a new team: name, kind, and the option that names their files."""
 
 
 async def try_tool(
