@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import IO, Any
 
 from pydantic import JsonValue
@@ -107,6 +108,11 @@ def look_alikes(text: str) -> list[str]:
 def counted(number: int, noun: str) -> str:
     """Returns `1 finding` or `2 findings`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def duration(seconds: float, digits: int = 0) -> str:
+    """Returns seconds as people read them: `4 s`, `0:02:05`."""
+    return f"{max(0, seconds):.{digits}f} s" if seconds < 60 else str(timedelta(seconds=int(seconds)))
 
 
 def _allowed(char: str) -> str:

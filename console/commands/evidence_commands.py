@@ -14,7 +14,7 @@ from activities.model.conversation import ConversationStore
 from activities.store.artifacts import ArtifactStore
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, print_err, safe, safe_line
-from console.report.report_data import call_time, entries_of, evidence_of, said_in, stored_calls
+from console.report.report_data import entries_of, evidence_of, said_in, stored_calls
 from console.run.command_line import AnyRun
 from console.run.run_handle import NoAnswer, RunHandle, find_run
 from console.run.run_outcome import outcome_so_far, published_end, read_result
@@ -104,13 +104,9 @@ async def artifacts_report(
         save.mkdir(parents=True, exist_ok=True)
         for artifact, name in zip(listed, _file_names(listed), strict=True):
             write_file(save / name, await store.get(artifact.ref))
-    if not listed:
-        return Report([], lambda _: (), notes=[f"run '{run.id}' made no artifacts"])
-    if save is not None:
-        return Report(listed, lambda _: ())
-    return Report(
-        listed, lambda _: _artifact_rows(listed), notes=[f"save them: {hint('artifacts', run.id, '--save', 'DIR')}"]
-    )
+    note = f"save them: {hint('artifacts', run.id, '--save', 'DIR')}" if listed else f"run '{run.id}' made no artifacts"
+    shown = [] if save else listed
+    return Report(listed, lambda _: _artifact_rows(shown), notes=[note] if shown or not listed else [])
 
 
 def _artifact_rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
@@ -147,10 +143,9 @@ async def _object_of(store: ArtifactStore, run_id: str, beginning: str) -> str:
     keys = [key for key in await store.list_keys(run_prefix(run_id)) if key.rpartition("/")[2].startswith(beginning)]
     if len(keys) == 1:
         return keys[0]
-    if keys:
-        raise CommandFailed(BAD_INPUT, f"'{beginning}' is the beginning of several hashes: {', '.join(keys)}")
     another = hint("artifact", beginning, "--run", "RUN_ID")
-    raise CommandFailed(FAILED, f"run '{run_id}' stored nothing whose hash begins with '{beginning}': {another}")
+    found = f"several hashes that begin with '{beginning}': {', '.join(keys)}" if keys else "nothing with such a hash"
+    raise CommandFailed(FAILED, f"run '{run_id}' stored {found}; of another run: {another}")
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -167,13 +162,8 @@ def _file_names(listed: list[ArtifactRef]) -> list[str]:
     """Returns a file's name for each artifact, without folders; a second one of a name gets a number."""
     names: list[str] = []
     for artifact in listed:
-        path = Path(safe_line(artifact.name, limits.LINE_BYTES).replace("\\", "/"))
-        stem, suffix = path.stem.lstrip(".") or "artifact", path.suffix
-        number, name = 1, f"{stem}{suffix}"
-        while name in names:
-            number += 1
-            name = f"{stem}-{number}{suffix}"
-        names.append(name)
+        name = Path(safe_line(artifact.name, limits.LINE_BYTES).replace("\\", "/")).name.lstrip(".") or "artifact"
+        names.append(f"{len(names) + 1}-{name}" if name in names else name)
     return names
 
 
@@ -189,12 +179,11 @@ async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
     calls: list[dict[str, Any]] = []
     rows: list[RenderableType] = []
     for call, entry in await entries_of(conversations, wanted):
-        at = call_time(call, entry)
         calls.append(
             {
                 "workflow_id": call.workflow_id,
                 "step": call.step,
-                "at": at.isoformat(),
+                "at": entry.at,
                 "model": entry.reply.model,
                 "system": entry.opening and entry.opening.system,
                 "tools": [tool.get("name") for tool in entry.opening.tools] if entry.opening else [],
@@ -202,7 +191,7 @@ async def calls_report(run: RunHandle, access: Access, which: str) -> Report:
                 "reply": entry.reply.content,
             }
         )
-        head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {at.astimezone():%H:%M:%S}"
+        head = f"━━ {call.workflow_id} {call.step} · {entry.reply.model} · {(entry.at or '')[:19]}"
         rows.append(Text(safe_line(head, 400), "bold"))
         for title, text in await said_in(conversations, entry):
             rows += [Text(safe_line(f"── {title}", 100), "cyan"), text]

@@ -15,7 +15,7 @@ from rich.text import Text
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowQueryFailedError
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
-from activities.store.spending import RunSpend, run_spends
+from activities.store.spending import run_spends
 from console.base.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, Access, CommandFailed, hint, web_address
 from console.base.terminal import Report, safe_line, wrapped
 from console.commands.evidence_commands import calls_report, write_file
@@ -40,10 +40,10 @@ from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read
 from console.run.standstill import Standstill, causes_of, observed
 from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
-from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story_rows
+from console.view.live_view import ENDED_PHASES, LINE_CHARS, Picture, draw, story
 from console.view.plan_view import plan_page
 from supervision.base import limits
-from supervision.base.text import did_you_mean, money
+from supervision.base.text import money
 from supervision.contract.status import Status
 from supervision.contract.usage import Spend, Usage
 from temporal_supervisor import OWNER, inbox
@@ -54,44 +54,49 @@ _WIDEST = 120
 async def status_report(run: AnyRun, access: Access) -> Report:
     """Show where a run stands."""
     described = await run.require()
-    known = {"run_id": run.id, "state": state_word(described)}
     closed = described.close_time
-    times = {"started_at": described.start_time.isoformat(), "closed_at": closed.isoformat() if closed else None}
+    known = {
+        "run_id": run.id,
+        "state": state_word(described),
+        "started_at": described.start_time.isoformat(),
+        "closed_at": closed.isoformat() if closed else None,
+    }
     try:
         status = await run.whole_status()
     except NoAnswer as error:
         refused = isinstance(error.__cause__, WorkflowQueryFailedError)  # by a Worker, for a run that did not begin
         why = str(error) if refused else "no Worker answers: only the server's facts"
-        return await _facts_report(run, described, access, known, times, None if is_open(described) else why)
+        return await _facts_report(run, described, access, known, None if is_open(described) else why)
     causes = await causes_of(run, described, status)
     web = web_address(run.client, run.id)
-    picture = Picture(run.id, web, described.start_time, closed, known["state"], observed=causes)
+    picture = Picture(run.id, web, described.start_time, closed, state_word(described), observed=causes)
     picture.reports = {report.id: report for report in status.subtasks}
-    data = {**known, **times, "web": web, **status.model_dump(mode="json"), "standstills": causes}
-    ending: object = status.error and f"{picture.state}: {status.error.type}: {status.error.message}"
-    outcome = await run_outcome(run, await access.store_or_none()) if closed and not status.error else None
-    if outcome and outcome.result and outcome.error is None:
-        data["status"] = outcome.result.status
-        ending = (why := why_partial(outcome.result)) and f"partial: {why}"
-    elif outcome and status.phase not in ENDED_PHASES:  # terminated: the run could not say so itself
+    data = {**known, "web": web, **status.model_dump(mode="json"), "standstills": causes}
+    ending = ""
+    if closed:
+        outcome = await run_outcome(run, await access.store_or_none())
         data["error"], ending = outcome.error, outcome.said
-        for report in status.subtasks:
-            report.state = "cancelled" if report.state in ("running", "waiting") else report.state
+        if outcome.error is None and outcome.result:
+            data["status"] = outcome.result.status
+            ending = (why := why_partial(outcome.result)) and f"partial: {why}"
+        elif status.phase not in ENDED_PHASES:  # terminated: the run could not say so itself
+            for report in status.subtasks:
+                report.state = "cancelled" if report.state in ("running", "waiting") else report.state
     return Report(data, lambda screen: _status_rows(screen, status, picture, ending))
 
 
-def _status_rows(screen: Console, status: Status, picture: Picture, error: object) -> Iterator[RenderableType]:
+def _status_rows(screen: Console, status: Status, picture: Picture, ending: str) -> Iterator[RenderableType]:
     yield safe_line(status.goal, LINE_CHARS)
     yield f"run {picture.run_id}, {picture.state}, team {status.team}"
     yield _limits(status)
     if status.spend:
         yield _spend_table(status.spend)
-    picture.status = status.model_copy(update={"spend": []})  # shown above, row by row
+    picture.status = status
     yield draw(picture, min(screen.width, _WIDEST), len(picture.tree()) + limits.STATUS_PAGE)
     for warning in status.warnings:
         yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
-    if error:
-        yield safe_line(str(error), limits.ERROR_BYTES)
+    if ending:
+        yield safe_line(ending, limits.ERROR_BYTES)
 
 
 def _spend_table(spend: Sequence[Spend]) -> Table:
@@ -123,15 +128,14 @@ async def _facts_report(
     run: RunHandle,
     described: WorkflowExecutionDescription,
     access: Access,
-    known: dict[str, str],
-    times: dict[str, str | None],
+    known: dict[str, str | None],
     why: str | None,
 ) -> Report:
     """Returns what the server knows of a run that does not answer, and why it does not."""
     phase, team, usd = await facts(described)
     causes = await observed(run, described, answered=False)
     error = None if is_open(described) else (await run_outcome(run, await access.store_or_none())).error
-    values = {**known, "phase": phase or None, "team": team or None, "usd": usd, **times, "notice": why}
+    values = {**known, "phase": phase or None, "team": team or None, "usd": usd, "notice": why}
     shown = {**values, "error": error and str(error)}
     rows = [f"{name:<12}{value}" for name, value in shown.items() if value is not None]
     rows += [f"⏸ {cause.line}" for cause in causes]
@@ -166,11 +170,7 @@ async def trace_report(
         if state_word(await run.describe()) in ("terminated", "timed out"):
             notes.append((await run_outcome(run, store)).said)
 
-    def rows(screen: Console) -> Iterator[RenderableType]:
-        for event in events:
-            yield from story_rows(line(event), screen.width if screen.is_terminal else None)
-
-    return Report(events, rows, notes)
+    return Report(events, lambda screen: [row for event in events for row in story(line(event), screen)], notes)
 
 
 async def result_report(
@@ -186,7 +186,7 @@ async def result_report(
     store = await access.store()
     outcome = await outcome_so_far(run, store, wait=wait)
     if full or output:
-        outcome = await whole(run, store, outcome)
+        outcome = await whole(store, outcome)
     if output:
         if outcome.result is None or not (outcome.result.answer or outcome.result.answer_json):
             raise CommandFailed(FAILED, f"run '{run.id}' has no answer: {hint('status', run.id)} says why")
@@ -211,48 +211,36 @@ async def page_report(
     return DONE
 
 
-async def whole(run: RunHandle, store: ArtifactStore, outcome: RunOutcome) -> RunOutcome:
+async def whole(store: ArtifactStore, outcome: RunOutcome) -> RunOutcome:
     """Returns the outcome with the result as the store has it, where texts are whole."""
     if outcome.result is None or not outcome.result.result_ref or outcome.forgotten:
         return outcome
     try:
         return replace(outcome, result=await read_result(store, outcome.result.result_ref))
     except ArtifactMissing as error:
-        if await run.recorded_store() == await store.identity():
-            raise
-        raise CommandFailed(
-            FAILED, f"{error}: the run uses another store, so set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
-        ) from error
+        why = "if the run uses another store, set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
+        raise CommandFailed(FAILED, f"{error}: {why}") from error
 
 
 _DESCRIBED_AT_ONCE = 16  # questions to the server at a time, while runs are listed
-SpendBy = Literal["owner", "day", "team", "model"]
+SpendBy = Literal["owner", "day", "team"]
+RunState = Literal["running", "completed", "failed", "cancelled", "terminated", "timed out"]
 _ID_CHARS = 400  # the most that a run's id may have
-_STATES = {
-    "running": "Running",
-    "completed": "Completed",
-    "failed": "Failed",
-    "cancelled": "Canceled",
-    "terminated": "Terminated",
-    "timed out": "TimedOut",
-}
 
 
 async def list_report(
     access: Access,
     limit: Annotated[int, typer.Option(min=1, help="newest first")] = 50,
-    state: Annotated[str | None, typer.Option(help="only running, completed, failed, cancelled, ... ones")] = None,
+    state: Annotated[RunState | None, typer.Option(help="only such ones")] = None,
     team: Annotated[str | None, typer.Option(help="only those of this team")] = None,
     owner: Annotated[str | None, typer.Option(help="only those of this owner, of the request's metadata")] = None,
     waiting: Annotated[bool, typer.Option("--waiting", help="only those that wait for a person")] = False,
 ) -> Report:
     """List the runs that the server knows."""
-    if state is not None and state not in _STATES:
-        guess = did_you_mean(state, list(_STATES))
-        raise CommandFailed(BAD_INPUT, f"there is no state '{state}'{guess}: {', '.join(_STATES)}")
     client = await access.client()
     selects = bool(team or owner or waiting)
-    executions = await roots(client, SEARCHED_RUNS if selects else limit, _STATES[state] if state else None)
+    status = state and {"cancelled": "Canceled"}.get(state, state.title().replace(" ", ""))  # as the server has it
+    executions = await roots(client, SEARCHED_RUNS if selects else limit, status)
     found = await inbox(client) if waiting else None
     ids = {*found.unanswered, *(item.run_id for item in found.items)} if found else set()
     executions = [
@@ -338,9 +326,9 @@ async def spend_report(
     spent = await run_spends(await access.store(), days, today)
     sums: dict[str, tuple[int, Usage]] = {}
     for run in spent:
-        for name, usage in _parts(run, by).items():
-            runs, sum_ = sums.get(name, (0, Usage()))
-            sums[name] = runs + 1, sum_ + usage
+        name = {"owner": run.owner, "day": f"{run.ended_at:%Y-%m-%d}", "team": run.team}[by]
+        runs, usage = sums.get(name, (0, Usage()))
+        sums[name] = runs + 1, usage + run.usage
     names = sorted(sums, key=lambda name: name if by == "day" else (-(sums[name][1].usd or 0.0), name))
     rows = [(name, *sums[name]) for name in names]
     data = [{by: name, "runs": runs, "tokens": usage.tokens, "usd": usage.usd} for name, runs, usage in rows]
@@ -358,13 +346,3 @@ async def spend_report(
 
     none = [] if spent else [f"no run of this namespace ended in the last {days} days"]
     return Report(data, screen if spent else lambda _: (), notes=none)
-
-
-def _parts(run: RunSpend, by: SpendBy) -> dict[str, Usage]:
-    """Returns what a run has cost by the names that it counts for."""
-    if by != "model":
-        return {{"owner": run.owner, "day": f"{run.ended_at:%Y-%m-%d}", "team": run.team}[by]: run.usage}
-    parts: dict[str, Usage] = {}
-    for row in run.spend:
-        parts[row.model] = parts.get(row.model, Usage()) + row.usage
-    return parts

@@ -64,11 +64,10 @@ def team_files(settings: Settings) -> "TeamFiles":
     # these load the tools' libraries: 0.3 s for some commands only
     from activities.files.file_cache import FileCache
     from activities.teams.team_files import TeamFiles
-    from activities.tools.mcp.mcp_servers import McpPlaces
     from activities.tools.secrets import Secrets
 
-    places = McpPlaces(settings.mcp_servers, settings.mcp_memory_mib)
-    return TeamFiles(settings.teams_folders, FileCache(cache_dir()), Secrets(settings.secrets_dir), places)
+    cache, secrets = FileCache(cache_dir()), Secrets(settings.secrets_dir)
+    return TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib)
 
 
 async def offers(files: "TeamFiles", team: str) -> list[Offer]:
@@ -163,7 +162,6 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
     """
     # these load the tools' libraries: 0.3 s for one command only
     from activities.teams.team_files import TeamError
-    from supervision.planning.team_hints import team_hints
 
     files = team_files(settings)
     usable: dict[str, Team] = {}
@@ -204,7 +202,7 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
         notes.append(f"tools.py is not run here: {hint('teams', '--check')} checks that of {', '.join(unchecked)}")
     rows: list[RenderableType] = []
     for each, team in usable.items():
-        rows += _team_rows(team, team_hints(team))
+        rows += _team_rows(team)
         rows += _data_rows(data.get(each, []), whole=name is not None)
         rows += [indented(f"✘ {safe_line(problem, limits.ERROR_BYTES)}", 2, "red") for problem in unread.get(each, [])]
     rows += offer_rows(name or "", offered)
@@ -239,7 +237,7 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: "Mode
     return Report({"role": role.name, "model": model, **said}, lambda _: [f"{role.name}  ({by})", *rows])
 
 
-def _team_rows(team: Team, hints: list[str]) -> Iterator[RenderableType]:
+def _team_rows(team: Team) -> Iterator[RenderableType]:
     yield indented(f"{team.name}  {safe_line(team.description, limits.PARAGRAPH_BYTES)}".rstrip(), 0, "bold")
     for role in team.roles:
         mark = " (generalist)" if role.name == team.generalist else ""
@@ -247,8 +245,6 @@ def _team_rows(team: Team, hints: list[str]) -> Iterator[RenderableType]:
         pool = f", pool {role.pool}" if role.pool else ""
         yield indented(f"{role.name}{mark}: {tools}{pool}", 2)
         yield indented(safe_line(role.description, limits.PARAGRAPH_BYTES), 6, "dim")
-    for advice in hints:
-        yield indented(f"hint: {safe_line(advice, limits.ERROR_BYTES)}", 2, "yellow")
 
 
 def _data_rows(lines: list[str], *, whole: bool) -> Iterator[RenderableType]:

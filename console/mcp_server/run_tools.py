@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -14,7 +13,7 @@ from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 import temporal_supervisor
-from console.base.command import BAD_INPUT, Access, CommandFailed, web_address
+from console.base.command import BAD_INPUT, FAILED, Access, CommandFailed, web_address
 from console.base.terminal import safe_line
 from console.commands.people_commands import applied, item_report, require_open, tell
 from console.commands.run_commands import require_workers
@@ -22,7 +21,7 @@ from console.report.report_data import report_data
 from console.report.report_page import report_page
 from console.run.request_options import seconds as as_duration
 from console.run.run_handle import NoAnswer, RunHandle, facts, find_run, is_open, state_word
-from console.run.run_outcome import RunOutcome, outcome_so_far
+from console.run.run_outcome import outcome_so_far
 from console.run.standstill import causes_of
 from console.view.answer_text import answer_report
 from supervision.base import limits
@@ -31,14 +30,11 @@ from supervision.contract.progress import Counts
 from supervision.contract.request import parse_request
 from supervision.contract.result import AnswerParts, RunResult
 from supervision.contract.status import Wait, WaitKind
-from supervision.contract.updates import DecideToolCall, Steer, UpdateReply
+from supervision.contract.updates import Steer
 
 _LOOK = timedelta(seconds=1)
 _MOST_SECONDS = 50  # clients give up at 60
 _SHOWN_CHARS = 20_000  # of all that is asked: a model reads it
-_PLAN = re.compile(r"plan\.(\d+)", re.ASCII)
-_ON_PLAN: Mapping[str, Literal["approve", "change", "reject"]]
-_ON_PLAN = {"approve": "approve", "change": "change", "deny": "reject"}
 _REPORT_URI = "supervisor://run/{run_id}/report"
 _REPORT_TYPE = "text/html"
 _ARTIFACT_URI = "supervisor://run/{run_id}/artifact/{sha256}"
@@ -133,15 +129,14 @@ Form = PlanForm | CallForm | ReplyForm
 def add_to(server: MCPServer[Access]) -> None:
     """Adds all tools and resources to a server."""
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    adds = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
-    once = adds.model_copy(update={"idempotent_hint": True})
-    acts = once.model_copy(update={"destructive_hint": True})
-    server.add_tool(research, annotations=adds.model_copy(update={"open_world_hint": True}))
-    server.add_tool(wait, annotations=once)  # its form may decide
+    adds = ToolAnnotations(read_only_hint=False, destructive_hint=False)
+    acts = ToolAnnotations(read_only_hint=False, destructive_hint=True)
+    server.add_tool(research, annotations=adds)
+    server.add_tool(wait, annotations=adds)  # its form may decide
     server.add_tool(result, annotations=reads)
     server.add_tool(inbox, annotations=reads)
     server.add_tool(decide, annotations=acts)
-    server.add_tool(reply, annotations=once)
+    server.add_tool(reply, annotations=adds)
     server.add_tool(steer, annotations=adds)
     server.add_tool(cancel, annotations=acts)
     server.resource(_REPORT_URI, mime_type=_REPORT_TYPE)(report)
@@ -163,13 +158,13 @@ async def research(
     run has ended, then `result`. The run continues in Temporal, whatever happens to this server or its client.
     """
     access = _access(ctx)
-    given = {
+    bounds = {
         "max_subtasks": max_subtasks,
         "deadline": deadline and as_duration(deadline),
         "budget": None if budget_usd is None else {"usd": budget_usd},
     }
-    fields = {name: value for name, value in given.items() if value is not None}
-    request = parse_request({"goal": goal, "team": team, "approve_plan": approve_plan, **fields})
+    given = {name: value for name, value in bounds.items() if value is not None}
+    request = parse_request({"goal": goal, "team": team, "approve_plan": approve_plan, **given})
     client = await access.client()
     await require_workers(client, otherwise="")
     run_id = await temporal_supervisor.start(client, request)
@@ -228,28 +223,20 @@ async def wait(
     form = filled.data if isinstance(filled, AcceptedElicitation) else None
     if item and form:
         word, text = ("reply", form.reply) if isinstance(form, ReplyForm) else (form.decision, form.comment or None)
-        word = "reply" if word == "change" else word
-        await applied(run, partial(temporal_supervisor.decide, run.client, item, word, text, by=_by(ctx, " form")))
+        await _decided(run, item, word, text, _by(ctx, " form"))
     elif item and filled.action != "accept":
         notes.append(f"the person left '{item.wait.id}' open")
     described = await run.require()
-    if not is_open(described):
-        phase, _, usd = await facts(described)
-        ended = RunStanding(run_id=run.id, state=state_word(described), phase=phase, usd=usd)
-        with contextlib.suppress(NoAnswer):  # without a Worker that is all
-            ended.subtasks = (await run.status()).counts
-        return ended
-    status, items = await run.status(), await _asked(run)
-    causes = await causes_of(run, described, status)
-    return RunStanding(
-        run_id=run.id,
-        state=state_word(described),
-        phase=status.phase,
-        subtasks=status.counts,
-        usd=status.usage.usd,
-        asked=await _shown(_access(ctx), items),
-        notes=notes + [cause.line for cause in causes if cause.waits_for != "person" or not items],
-    )
+    phase, _, usd = await facts(described)
+    standing = RunStanding(run_id=run.id, state=state_word(described), phase=phase, usd=usd, notes=notes)
+    with contextlib.suppress(NoAnswer):  # what the server knows is all then
+        status = await run.status()
+        standing.subtasks, standing.usd = status.counts, status.usage.usd
+        if is_open(described):
+            items, causes = await _asked(run), await causes_of(run, described, status)
+            standing.asked = await _shown(_access(ctx), items)
+            standing.notes += [cause.line for cause in causes if cause.waits_for != "person" or not items]
+    return standing
 
 
 async def result(run_id: RunId, ctx: Ctx) -> Annotated[CallToolResult, RunAnswer]:
@@ -260,10 +247,22 @@ async def result(run_id: RunId, ctx: Ctx) -> Annotated[CallToolResult, RunAnswer
     """
     run = await _run(ctx, run_id)
     outcome = await outcome_so_far(run, await _access(ctx).store_or_none())
-    answer = _answer(run.id, outcome)
-    links = [ResourceLink(name=link.name, uri=link.uri, mime_type=link.media_type) for link in answer.links]
+    found = outcome.result or RunResult(status="partial")
+    links = [Linked(name="report", media_type=_REPORT_TYPE, uri=_uri(_REPORT_URI, run.id))]
+    for made in found.artifacts:
+        uri = _uri(_ARTIFACT_URI, run.id, sha256=digest_of(made.ref) or "")
+        links.append(Linked(name=made.name, media_type=made.media_type, uri=uri))
+    answer = RunAnswer(
+        run_id=run.id,
+        state=outcome.state,
+        problem=outcome.said,
+        usd=found.usage.usd,
+        links=links,
+        **found.model_dump(include={*AnswerParts.model_fields, "truncated"}),
+    )
     text = "\n".join(filter(None, [outcome.said, answer_report(run.id, outcome).text().strip()]))
-    return CallToolResult(content=[TextContent(text=text), *links], structured_content=answer.model_dump(mode="json"))
+    content = [ResourceLink(name=link.name, uri=link.uri, mime_type=link.media_type) for link in links]
+    return CallToolResult(content=[TextContent(text=text), *content], structured_content=answer.model_dump(mode="json"))
 
 
 async def inbox(ctx: Ctx) -> AskedItems:
@@ -285,21 +284,21 @@ async def decide(
     arguments_sha256: Annotated[str | None, Field(description="of a tool call, as it was shown")] = None,
 ) -> Taken:
     """Tells a run what a person decided about a plan or a tool call. Only with the word of a person who saw it."""
-    run, by = await _run(ctx, run_id), _by(ctx)
-    if plan := _PLAN.fullmatch(id):
-        on_plan = partial(temporal_supervisor.decide_plan, run.client, run.id, int(plan[1]), _ON_PLAN[decision])
-        return _taken(await applied(run, partial(on_plan, comment=comment, by=by)))
-    if decision == "change" or arguments_sha256 is None:
-        why = "a tool call is approved or denied, with the `arguments_sha256` that `wait` shows"
-        raise CommandFailed(BAD_INPUT, f"{why}; questions are answered by `reply`")
-    fields = {"id": id, "decision": decision, "arguments_sha256": arguments_sha256, "comment": comment, "by": by}
-    return _taken(await applied(run, partial(temporal_supervisor.send, run.client, run.id, DecideToolCall, **fields)))
+    run = await _run(ctx, run_id)
+    await require_open(run)
+    item = next((item for item in await _asked(run) if item.wait.id == id), None)
+    if item is None:
+        raise CommandFailed(FAILED, f"run '{run.id}' asks nothing with the id '{id}' now: `wait` shows what it asks")
+    if item.wait.kind == "tool" and arguments_sha256 != item.wait.arguments_sha256:
+        raise CommandFailed(BAD_INPUT, "a tool call is decided with the `arguments_sha256` that `wait` shows")
+    return await _decided(run, item, decision, comment, _by(ctx))
 
 
 async def reply(run_id: RunId, id: AskedId, text: str, ctx: Ctx) -> Taken:  # noqa: A002 - as in the run's updates
     """Gives a run a person's answer to its question, or their finding for a subtask that is theirs."""
     run = await _run(ctx, run_id)
-    return _taken(await applied(run, partial(temporal_supervisor.reply, run.client, run.id, id, text, by=_by(ctx))))
+    answer = await applied(run, partial(temporal_supervisor.reply, run.client, run.id, id, text, by=_by(ctx)))
+    return Taken(message=answer.message)
 
 
 async def steer(
@@ -351,7 +350,9 @@ def _by(ctx: Ctx, how: str = "") -> str:
     return safe_line(client.client_info.name if client else "a client", limits.LINE_BYTES) + f" (MCP{how})"
 
 
-def _taken(answer: UpdateReply) -> Taken:
+async def _decided(run: RunHandle, item: temporal_supervisor.Item, word: str, text: str | None, by: str) -> Taken:
+    word = "reply" if word == "change" else word
+    answer = await applied(run, partial(temporal_supervisor.decide, run.client, item, word, text, by=by))
     return Taken(message=answer.message)
 
 
@@ -377,17 +378,6 @@ async def _shown(access: Access, items: Sequence[temporal_supervisor.Item]) -> l
         room -= len(shown)
         asked.append(_asked_item(item, shown if room >= 0 and shown else None))
     return asked
-
-
-def _answer(run_id: str, outcome: RunOutcome) -> RunAnswer:
-    found = outcome.result or RunResult(status="partial")
-    links = [Linked(name="report", media_type=_REPORT_TYPE, uri=_uri(_REPORT_URI, run_id))]
-    for made in found.artifacts:
-        address = _uri(_ARTIFACT_URI, run_id, sha256=digest_of(made.ref) or "")
-        links.append(Linked(name=made.name, media_type=made.media_type, uri=address))
-    own = found.model_dump(include={*AnswerParts.model_fields, "truncated"})
-    facts = {"run_id": run_id, "state": outcome.state, "problem": outcome.said, "usd": found.usage.usd}
-    return RunAnswer(**facts, links=links, **own)
 
 
 def _uri(template: str, run_id: str, **parts: str) -> str:

@@ -9,24 +9,24 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
-from activities.replies.agent_story import read_tool_uses
+from activities.replies.agent_story import ToolUse, read_tool_uses
 from activities.store.artifacts import ArtifactChanged, ArtifactError, ArtifactMissing, ArtifactStore
 from activities.store.reading import read_text
-from console.base.command import DONE, Access, CommandFailed
+from console.base.command import Access, CommandFailed
 from console.run.run_handle import RunHandle, facts, find_run, is_open, state_word
-from console.run.run_outcome import RunOutcome, full_trace, read_result, run_outcome, stored_end, stored_trace
+from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read_result, stored_end, stored_trace
 from console.run.standstill import stated
 from console.view.answer_text import answer_file, rows_of, tables_of
 from runtime.connection import ConnectionFailed
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
 from supervision.base.store_keys import run_prefix
-from supervision.base.text import cut, size
+from supervision.base.text import cut
 from supervision.contract.finding import CheckedClaim, Finding, FindingRecord
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import TraceEvent
@@ -94,7 +94,6 @@ class StoredCall:
     workflow_id: str
     step: str
     key: str
-    stored_at: datetime
 
     @property
     def work(self) -> str:
@@ -104,14 +103,11 @@ class StoredCall:
 
 async def stored_calls(store: ArtifactStore, run_id: str) -> list[StoredCall]:
     """Returns the stored model calls of a run, in no order."""
-    calls = []
-    async for meta in store.objects(run_prefix(run_id)):
-        parts = meta["path"].split("/")
-        if len(parts) == _CALL_SEGMENTS:
-            workflow_id, step = unquote(parts[2]), unquote(parts[3])
-            subtask, at = subtask_path(workflow_id, run_id), meta["last_modified"].astimezone(UTC)
-            calls.append(StoredCall(subtask, workflow_id, step, meta["path"], at))
-    return calls
+    keys = [key.split("/") for key in await store.list_keys(run_prefix(run_id))]
+    named = [(unquote(parts[2]), unquote(parts[3]), parts) for parts in keys if len(parts) == _CALL_SEGMENTS]
+    return [
+        StoredCall(subtask_path(workflow, run_id), workflow, step, "/".join(parts)) for workflow, step, parts in named
+    ]
 
 
 async def entries_of(conversations: ConversationStore, calls: list[StoredCall]) -> list[tuple[StoredCall, Entry]]:
@@ -123,12 +119,7 @@ async def entries_of(conversations: ConversationStore, calls: list[StoredCall]) 
             return await conversations.entry(call.key)
 
     read = zip(calls, await asyncio.gather(*map(entry, calls)), strict=True)
-    return sorted(read, key=lambda pair: call_time(*pair))
-
-
-def call_time(call: StoredCall, entry: Entry) -> datetime:
-    """Returns when the answer of a call was stored."""
-    return datetime.fromisoformat(entry.at) if entry.at else call.stored_at
+    return sorted(read, key=lambda pair: pair[1].at or "")
 
 
 async def said_in(conversations: ConversationStore, entry: Entry) -> list[tuple[str, str]]:
@@ -150,102 +141,60 @@ def _block_text(block: Json) -> str:
 
 CALL_BYTES = 4 * limits.KIB  # of the arguments, the output or a part of the prompt of one call
 FINDING_BYTES = 32 * limits.KIB
-ANSWER_BYTES = 512 * limits.KIB
 _TABLE_ROWS = 100
-_DECISIONS = (*("decided", "paused", "resumed", "steered", "retry_asked"), *("skip_asked", "limits_extended"))
-_IN_SUBTASKS = ("turn", "tool", "note", "subtask_started", "subtask_completed")
 
 
-@dataclass(frozen=True)
-class Excerpt:
-    """A text, or its beginning: of all of it, `bytes` long, `ref` is the reference."""
-
-    text: str = ""
-    ref: str = ""
-    bytes: int = 0
-
-    @classmethod
-    def of(cls, text: str, ref: str, most: int) -> "Excerpt":
-        """Returns at most so many bytes of a text."""
-        return cls(cut(text, most), ref, size(text))
-
-
-@dataclass(frozen=True)
-class ToolCall:
-    """A call of a tool by a worker agent."""
-
-    tool: str
-    arguments: Excerpt
-    output: Excerpt
-    is_error: bool = False
-
-
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(NamedTuple):
     """What a model call added to its conversation, and the reply, each part with who says it."""
 
-    step: str
-    model: str
-    at: datetime
-    parts: list[tuple[str, Excerpt]]
-
-
-@dataclass(frozen=True)
-class Proof:
-    """A claim of a finding, and the line, row or page in which code found it; `ref` is the tool output that has it."""
-
-    claim: CheckedClaim
-    ref: str
+    call: StoredCall
+    entry: Entry
+    parts: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class SubtaskPart:
-    """A subtask by its path, as `t1/t2` below a team."""
+    """A subtask by its path, as `t1/t2` below a team; `proofs` are its claims, each with the output that has it."""
 
     path: str
     report: SubtaskReport
-    finding: Excerpt = Excerpt()
-    proofs: list[Proof] = field(default_factory=list)
-    calls: list[ToolCall] = field(default_factory=list)
+    finding: str = ""
+    proofs: list[tuple[CheckedClaim, str]] = field(default_factory=list)
+    calls: list[ToolUse] = field(default_factory=list)
     prompts: list[Prompt] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class AnswerTable:
+class AnswerTable(NamedTuple):
     """A table of the answer: its first rows, and how many there are."""
 
     name: str
     columns: list[str]
     rows: list[list[str]]
-    count: int
-    ref: str = ""
+    total: int
+    ref: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReportData:
-    """A run as its report shows it; `result` has all but whole texts.
-
-    `ending` says why there is no answer, `waits` what an open run waits for, `changed` which objects in the store are
-    not what was stored, `prompts` are the supervisor's own.
-    """
+    """A run as its report shows it: `waits` is what an open run waits for, `prompts` are the supervisor's own."""
 
     run_id: str
-    state: str
-    ending: str
-    result: RunResult
-    decisions: list[TraceEvent]
-    course: list[TraceEvent]
+    outcome: RunOutcome
+    events: list[TraceEvent] = field(default_factory=list)
     goal: str = ""
     team: str = ""
     notice: str = ""
     waits: list[str] = field(default_factory=list)
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    answer: Excerpt = Excerpt()
-    links: list[Link] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
+    evidence: AnswerEvidence = field(default_factory=lambda: AnswerEvidence("", [], {}, []))
     tables: list[AnswerTable] = field(default_factory=list)
     subtasks: list[SubtaskPart] = field(default_factory=list)
     prompts: list[Prompt] = field(default_factory=list)
+
+    @property
+    def result(self) -> RunResult:
+        """The result; an empty one if there is none."""
+        return self.outcome.result or RunResult(status="partial")
 
 
 async def report_data(access: Access, given: str | None, *, prompts: bool = False) -> ReportData:
@@ -254,14 +203,17 @@ async def report_data(access: Access, given: str | None, *, prompts: bool = Fals
         client = await access.client()
     except ConnectionFailed:
         stores = await access.stores_with_end(given) if given else []
-        if given is None or len(stores) != 1 or (ended := await _ended(given, stores[0])) is None:
+        if given is None or len(stores) != 1 or (data := await _ended(given, stores[0])) is None:
             raise
-        return await _with_content(ended, stores[0], prompts=prompts)
-    run, store = RunHandle(client, await find_run(client, given)), await access.store()
-    return await _with_content(await _beginning(run, store), store, prompts=prompts)
+        store = stores[0]
+    else:
+        store = await access.store()
+        data = await _known(RunHandle(client, await find_run(client, given)), store)
+    await _add_content(data, store, with_prompts=prompts)
+    return data
 
 
-async def _beginning(run: RunHandle, store: ArtifactStore) -> ReportData:
+async def _known(run: RunHandle, store: ArtifactStore) -> ReportData:
     """Returns what is known of a run beside its findings and calls. Raises CommandFailed."""
     try:
         described = await run.require()
@@ -269,115 +221,59 @@ async def _beginning(run: RunHandle, store: ArtifactStore) -> ReportData:
         if ended := await _ended(run.id, store):
             return ended
         raise
-    state = state_word(described)
-    if not is_open(described):
-        cut_off = state in ("terminated", "timed out")  # what is stored may be of an earlier execution
-        if not cut_off and (ended := await _ended(run.id, store)):
-            return ended
-        _, team, _ = await facts(described)
-        events = await full_trace(run, store)
-        return _as_data(run.id, await run_outcome(run, store), events, goal=await run.recorded_goal(), team=team)
-    status, result = await run.status(), await run.result()
-    if not result.subtasks:  # the plan waits for approval
-        result.subtasks = [
-            SubtaskReport(id=each.id, role=each.role, description=each.whole, depends_on=each.depends_on)
-            for each in (await run.plan()).subtasks
-        ]
-    return _as_data(
-        run.id,
-        RunOutcome(DONE, state, result),
-        await full_trace(run, store),
-        goal=await run.recorded_goal() or status.goal,
-        team=status.team,
-        notice=status.model_notice or "",
-        waits=[cause.cause for cause in stated(status, run.id)],
-    )
+    if state_word(described) in ("completed", "failed", "cancelled") and (ended := await _ended(run.id, store)):
+        return ended  # what is stored of another state may be of an earlier execution
+    _, team, _ = await facts(described)
+    outcome, events = await outcome_so_far(run, store), await full_trace(run, store)
+    data = ReportData(run.id, outcome, events, await run.recorded_goal(), team)
+    if is_open(described):
+        status = await run.status()
+        data.notice, data.waits = status.model_notice or "", [cause.cause for cause in stated(status, run.id)]
+    return data
 
 
 async def _ended(run_id: str, store: ArtifactStore) -> ReportData | None:
     """Returns the same from what a run stored at its end; None if it stored nothing."""
     if (stored := await stored_end(run_id, store)) is None:
         return None
-    (published, outcome), events = stored, await stored_trace(run_id, store) or []
-    if (known := published.facts) is None:
-        return _as_data(run_id, outcome, events)
-    goal = await read_text(store, known.goal_ref)
-    return _as_data(run_id, outcome, events, goal=goal, team=known.team, notice=known.notice or "")
+    published, outcome = stored
+    data = ReportData(run_id, outcome, await stored_trace(run_id, store) or [])
+    if known := published.facts:
+        data.goal, data.team, data.notice = await read_text(store, known.goal_ref), known.team, known.notice or ""
+    return data
 
 
-def _as_data(run_id: str, outcome: RunOutcome, events: list[TraceEvent], **known: Any) -> ReportData:
-    result = outcome.result or RunResult(status="partial")
-    return ReportData(
-        run_id,
-        result.status if outcome.error is None else outcome.state,
-        outcome.said,
-        result,
-        [event for event in events if event.type in _DECISIONS],
-        [event for event in events if event.type not in (*_DECISIONS, *_IN_SUBTASKS)],
-        **known,
-    )
-
-
-async def _with_content(data: ReportData, store: ArtifactStore, *, prompts: bool) -> ReportData:
-    """Adds what is read from the store: the evidence of the answer, findings, calls."""
-    result = data.result
-    found = await evidence_of(store, result)
-    conversations, unread = ConversationStore(store), list[str]()
-    entries = await entries_of(conversations, await stored_calls(store, data.run_id))
-    calls, said = await _work(conversations, entries, unread, with_prompts=prompts)
-    return replace(
-        data,
-        answer=Excerpt.of(found.answer, result.answer_ref or "", ANSWER_BYTES),
-        links=found.links,
-        changed=list(dict.fromkeys([*found.changed, *unread])),
-        tables=[table async for table in _tables(store, result)],
-        subtasks=[part async for part in _subtasks(store, result.subtasks, found.findings, calls, said)],
-        prompts=said.get("", []),
-    )
-
-
-async def _work(
-    conversations: ConversationStore, entries: list[tuple[StoredCall, Entry]], unread: list[str], *, with_prompts: bool
-) -> tuple[dict[str, list[ToolCall]], dict[str, list[Prompt]]]:
-    """Returns tool calls and, if wanted, model calls by subtask; those of the supervisor itself are at ""."""
-    calls: dict[str, list[ToolCall]] = defaultdict(list)
-    prompts: dict[str, list[Prompt]] = defaultdict(list)
-    answered: set[str] = set()
-    for stored, entry in entries:
+async def _add_content(data: ReportData, store: ArtifactStore, *, with_prompts: bool) -> None:
+    """Adds what is read from the store: the evidence of the answer, findings, calls and, if wanted, prompts."""
+    conversations, answered = ConversationStore(store), set[str]()
+    calls, prompts = defaultdict[str, list[ToolUse]](list), defaultdict[str, list[Prompt]](list)
+    data.evidence = await evidence_of(store, data.result)
+    for stored, entry in await entries_of(conversations, await stored_calls(store, data.run_id)):
         try:
             if entry.ancestors and (asked := entry.ancestors[-1]) not in answered:
                 answered.add(asked)
-                calls[stored.subtask] += await _tool_calls(conversations, stored, entry, asked)
+                before = await conversations.entry(asked)
+                uses = (await read_tool_uses(conversations, [before, entry]))[: len(before.reply.tool_uses())]
+                calls[stored.subtask] += [_short(use) for use in uses if use.name != FINISH_TOOL]
             if with_prompts:
-                said = await said_in(conversations, entry)
-                parts = [(title, Excerpt.of(text, stored.key, CALL_BYTES)) for title, text in said]
-                prompts[stored.subtask].append(Prompt(stored.step, entry.reply.model, call_time(stored, entry), parts))
+                parts = [(who, cut(text, CALL_BYTES)) for who, text in await said_in(conversations, entry)]
+                prompts[stored.subtask].append(Prompt(stored, entry, parts))
         except ArtifactError as error:
-            unread.append(str(error))
-    return calls, prompts
+            data.evidence.changed.append(str(error))
+    data.tables = [table async for table in _tables(store, data.result)]
+    parts_of = _subtasks(store, data.result.subtasks, data.evidence.findings, calls, prompts)
+    data.subtasks, data.prompts = [part async for part in parts_of], prompts[""]
 
 
-async def _tool_calls(conversations: ConversationStore, stored: StoredCall, entry: Entry, asked: str) -> list[ToolCall]:
-    """Returns the tool calls of the reply `asked`, which are answered in the entry after it."""
-    before = await conversations.entry(asked)
-    uses = await read_tool_uses(conversations, [before, entry])
-    return [
-        ToolCall(
-            use.name,
-            Excerpt.of(use.arguments, asked, CALL_BYTES),
-            Excerpt.of(use.output or "", use.output_ref or stored.key, CALL_BYTES),
-            use.is_error,
-        )
-        for use in uses[: len(before.reply.tool_uses())]
-        if use.name != FINISH_TOOL
-    ]
+def _short(use: ToolUse) -> ToolUse:
+    return replace(use, arguments=cut(use.arguments, CALL_BYTES), output=cut(use.output or "", CALL_BYTES))
 
 
 async def _subtasks(
     store: ArtifactStore,
     reports: Sequence[SubtaskReport],
     known: Mapping[str, Grounded],
-    calls: Mapping[str, list[ToolCall]],
+    calls: Mapping[str, list[ToolUse]],
     prompts: Mapping[str, list[Prompt]],
     above: str = "",
 ) -> AsyncIterator[SubtaskPart]:
@@ -386,18 +282,13 @@ async def _subtasks(
         path = f"{above}{report.id}"
         found = known.get(report.id) or (await grounded(store, report.finding) if report.finding else Grounded())
         own = calls.get(path, [])
-        listed = {call.output.ref for call in own}
+        listed = {call.output_ref for call in own}
         own = own + [  # what a finding is based on is there, wherever its call was made
-            ToolCall(
-                item.tool,
-                Excerpt.of(item.arguments, "", CALL_BYTES),
-                Excerpt.of(found.outputs[item.output_ref], item.output_ref, CALL_BYTES),
-            )
+            _short(ToolUse(item.tool, item.arguments, found.outputs[item.output_ref], item.output_ref))
             for item in found.evidence
             if item.output_ref in found.outputs and item.output_ref not in listed
         ]
-        text = Excerpt.of(found.text, report.finding.text_ref, FINDING_BYTES) if report.finding else Excerpt()
-        yield SubtaskPart(path, report, text, _proofs(found), own, prompts.get(path, []))
+        yield SubtaskPart(path, report, cut(found.text, FINDING_BYTES), _proofs(found), own, prompts.get(path, []))
         if report.nested and report.nested.result_ref:
             with contextlib.suppress(ArtifactError):
                 nested = await read_result(store, report.nested.result_ref)
@@ -405,7 +296,7 @@ async def _subtasks(
                     yield part
 
 
-def _proofs(found: Grounded) -> list[Proof]:
+def _proofs(found: Grounded) -> list[tuple[CheckedClaim, str]]:
     """Returns where the claims of a finding stand; a line of its brief, or of nothing, is in no output."""
     outputs = {ref: " ".join(text.split()) for ref, text in found.outputs.items()}
 
@@ -413,7 +304,7 @@ def _proofs(found: Grounded) -> list[Proof]:
         words = " ".join(claim.line.strip("…").split()) if claim.source != BRIEF else ""
         return next((ref for ref, text in outputs.items() if words and words in text), "")
 
-    return [Proof(claim, ref_of(claim)) for claim in found.checked]
+    return [(claim, ref_of(claim)) for claim in found.checked]
 
 
 async def _tables(store: ArtifactStore, result: RunResult) -> AsyncIterator[AnswerTable]:

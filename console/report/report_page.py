@@ -1,7 +1,7 @@
 """The report as one HTML page: no script, nothing loaded from elsewhere, all foreign text escaped."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -13,12 +13,13 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
-from markdown_it.rules_core import StateCore
+from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from console.base.terminal import counted, look_alikes, revealed, safe_json
-from console.report.report_data import ANSWER_BYTES, CALL_BYTES, FINDING_BYTES, Excerpt, Proof, ReportData, SubtaskPart
+from activities.replies.agent_story import ToolUse
+from console.base.terminal import counted, duration, look_alikes, revealed, safe_json
+from console.report.report_data import ReportData, SubtaskPart
 from console.view.event_lines import line
 from supervision.agent.finding_budget import level
 from supervision.base.text import cut, money, size
@@ -33,121 +34,97 @@ from supervision.run.run_state import longest_chain
 _MOST_LINES = 800  # more of them show nothing
 _MOST_BOXES = 40  # with words in them
 _LEGIBLE = (5, 158, 58, 14, 46)  # boxes in a row, their width and height, the gaps beside and below
-_SMALL = (13, 58, 22, 8, 30)
-_ROW_GAP = 10  # between rows of one level
+_SMALL = (13, 58, 22, 8, 18)
 _ENDS = ("done", "failed", "cancelled")  # phases without a length
 
 
 @dataclass(frozen=True)
-class Box:
-    """A subtask in the picture."""
-
-    report: SubtaskReport
-    x: int
-    y: int
-
-
-@dataclass(frozen=True)
 class PlanPicture:
-    """A plan as boxes in levels, each below all that it depends on; `lines` are the dependencies that are drawn."""
+    """A plan as boxes in rows, each below all that it depends on; `lines` are the first dependencies of `count`."""
 
     width: int
     height: int
     box_width: int
     box_height: int
     is_small: bool
-    boxes: list[Box]
+    boxes: list[tuple[SubtaskReport, int, int]]
     lines: list[tuple[int, int, int, int]]
-    undrawn: int = 0
+    count: int
 
 
 def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
     """Returns the picture of a plan; the items of a template are drawn as one."""
     shown = {report.id: report for report in reports if report.template is None}
     depends_on = {name: [d for d in folded(report.depends_on) if d in shown] for name, report in shown.items()}
-    level: dict[str, int] = {}
-    for name in TopologicalSorter(depends_on).static_order():
-        level[name] = 1 + max((level[before] for before in depends_on[name]), default=-1)
+    levels: list[list[str]] = []
+    sorter = TopologicalSorter(depends_on)
+    sorter.prepare()
+    while ready := sorter.get_ready():
+        levels.append(sorted(ready, key=list(shown).index))
+        sorter.done(*ready)
     is_small = len(shown) > _MOST_BOXES
     in_row, width, height, beside, below = _SMALL if is_small else _LEGIBLE
-    boxes: dict[str, Box] = {}
-    widest = max((min(in_row, [*level.values()].count(each)) for each in {*level.values()}), default=1)
-    whole, y = widest * (width + beside) + beside, beside
-    for each in range(max(level.values(), default=-1) + 1):
-        names = [name for name in shown if level[name] == each]
-        for first in range(0, len(names), in_row):
-            row = names[first : first + in_row]
-            left = (whole - len(row) * (width + beside) + beside) // 2
-            boxes |= {name: Box(shown[name], left + at * (width + beside), y) for at, name in enumerate(row)}
-            y += height + _ROW_GAP
-        y += below - _ROW_GAP
-    lines = [
-        (boxes[d].x + width // 2, boxes[d].y + height, boxes[name].x + width // 2, boxes[name].y)
-        for name, before in depends_on.items()
-        for d in before
-    ]
-    undrawn = len(lines) if len(lines) > _MOST_LINES else 0
-    total = max(y - below + beside, height)
-    return PlanPicture(whole, total, width, height, is_small, [*boxes.values()], [] if undrawn else lines, undrawn)
+    rows = [names[at : at + in_row] for names in levels for at in range(0, len(names), in_row)]
+    whole = max(map(len, rows), default=1) * (width + beside) + beside
+    places: dict[str, tuple[int, int]] = {}
+    for number, row in enumerate(rows):
+        left = (whole - len(row) * (width + beside) + beside) // 2
+        places |= {
+            name: (left + at * (width + beside), beside + number * (height + below)) for at, name in enumerate(row)
+        }
+    ends = [(places[d], places[name]) for name, before in depends_on.items() for d in before]
+    lines = [(x1 + width // 2, y1 + height, x2 + width // 2, y2) for (x1, y1), (x2, y2) in ends]
+    boxes = [(shown[name], *place) for name, place in places.items()]
+    tall = len(rows) * (height + below) - below + 2 * beside
+    return PlanPicture(whole, tall, width, height, is_small, boxes, lines[:_MOST_LINES], len(lines))
 
 
-@dataclass(frozen=True)
-class Span:
-    """A row of the timeline: from and for how many per cent of the run, and the seconds."""
+def timeline(
+    parts: Sequence[SubtaskPart], events: Sequence[TraceEvent], until: datetime
+) -> list[tuple[str, bool, float, float, float]]:
+    """Returns the phases of the run, then its subtasks by their beginnings.
 
-    name: str
-    is_phase: bool
-    start: float
-    length: float
-    seconds: float
-
-
-def timeline(parts: Sequence[SubtaskPart], events: Sequence[TraceEvent], until: datetime) -> list[Span]:
-    """Returns the phases of the run, then its subtasks by their beginnings."""
+    Each has a name, says if it is a phase, and from and for how many per cent of the run it is, and the seconds.
+    """
     own = [event for event in events if event.type == "phase" and event.subtask_id is None]
-    phases = [(str(event.data.get("phase")), datetime.fromisoformat(event.at)) for event in own]
-    times = {part.path: times for part in parts if part.report.counts is None and (times := _times(part.report, until))}
-    moments = [at for _, at in phases] + [at for both in times.values() for at in both]
-    if not moments:
-        return []
-    if phases and phases[-1][0] not in _ENDS:
-        moments.append(until)
-    began, ended = min(moments), max(moments)
-    whole = (ended - began).total_seconds() or 1
+    moments = [(str(event.data.get("phase")), datetime.fromisoformat(event.at)) for event in own]
+    phases = [(name, True, at, end) for (name, at), (_, end) in pairwise([*moments, ("", until)]) if name not in _ENDS]
+    times = [(part.path, False, *_times(part.report, until)) for part in parts if part.report.started_at]
+    spans = [*phases, *sorted(times, key=lambda span: span[2:])]
+    began = min((start for *_, start, _ in spans), default=until)
+    whole = (max((end for *_, end in spans), default=until) - began).total_seconds() or 1
 
-    def span(name: str, start: datetime, end: datetime, *, is_phase: bool) -> Span:
-        at, lasted = (start - began).total_seconds(), (end - start).total_seconds()
-        return Span(name, is_phase, round(100 * at / whole, 2), round(100 * lasted / whole, 2), lasted)
+    def share(start: datetime, end: datetime) -> float:
+        return round(100 * (end - start).total_seconds() / whole, 2)
 
-    spans = [span(name, start, end, is_phase=True) for (name, start), (_, end) in pairwise([*phases, ("", ended)])]
-    by_start = sorted(times.items(), key=lambda item: item[1])
-    return [item for item in spans if item.name not in _ENDS] + [
-        span(path, *both, is_phase=False) for path, both in by_start
+    return [
+        (name, is_phase, share(began, start), share(start, end), (end - start).total_seconds())
+        for name, is_phase, start, end in spans
     ]
 
 
-def _times(report: SubtaskReport, until: datetime) -> tuple[datetime, datetime] | None:
-    if report.started_at is None:
-        return None
-    start = datetime.fromisoformat(report.started_at)
+def _times(report: SubtaskReport, until: datetime) -> tuple[datetime, datetime]:
+    start = datetime.fromisoformat(report.started_at or "")
     return start, max(start, datetime.fromisoformat(report.finished_at) if report.finished_at else until)
 
 
 PAGE_BYTES = 5_000_000
 _TEXT_BYTES = 3_200_000  # of them for findings, calls and prompts, at first
+_ANSWER_BYTES = 512 * 1024
 _LINKS = 1000  # claims in the table
 _OUTPUTS = 5  # of one claim
 _PROOFS = 6000  # lines behind the claims of all findings
 _CALLS = 5000  # of tools
 _PROMPTS = 1000  # model calls
 _COURSE = 300  # events
-_HEADING_LEVELS = 2  # of the page above those in texts
+_DECISIONS = (*("decided", "paused", "resumed", "steered", "retry_asked"), *("skip_asked", "limits_extended"))
+_NOT_IN_COURSE = (*_DECISIONS, "turn", "tool", "note", "subtask_started", "subtask_completed", "phase")
 _visible = partial(revealed, kept="\t\u00a0\u2009\u202f\u200c\u200d\ufe0f")  # spaces and joiners of ordinary writing
 _SCHEMES = ("http://", "https://", "mailto:")
 
 
 def report_page(data: ReportData) -> str:
-    """Returns the page. Its longest texts are cut until it has at most PAGE_BYTES, and each says so."""
+    """Returns the page. Its longest texts are cut, and lists shortened, until it has at most PAGE_BYTES."""
     room = _TEXT_BYTES
     while size(page := _Page(data, room).html()) > PAGE_BYTES and room > 10_000:
         room //= 3
@@ -158,67 +135,69 @@ class _Page:
     """One rendering, in which texts that can be cut have `room` bytes; long lists are shorter where that is less."""
 
     def __init__(self, data: ReportData, room: int) -> None:
-        self._data = data
-        self._share = room / _TEXT_BYTES
-        self._markdown = _markdown()
-        self._places = {part.path: f"s{at}" for at, part in enumerate(data.subtasks, 1)}
+        self._data, self._share = data, room / _TEXT_BYTES
+        self._markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
+        self._markdown.enable(["table", "strikethrough"]).disable(["image", "reference"])  # a mark would be a reference
+        self._markdown.validateLink = lambda url: url.lower().startswith(_SCHEMES)  # type: ignore[method-assign]
+        self.places = {part.path: f"s{at}" for at, part in enumerate(data.subtasks, 1)}
         # those in doubt first: a page has no room for thousands
-        self._links = sorted(data.links, key=lambda link: not link.problem)[: int(_LINKS * self._share) + 1]
-        claims = [(link, f"e{at}") for at, link in enumerate(self._links, 1) if link.kind != "citation"]
+        self.links = sorted(data.evidence.links, key=lambda link: not link.problem)[: self._most(_LINKS)]
+        claims = [(link, f"e{at}") for at, link in enumerate(self.links, 1) if link.kind != "citation"]
         self._claims = {_visible(link.text): (place, bool(link.problem)) for link, place in claims}
-        self._of_answer = self._marks([item.text for item in data.result.unsupported if item.where not in self._places])
-        calls = [call for part in data.subtasks for call in part.calls]
-        cited = {item.output_ref for link in self._links for item in link.outputs[:_OUTPUTS]}
-        calls = sorted(calls, key=lambda call: call.output.ref not in cited)[: int(_CALLS * self._share)]
-        self._call_places = {id(call): f"c{at}" for at, call in enumerate(calls, 1)}
-        self._output_places = {call.output.ref: self._call_places[id(call)] for call in reversed(calls)}
-        prompts = [*data.prompts, *(prompt for part in data.subtasks for prompt in part.prompts)]
-        prompts = prompts[: int(_PROMPTS * self._share)]
-        self._prompts = {id(prompt) for prompt in prompts}
-        texts = [text for call in calls for text in (call.arguments, call.output)]
-        texts += [text for prompt in prompts for _, text in prompt.parts]
-        self._most = {
-            FINDING_BYTES: level([_weight(part.finding) for part in data.subtasks], room // 3),
-            CALL_BYTES: level([_weight(text) for text in texts], room - room // 3),
+        self._of_answer = self._marks([item.text for item in data.result.unsupported if item.where not in self.places])
+        self._cited = {item.output_ref for link in self.links for item in link.outputs[:_OUTPUTS]}
+        self.outputs = {
+            call.output_ref: f"{self.places[part.path]}c{at}"
+            for part in data.subtasks
+            for at, call in enumerate(self.calls_of(part), 1)
+            if call.output_ref
         }
+        texts = [text for part in data.subtasks for call in part.calls for text in (call.arguments, call.output or "")]
+        prompts = [*data.prompts, *(prompt for part in data.subtasks for prompt in part.prompts)]
+        texts += [text for prompt in prompts[:_PROMPTS] for _, text in prompt.parts]
+        self._longest = level([size(text) for text in [*texts, *(part.finding for part in data.subtasks)]], room)
 
     def html(self) -> str:
         """Returns the page."""
         data, subtasks = self._data, self._data.result.subtasks
-        proofs = [proof for part in reversed(data.subtasks) for proof in part.proofs]
+        course = [line(event) for event in data.events if event.type not in _NOT_IN_COURSE]
         return _ENVIRONMENT.get_template("report.html.j2").render(
             page=self,
             data=data,
             result=data.result,
-            links=self._links,
-            doubted=sum(bool(link.problem) for link in data.links),
-            lines={proof.claim.text: proof.claim for proof in sorted(proofs, key=lambda proof: bool(proof.ref))},
-            places=self._places,
-            call_places=self._call_places,
-            output_places=self._output_places,
-            prompts_shown=self._prompts,
-            id=id,
+            state=data.outcome.state if data.outcome.error else data.result.status,
+            all_links=data.evidence.links,
+            doubted=sum(bool(link.problem) for link in data.evidence.links),
+            lines={claim.text: claim.line for part in data.subtasks[::-1] for claim, ref in part.proofs if ref},
             picture=plan_picture(subtasks),
-            spans=timeline(data.subtasks, data.course, data.made_at),
-            course=[line(event) for event in data.course if event.type != "phase"][-_COURSE:],
-            decisions=[line(event) for event in data.decisions],
+            spans=timeline([part for part in data.subtasks if not part.report.counts], data.events, data.made_at),
+            course=course[-_COURSE:],
+            decisions=[line(event) for event in data.events if event.type in _DECISIONS],
             json=None if data.result.answer_json is None else safe_json(data.result.answer_json),
-            by_role=_sums(data.result.spend, "role"),
-            by_model=_sums(data.result.spend, "model"),
-            began=data.course[0].at if data.course else data.made_at,
+            sums={"Role": _sums(data.result.spend, "role"), "Model": _sums(data.result.spend, "model")},
             critical=longest_chain([r for r in subtasks if r.counts is None], data.made_at)[1],
             worked_on=[r for r in subtasks if r.replaced_by is None and r.counts is None],
-            missing=_missing,
-            money=money,
-            counted=counted,
-            short=_short,
-            look_alikes=look_alikes,
             outputs_shown=_OUTPUTS,
+            prompts_shown=_PROMPTS,
         )
 
-    def proofs_of(self, part: SubtaskPart) -> list[Proof]:
-        """Returns where the claims of a finding stand, as many as the page has room for."""
-        return part.proofs[: int(_PROOFS * self._share / len(self._data.subtasks)) + 1]
+    def _most(self, count: int) -> int:
+        """Returns how many of a list there is room for."""
+        return int(count * self._share) + 1
+
+    def of_subtask(self, items: Sequence[Any], most: int) -> Sequence[Any]:
+        """Returns the first items of a subtask's list, of which all subtasks together have `most`."""
+        return items[: self._most(most // max(1, len(self._data.subtasks)))]
+
+    def calls_of(self, part: SubtaskPart) -> Sequence[ToolUse]:
+        """Returns the calls of a subtask, without the last ones of those that the answer does not rest on."""
+        if len(self.of_subtask(part.calls, _CALLS)) == len(part.calls):
+            return part.calls
+        return self.of_subtask(sorted(part.calls, key=lambda call: call.output_ref not in self._cited), _CALLS)
+
+    def proofs_of(self, part: SubtaskPart) -> Sequence[Any]:
+        """Returns where the claims of a finding stand."""
+        return self.of_subtask(part.proofs, _PROOFS)
 
     def markdown(self, text: str, above: str = "", unsupported: Sequence[str] = ()) -> Markup:
         """Returns a foreign text as HTML: its marks lead to subtasks of the run `above`, its claims to evidence.
@@ -226,7 +205,7 @@ class _Page:
         What is `unsupported` is marked; without it, the unsupported claims of the answer.
         """
         marks, pattern = self._marks(unsupported) if unsupported else self._of_answer
-        env = {"places": self._places, "above": above, "marks": marks, "pattern": pattern}
+        env = {"places": self.places, "above": above, "marks": marks, "pattern": pattern, "href": ""}
         return Markup(self._markdown.render(_visible(text), env))  # made by markdown-it with HTML off
 
     def _marks(self, unsupported: Sequence[str]) -> tuple[dict[str, tuple[str, bool]], re.Pattern[str]]:
@@ -238,35 +217,17 @@ class _Page:
         known = rf"|(?<!\w)(?:{'|'.join(claims)})(?!\w)" if claims else ""
         return marks, re.compile(f"{MARK.pattern}{known}")
 
-    def excerpt(self, excerpt: Excerpt, kind: int = CALL_BYTES) -> str:
-        """Returns as much of a text as the page has room for."""
-        weight, most = _weight(excerpt), self._most[kind]
-        return excerpt.text if weight <= most else cut(excerpt.text, most * size(excerpt.text) // weight)
-
     def words(self, text: str, most: int) -> str:
         """Returns a text of at most so many characters, fewer where the page has no room."""
         return _short(text, max(40, int(most * self._share)))
 
     def answer(self) -> str:
         """Returns the answer, or as much of it as the page has room for."""
-        return cut(self._data.answer.text, int(ANSWER_BYTES * self._share))
+        return cut(self._data.evidence.answer, int(_ANSWER_BYTES * self._share))
 
-    def finding(self, part: SubtaskPart) -> tuple[str, str]:
-        """Returns the text of a finding, and the run that its marks are of."""
-        above = part.path.rpartition("/")[0]
-        summary = part.report.finding.summary if part.report.finding else ""
-        return self.excerpt(part.finding, FINDING_BYTES) or summary, f"{above}/" if above else ""
-
-
-def _missing(excerpt: Excerpt, shown: str) -> str:
-    """Returns how much of a text is shown; empty for one that is whole."""
-    bytes_shown = size(shown)
-    return f"The first {bytes_shown:,} of {excerpt.bytes:,} bytes" if bytes_shown < excerpt.bytes else ""
-
-
-def _weight(excerpt: Excerpt) -> int:
-    """Returns the bytes of an excerpt on the page."""
-    return size(escape(_visible(excerpt.text)))
+    def cut(self, text: str | None) -> str:
+        """Returns as much of a text as the page has room for."""
+        return cut(text or "", self._longest)
 
 
 def _sums(spend: Sequence[Spend], name: str) -> list[tuple[str, Usage]]:
@@ -290,17 +251,8 @@ def _short(text: str, limit: int) -> str:
 
 
 def _moment(at: datetime | str | None) -> str:
-    if at is None:
-        return ""
     moment = datetime.fromisoformat(at) if isinstance(at, str) else at
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.{1 if seconds >= 1 else 2}f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if moment else ""
 
 
 _ENVIRONMENT = Environment(
@@ -311,43 +263,27 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters.update(moment=_moment, duration=_duration, whole=is_whole)
-_ENVIRONMENT.tests["placed"] = lambda value, places: id(value) in places
+_ENVIRONMENT.filters.update(moment=_moment, duration=partial(duration, digits=1), whole=is_whole)
+_ENVIRONMENT.globals.update(money=money, counted=counted, short=_short, look_alikes=look_alikes)
 
 
-def _markdown() -> MarkdownIt:
-    """Returns a reader of Markdown without HTML, images and names for links, of which a mark would be one."""
-    reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    reader.disable(["image", "reference"])
-    reader.validateLink = lambda url: url.lower().startswith(_SCHEMES)  # type: ignore[method-assign]
-    reader.core.ruler.push("report", _with_places)
-    return reader
+class _Renderer(RendererHTML):
+    """Shows the host of each link; a text outside links gets links to subtasks and evidence."""
 
+    def link_open(self, tokens: Sequence[Token], idx: int, _: object, env: MutableMapping[str, Any]) -> str:
+        """Begins a link; `[text]()` is text."""
+        env["href"] = href = str(tokens[idx].attrs["href"])
+        return f'<a href="{escape(href)}" rel="noreferrer noopener">' if href else ""
 
-def _with_places(state: StateCore) -> None:
-    """Moves headings below those of the page, and adds links to subtasks and evidence."""
-    for token in state.tokens:
-        if token.type.startswith("heading"):
-            token.tag = f"h{min(6, int(token.tag[1]) + _HEADING_LEVELS)}"
-        if token.children:
-            token.children = list(_inline(token.children, state.env))
+    def link_close(self, _: Sequence[Token], __: int, ___: object, env: MutableMapping[str, Any]) -> str:
+        """Ends a link with its host."""
+        href, env["href"] = env["href"], ""
+        return f'</a><span class="host"> ({escape(_host(href))})</span>' if href else ""
 
-
-def _inline(tokens: list[Token], env: Mapping[str, Any]) -> Iterator[Token]:
-    href = ""
-    for token in tokens:
-        if token.type == "link_open":
-            href = str(token.attrs["href"])
-            token.attrs["rel"] = "noreferrer noopener"
-        if token.type.startswith("link_") and not href:  # `[text]()` is text
-            continue
-        if token.type == "text" and not href:
-            yield from _annotated(token.content, env)
-            continue
-        yield token
-        if token.type == "link_close":
-            yield from _tagged("span", {"class": "host"}, f" ({_host(href)})")
-            href = ""
+    def text(self, tokens: Sequence[Token], idx: int, _: object, env: MutableMapping[str, Any]) -> str:
+        """Returns a text with its marks and claims as links."""
+        text = _visible(tokens[idx].content)  # an entity may stand for what can't be seen
+        return escape(text) if env["href"] else "".join(_annotated(text, **env))
 
 
 def _host(href: str) -> str:
@@ -357,32 +293,31 @@ def _host(href: str) -> str:
         return "?"
 
 
-def _annotated(text: str, env: Mapping[str, Any]) -> Iterator[Token]:
-    """Yields a text with its marks as links to subtasks, and its claims as links to their evidence."""
+def _annotated(
+    text: str,
+    pattern: re.Pattern[str],
+    marks: dict[str, tuple[str, bool]],
+    places: dict[str, str],
+    above: str,
+    **_: Any,
+) -> Iterator[str]:
+    """Yields a text as HTML, its marks as links to subtasks, its claims as links to their evidence."""
     start = 0
-    for found in env["pattern"].finditer(text):
-        if (ids := found[1]) and not any(f"{env['above']}{name.strip()}" in env["places"] for name in ids.split(",")):
-            continue
-        yield _text(text[start : found.start()])
+    for found in pattern.finditer(text):
+        yield escape(text[start : found.start()])
         start = found.end()
-        if not ids:
-            place, in_doubt = env["marks"][found[0]]
-            yield from _tagged("a", {"href": f"#{place}", "class": "doubt" if in_doubt else "claim"}, found[0])
-            continue
-        yield _text(f"{' ' * found[0].startswith(' ')}[")
-        for number, name in enumerate(ids.split(",")):
-            place = env["places"].get(f"{env['above']}{name.strip()}")
-            yield _text(", " if number else "")
-            yield from _tagged("a", {"href": f"#{place}", "class": "cite"} if place else {}, name.strip())
-        yield _text("]")
-    yield _text(text[start:])
+        names = [name.strip() for name in (found[1] or "").split(",")]
+        known = {name: place for name in names if (place := places.get(f"{above}{name}"))}
+        if not found[1]:
+            place, in_doubt = marks[found[0]]
+            yield _link(place, "doubt" if in_doubt else "claim", found[0])
+        elif known:
+            linked = (_link(known[name], "cite", name) if name in known else escape(name) for name in names)
+            yield f"{' ' * found[0].startswith(' ')}[{', '.join(linked)}]"
+        else:
+            yield escape(found[0])
+    yield escape(text[start:])
 
 
-def _text(content: str) -> Token:
-    return Token("text", "", 0, content=content)
-
-
-def _tagged(tag: str, attributes: dict[str, str | int | float], content: str) -> Iterator[Token]:
-    yield Token(f"{tag}_open", tag, 1, attrs=attributes)
-    yield _text(content)
-    yield Token(f"{tag}_close", tag, -1)
+def _link(place: str, kind: str, text: str) -> str:
+    return f'<a href="#{place}" class="{kind}">{escape(text)}</a>'

@@ -1,7 +1,7 @@
 """The answer of a run, printed or as a file: the text, its citations, the gaps, the cost."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from pydantic import JsonValue
 from rich.console import Console, RenderableType
@@ -65,8 +65,6 @@ def _no_answer(result: RunResult) -> str:
 def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | None) -> list[str]:
     lines = []
     cited = Counter(subtask_id for citation in result.citations for subtask_id in citation.subtask_ids)
-    if cited:
-        lines.append(f"findings cited: {_first([f'{each} ({count})' for each, count in cited.most_common()], ', ')}")
     if result.answer and result.subtasks and outcome.error is None and result.status != "running":
         lines.append(f"each figure with the query behind it: {hint('verify', run_id)}")
     lines += _source_lines(result, cited)
@@ -142,14 +140,15 @@ def rows_of(value: JsonValue) -> list[dict[str, JsonValue]] | None:
     return tables[0] if len(tables) == 1 else None
 
 
-def _source_lines(result: RunResult, cited: Collection[str]) -> list[str]:
+def _source_lines(result: RunResult, cited: Counter[str]) -> list[str]:
     """Returns the sources of the findings that the answer cites, by the marks of these; of all if it has no marks."""
     lines = []
     for report in result.subtasks:
         if report.finding and (report.id in cited or not cited):
             own = ["the model's own knowledge"] if report.finding.grounding == "knowledge" else []
             if named := [*own, *report.finding.sources]:
-                lines.append(f"[{report.id}] {_first(named, '; ')}")
+                times = f" ({cited[report.id]} times)" if cited[report.id] > 1 else ""
+                lines.append(f"[{report.id}]{times} {_first(named, '; ')}")
     more = [f"… and {counted(len(lines) - _FIRST, 'more subtask')}"] if len(lines) > _FIRST else []
     return ["sources:", *lines[:_FIRST], *more] if lines else []
 

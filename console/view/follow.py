@@ -15,7 +15,7 @@ from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactStore
 from console.base.command import UNREACHABLE, CommandFailed
-from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
+from console.run.run_handle import NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
@@ -30,7 +30,6 @@ _POLL = timedelta(seconds=1)  # how often the server is asked whether a followed
 _CHILDREN = 8  # worker agents asked per poll, in rotation
 _LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
 _OBSERVED_ROUNDS = 2  # polls between two looks at what a run stands still for
-_ROOT_CALLS = ("planning", "synthesizing")
 
 
 async def follow(
@@ -109,7 +108,7 @@ class RunPoller:
         lines: list[Line] = []
         described = await self._run.describe()
         self.picture.started, self.picture.closed = described.start_time, described.close_time
-        self.picture.state = state_word(described)
+        self.picture.state, self.picture.notice = state_word(described), None
         moment = _moment(described)
         news = self._moment != moment
         try:
@@ -118,13 +117,11 @@ class RunPoller:
             for agent_lines in await asyncio.gather(*map(self._poll_agent, self._chosen_agents())):
                 lines += agent_lines
             self._name_agents()  # those of nested runs
-            status = self.picture.status
-            self.picture.tail = await self._tail(described) if status and status.phase in _ROOT_CALLS else ""
+            self.picture.tail = await self._tail(described)
             if news:  # last, so that no worker agent's event comes before the event that it was started
                 trace = await self._run.trace(self._cursor)
                 lines += map(line, trace.events)
                 self._cursor, self._moment = trace.next_cursor, moment
-            self.picture.notice = None
             self._rounds += 1
             if self.ended:
                 self.picture.observed = []
@@ -189,7 +186,6 @@ class RunPoller:
         agent.cursor = page.next_cursor
         for event in page.events:
             if event.type == "turn":
-                agent.tokens += _number(event.data.get("tokens"))
                 agent.turn = _number(event.data.get("turn"))
         return [replace(line(event), subject=_subject(agent.path, event)) for event in page.events]
 
@@ -198,8 +194,6 @@ class RunPoller:
         self.picture.tail = await self._tail(described)
         phase, _, _ = await facts(described)
         self.picture.state = phase or state_word(described)
-        if is_open(described):
-            self.picture.notice = stuck(described) or NO_WORKER
         self.picture.observed = await observed(self._run, described, answered=False)
 
     async def _tail(self, described: WorkflowExecutionDescription) -> str:

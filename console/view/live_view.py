@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -12,8 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from console.base.terminal import safe_line, wrapped
-from console.run.run_handle import NO_WORKER
+from console.base.terminal import duration, safe_line, wrapped
 from console.run.standstill import Standstill, grouped, stated
 from console.view.event_lines import Line, now_line
 from supervision.base import limits
@@ -21,32 +20,27 @@ from supervision.base.text import money
 from supervision.contract.plan import folded
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status
-from supervision.contract.usage import Spend
 from supervision.results.success_rule import is_whole
 from supervision.run.events import Mood
 
 LINE_CHARS = 240  # one event on one line
 _REDRAW = timedelta(milliseconds=250)  # clocks move, and no flicker
-_GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
-_STATE_STYLES = {
-    "completed": "green",
-    "failed": "red",
-    "skipped": "yellow",
-    "cancelled": "yellow",
-    "running": "bold cyan",
-    "waiting": "dim",
+_STATES = {  # the sign, its style, and which give way first on a low screen
+    "running": ("▶", "bold cyan", 0),
+    "waiting": ("·", "dim", 1),
+    "failed": ("✘", "red", 2),
+    "cancelled": ("■", "yellow", 2),
+    "skipped": ("–", "yellow", 3),
+    "completed": ("✔", "green", 4),
 }
 _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": "dim", "head": "bold"}
 _DEEPEST = 6  # further levels are not indented any more
 _FOOTER_ROWS = 9  # of footer and margin
-_ROOMY = 24  # rows of a terminal with room for more than the plan
 _LEAST_ROWS = 3
 _LEAST_WIDTH = 20
 _WAIT_ROWS = 3
-_SPENDERS = 4  # named on one line
 _REASON_INDENT = " " * 9  # below the text of an event, behind its time
 ENDED_PHASES = ("done", "failed", "cancelled")
-_RANK = {"running": 0, "waiting": 1, "failed": 2, "cancelled": 2, "skipped": 3, "completed": 4}
 
 
 @dataclass
@@ -61,7 +55,6 @@ class LiveAgent:
     cursor: int = 0
     moment: tuple[str, int] | None = None
     turn: int = 0
-    tokens: int = 0
     tail: str = ""
     ended: bool = False
     read_to_end: bool = False
@@ -69,7 +62,7 @@ class LiveAgent:
 
 @dataclass
 class Picture:
-    """Where a run stands, as far as it was seen. `notice` says why there is nothing newer.
+    """Where a run stands, as far as it was seen. `notice` says that the server is away.
 
     `reports` are its subtasks by id, `nested` those of the nested runs below it, by workflow id. `tail` is the end of
     the text that the supervisor itself writes.
@@ -104,13 +97,6 @@ class Picture:
         """Returns the worker agent of a subtask's present attempt."""
         return self.agents.get(report.workflow_id or "")
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of ended subtasks and of the turns of running ones."""
-        running = (self.agent(row.report) for row in self.tree() if row.report.state == "running")
-        not_booked = sum(agent.tokens for agent in running if agent)
-        return (self.status.usage.tokens if self.status else 0) + not_booked
-
     def tree(self) -> list["TreeRow"]:
         """Returns the subtasks of all levels."""
         return tree_rows(list(self.reports.values()), self.nested)
@@ -118,14 +104,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class TreeRow:
-    """One subtask at its depth; `after` are its dependencies, if it has several: the tree shows only the last.
-
-    `path` is its id below those of the subtasks that it is nested in, as `t3/t1`.
-    """
+    """One subtask at its depth; `path` is its id below those of the subtasks that it is nested in, as `t3/t1`."""
 
     report: SubtaskReport
     depth: int
-    after: list[str]
     path: str
 
 
@@ -150,20 +132,18 @@ def tree_rows(
     while pending:
         report, level = pending.pop()
         path = f"{above}{report.id}"
-        after = folded(report.depends_on)
-        tree.append(TreeRow(report, level, after if len(after) > 1 else [], path))
+        tree.append(TreeRow(report, level, path))
         if nested and (below := nested.get(report.workflow_id or "")):
             tree += tree_rows(list(below.values()), nested, f"{path}/", level + 1)
         pending += [(child, level + 1) for child in reversed(children.pop(report.id, []))]
     return tree
 
 
-def fitted(tree: list[TreeRow], height: int) -> tuple[list[TreeRow], int]:
-    """Returns at most `height` rows in the tree's order, and how many were left out: ended ones first."""
-    if len(tree) <= height:
-        return tree, 0
-    chosen = sorted(range(len(tree)), key=lambda i: (_RANK[tree[i].report.state], i))[: max(0, height)]
-    return [tree[i] for i in sorted(chosen)], len(tree) - len(chosen)
+def fitted(tree: list[TreeRow], height: int) -> tuple[list[TreeRow], list[TreeRow]]:
+    """Returns at most `height` rows in the tree's order, and those that were left out: ended ones first."""
+    ranked = sorted(range(len(tree)), key=lambda i: (_STATES[tree[i].report.state][2], i))
+    shown = sorted(ranked[: max(0, height)])
+    return [tree[i] for i in shown], [tree[i] for i in ranked[len(shown) :]]
 
 
 def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
@@ -173,16 +153,20 @@ def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
     return Text.assemble(time, (subject, "cyan"), words, no_wrap=True, overflow="ellipsis")
 
 
-def story_rows(line: Line, width: int | None) -> list[Text]:
-    """Returns an event with the reasons behind it, nothing cut; without a `width` a row for each."""
-    reasons = [(safe_line(text, limits.ERROR_BYTES), "dim") for text in line.why]
-    rows: list[Text] = []
-    for text, style in ((log_line(line, limits.ERROR_BYTES).plain, _MOODS[line.mood]), *reasons):
-        room = width and max(_LEAST_WIDTH, width - len(_REASON_INDENT))
-        parts = [row.plain.rstrip() for row in Text(text).wrap(Console(width=width), room)] if room else [text]
-        for part in parts:
-            rows.append(Text((_REASON_INDENT if rows else "") + part, style=style))
-    return rows
+def story(line: Line, screen: Console) -> Iterator[RenderableType]:
+    """Yields an event with the reasons behind it, nothing cut; where there is no terminal each is one line."""
+    head, why = log_line(line, limits.ERROR_BYTES), [safe_line(text, limits.ERROR_BYTES) for text in line.why]
+    if not screen.is_terminal:
+        yield from [head.plain, *(_REASON_INDENT + text for text in why)]
+        return
+    at, _, words = head.plain.partition(" ")
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row(at, Text(words), style=_MOODS[line.mood])
+    for text in why:
+        table.add_row("", Text(text), style="dim")
+    yield table
 
 
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
@@ -196,12 +180,12 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
         shown, left_out = fitted(tree, room)
         parts.append(_table(picture, shown, width, tails=height // 4))
         if left_out:
-            parts.append(_faint(f"  … and {_states(tree, shown)}"))
-    elif picture.tail:
-        parts.append(_faint("  " + _tail(picture.tail, width - 4)))
-    if tree and picture.tail:
+            counts = Counter(row.report.state for row in left_out)
+            states = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+            parts.append(Text(f"  … and {len(left_out)} more subtasks: {states}", "dim", no_wrap=True))
+    if picture.tail:
         parts.append(Text("  ✎ " + _tail(picture.tail, width - 6), style="italic", no_wrap=True))
-    return Group(*parts, *_footer(picture, waits, width, height, hint))
+    return Group(*parts, *_footer(picture, waits, width, hint))
 
 
 def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Table:
@@ -214,8 +198,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for row in shown:
         report = row.report
-        style = "yellow" if _is_partial(report) else _STATE_STYLES[report.state]
-        glyph = "◐" if _is_partial(report) else _GLYPHS[report.state]
+        glyph, style, _ = ("◐", "yellow", 4) if _is_partial(report) else _STATES[report.state]
         name = Text("  " * min(row.depth, _DEEPEST) + ("└ " if row.depth else " "), style="dim")
         name.append(f"{glyph} {safe_line(row.path, 60)}", style=f"not dim {style}")
         agent = picture.agent(report)
@@ -240,7 +223,8 @@ def _is_partial(report: SubtaskReport) -> bool:
 
 def _description(row: TreeRow) -> str:
     report = row.report
-    after = f"after {', '.join(row.after)} · " if row.after else ""
+    dependencies = folded(report.depends_on)  # the tree shows only the last
+    after = f"after {', '.join(dependencies)} · " if len(dependencies) > 1 else ""
     attempt = f"attempt {report.attempts} · " if report.attempts > 1 else ""
     text = f"{report.error.type}: {report.error.message}" if report.error else report.description
     return safe_line(f"{attempt}{after}{text}", LINE_CHARS)
@@ -252,14 +236,7 @@ def _tail(tail: str, width: int) -> str:
     return text if len(text) < width else "…" + text[-(width - 1) :]
 
 
-def _states(tree: list[TreeRow], shown: list[TreeRow]) -> str:
-    """Returns how many subtasks are left out, by state."""
-    visible = {row.path for row in shown}
-    counts = Counter(row.report.state for row in tree if row.path not in visible)
-    return f"{counts.total()} more subtasks: " + ", ".join(f"{count} {state}" for state, count in counts.most_common())
-
-
-def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: str) -> list[Text]:
+def _footer(picture: Picture, waits: list[Text], width: int, hint: str) -> list[Text]:
     status = picture.status
     words = [picture.phase]
     if status:
@@ -272,15 +249,12 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
         lost = {"partial": partial, "failed": counts.failed, "skipped": counts.skipped, "cancelled": counts.cancelled}
         words += [f"{count} {state}" for state, count in lost.items() if count]
         cached = f", {status.usage.cached_share:.0%} cached" if status.usage.cache_read_tokens else ""
-        words.append(f"{picture.tokens:,} tokens{cached}")
+        words.append(f"{status.usage.tokens:,} tokens{cached}")
         words.append(money(status.usage.usd))
     if picture.started:
-        words.append(_clock(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
+        words.append(duration(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
     rows = [*wrapped(" · ".join(words), width, "bold"), *waits]
-    if status and height >= _ROOMY and (spent := spend_line(status.spend)):
-        rows.append(_faint(f" {safe_line(spent, width - 1)}"))
-    known = [cause.text + NO_WORKER * (cause.waits_for == "worker") for cause in picture.standstills]
-    if picture.notice and not any(picture.notice in text for text in known):
+    if picture.notice:
         rows += wrapped(picture.notice, width, "yellow")
     if status and status.model_notice:
         rows += wrapped(status.model_notice, width, "magenta")
@@ -299,34 +273,11 @@ def _waits(picture: Picture, width: int, height: int) -> list[Text]:
     return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
 
 
-def _faint(text: str) -> Text:
-    return Text(text, style="dim", no_wrap=True, overflow="ellipsis")
-
-
 def _elapsed(report: SubtaskReport) -> str:
     if report.started_at is None:
         return ""
     end = datetime.fromisoformat(report.finished_at) if report.finished_at else datetime.now(UTC)
-    return _clock((end - datetime.fromisoformat(report.started_at)).total_seconds())
-
-
-def _clock(seconds: float) -> str:
-    """Returns seconds as people read them: 4 s, 2:05, 1:02:03."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    minutes, seconds_left = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds_left:02}" if hours else f"{minutes}:{seconds_left:02}"
-
-
-def spend_line(spend: Sequence[Spend]) -> str:
-    """Returns the largest consumers on one line; empty if there is nothing to tell apart."""
-    if len(spend) < 2:
-        return ""
-    parts = [f"{item.role} {item.usage.tokens:,}" for item in spend[:_SPENDERS]]
-    more = len(spend) - _SPENDERS
-    return "tokens: " + " · ".join([*parts, *([f"{more} more"] if more > 0 else [])])
+    return duration((end - datetime.fromisoformat(report.started_at)).total_seconds())
 
 
 class Screen:
@@ -358,7 +309,7 @@ class Screen:
         self._waits = set(waits)
         if picture.notice != self._notice:
             self._notice = picture.notice
-            self.log(now_line(self._notice or "a worker answers again"))
+            self.log(now_line(self._notice or "the Temporal server answers again"))
 
     @contextlib.contextmanager
     def cleared(self) -> Iterator[None]:

@@ -1,13 +1,14 @@
 """A plan as a person decides about it: its subtasks, what happens if one fails, what it may take."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from console.base.terminal import counted, indented, look_alikes, revealed, safe_line
+from console.base.terminal import counted, duration, indented, look_alikes, revealed, safe_line
 from console.run.run_handle import NoAnswer, RunHandle
 from console.run.run_outcome import replayed
 from supervision.base import limits
@@ -72,10 +73,9 @@ class PlanPage:
 
 
 def _budget(status: Status) -> str:
-    allowed = status.limits
-    usd = [money(allowed.budget_usd)] if allowed.budget_usd is not None else []
-    tokens = [f"{allowed.budget_tokens:,} tokens"] if allowed.budget_tokens is not None else []
-    return " or ".join([*usd, *tokens]) or "no limit"
+    usd, tokens = status.limits.budget_usd, status.limits.budget_tokens
+    known = [*([] if usd is None else [money(usd)]), *([] if tokens is None else [f"{tokens:,} tokens"])]
+    return " or ".join(known) or "no limit"
 
 
 def _price(estimate: Estimate, likely: Mapping[str, str]) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _likely(part: Shares) -> str:
     """Returns what a part is likely to take: `2-4 calls, 9k-16k tokens, $0.02-$0.04, 20 s-1 min`."""
     ranges = [f"{_between(part.calls, '{:,.0f}'.format)} calls", f"{_between(part.tokens, _short)} tokens"]
     ranges += [_between(part.usd, "${:,.2f}".format)] if part.usd else []
-    return ", ".join([*ranges, _between(part.seconds, _time)])
+    return ", ".join([*ranges, _between(part.seconds, duration)])
 
 
 def _between(found: Range, words: Callable[[float], str]) -> str:
@@ -102,10 +102,6 @@ def _short(number: float) -> str:
     return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number / 1000:.0f}k" if number >= 1000 else f"{number:.0f}"
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
-
-
 async def plan_page(run: RunHandle) -> PlanPage | None:
     """Returns the plan of a run, out of its history if no Worker answers; None if it is not known."""
     try:
@@ -113,15 +109,12 @@ async def plan_page(run: RunHandle) -> PlanPage | None:
     except NoAnswer:
         recorded = await replayed(run, run.id)
         return PlanPage(run.id, recorded.plan) if recorded else None
-    wait = next((wait for wait in status.waiting if wait.kind == "plan"), None)
-    if wait is None:
-        return PlanPage(run.id, plan, status)
     page = PlanPage(run.id, plan, status)
-    try:
-        page = replace(page, asked=await asked(run.client, run.id, wait.id))
-        return replace(page, request=parse_request(await run.recorded_request()))
-    except (UpdateRefused, NoAnswer, SupervisionError):  # decided just now, or a request of another version
-        return page
+    if wait := next((wait for wait in status.waiting if wait.kind == "plan"), None):
+        with contextlib.suppress(UpdateRefused, NoAnswer, SupervisionError):  # decided just now, or of another version
+            page = replace(page, asked=await asked(run.client, run.id, wait.id))
+            page = replace(page, request=parse_request(await run.recorded_request()))
+    return page
 
 
 def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
@@ -136,11 +129,7 @@ def failures(plan: Plan, success: str | float) -> dict[tuple[str, ...], str]:
 def _if_lost(plan: Plan, subtask_id: str, success: str | float) -> str:
     after = {subtask.id: set(subtask.depends_on) for subtask in plan.named}
     lost, poorer = {subtask_id}, []
-    try:
-        order = [*TopologicalSorter(after).static_order()]
-    except CycleError:
-        order = []
-    for other in order:
+    for other in TopologicalSorter(after).static_order():
         before = after.get(other, set())
         if before and before <= lost:
             lost.add(other)

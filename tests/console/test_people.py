@@ -92,7 +92,7 @@ def test_an_estimate_stands_with_each_subtask_and_for_all() -> None:
     rows = [str(row) for row in PlanPage("r", plan, status, Asked(wait=wait, estimate=estimate)).rows()]
     assert "    2-4 calls, 900-16k tokens, $0.02-$0.04, 20 s-50 s" in rows
     assert "the supervisor's own work: 2 calls, 1.0M-2.0M tokens, $1.00, 9 s" in rows
-    total = "in all 8-14 calls, 30k-50k tokens, $0.17-$0.32, 60 s-3 min (from 23 runs like it; "
+    total = "in all 8-14 calls, 30k-50k tokens, $0.17-$0.32, 0:01:00-0:03:00 (from 23 runs like it; "
     assert f"{total}18 of the last 20 estimates held)" in rows
     assert rows[-1] == "never above the budget: $5.00"
 

@@ -16,8 +16,9 @@ from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import Json, ModelMessage, ModelUsage
 from activities.store.artifacts import ArtifactStore, open_store
 from console.base.command import Access
-from console.report.report_data import ANSWER_BYTES, FINDING_BYTES, Excerpt, ReportData, SubtaskPart, report_data
+from console.report.report_data import AnswerEvidence, ReportData, SubtaskPart, report_data
 from console.report.report_page import PAGE_BYTES, report_page
+from console.run.run_outcome import RunOutcome
 from runtime.connection import connect, namespace_id
 from runtime.settings import Settings
 from supervision.base.errors import ErrorKind
@@ -286,7 +287,26 @@ async def test_the_report_of_an_open_run_has_what_there_is_so_far(
 # --- CommonMark's and markdown-it's own cases as texts of a run ----------------------------------------------
 
 FOLDER = ROOT / ".cache" / "markdown-cases"
-ELEMENTS = {"p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a", "br"}
+ELEMENTS = {
+    "p",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "ul",
+    "ol",
+    "li",
+    "blockquote",
+    "pre",
+    "code",
+    "em",
+    "strong",
+    "s",
+    "a",
+    "br",
+}
 ELEMENTS |= {"hr", "table", "thead", "tbody", "tr", "th", "td", "span"}
 ATTRIBUTES = {"a": {"href", "rel", "title", "class"}, "ol": {"start"}, "code": {"class"}, "span": {"class"}}
 ATTRIBUTES |= {"th": {"style"}, "td": {"style"}}  # the alignment of a column
@@ -321,12 +341,12 @@ def page_of(texts: list[str]) -> str:
         finding = Finding(summary=text[:200], text_ref="", unsupported=["foo"])
         name = {1: "foo", 2: "bar"}.get(number, f"t{number}")  # the cases' own names of links are marks then
         report = SubtaskReport(id=name, role="reader", description="Read", state="completed", finding=finding)
-        parts.append(SubtaskPart(name, report, Excerpt.of(text, "", FINDING_BYTES)))
+        parts.append(SubtaskPart(name, report, text))
     result = RunResult(status="completed", subtasks=[part.report for part in parts], unsupported=doubted)
-    answer = Excerpt.of("\n\n".join(texts), "", ANSWER_BYTES)
+    evidence = AnswerEvidence("\n\n".join(texts), [], {}, [])
     made_at = datetime(2026, 11, 2, tzinfo=UTC)
     return report_page(
-        ReportData("cases", "completed", "", result, [], [], made_at=made_at, answer=answer, subtasks=parts)
+        ReportData("cases", RunOutcome(0, "completed", result), made_at=made_at, evidence=evidence, subtasks=parts)
     )
 
 

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from console.run.standstill import Standstill
 from console.view.event_lines import line
-from console.view.live_view import LiveAgent, Picture, draw, log_line, story_rows
+from console.view.live_view import LiveAgent, Picture, draw, log_line, story
 from supervision.base.errors import ErrorKind
 from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport
@@ -50,7 +50,6 @@ EVENTS: list[tuple[str, str | None, dict[str, JsonValue]]] = [
         {"error": "CannotDo", "message": BROKEN.message, "role": "analyst", "description": "Count the pears of 1990."},
     ),
     ("model_replaced", "t2", {"model": "claude-haiku-5-5", "by": "claude-opus-5-5", "why": "Overloaded"}),
-    ("subtask_diverted", "t3", {"role": "writer", "pool": "east", "waited_seconds": 31.0}),
     ("reviewed", None, {"round": 1, "flagged": ["t1"], "feedback": {"t1": "say which year"}, "missing": ["the price"]}),
     ("subtask_reopened", "t1", {"feedback": "say which year", "warm": True}),
     ("candidate_chosen", "t1", {"choice": 2, "of": 3, "reason": "it names its source"}),
@@ -77,12 +76,22 @@ def picture(causes: list[Standstill]) -> Picture:
     shown = Picture("supervise-how-many-pears-are-there-3fa2b1", web, status=status, observed=causes)
     shown.reports = {report.id: report for report in REPORTS}
     REPORTS[1].workflow_id = "child"
-    shown.agents["child"] = LiveAgent("t2", turn=2, tokens=400, tail="SELECT sum(pears) FROM crops")
+    shown.agents["child"] = LiveAgent("t2", turn=2, tail="SELECT sum(pears) FROM crops")
     return shown
 
 
 def drawn() -> Console:
-    return Console(width=COLUMNS, height=30, record=True, markup=False, highlight=False, emoji=False, quiet=False)
+    return Console(
+        force_terminal=True,
+        color_system=None,
+        width=COLUMNS,
+        height=30,
+        record=True,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        quiet=False,
+    )
 
 
 @pytest.mark.parametrize("causes", [[], [LATE, ALONE]], ids=["going on", "standing still"])
@@ -99,6 +108,6 @@ def test_the_screen_of_events_is_the_one_that_is_kept() -> None:
         console.print(log_line(event), no_wrap=True, overflow="ellipsis", crop=True)
     console.print()
     for seq, (kind, subtask, data) in enumerate(EVENTS, 1):
-        for row in story_rows(line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data)), COLUMNS):
+        for row in story(line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data)), console):
             console.print(row)
     compare(f"events.{COLUMNS}", console.export_text().splitlines())

@@ -22,7 +22,7 @@ _USUAL: tuple[tuple[str, str], ...] = (
     (r"→ [0-9a-f]{8}$", "→ 00000000"),
     (r"\b[0-9a-f]{64}\b", "0" * 64),
     (r"\b\d+(\.\d)? s\b", "0 s"),
-    (r"· \d+:\d\d$", "· 0 s"),  # of a run on a slow machine
+    (r"· [\d:]+$", "· 0 s"),  # of a run on a slow machine
     (r"\d+%", "0%"),  # of the cache: calls at once may miss it
     (r", [^,]+ one after the other, speed-up \d+\.\d\d", ""),  # of a run whose agents were faster together
 )

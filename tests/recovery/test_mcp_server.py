@@ -55,6 +55,7 @@ async def test_a_run_continues_with_its_id_whatever_is_killed(
         await mcp("steer", run_id=run_id, text="Count the quinces", to="t1")
         await mcp("reply", run_id=run_id, id=QUESTION, text="2025")
         sha256 = items[CALL]["arguments_sha256"]
+        assert "`arguments_sha256`" in await mcp.refused("decide", run_id=run_id, id=CALL, decision="approve")
         await mcp("decide", run_id=run_id, id=CALL, decision="approve", arguments_sha256=sha256)
         ended = await mcp.until(run_id)
         assert (ended["state"], ended["phase"]) == ("completed", "done")
