@@ -85,21 +85,15 @@ async def _offer(files: "TeamFiles", team: str, name: str, connection: "McpConne
 
     offer = Offer(name)
     try:
-        offered = await connection.tools()
+        offer.tools = {tool.name: tool for tool in await connection.tools()}
     except McpFailed as failed:
         offer.problems.append(str(failed))
         return offer
-    offer.tools = {tool.name: tool for tool in offered}
     for tool in files.definition(team).mcp_servers[name].tools:
-        found = [each for each in offered if each.name == tool]
-        if not found:
-            offer.problems.append(f"it has no tool '{tool}'; it has: {', '.join(offer.tools) or 'none'}")
-        elif len(found) > 1:
-            offer.problems.append(f"it has two tools '{tool}'")
-        elif found[0].input_schema.get("type") != "object":
-            offer.problems.append(f"the arguments of '{tool}' are no object")
+        if tool in offer.tools:
+            offer.listed[tool] = offer.tools[tool]
         else:
-            offer.listed[tool] = found[0]
+            offer.problems.append(f"it has no tool '{tool}'; it has: {', '.join(offer.tools) or 'none'}")
     try:
         pinned = read_pins(files.folder(team)).get(name, {})
     except ValueError:
