@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -147,19 +148,17 @@ class Served:
                 stderr=output,
                 start_new_session=True,  # Ctrl-C reaches the command alone, which ends them in order
             )
+        latest = time.monotonic() + _START_WAIT.total_seconds()
         try:
-            async with asyncio.timeout(_START_WAIT.total_seconds()):
-                while self._process.returncode is None:
-                    lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-                    if line := next((line for line in lines if self._ready in line and line.endswith("\n")), ""):
-                        self.line = line.strip()
-                        return self
-                    await asyncio.sleep(_POLL.total_seconds())
+            while self._process.returncode is None and time.monotonic() < latest:
+                lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+                if line := next((line for line in lines if self._ready in line and line.endswith("\n")), ""):
+                    self.line = line.strip()
+                    return self
+                await asyncio.sleep(_POLL.total_seconds())
             raise CommandFailed(FAILED, f"{self._name} did not start: {_last_line(self.log)}")
-        except BaseException as error:
+        except BaseException:
             await self.__aexit__()
-            if isinstance(error, TimeoutError):
-                raise CommandFailed(FAILED, f"{self._name} was not ready in time: {_last_line(self.log)}") from error
             raise
 
     async def __aexit__(self, *_: object) -> None:

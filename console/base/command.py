@@ -27,6 +27,7 @@ from runtime.telemetry import TRACES_LOST, configure
 from supervision.base.errors import SupervisionError
 from supervision.base.trust import is_loopback
 from supervision.contract.request import describe_errors
+from temporal_supervisor import UpdateRefused
 
 EXAMPLE_GOAL = "Which source of electricity grew most in Iowa from 2001 to 2017?"
 _connection: list[str] = []
@@ -155,7 +156,7 @@ def explain(error: BaseException) -> CommandFailed:
     table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int, str], ...] = (
         ((ConnectionFailed, ArtifactUnavailable, ServerFailed, TemporalNotFound), UNREACHABLE, text),
         (BrokenPipeError, DONE, ""),  # `trace | head`: the reader has what it wanted
-        (ArtifactError, FAILED, text),
+        ((ArtifactError, UpdateRefused), FAILED, text),
         (SupervisionError, BAD_INPUT, getattr(error, "message", "")),
         ((ValueError, OSError), BAD_INPUT, text),
         ((asyncio.CancelledError, KeyboardInterrupt), INTERRUPTED, ""),

@@ -33,7 +33,7 @@ from supervision.base.trust import is_exposed
 
 Level = Literal["ok", "warning", "problem"]
 _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
-_NAME_COLUMN, _TEXT_COLUMN = 9, 34  # where the names begin, and the texts
+_NAME_COLUMN, _NAME_CHARS = 9, 24  # where the names begin, and how long they are
 _RUNS = 100  # open ones that are looked at, newest first
 _PROVIDER = "https://api.anthropic.com"
 _API_VERSION = "2023-06-01"
@@ -68,14 +68,11 @@ async def examine(
 
 def row_texts(row: CheckRow, width: int) -> Iterator[Text]:
     """Yields a row as lines in columns, which are left for a command that is too long for the last one."""
-    room = width - _TEXT_COLUMN
-    begins = Text.assemble((f"{row.level:<{_NAME_COLUMN}}", _STYLES[row.level]), row.name)
-    begins.pad_right(max(1, _TEXT_COLUMN - begins.cell_len))
+    begins = Text.assemble((f"{row.level:<{_NAME_COLUMN}}", _STYLES[row.level]), row.name.ljust(_NAME_CHARS), " ")
+    room = width - len(begins)
     for text in [*wrapped(row.text, room, ""), *wrapped(row.fix, room, "dim")]:
-        further_left = max(0, width - text.cell_len)  # a long command
-        begins.truncate(min(_TEXT_COLUMN, further_left) if not begins.plain.strip() else _TEXT_COLUMN)
-        yield Text.assemble(begins, text)
-        begins = Text(" " * _TEXT_COLUMN)
+        yield Text.assemble(begins, text) if text.cell_len <= room else text
+        begins = Text(" " * len(begins))
 
 
 async def _rows(access: Access) -> AsyncIterator[CheckRow]:

@@ -4,9 +4,8 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -33,10 +32,9 @@ from supervision.contract.updates import (
     SkipSubtask,
     Steer,
     Update,
-    UpdateReply,
 )
 from supervision.run.waits import AWAITED
-from temporal_supervisor import Item, UpdateRefused, asked, decide, inbox, send, waiting
+from temporal_supervisor import Item, asked, decide, inbox, send, waiting
 
 Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id as `inbox` lists it")]
 By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]
@@ -115,7 +113,8 @@ async def skip(run: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> Rep
 
 async def resume(run: RunId, by: By) -> Report:
     """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
-    await applied(run, partial(send, run.client, run.id, Resume, by=by))
+    await require_open(run)
+    await send(run.client, run.id, Resume, by=by)
     return _said(run, "continues")
 
 
@@ -123,8 +122,8 @@ async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields:
     """Sends an update about a run, or about a `subtask` by its path, and returns what the run says to it."""
     if subtask != "*":
         run, fields["to" if kind is Steer else "subtask_id"] = await _level(run, subtask)
-    reply = await applied(run, partial(send, run.client, run.id, kind, **fields))
-    return _said(run, reply.message)
+    await require_open(run)
+    return _said(run, (await send(run.client, run.id, kind, **fields)).message)
 
 
 def _said(run: RunHandle, message: str) -> Report:
@@ -140,15 +139,6 @@ async def _level(run: RunHandle, path: str) -> tuple[RunHandle, str]:
             raise CommandFailed(BAD_INPUT, f"subtask '{team}' of run '{run.id}' has no team below it")
         run = RunHandle(run.client, workflow_id)
     return run, subtask_id
-
-
-async def applied(run: RunHandle, update: Callable[[], Awaitable[UpdateReply]]) -> UpdateReply:
-    """Sends an update. Raises CommandFailed if the run has ended or refuses it in its own words, and NoAnswer."""
-    await require_open(run)
-    try:
-        return await update()
-    except UpdateRefused as refused:
-        raise CommandFailed(FAILED, f"run '{run.id}' refuses: {refused}") from refused
 
 
 async def require_open(run: RunHandle) -> None:
@@ -202,10 +192,7 @@ async def show_report(access: Access, words: Words) -> Report:
 async def item_report(access: Access, item: Item, *, commands: bool = True) -> Report:
     """Returns all of what is asked: whole, with hidden and look-alike characters made visible, and how to decide."""
     run = RunHandle(await access.client(), item.run_id)
-    try:
-        whole = await asked(run.client, run.id, item.wait.id)
-    except UpdateRefused as refused:
-        raise CommandFailed(FAILED, f"{refused}: {hint('inbox')} shows what does") from refused
+    whole = await asked(run.client, run.id, item.wait.id)
     content = whole.content
     if content is None and whole.wait.content_ref:
         content = (await (await access.store()).get(whole.wait.content_ref)).decode("utf-8", "replace")
@@ -268,7 +255,7 @@ async def decision_report(
     item = await _named(access, words)
     run = RunHandle(await access.client(), item.run_id)
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
-    answer = await applied(run, partial(decide, run.client, item, word, text, plan=edited, by=by))
+    answer = await decide(run.client, item, word, text, plan=edited, by=by)
     data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
     return Report(data, lambda _: [f"run '{run.id}': {answer.message}"])
 

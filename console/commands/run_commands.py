@@ -6,7 +6,6 @@ import shlex
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +28,7 @@ from console.base.command import (
     worker_hint,
 )
 from console.base.terminal import Report, console, counted, print_err, put, safe_json
-from console.commands.people_commands import applied, way_rows
+from console.commands.people_commands import way_rows
 from console.run.command_line import AnyRun, AsJson
 from console.run.pollers import ACTIVITIES, SET_CURRENT, WORKFLOWS, builds, pollers
 from console.run.request_options import check_run_id, parsed_plan, prepared_request, read_text_file
@@ -42,7 +41,7 @@ from supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 from supervision.contract.plan import Plan
 from supervision.contract.request import Attachment
 from supervision.contract.status import Status, Wait
-from temporal_supervisor import Item, decide, new_run_id, start
+from temporal_supervisor import Item, UpdateRefused, decide, new_run_id, start
 
 _WORDS = {"a": "approve", "r": "deny", "c": "reply", "e": "approve"}
 
@@ -84,7 +83,7 @@ class PlanQuestion:
             self._shown = wait.id
             try:
                 await self._decide(page, wait)
-            except (CommandFailed, NoAnswer, ValueError, OSError) as error:
+            except (CommandFailed, UpdateRefused, NoAnswer, ValueError, OSError) as error:
                 self._say(str(error))
 
     async def _decide(self, page: PlanPage, wait: Wait) -> None:
@@ -98,7 +97,7 @@ class PlanQuestion:
             return
         plan = await self._edited(page.plan) if key == "e" else None
         item, text = Item(self._run.id, page.plan.goal, wait), rest.strip().strip('"') or None
-        await applied(self._run, partial(decide, self._run.client, item, _WORDS[key], text, plan=plan, by=user()))
+        await decide(self._run.client, item, _WORDS[key], text, plan=plan, by=user())
         self._decided.add(wait.id)
         if key != "e":
             self.clean_up()

@@ -166,10 +166,8 @@ def _time_before(age: str) -> datetime:
     """Returns when `30d`, `12h`, `2w`, `PT90M` ago was. Raises CommandFailed for anything else."""
     try:
         return datetime.now(UTC) - _DURATION.validate_python(age)
-    except ValidationError:
+    except (ValidationError, OverflowError):
         raise CommandFailed(BAD_INPUT, f"'{age}' is no age: write one such as 30d, 12h or PT12H") from None
-    except OverflowError:
-        raise CommandFailed(BAD_INPUT, f"'{age}' is before all time") from None
 
 
 async def _unused_uploads(client: Client, old: list[Stored], stays: list[Stored]) -> list[Stored]:

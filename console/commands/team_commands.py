@@ -25,9 +25,10 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.text import did_you_mean
 from supervision.contract.model_choice import chain_of
-from supervision.contract.team import Role, is_name, server_tool
+from supervision.contract.team import Role, Team, is_name, server_tool
 
 if TYPE_CHECKING:
+    from activities.model.port import ModelEndpoint
     from activities.teams.team_files import TeamFiles
     from activities.tools.mcp.mcp_servers import McpConnection
     from activities.tools.mcp.pins import Pinned
@@ -84,21 +85,15 @@ async def _offer(files: "TeamFiles", team: str, name: str, connection: "McpConne
 
     offer = Offer(name)
     try:
-        offered = await connection.tools()
+        offer.tools = {tool.name: tool for tool in await connection.tools()}
     except McpFailed as failed:
         offer.problems.append(str(failed))
         return offer
-    offer.tools = {tool.name: tool for tool in offered}
     for tool in files.definition(team).mcp_servers[name].tools:
-        found = [each for each in offered if each.name == tool]
-        if not found:
-            offer.problems.append(f"it has no tool '{tool}'; it has: {', '.join(offer.tools) or 'none'}")
-        elif len(found) > 1:
-            offer.problems.append(f"it has two tools '{tool}'")
-        elif found[0].input_schema.get("type") != "object":
-            offer.problems.append(f"the arguments of '{tool}' are no object")
+        if tool in offer.tools:
+            offer.listed[tool] = offer.tools[tool]
         else:
-            offer.listed[tool] = found[0]
+            offer.problems.append(f"it has no tool '{tool}'; it has: {', '.join(offer.tools) or 'none'}")
     try:
         pinned = read_pins(files.folder(team)).get(name, {})
     except ValueError:
@@ -149,10 +144,6 @@ def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:
     for line in lines:
         yield indented(safe(line[: limits.ERROR_BYTES]), 4, _STYLES.get(line[:1], "bold"))
 
-
-if TYPE_CHECKING:
-    from activities.model.port import ModelEndpoint
-    from supervision.contract.team import Team
 
 _NO_NAME = "a folder's name must be lower-case letters, digits, hyphens or underscores, so rename it"
 
@@ -240,7 +231,7 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: "Mode
     return Report({"role": role.name, "model": model, **said}, lambda _: [f"{role.name}  ({by})", *rows])
 
 
-def _team_rows(team: "Team") -> Iterator[RenderableType]:
+def _team_rows(team: Team) -> Iterator[RenderableType]:
     yield indented(f"{team.name}  {safe_line(team.description, limits.PARAGRAPH_BYTES)}".rstrip(), 0, "bold")
     for role in team.roles:
         mark = " (generalist)" if role.name == team.generalist else ""
@@ -281,8 +272,7 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     for file in found:
         if file.problem:
             print_err(f"✘ {safe_line(file.name, limits.LINE_BYTES)} is left out: {file.problem}")
-    roles = TeamFiles(folders).definition("files").roles
-    (folder / "team.toml").write_text(_team_file(name, roles, kinds), encoding="utf-8")
+    (folder / "team.toml").write_text(_team_file(name, TeamFiles(folders).definition("files"), kinds), encoding="utf-8")
     print_err(f"wrote {folder / 'team.toml'}, and {counted(len(files), 'file')} into {folder / 'data'}")
     if not own:
         print_err(f"teams are read from there after `export SUPERVISOR_TEAMS_DIR={quote(str(home))}`, for Workers, too")
@@ -290,11 +280,16 @@ async def new_team(folders: list[Path], name: str, data: list[Path]) -> int:
     return DONE
 
 
-def _team_file(name: str, roles: list[Role], kinds: dict[str, bool]) -> str:
-    """Returns a team file with the roles of team `files` that have something to read."""
-    tools = [tool for tool in _TOOLS if kinds.get(tool[2], True)]
-    named = {tool for tool, _, _ in tools}
-    taken = [role for role in roles if {"query_data", "search_documents"} & named & set(role.tools)]
+_KINDS = {"sql_tables": "tables", "sql_query": "tables", "document_search": "documents", "document_read": "documents"}
+"""The tools that read files, by what they are called in the file of a team: the option that names their files."""
+
+
+def _team_file(name: str, files: Team, kinds: dict[str, bool]) -> str:
+    """Returns a team file with the roles and tools of team `files` that have something to read."""
+    kind_of = {tool.name: _KINDS.get(tool.uses, "") for tool in files.tools}
+    taken = [role for role in files.roles if any(kinds.get(kind_of[tool]) for tool in role.tools)]
+    used = {tool for role in taken for tool in role.tools if kinds.get(kind_of[tool], True)}
+    tools = [(tool.name, tool.uses, kind_of[tool.name]) for tool in files.tools if tool.name in used]
     lines = [
         f"# Team {name}: a change of this file or of data/ counts from the next run on.",
         f'name = "{name}"',
@@ -309,7 +304,7 @@ def _team_file(name: str, roles: list[Role], kinds: dict[str, bool]) -> str:
         "]",
     ]
     for role in taken:
-        allowed = ", ".join(f'"{tool}"' for tool in role.tools if tool in named)
+        allowed = ", ".join(f'"{tool}"' for tool in role.tools if tool in used)
         lines += [
             "",
             "[[roles]]",
@@ -319,16 +314,6 @@ def _team_file(name: str, roles: list[Role], kinds: dict[str, bool]) -> str:
             f"system_prompt = '''\n{role.system_prompt}'''",
         ]
     return "\n".join(lines) + "\n"
-
-
-_TOOLS = (
-    ("list_tables", "sql_tables", "tables"),
-    ("query_data", "sql_query", "tables"),
-    ("calculate", "calculator", ""),
-    ("search_documents", "document_search", "documents"),
-    ("read_document", "document_read", "documents"),
-)
-"""The tools of a new team: name, kind, and the option that names their files."""
 
 
 async def try_tool(

@@ -26,7 +26,7 @@ from console.run.standstill import silence
 from runtime.process import cache_dir
 from supervision.base.trust import is_loopback, is_readable_by_others
 from supervision.contract.request import describe_errors
-from temporal_supervisor import NoAnswer, UpdateRefused
+from temporal_supervisor import NoAnswer
 
 _PROGRAM = "temporal-supervisor"
 _INSTRUCTIONS = (
@@ -143,6 +143,4 @@ class _PlainServer(MCPServer[Access]):
 def _sentence(error: BaseException, root: str) -> str:
     if isinstance(error, ValidationError):
         return describe_errors(error, root)
-    if isinstance(error, UpdateRefused):
-        return str(error)
     return explain(error).message

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -15,7 +14,7 @@ from pydantic import BaseModel, Field
 import temporal_supervisor
 from console.base.command import BAD_INPUT, FAILED, Access, CommandFailed, web_address
 from console.base.terminal import safe_line
-from console.commands.people_commands import applied, item_report, require_open, tell
+from console.commands.people_commands import item_report, require_open, tell
 from console.commands.run_commands import require_workers
 from console.report.report_data import report_data
 from console.report.report_page import report_page
@@ -297,7 +296,7 @@ async def decide(
 async def reply(run_id: RunId, id: AskedId, text: str, ctx: Ctx) -> Taken:  # noqa: A002 - as in the run's updates
     """Gives a run a person's answer to its question, or their finding for a subtask that is theirs."""
     run = await _run(ctx, run_id)
-    answer = await applied(run, partial(temporal_supervisor.reply, run.client, run.id, id, text, by=_by(ctx)))
+    answer = await temporal_supervisor.reply(run.client, run.id, id, text, by=_by(ctx))
     return Taken(message=answer.message)
 
 
@@ -352,7 +351,7 @@ def _by(ctx: Ctx, how: str = "") -> str:
 
 async def _decided(run: RunHandle, item: temporal_supervisor.Item, word: str, text: str | None, by: str) -> Taken:
     word = "reply" if word == "change" else word
-    answer = await applied(run, partial(temporal_supervisor.decide, run.client, item, word, text, by=by))
+    answer = await temporal_supervisor.decide(run.client, item, word, text, by=by)
     return Taken(message=answer.message)
 
 

@@ -215,8 +215,7 @@ async def find_run(client: Client, given: str | None) -> str:
     ids = [execution.id for execution in await roots(client, SEARCHED_RUNS)] if given.strip() else []
     matches = [run_id for run_id in ids if run_id.startswith(given) or short_id(run_id) == given]
     if len(matches) > 1:
-        shown = ", ".join(matches[:_SHOWN]) + (f" and {len(matches) - _SHOWN} more" if len(matches) > _SHOWN else "")
-        raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {shown}")
+        raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {', '.join(matches[:_SHOWN])}")
     return matches[0] if matches else given
 
 

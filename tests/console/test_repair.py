@@ -60,14 +60,6 @@ class Workshop:
         """Returns once the third turns of its worker agents are under way."""
         await until(lambda: {f"{agent}/1/turn.3" for agent in AGENTS} <= set(self.model.steps(run_id)))
 
-    async def is_taken_up(self, handle: runs.Handle) -> bool:
-        """True once the third turns are asked for anew by the worker agents that a repaired run started."""
-        event = EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED
-        started = [e.event_time async for e in handle.fetch_history_events() if e.event_type == event]
-        since = min((time.ToMicroseconds() / 1e6 for time in started), default=0)
-        asked = Counter(call.step.call for call in self.model.of(handle.id) if call.at >= since)
-        return len(started) == len(AGENTS) and all(asked[f"{handle.id}/{agent}/1/turn.3"] for agent in AGENTS)
-
     async def broken(self, run_id: str, *where: str) -> runs.Handle:
         """Returns a run that Workers with other code began; they are gone."""
         with other_code(*where):
@@ -133,46 +125,34 @@ async def resets(client: Client, workflow_id: str) -> list[str]:
     return [task.failure.message for task in failed if task.base_run_id]
 
 
-async def test_a_run_that_does_not_replay_is_named_with_the_command_that_mends_it(workshop: Workshop) -> None:
-    await workshop.broken("broken-1", STARTS_CHILDREN)
+async def test_a_run_that_does_not_replay_is_named_and_mended_with_its_agents_and_ends_whole(
+    workshop: Workshop,
+) -> None:
+    run_id, cli = "broken-1", workshop.cli
+    handle = await workshop.broken(run_id, STARTS_CHILDREN, TAKES_A_TURN)
     workshop.released.set()
-    cli, words = workshop.cli, ("history", "repair broken-1")
+    words = ("history", f"repair {run_id}")
     async with serving(workshop.client, workshop.settings, strict_sandbox=False):
-        cause = await waits(cli, "broken-1", "code")
-        assert cause["subjects"] == ["the run"]
-        async with cli.terminal("follow", "broken-1") as terminal:
+        cause = await waits(cli, run_id, "code", "t1")
+        async with cli.terminal("follow", run_id) as terminal:
             for word in words:
                 await until(lambda word=word: word in " ".join(terminal.text.split()), 60)
-        for command in (["status", "broken-1"], ["list", "--state", "running"], ["doctor"]):
+        for command in (["status", run_id], ["list", "--state", "running"], ["doctor"]):
             done = await cli(*command)
             for word in words:
                 assert word in " ".join(done.out.split()), (command, done.out, done.err)
         (printed,) = hints(cause["helps"])
         code, out = await run_as_printed(cli, printed)
         assert code == 0, out
-        assert out.startswith("workflow 'broken-1' did not replay from event "), out
-        await ends_whole(workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, "broken-1"))
-    (reason,) = await resets(workshop.client, "broken-1")
-    assert "TMPRL1100" in reason
-    assert workshop.paid_again("broken-1") == frozenset()
-    assert workshop.model.steps("broken-1").count("plan.1.1") == 1
-
-
-async def test_a_run_and_its_worker_agents_are_repaired_at_once_and_it_ends_whole(workshop: Workshop) -> None:
-    handle = await workshop.broken("broken-2", STARTS_CHILDREN, TAKES_A_TURN)
-    async with serving(workshop.client, workshop.settings, strict_sandbox=False):
-        done = await workshop.cli("repair", "broken-2")
-        assert done.code == 0, done.err
-        mended = {line.split("'")[1] for line in done.out.splitlines()}
-        assert mended == {"broken-2", *(f"broken-2/{agent}/1" for agent in AGENTS)}
-        assert all("[TMPRL1100] Nondeterminism error: " in line for line in done.out.splitlines())
-        handle = workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, "broken-2")
-        await until(lambda: workshop.is_taken_up(handle))
-        healthy = await workshop.cli("repair", "broken-2")
-        assert (healthy.code, "nothing to repair" in healthy.out) == (0, True), healthy
-        workshop.released.set()
+        mended = {line.split("'")[1] for line in out.splitlines()}
+        assert mended == {run_id, *(f"{run_id}/{agent}/1" for agent in AGENTS)}
+        assert all(" did not replay from event " in line and "[TMPRL1100]" in line for line in out.splitlines())
+        handle = workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, run_id)
         await ends_whole(handle)
-    assert workshop.paid_again("broken-2") == frozenset()
+    (reason,) = await resets(workshop.client, run_id)
+    assert "TMPRL1100" in reason
+    assert workshop.paid_again(run_id) == frozenset()
+    assert workshop.model.steps(run_id).count("plan.1.1") == 1
     kinds = Counter([event.event_type async for event in handle.fetch_history_events()])
     assert kinds[EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED] <= len(AGENTS)
 

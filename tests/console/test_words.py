@@ -7,8 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections import Counter
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,22 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 from rich.console import Console
-from temporalio.api.taskqueue.v1 import PollerInfo
-from temporalio.api.workflowservice.v1 import (
-    DescribeTaskQueueRequest,
-    DescribeTaskQueueResponse,
-    DescribeWorkerDeploymentResponse,
-)
 
 from console.base.terminal import look_alikes, put, revealed, safe, safe_json
-from console.commands import run_commands
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.evidence_commands import _sentence
 from console.commands.report_commands import run_table
 from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
 from console.view.answer_text import answer_file, answer_report, rows_of, why_partial
-from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.result import Contradiction, Gap, RunResult, Unsupported
 from tests.console.conftest import ROOT
@@ -255,33 +245,3 @@ def test_without_its_packages_a_program_says_what_to_do(program: str) -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "run `make setup` once, then .venv/bin/temporal-supervisor" in done.stderr
-
-
-class Builds:
-    """A server whose one Worker has a build that is not current; it counts what it is asked."""
-
-    namespace = "default"
-
-    def __init__(self) -> None:
-        self.asked = Counter[str]()
-        self.workflow_service = self
-        self.service_client = SimpleNamespace(config=SimpleNamespace(target_host="here"))
-
-    async def describe_task_queue(self, request: DescribeTaskQueueRequest, **_: object) -> DescribeTaskQueueResponse:
-        self.asked[request.task_queue.name] += 1
-        worker = PollerInfo(identity="worker@elsewhere")
-        worker.last_access_time.GetCurrentTime()
-        worker.deployment_options.build_id = "b1"
-        return DescribeTaskQueueResponse(pollers=[worker])
-
-    async def describe_worker_deployment(self, *_: object, **__: object) -> DescribeWorkerDeploymentResponse:
-        self.asked["deployment"] += 1
-        reply = DescribeWorkerDeploymentResponse()
-        reply.worker_deployment_info.version_summaries.add().deployment_version.build_id = "b1"
-        return reply
-
-
-async def test_the_workers_and_their_builds_are_asked_for_once() -> None:
-    server: Any = Builds()
-    assert "none is current, so new runs wait; served: b1" in str(await run_commands._unserved(server))
-    assert server.asked == {WORKFLOW_QUEUE: 1, "deployment": 1}
