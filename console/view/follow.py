@@ -90,7 +90,6 @@ class RunPoller:
         self._cursor = 0
         self._moment: tuple[str, int] | None = None
         self._rounds = 0
-        self._next_agent = 0
         self._answered_at = 0.0
 
     @property
@@ -158,10 +157,9 @@ class RunPoller:
     def _chosen_agents(self) -> list[str]:
         """Returns the worker agents to ask in this round, in rotation; ended ones once more, for their last events."""
         unread = [workflow_id for workflow_id, agent in self.picture.agents.items() if not agent.read_to_end]
-        start = self._next_agent % max(1, len(unread))
-        chosen = (unread + unread)[start : start + min(len(unread), _CHILDREN)]
-        self._next_agent += len(chosen)
-        return chosen
+        for workflow_id in unread[:_CHILDREN]:
+            self.picture.agents[workflow_id] = self.picture.agents.pop(workflow_id)  # the others are first next time
+        return unread[:_CHILDREN]
 
     async def _poll_agent(self, workflow_id: str) -> list[Line]:
         agent, nested = self.picture.agents[workflow_id], self.picture.nested.get(workflow_id)

@@ -61,9 +61,6 @@ async def test_a_run_waits_when_another_worker_has_spent_the_dollars_of_the_day(
     assert (await waiting.result())["status"] == "completed"
     (owner,) = await _command(workers, "spend", "--by", "owner")
     assert (owner["owner"], owner["runs"], owner["tokens"]) == ("ann", 2, 2 * 3 * 20)
-    models = await _command(workers, "spend", "--by", "model")
-    assert [row["runs"] for row in models] == [2, 2]
-    assert abs(sum(row["usd"] for row in models) - owner["usd"]) < 1e-9
 
 
 async def test_each_worker_counts_what_the_others_have_spent_on_this_day_alone(
