@@ -31,7 +31,6 @@ from activities.run.run_activities import ProcessFacts, RunActivities
 from activities.store.artifacts import open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles, roles_of_teams
-from activities.tools.mcp.mcp_servers import McpPlaces
 from activities.tools.secrets import Secrets
 from runtime import logs, search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
@@ -46,14 +45,17 @@ from runtime.process import (
     search_later_objects_only,
 )
 from runtime.settings import Settings, load_settings
-from runtime.watchdog import BEAT, LastWords, Watchdog, last_words, stopping_by_signal
+from runtime.watchdog import Watchdog, stop_by_signal
 from runtime.workers import ALL_ROLES, POOL_ROLES, WorkerRole, workers
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, OUTWARD_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
-from supervision.contract.team import is_pool
+from supervision.contract.team import is_name
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
+SERVING = "serving"
+"""The file of the cache folder that health checks read: a Worker that serves touches it again and again."""
+_BEAT_SECONDS = 5.0
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
 _NO_MODEL = (
     "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
@@ -71,7 +73,6 @@ async def serving(
     pool: str | None = None,
     attributes: Sequence[str] | None = None,
     strict_sandbox: bool = True,
-    words: LastWords | None = None,
 ) -> AsyncIterator[list[str]]:
     """The Workers of one process for the time of an `async with` block; yields the usable search attributes.
 
@@ -83,11 +84,10 @@ async def serving(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
         data = set(roles) != {"outward"}  # a process that goes out need not hold the files of teams
-        places = McpPlaces(settings.mcp_servers, settings.mcp_memory_mib)
         cache, secrets = FileCache(cache_dir()), Secrets(settings.secrets_dir)
-        files = TeamFiles(settings.teams_folders, cache, secrets, places, data=data)
+        files = TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib, data=data)
         stack.push_async_callback(files.close)
-        for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox, words):
+        for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -102,7 +102,6 @@ def compose(
     namespace: str,
     pool: str | None = None,
     strict_sandbox: bool = True,
-    words: LastWords | None = None,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url, namespace, settings.keys)
@@ -121,9 +120,8 @@ def compose(
         ceilings=settings.ceilings,
     )
     run, items = RunActivities(store, teams, facts), Expansions(store, teams)
-    header, at_once = settings.call_header == "on", settings.model_calls
-    daily = settings.daily_usd
-    calls = ModelCalls(endpoint, store, at_once=at_once, call_header=header, daily_usd=daily)
+    header = settings.call_header == "on"
+    calls = ModelCalls(endpoint, store, settings.model_calls, call_header=header, daily_usd=settings.daily_usd)
     desk = Desk(calls, teams)
     questions = [question.activity(desk) for question in (PLAN, REFINE, REVIEW, JUDGE, SYNTHESIS)]
     of_model = [*questions, AgentTurnActivities(calls, teams).call_model]
@@ -139,15 +137,12 @@ def compose(
             run.keep_words,
             run.publish_result,
             NoticeActivities(settings.notice_words).notify,
-            run.pool_backlog,
             run.end_earlier_child,
             run.child_consumed,
         ],
         model_activities=of_model if "model" in roles else [],
         tool_activities=[ToolActivities(store, teams, endpoint).run_tool],
-        interceptors=[
-            Attempts(store, (words or LastWords()).begins, telemetry.parent_of, content=settings.capture_content),
-        ],
+        interceptors=[Attempts(store, telemetry.parent_of, content=settings.capture_content)],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,
         pool=pool,
@@ -189,22 +184,22 @@ async def serve(
     watchdog.watch(asyncio.get_running_loop())
     client = await connect(wait=limits.WORKER_CONNECT_WAIT, report=say, keys=settings.keys)
     stop = asyncio.Event()
-    with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
-        process = serving(client, settings, roles, pool=pool, strict_sandbox=False, words=watchdog.words)
-        async with process as attributes:
-            if "SupervisorWaiting" in attributes:
-                telemetry.count_waits(client)
-            for warning in search_attributes.warnings(attributes):
-                say(f"warning: {warning}")
-            if settings.model == "standin":
-                say(STANDIN_NOTICE)
-            address = client.service_client.config.target_host
-            served = f"pool {pool}: {', '.join(roles)}" if pool else ", ".join(roles)
-            say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
-            while not stop.is_set():
-                watchdog.words.beat()
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), BEAT.total_seconds())
+    stop_by_signal(asyncio.get_running_loop(), stop)
+    async with serving(client, settings, roles, pool=pool, strict_sandbox=False) as attributes:
+        if "SupervisorWaiting" in attributes:
+            telemetry.count_waits(client)
+        for warning in search_attributes.warnings(attributes):
+            say(f"warning: {warning}")
+        if settings.model == "standin":
+            say(STANDIN_NOTICE)
+        address = client.service_client.config.target_host
+        served = f"pool {pool}: {', '.join(roles)}" if pool else ", ".join(roles)
+        say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
+        while not stop.is_set():
+            with contextlib.suppress(OSError):
+                (cache_dir() / SERVING).touch()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _BEAT_SECONDS)
 
 
 def parse_roles(text: str) -> list[WorkerRole]:
@@ -216,13 +211,6 @@ def parse_roles(text: str) -> list[WorkerRole]:
     return [role for role in ALL_ROLES if role in named]
 
 
-def parse_pool(text: str) -> str:
-    """Returns the name of a pool. Raises ArgumentTypeError if it can't be one."""
-    if not is_pool(text):
-        raise argparse.ArgumentTypeError(f"must be 1 to 32 lower-case letters, digits or hyphens, not '{text}'")
-    return text
-
-
 def main() -> None:
     """The command `temporal-supervisor-worker`.
 
@@ -231,14 +219,14 @@ def main() -> None:
     about = "Serve supervisor runs: workflows, model calls and tools."
     parser = argparse.ArgumentParser(prog=f"{PROGRAM} worker", description=about)
     parser.add_argument("--roles", type=parse_roles, help=f"default: {','.join(ALL_ROLES)}; of a pool: model,tools")
-    parser.add_argument("--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, no others")
+    parser.add_argument("--pool", help="make the model and tool calls of this pool's roles, no others")
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
     parser.add_argument("--log-format", choices=["text", "json"], help="instead of SUPERVISOR_LOG_FORMAT")
     options = parser.parse_args()
     roles = options.roles or list(POOL_ROLES if options.pool else ALL_ROLES)
-    if options.pool and roles not in (["tools"], list(POOL_ROLES)):
-        parser.error("--pool serves --roles model,tools, or tools alone")
+    if options.pool and not (is_name(options.pool) and roles in (["tools"], list(POOL_ROLES))):
+        parser.error("--pool is 1 to 32 lower-case letters, digits or hyphens; it serves model,tools, or tools alone")
     keep_private()
     keep_files_private()
     try:
@@ -253,7 +241,7 @@ def main() -> None:
         exit_now(2)
     try:
         search_later_objects_only()
-        with last_words(report) as words, Watchdog(words) as watchdog:
+        with Watchdog() as watchdog:
             asyncio.run(serve(settings, roles, options.pool, watchdog, report))
             send_rest()
     except (ConnectionFailed, ValueError) as error:

@@ -1,9 +1,7 @@
 """Around every attempt of an activity: its step, heartbeats, the guard, and errors that say if it is tried again.
 
 Heartbeats come first, as the guard reads the store, which may be slow. It compares what an input asks for with the
-grant of its run: workflows can be started with any input, and models may obey an attacker. A grant is named by its
-hash, so an input can only refer to one that was issued; references, team, models, depth and expiry are compared with
-it. A process that may poll the task queues of the namespace can do all that a run may do: see docs/decisions/0016.
+grant of its run: workflows can be started with any input, and models may obey an attacker. See docs/decisions/0016.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +10,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from opentelemetry import metrics
 from pydantic import BaseModel
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
@@ -20,26 +17,21 @@ from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from activities.contracts.run_contracts import RunRef, SetupInput
-from activities.heartbeat import Witness, beating
+from activities.heartbeat import beating
 from activities.steps import ParentOf, stepped
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import RunGrant, find_grant
-from supervision.base import limits, spans
+from supervision.base import limits
 from supervision.base.errors import AWAITED, RUN_KINDS, ErrorKind, SupervisionError
 from supervision.base.store_keys import is_key, is_team, run_prefix
 from supervision.base.text import cut
 
 _REFERENCES = ("ref", "head")
 
-_refusals = metrics.get_meter(spans.SCOPE).create_counter(
-    "supervisor.refused_calls", description="activities that were scheduled without a right to them"
-)
-
 
 async def check(store: ArtifactStore, info: activity.Info, argument: object) -> None:
     """Raises SupervisionError `NotGranted` for an activity that goes beyond the grant of its run."""
     if refused := await _refusal(store, info.workflow_id, argument):
-        _refusals.add(1, {"activity": info.activity_type})
         activity.logger.warning("refused %s: %s", info.activity_type, refused)
         raise SupervisionError(ErrorKind.NOT_GRANTED, refused)
 
@@ -98,22 +90,19 @@ _QUIET = RUN_KINDS | {ErrorKind.CANCELLED}  # ends that the Worker's log shows w
 class Attempts(Interceptor):
     """Puts its step, heartbeats, the guard and typed errors around every attempt; see `steps.stepped`."""
 
-    def __init__(
-        self, store: ArtifactStore, witness: Witness, parent_of: ParentOf = lambda *_: None, *, content: bool = False
-    ) -> None:
+    def __init__(self, store: ArtifactStore, parent_of: ParentOf = lambda *_: None, *, content: bool = False) -> None:
         self._store = store
-        self._witness = witness
         self._shown = partial(stepped, parent_of=parent_of, content=content)
 
     def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """Returns `inner` with all that around it."""
-        store, witness, shown = self._store, self._witness, self._shown
+        store, shown = self._store, self._shown
 
         class Attempted(ActivityInboundInterceptor):
             async def execute_activity(self, call: ExecuteActivityInput) -> Any:
                 argument = call.args[0] if call.args else None
                 with shown(argument):
-                    async with attempted(witness):
+                    async with attempted():
                         await check(store, activity.info(), argument)
                         return await super().execute_activity(call)
 
@@ -121,10 +110,10 @@ class Attempts(Interceptor):
 
 
 @asynccontextmanager
-async def attempted(witness: Witness) -> AsyncIterator[None]:
+async def attempted() -> AsyncIterator[None]:
     """Heartbeats until the block ends, and its errors as Temporal gets them."""
     try:
-        async with beating(witness):
+        async with beating():
             yield
     except (SupervisionError, RPCError) as error:
         # Not from the error: it may quote what the store's backend said, and causes travel into history.

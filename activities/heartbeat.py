@@ -1,10 +1,8 @@
 """The heartbeats of an attempt, from a task of their own: life, cancellation, and the count of deaths in the call.
 
-A call whose process died three times in it is refused: whatever is in it would end the next process, too. The count
-travels in the heartbeat's details, which Temporal hands to the next attempt wherever it runs. The first attempt sends
-nothing for it: a second one that finds no word of an ordinary end knows that the first one died. From then on each
-attempt says what it is about to do before it does it. While it only waits, for a provider or the store, the end of
-its process says nothing about the call.
+A call whose process died three times in it is refused: it would end the next process, too. The count travels in the
+heartbeat's details. A second attempt that finds no word of an ordinary end knows that the first one died; from then on
+each says what it is about to do before it does it. While it waits for a provider or the store, no death is counted.
 """
 
 import asyncio
@@ -21,33 +19,27 @@ from supervision.base.prompt_marks import DEADLY
 
 T = TypeVar("T")
 Details = Callable[[], dict[str, Any]]
-Witness = Callable[[str, str], Callable[[], None]]
-"""Remembers what a process is at work on, by activity type and workflow id, until what it returns is called."""
 
 
 class _Beats:
     """The heartbeats of one attempt. `deaths` are those of the attempts before; `suspect` if the last left no word."""
 
-    def __init__(self, info: activity.Info, witness: Witness) -> None:
+    def __init__(self, info: activity.Info) -> None:
         self.details: Details = dict
         self.deaths, self.suspect = _deaths(info)
         self._info = info
-        self._witness = witness
-        self._at_risk: Callable[[], None] | None = None
+        self._task = asyncio.current_task()
+        self._at_risk = False
 
     def beat(self) -> None:
         """Sends a heartbeat: if it is the last one, the next attempt counts as it says."""
-        activity.heartbeat({**self.details(), "deaths": self.deaths + (self._at_risk is not None)})
+        activity.heartbeat({**self.details(), "deaths": self.deaths + self._at_risk})
 
-    def works(self) -> None:
-        """From now on the end of the process counts."""
-        self._at_risk = self._witness(self._info.activity_type, self._info.workflow_id or "")
-
-    def waits(self) -> None:
-        """From now on it does not."""
-        if self._at_risk:
-            self._at_risk()
-        self._at_risk = None
+    def works(self, now: bool = True) -> None:
+        """From now on the end of the process counts, or not. `runtime.watchdog` shows the names of tasks at work."""
+        self._at_risk = now
+        if self._task:
+            self._task.set_name(f"{self._info.activity_type} of run {self._info.workflow_id}" if now else "waits")
 
     async def say(self) -> None:
         """Returns once the server knows how this attempt stands, if one before it died."""
@@ -76,7 +68,7 @@ async def waiting() -> AsyncIterator[None]:
     if attempt is None:
         yield
         return
-    attempt.waits()
+    attempt.works(False)
     await attempt.say()
     try:
         yield
@@ -108,13 +100,13 @@ async def until_stored(write: Callable[[], Awaitable[T]]) -> T:
 
 
 @contextlib.asynccontextmanager
-async def beating(witness: Witness = lambda *_: lambda: None) -> AsyncIterator[None]:
+async def beating() -> AsyncIterator[None]:
     """Heartbeats until the block ends. The idle watchdog, not the heartbeat, detects a stalled call.
 
     Raises SupervisionError if the call ended its process too often, and `Cancelled` if the activity's workflow is gone:
     that keeps stack traces of deliberate cancellations out of the log.
     """
-    attempt = _Beats(activity.info(), witness)
+    attempt = _Beats(activity.info())
     if attempt.deaths >= limits.CALL_DEATHS:
         raise SupervisionError(ErrorKind.UNEXPECTED, DEADLY)
 
@@ -137,7 +129,7 @@ async def beating(witness: Witness = lambda *_: lambda: None) -> AsyncIterator[N
         raise
     finally:
         task.cancel()
-        attempt.waits()
+        attempt.works(False)
         _attempt.reset(token)
 
 

@@ -7,7 +7,7 @@ for message content asks for them, and in the log never.
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -43,12 +43,6 @@ _SHOWN = {
     spans.OUTPUT_TOKENS: "output_tokens",
     spans.JOURNAL: "from_journal",
     spans.ERROR: "error",
-}
-# The conventions' names of the provider's blocks, and of their fields.
-_PARTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "text": ("text", {"content": "text"}),
-    "tool_use": ("tool_call", {"id": "id", "name": "name", "arguments": "input"}),
-    "tool_result": ("tool_call_response", {"id": "tool_use_id", "response": "content"}),
 }
 
 _meter = metrics.get_meter(spans.SCOPE)
@@ -182,17 +176,6 @@ def show(name: str, text: object) -> None:
     span, step = trace.get_current_span(), _step.get(None)
     if step and step.content and span.is_recording():
         span.set_attribute(name, text if isinstance(text, str) else json.dumps(text, ensure_ascii=False))
-
-
-def messages(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns messages of the provider in the form of the conventions."""
-    return [{"role": turn["role"], "parts": [_part(block) for block in turn["content"]]} for turn in turns]
-
-
-def _part(block: Mapping[str, Any]) -> dict[str, Any]:
-    name = str(block.get("type"))  # an endpoint may send anything
-    kind, fields = _PARTS.get(name, (name, {}))
-    return {"type": kind, **{field: block.get(own) for field, own in fields.items()}}
 
 
 def run_ended(run: RunRef, of_run: RunFacts | None, result: RunResult, workflow_id: str, ended_at: datetime) -> None:

@@ -71,7 +71,8 @@ async def demo(goal: str, team: str | None, access: Access) -> int:
         print_out(f"worker  process {worker.pid}, log {worker.log}")
         print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
         client = await access.client()
-        if others := [name for name in await pollers(client, WORKFLOW_QUEUE, WORKFLOWS) if str(worker.pid) not in name]:
+        names = [poller.identity for poller in await pollers(client, WORKFLOW_QUEUE, WORKFLOWS)]
+        if others := [name for name in names if str(worker.pid) not in name]:
             print_out(f"        beside it {', '.join(others)} may serve the run, too, with another model")
         run = RunHandle(client, await start(client, request))
         return await _watch(run, access, worker)

@@ -1,12 +1,10 @@
 """The connection to Temporal: its own configuration, with the project's data converter."""
 
 import asyncio
-import os
+import re
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
@@ -24,23 +22,10 @@ if TYPE_CHECKING:
 
 _CONNECT_RETRY = timedelta(seconds=1)
 
-DEFAULT_ADDRESS = f"localhost:{PORT}"
-_ROOT = 0
-_LISTENS = "0A"  # the state of a socket in Linux's tables
 # the SDK gives the debug text of another language: these parts of it are stable, and say enough
-_REASONS = {
-    "connection refused": "connection refused",
-    "dns error": "no host has that name",
-    "failed to lookup": "no host has that name",
-    "invalid uri": "it must be host:port",
-    "invalid target": "it must be host:port",
-    "certificate": "its certificate is not accepted",
-    "tls": "TLS fails",
-    "unauthenticated": "it refuses the credential",
-    "permission denied": "it refuses the credential",
-    "permissiondenied": "it refuses the credential",
-}
-_namespace_ids: WeakKeyDictionary[Client, str] = WeakKeyDictionary()
+_REASONS = re.compile(
+    "connection refused|dns error|invalid uri|invalid target|certificate|tls|unauthenticated|permission ?denied", re.I
+)
 
 
 class ConnectionFailed(Exception):
@@ -59,7 +44,7 @@ def target(address: str | None = None, namespace: str | None = None) -> dict[str
         config["namespace"] = namespace
     if not config.get("target_host"):
         embedded = read_record()
-        config["target_host"] = embedded.address if embedded else _default_address()
+        config["target_host"] = embedded.address if embedded else f"localhost:{PORT}"
     if _is_here(config["target_host"]):
         config["grpc_compression"] = GrpcCompression.NONE  # a twentieth of the CPU of Worker and server, for nothing
     return config
@@ -67,32 +52,6 @@ def target(address: str | None = None, namespace: str | None = None) -> dict[str
 
 def _is_here(address: str) -> bool:
     return is_loopback(address.rpartition(":")[0].strip("[]"))
-
-
-def _default_address() -> str:
-    """Returns where Temporal is by default. Raises ConnectionFailed if another user listens there."""
-    user = foreign_listener(PORT)
-    if user is not None:
-        raise ConnectionFailed(
-            f"the server at {DEFAULT_ADDRESS} belongs to another user of this machine (uid {user}): start your own "
-            f"with {command(PROGRAM, ['serve'])}, or set TEMPORAL_ADDRESS={DEFAULT_ADDRESS} if you trust it"
-        )
-    return DEFAULT_ADDRESS
-
-
-def foreign_listener(port: int, tables: Path = Path("/proc/net")) -> int | None:
-    """Returns the id of another user, root aside, who listens on a port, as Linux lists it; None if there is none."""
-    users = {user for name in ("tcp", "tcp6") for user in _listeners(tables / name, port)}
-    return min(users - {_ROOT, os.getuid()}, default=None)
-
-
-def _listeners(table: Path, port: int) -> list[int]:
-    try:
-        rows = [row.split() for row in table.read_text().splitlines()[1:]]
-    except OSError:
-        return []
-    sockets = [(row[1].rpartition(":")[2], row[3], row[7]) for row in rows if len(row) > 7]
-    return [int(user) for number, state, user in sockets if state == _LISTENS and int(number, 16) == port]
 
 
 async def connect(
@@ -124,12 +83,10 @@ async def connect(
 
 async def namespace_id(client: Client) -> str:
     """Returns the id of the client's namespace, which no other server's has; its name where it may not be asked for."""
-    if client in _namespace_ids:
-        return _namespace_ids[client]
     request = DescribeNamespaceRequest(namespace=client.namespace)
     try:
         described = await client.workflow_service.describe_namespace(request, timeout=limits.CONNECT_TIMEOUT)
-        known = described.namespace_info.id
+        return described.namespace_info.id
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise ConnectionFailed(
@@ -139,13 +96,12 @@ async def namespace_id(client: Client) -> str:
             ) from error
         if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
             raise
-        known = client.namespace
-    return _namespace_ids.setdefault(client, known)
+        return client.namespace
 
 
 def _explain(address: str, error: Exception) -> str:
-    text = str(error).lower()
-    why = next((words for sign, words in _REASONS.items() if sign in text), "it does not answer")
+    found = _REASONS.search(str(error))
+    why = found[0].lower() if found else "it does not answer"
     if _is_here(address):
         helps = f"start one with {command(PROGRAM, ['serve'])}, or set TEMPORAL_ADDRESS"
     else:

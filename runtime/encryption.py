@@ -21,14 +21,6 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,32}")
 _HOW = 'write a line `NAME KEY` for each key, as `echo "2026-11 $(openssl rand -base64 32)"` prints one'
 
 
-class UnknownKey(LookupError):
-    """It is encrypted with a key that this process does not have."""
-
-
-class Changed(ValueError):
-    """It is not what was encrypted, or was encrypted for another place."""
-
-
 class Keys:
     """Keys of 32 bytes by name; the first one encrypts. `place` binds a text to where it lies."""
 
@@ -43,19 +35,19 @@ class Keys:
         return head + nonce + self._ciphers[name].encrypt(nonce, data, head + place.encode())
 
     def open(self, sealed: bytes, place: str = "") -> bytes:
-        """Returns what was encrypted. Raises UnknownKey, Changed."""
+        """Returns what was encrypted. Raises LookupError without its key, ValueError if it or its place was changed."""
         start = len(SEALED) + 1
         end = start + (sealed[start - 1] if len(sealed) >= start else 0)
         if not sealed.startswith(SEALED) or len(sealed) < end + _NONCE_BYTES:
-            raise Changed("it is not encrypted, as it should be")
+            raise ValueError("it is not encrypted, as it should be")
         name = sealed[start:end].decode("ascii", "replace")
         if name not in self._ciphers:
-            raise UnknownKey(f"it is encrypted with key '{name}': add that key to the file of SUPERVISOR_KEYS_FILE")
+            raise LookupError(f"it is encrypted with key '{name}': add that key to the file of SUPERVISOR_KEYS_FILE")
         nonce, text = sealed[end : end + _NONCE_BYTES], sealed[end + _NONCE_BYTES :]
         try:
             return self._ciphers[name].decrypt(nonce, text, sealed[:end] + place.encode())
         except InvalidTag:
-            raise Changed(f"it is not what was encrypted with key '{name}'") from None
+            raise ValueError(f"it is not what was encrypted with key '{name}'") from None
 
 
 def read_keys(file: Path) -> Keys:

@@ -7,7 +7,7 @@ traceback. Texts may be of others, so nothing in them starts a line or reaches a
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from textwrap import indent
 from typing import Any, Literal
@@ -34,41 +34,40 @@ _EXPECTED = re.compile(r"Activity not found on completion|Task not found|query t
 _AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
 _COLLECTOR = re.compile(r"opentelemetry|metrics? export|OTLP", re.IGNORECASE)
 _PLAIN = re.compile(r"[\w./:%@+-]+")
-_SAME_OUTAGE = 30.0  # seconds between two lines of the SDK that it has no answer
+_SAME_OUTAGE = 60.0  # seconds between two lines that the server or the collector is away
 _EXPORTER = "opentelemetry"
 _SERVER_AWAY = "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then"
 
 
 class ShortLines(logging.Filter):
-    """Makes each expected failure one line, and each outage of the server; of one of a collector the only one."""
+    """Makes each expected failure one line, and each outage of the server or the collector one a minute."""
 
-    _traces_lost = False
-    _away_at = 0.0
+    def __init__(self) -> None:
+        super().__init__()
+        self._told = {_SERVER_AWAY: 0.0, TRACES_LOST: 0.0}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Returns False for records that say nothing to an operator; shortens the others in place."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, ApplicationError) and ErrorKind(error.type or "") is not ErrorKind.UNEXPECTED:
+            info = getattr(record, "temporal_activity", None) or {}
+            who = one_line(f"{info.get('workflow_id', '')} {info.get('activity_type', 'it')}", limits.SENTENCE_BYTES)
             again = "is not tried again" if error.non_retryable else "is tried again"
-            record.msg, record.args = f"{_subject(record)} {again}: {error.type}: {error.message}", ()
+            record.msg, record.args = f"{who} {again}: {error.type}: {error.message}", ()
             record.exc_info = record.exc_text = None
-        core = record.name.startswith(_CORE)
-        text = record.getMessage() if core else ""
-        if record.name.startswith(_EXPORTER) or (core and _COLLECTOR.search(f"{record.name} {text}")):
-            logged, self._traces_lost = self._traces_lost, self._traces_lost or record.levelno >= logging.ERROR
-            record.msg, record.args = TRACES_LOST, ()
-            record.exc_info = record.exc_text = None
-            return self._traces_lost and not logged
-        if not core:
+        if not record.name.startswith((_CORE, _EXPORTER)):
             return True
-        if _EXPECTED.search(text):
+        text, is_error = record.getMessage(), record.levelno >= logging.ERROR
+        of_collector = _COLLECTOR.search(f"{record.name} {text}")
+        if _EXPECTED.search(text) or (of_collector and not is_error):  # it tries again
             return False
-        away = record.levelno <= logging.WARNING and _AWAY.search(text)
-        record.msg, record.args = _SERVER_AWAY if away else one_line(text, limits.SENTENCE_BYTES), ()
-        if not away:
-            return True
-        last, self._away_at = self._away_at, record.created
-        return record.created - last > _SAME_OUTAGE
+        away = not is_error and _AWAY.search(text)
+        line = TRACES_LOST if of_collector else _SERVER_AWAY if away else one_line(text, limits.SENTENCE_BYTES)
+        record.msg, record.args, record.exc_info = line, (), None
+        last = self._told.get(line)
+        if last is not None:
+            self._told[line] = record.created
+        return last is None or record.created - last > _SAME_OUTAGE
 
 
 class CleanLines(logging.Formatter):
@@ -98,9 +97,8 @@ def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds")
 
 
-def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
-    fields: Mapping[str, Any] = getattr(record, "fields", {})
-    return fields
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    return getattr(record, "fields", {})
 
 
 def _word(value: object) -> str:
@@ -111,12 +109,6 @@ def _word(value: object) -> str:
 
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     return indent(clean(formatter.formatException(record.exc_info)), "  ") if record.exc_info else ""
-
-
-def _subject(record: logging.LogRecord) -> str:
-    """Returns the activity that a record is about, as `t1/1 call_model`."""
-    info = getattr(record, "temporal_activity", None) or {}
-    return one_line(f"{info.get('workflow_id', '')} {info.get('activity_type', 'it')}", limits.SENTENCE_BYTES)
 
 
 def configure(

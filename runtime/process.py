@@ -57,14 +57,8 @@ def _from_here(path: Path) -> str:
 
 def cache_dir() -> Path:
     """Returns the cache folder, made for its owner alone. Raises OSError if it can't be, or others can change it."""
-    named = os.environ.get("SUPERVISOR_CACHE_DIR")
-    if named:
-        folder = Path(named).expanduser().absolute()
-    else:
-        home = os.environ.get("XDG_CACHE_HOME")
-        # the XDG specification: a relative path is invalid and ignored
-        base = Path(home) if home and os.path.isabs(home) else Path.home() / ".cache"
-        folder = base / "temporal-supervisor"
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = Path(os.environ.get("SUPERVISOR_CACHE_DIR") or base / PROGRAM).expanduser().absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     if why := distrust(folder.stat(), os.getuid()):

@@ -138,9 +138,8 @@ _ENDS = ("complete_workflow_execution", "fail_workflow_execution", "cancel_workf
 class UpdatesLast(_Around):
     """Has workflows take updates after all else of an activation, in Workers and in replays alike.
 
-    A Worker that replays a workflow to bring it an update may get the event of the task before in the same activation,
-    and would take the update first; later replays have the two one after the other, so that commands come in another
-    order (`TMPRL1100`). See docs/upstream/4.
+    Else an update that comes with the event of the task before it is taken first, and commands come in another order
+    than in later replays (`TMPRL1100`): docs/upstream/4.
     """
 
     def __init__(self, runner: WorkflowRunner) -> None:
@@ -189,10 +188,9 @@ class WholeTasks(_Around):
     It keeps so many workflows `cached`, those used last. The SDK's own cache has more places, for when it is full the
     SDK loses workflow tasks: docs/upstream/3.
 
-    A query that waits for a Worker comes with all events there are by then, of a workflow task that was not given out
-    yet. The SDK hands them to the workflow at once, and with the rest of that task when it comes; a replay has all in
-    one, signals and updates first, so that commands come in another order (`TMPRL1100`). Here the workflow answers as
-    its last task left it, and leaves the cache before the next one. See docs/decisions/0004.
+    A query that waits for a Worker comes with events of a workflow task that was not given out yet. The SDK hands them
+    to the workflow at once, a replay with the rest of that task, so that commands come in another order (`TMPRL1100`).
+    Here the workflow answers as its last task left it, and leaves the cache before the next one: docs/decisions/0004.
     """
 
     def __init__(self, runner: WorkflowRunner, cached: int) -> None:

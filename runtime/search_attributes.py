@@ -7,13 +7,10 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSe
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+_KEYWORDS = ("SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorOwner", "SupervisorStatus")
 WANTED = {
-    "SupervisorPhase": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
-    "SupervisorTeam": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
-    "SupervisorWaiting": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    **dict.fromkeys(_KEYWORDS, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
     "SupervisorUsd": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
-    "SupervisorOwner": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
-    "SupervisorStatus": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
 }
 
 
@@ -45,7 +42,7 @@ def warnings(have: list[str]) -> list[str]:
     """Returns a warning for each attribute that can't be used."""
     return [
         f"search attribute {name} is not available: `temporal operator search-attribute create --name {name} "
-        f"--type {'Double' if kind == IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE else 'Keyword'}`"
-        for name, kind in WANTED.items()
+        f"--type {'Keyword' if name in _KEYWORDS else 'Double'}`"
+        for name in WANTED
         if name not in have
     ]

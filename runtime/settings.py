@@ -41,8 +41,6 @@ class Settings(BaseSettings):
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
     secrets_dir: Path | None = None
     """A folder of private files, each the value of a secret that a team file names; else the environment has it."""
-    mcp_servers: int = Field(default=limits.MCP_SERVERS, ge=1)
-    """MCP servers that this process runs at a time; of those without a call the longest unused ends for another one."""
     mcp_memory_mib: int = Field(default=limits.MCP_MEMORY_MIB, ge=128)
     """What an MCP server may hold with all processes that it starts; one that needs more ends."""
     model: Literal["", "standin"] = ""
@@ -63,7 +61,7 @@ class Settings(BaseSettings):
     """Requests per minute over all queues of model calls and all Workers; None is no limit."""
     model_calls: int = Field(default=limits.MODEL_SLOTS, ge=1, le=limits.ACTIVITY_SLOTS)
     """Model calls that this process has in flight, for each queue that it serves."""
-    model_structured: Literal["format", "tool", "text"] = "format"
+    model_structured: Literal["format", "text"] = "format"
     """How the endpoint is asked for JSON."""
     model_without: Annotated[list[RequestPart], NoDecode] = []
     """Other parts of requests that the endpoint does not take, separated by commas."""

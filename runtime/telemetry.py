@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, cast
 from urllib.parse import urlsplit
 
 from opentelemetry import context, metrics, trace
@@ -29,42 +29,44 @@ TRACES_LOST = "the collector that OTEL_* names takes no traces or metrics: they 
 Signal = Literal["TRACES", "METRICS"]
 
 
-def wanted(signal: Signal, environ: Mapping[str, str]) -> str | None:
-    """Returns the exporter that the variables name, `otlp` or `console`; None if the signal is off."""
-    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
-        return None
-    named = environ.get(f"OTEL_{signal}_EXPORTER", "").strip().lower()
-    if named == "none":
-        return None
-    return named or ("otlp" if _address(signal, environ) else None)
+def is_wanted(signal: Signal, environ: Mapping[str, str]) -> bool:
+    """True if the variables ask for a signal. Raises ValueError if they ask for what is not supported."""
+    address = _address(signal, environ)
+    exporter = environ.get(f"OTEL_{signal}_EXPORTER") or ("otlp" if address else "none")
+    if exporter == "none" or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return False
+    if exporter != "otlp":
+        raise ValueError(f"OTEL_{signal}_EXPORTER={exporter} is not supported: use otlp or none")
+    own = f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"
+    name = own if environ.get(own) else "OTEL_EXPORTER_OTLP_PROTOCOL"
+    if (protocol := environ.get(name, "")) not in _OTLP_HTTP:
+        raise ValueError(f"{name}={protocol} is not supported: use http/protobuf, on a collector's port 4318")
+    if address and urlsplit(address).scheme not in ("http", "https"):
+        raise ValueError(f"OTEL_EXPORTER_OTLP_* names {address}: write http://host:4318")
+    return True
 
 
 def configure(service: str, environ: Mapping[str, str] = os.environ, *, measured: bool = False) -> Callable[[], bool]:
     """Sets up the process's tracer provider and, if it is `measured`, its meter provider.
 
-    Returns what sends the rest, False if that is lost. Raises ValueError for an exporter or a protocol that is not
-    supported.
+    Returns what sends the rest, False if that is lost. Raises ValueError for what is not supported.
     """
-    signals: list[Signal] = ["TRACES", "METRICS"] if measured else ["TRACES"]
-    exporters = {signal: exporter for signal in signals if (exporter := wanted(signal, environ))}
-    for signal, exporter in exporters.items():
-        _require_supported(signal, exporter, environ)
-    if not exporters:
+    begins = [_traced] if is_wanted("TRACES", environ) else []
+    begins += [_measured] if measured and is_wanted("METRICS", environ) else []
+    if not begins:
         return lambda: True
     # Imported late: a process without it does not pay for the SDK.
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
     resource = Resource.create({"service.name": service}).merge(OTELResourceDetector().detect())
-    shutdowns = [_traced(exporters["TRACES"], resource)] if "TRACES" in exporters else []
-    shutdowns += [_measured(exporters["METRICS"], resource)] if "METRICS" in exporters else []
+    shutdowns = [begin(resource) for begin in begins]
     return lambda: _in_time(shutdowns)
 
 
 def core_metrics(environ: Mapping[str, str] = os.environ) -> OpenTelemetryConfig | None:
     """Returns where the SDK's core sends Temporal's own metrics; None if nowhere. ValueError as `configure`."""
-    if wanted("METRICS", environ) != "otlp":
+    if not is_wanted("METRICS", environ):
         return None
-    _require_supported("METRICS", "otlp", environ)
     from opentelemetry.util.re import parse_env_headers
 
     headers = environ.get("OTEL_EXPORTER_OTLP_METRICS_HEADERS") or environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")
@@ -142,58 +144,34 @@ def _address(signal: Signal, environ: Mapping[str, str]) -> str | None:
     return f"{base.rstrip('/')}/v1/{signal.lower()}" if base else None
 
 
-def _require_supported(signal: Signal, exporter: str, environ: Mapping[str, str]) -> None:
-    if exporter not in ("otlp", "console"):
-        raise ValueError(f"OTEL_{signal}_EXPORTER={exporter} is not supported: use otlp, console or none")
-    own = f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL"
-    name = own if environ.get(own) else "OTEL_EXPORTER_OTLP_PROTOCOL"
-    if (protocol := environ.get(name, "").strip().lower()) not in _OTLP_HTTP:
-        raise ValueError(f"{name}={protocol} is not supported: use http/protobuf, on a collector's port 4318")
-    address = _address(signal, environ)
-    if address and urlsplit(address).scheme not in ("http", "https"):
-        raise ValueError(f"OTEL_EXPORTER_OTLP_* names {address}: write http://host:4318")
-
-
-def _traced(exporter: str, resource: "Resource") -> Callable[[], None]:
+def _traced(resource: "Resource") -> Callable[[], None]:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
     class RunIds(RandomIdGenerator):
         """Gives a span the ids that its context asks for."""
 
         def generate_trace_id(self) -> int:
-            return _asked(spans.TRACE_ID_KEY) or super().generate_trace_id()
+            return cast("int | None", context.get_value(spans.TRACE_ID_KEY)) or super().generate_trace_id()
 
         def generate_span_id(self) -> int:
-            return _asked(spans.SPAN_ID_KEY) or super().generate_span_id()
+            return cast("int | None", context.get_value(spans.SPAN_ID_KEY)) or super().generate_span_id()
 
-    sender: SpanExporter = ConsoleSpanExporter()
-    if exporter == "otlp":
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
-        sender = OTLPSpanExporter()
     provider = TracerProvider(resource=resource, id_generator=RunIds(), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(sender))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
     return provider.shutdown
 
 
-def _asked(key: str) -> int | None:
-    number: Any = context.get_value(key)
-    return number if isinstance(number, int) else None
-
-
-def _measured(exporter: str, resource: "Resource") -> Callable[[], None]:
+def _measured(resource: "Resource") -> Callable[[], None]:
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
-    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, MetricExporter, PeriodicExportingMetricReader
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-    sender: MetricExporter = ConsoleMetricExporter()
-    if exporter == "otlp":
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-
-        sender = OTLPMetricExporter()
-    reader, exemplars = PeriodicExportingMetricReader(sender), AlwaysOffExemplarFilter()  # a fifth of the cost
+    reader, exemplars = PeriodicExportingMetricReader(OTLPMetricExporter()), AlwaysOffExemplarFilter()
+    # without exemplars: a fifth of the cost
     provider = MeterProvider([reader], resource, exemplar_filter=exemplars, shutdown_on_exit=False)
     metrics.set_meter_provider(provider)
     return provider.shutdown

@@ -106,18 +106,15 @@ def workers(
             use_worker_versioning=True,
             default_versioning_behavior=VersioningBehavior.PINNED,
         )
-    paced = {
-        **common,
-        "max_task_queue_activities_per_second": model_rate,
-        # Calls beyond these stay in the queue, where the server hands them out by run.
-        "max_concurrent_activities": model_slots,
-    }
+    # Calls beyond these slots stay in the queue, where the server hands them out by run.
+    paced = {**common, "max_task_queue_activities_per_second": model_rate, "max_concurrent_activities": model_slots}
     of_tools = {**common, "activities": tool_activities, "max_concurrent_activities": limits.ACTIVITY_SLOTS}
-    if pool and "model" not in roles:
-        return [Worker(**of_tools, task_queue=pool_queue(pool))]
     if pool:
-        return [Worker(**paced, task_queue=pool_queue(pool), activities=[*model_activities, *tool_activities])]
-    serving = []
+        both = {**paced, "activities": [*model_activities, *tool_activities]}
+        return [Worker(**(both if "model" in roles else of_tools), task_queue=pool_queue(pool))]
+    of_model = {**paced, "activities": model_activities}
+    served = {"model": (MODEL_QUEUE, of_model), "tools": (TOOLS_QUEUE, of_tools), "outward": (OUTWARD_QUEUE, of_tools)}
+    serving = [Worker(**options, task_queue=queue) for role, (queue, options) in served.items() if role in roles]
     if "workflows" in roles:
         runner = WholeTasks(workflow_runner(strict=strict_sandbox), limits.CACHED_WORKFLOWS)
         worker = Worker(
@@ -136,13 +133,7 @@ def workers(
             sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
         )
         runner.serve(worker)
-        serving.append(worker)
-    if "model" in roles:
-        serving.append(Worker(**paced, task_queue=MODEL_QUEUE, activities=model_activities))
-    if "tools" in roles:
-        serving.append(Worker(**of_tools, task_queue=TOOLS_QUEUE))
-    if "outward" in roles:
-        serving.append(Worker(**of_tools, task_queue=OUTWARD_QUEUE))
+        serving.insert(0, worker)
     return serving
 
 

@@ -51,11 +51,15 @@ from supervision.contract import TracePage
 from supervision.contract import UpdateReply as UpdateReply
 from supervision.contract import Wait as Wait
 from supervision.contract.status import Asked as Asked
-from supervision.contract.updates import DecidePlan, DecideToolCall, Pause, Reply, Resume, Steer, Update, read_update
+from supervision.contract.updates import DecidePlan, DecideToolCall, Reply, Update, read_update
+from supervision.contract.updates import Pause as Pause
+from supervision.contract.updates import Resume as Resume
+from supervision.contract.updates import Steer as Steer
 from supervision.run.attempt_rules import is_child_id
 from supervision.run.waits import AWAITED
 
 _RUN_TYPE = "SupervisorWorkflow"
+NO_WORKER = "no worker answers; the run is safe and continues when one is back"
 _POLL = timedelta(seconds=1)
 # Threads of the SDK let go of finished calls; in the interpreter's tear-down they aborted 14 of 90 processes.
 _let_go = partial(time.sleep, 0.05)
@@ -161,10 +165,9 @@ async def follow(client: Client, run_id: str) -> AsyncIterator[Status | TraceEve
 async def _partial(client: Client, run_id: str) -> RunResult | None:
     """Returns what a cancelled run has; None if no Worker answers."""
     try:
-        found: RunResult = await client.get_workflow_handle(run_id).query("result", result_type=RunResult)
-    except (RPCError, WorkflowQueryRejectedError):
+        return await query(client, run_id, "result", RunResult)
+    except (NoAnswer, UpdateRefused):
         return None
-    return found
 
 
 OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
@@ -184,7 +187,7 @@ class UpdateRefused(Exception):
 class NoAnswer(Exception):
     """No Worker answered a query or an update of a run; the message says why, as far as the server knows."""
 
-    def __init__(self, run_id: str, message: str = "no worker answers") -> None:
+    def __init__(self, run_id: str, message: str = NO_WORKER) -> None:
         super().__init__(message)
         self.run_id = run_id
 
@@ -242,7 +245,7 @@ async def waiting(client: Client, run_id: str) -> list[Item]:
     items: list[Item] = []
     cursor: int | None = 0
     while cursor is not None:
-        page = await _query(client, run_id, "status", cursor, Status)
+        page = await query(client, run_id, "status", Status, cursor)
         items += [Item(run_id, page.goal, wait) for wait in page.waiting if wait.for_person]
         cursor = page.next_cursor if page.waiting else None
     return items
@@ -250,7 +253,7 @@ async def waiting(client: Client, run_id: str) -> list[Item]:
 
 async def asked(client: Client, run_id: str, wait_id: str) -> Asked:
     """Returns a wait with all of what is asked. Raises UpdateRefused if nothing of that id waits."""
-    return await _query(client, run_id, "waiting", wait_id, Asked)
+    return await query(client, run_id, "waiting", Asked, wait_id)
 
 
 async def decide(
@@ -264,10 +267,11 @@ async def decide(
     match wait.kind, word:
         case "plan", ("approve" | "deny" | "reply"):
             decision = "edit" if plan else _ON_PLAN[word]
-            return await decide_plan(client, run_id, _revision(wait), decision, plan=plan, comment=text, by=by)
+            revision = int(wait.id.rpartition(".")[2])
+            return await decide_plan(client, run_id, revision, decision, plan=plan, comment=text, by=by)
         case "tool", ("approve" | "deny" as decided) if plan is None:
-            sha256 = wait.arguments_sha256 or ""
-            return await decide_tool_call(client, run_id, wait.id, decided, sha256, comment=text, by=by)
+            fields = {"id": wait.id, "decision": decided, "arguments_sha256": wait.arguments_sha256}
+            return await send(client, run_id, DecideToolCall, **fields, comment=text, by=by)
         case (("question" | "finding"), "reply"):
             return await reply(client, run_id, wait.id, text or "", by=by)
     fits = {"plan": "approve, deny or reply", "tool": "approve or deny"}.get(wait.kind, "reply")
@@ -294,36 +298,6 @@ async def reply(client: Client, run_id: str, wait_id: str, text: str, *, by: str
     return await send(client, run_id, Reply, id=wait_id, text=text, by=by)
 
 
-async def decide_tool_call(
-    client: Client,
-    run_id: str,
-    wait_id: str,
-    decision: Literal["approve", "deny"],
-    arguments_sha256: str,
-    *,
-    comment: str | None = None,
-    by: str | None = None,
-) -> UpdateReply:
-    """Decides about a tool call with the arguments of that hash; the `comment` goes to the model."""
-    fields = {"id": wait_id, "decision": decision, "arguments_sha256": arguments_sha256}
-    return await send(client, run_id, DecideToolCall, **fields, comment=comment, by=by)
-
-
-async def pause(client: Client, run_id: str, *, now: bool = False, by: str | None = None) -> UpdateReply:
-    """Begins no more work; worker agents stop after their turn, or `now`, which may pay for it again."""
-    return await send(client, run_id, Pause, now=now, by=by)
-
-
-async def resume(client: Client, run_id: str, *, by: str | None = None) -> UpdateReply:
-    """Ends a pause, and waits for the provider's account."""
-    return await send(client, run_id, Resume, by=by)
-
-
-async def steer(client: Client, run_id: str, text: str, *, to: str = "*", by: str | None = None) -> UpdateReply:
-    """Says a word to the worker agent of the subtask `to`, or to all and to later prompts of the run."""
-    return await send(client, run_id, Steer, text=text, to=to, by=by)
-
-
 async def send(client: Client, run_id: str, kind: type[Update], **fields: object) -> UpdateReply:
     """Sends an update with these fields; one that is sent twice with the same `request_id` counts once."""
     given = {name: value for name, value in fields.items() if value is not None}
@@ -345,15 +319,17 @@ async def send(client: Client, run_id: str, kind: type[Update], **fields: object
         raise _not_open(run_id, error) from error
 
 
-async def _query(client: Client, run_id: str, name: str, argument: object, kind: type[_T]) -> _T:
+async def query(client: Client, run_id: str, name: str, kind: type[_T], *arguments: object) -> _T:
+    """Returns the reply to a query. Raises UpdateRefused if there is none to it, NoAnswer without a Worker."""
     try:
         async with asyncio.timeout(_QUERY_WAIT.total_seconds()):
-            found: _T = await client.get_workflow_handle(run_id).query(name, argument, result_type=kind)
+            handle = client.get_workflow_handle(run_id)
+            found: _T = await handle.query(name, args=arguments, result_type=kind, rpc_timeout=_QUERY_WAIT)
             return found
     except WorkflowQueryFailedError as error:
         raise UpdateRefused(str(error)) from error
     except (TimeoutError, WorkflowQueryRejectedError) as error:
-        raise NoAnswer(run_id) from error
+        raise NoAnswer(run_id, str(error) or NO_WORKER) from error
     except RPCError as error:
         raise _not_open(run_id, error) from error
 
@@ -362,7 +338,3 @@ def _not_open(run_id: str, error: RPCError) -> Exception:
     if error.status is RPCStatusCode.NOT_FOUND:
         return UpdateRefused(f"there is no open run '{run_id}'")
     return NoAnswer(run_id, error.message)
-
-
-def _revision(wait: Wait) -> int:
-    return int(wait.id.rpartition(".")[2])

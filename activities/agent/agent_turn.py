@@ -63,7 +63,6 @@ _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 _QUOTED_FIELDS = ("quotation", "quote")  # as names of fields end whose texts are word for word
 _QUOTES = '“”„«»" '
 _PLAIN_QUOTES = str.maketrans("“”", '""')
-_YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
@@ -298,6 +297,7 @@ class AgentTurnActivities:
         checks = role.grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
         claims = [claim if claim.source else _named(claim, conclusion.text, cells) for claim in claims]
+        shown = sorted(claims, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
         limitations = [*misfit, *conclusion.limitations][: limits.LIMITATIONS]
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" and not misfit else "partial",
@@ -307,7 +307,7 @@ class AgentTurnActivities:
             limitations=[*(cut(item, limits.SENTENCE_BYTES) for item in limitations), *grounds.left_out],
             sources=grounds.sources[:SOURCES],
             unsupported=found_nowhere(claims),
-            checked=_shown_claims(claims),
+            checked=[claim.model_copy(update={"text": cut(claim.text, UNSUPPORTED_BYTES)}) for claim in shown],
             evidence=grounds.calls,
             labels=labels,
         )
@@ -343,14 +343,14 @@ async def _output(role: Role, conclusion: Conclusion, run_id: str) -> tuple[Json
 def _in_text(text: str, forced: bool, role: Role) -> Conclusion | None:
     """Returns a conclusion in plain text, with what it gives as JSON; None for a tool call that was written as text."""
     with contextlib.suppress(ValueError):
-        if isinstance(fields := first_json(text), dict):
-            if ALL_JSON.match(text) and fields.get("name") in (*role.tools, READ_OUTPUT_TOOL):
-                return None
-            if ALL_JSON.match(text) and '"finding"' in text and (whole := read_finish(fields)):
-                return whole
-            items = fields.get("items")
-            given = {"items": items if isinstance(items, list) else None, "output": fields.get("output", fields)}
-            return replace(conclude(text, forced), **given)
+        fields = first_json(text)
+        if ALL_JSON.match(text) and fields.get("name") in (*role.tools, READ_OUTPUT_TOOL):
+            return None
+        if ALL_JSON.match(text) and '"finding"' in text and (whole := read_finish(fields)):
+            return whole
+        items = fields.get("items")
+        given = {"items": items if isinstance(items, list) else None, "output": fields.get("output", fields)}
+        return replace(conclude(text, forced), **given)
     return conclude(text, forced)
 
 
@@ -364,12 +364,3 @@ def _named(claim: CheckedClaim, text: str, cells: Mapping[str, str]) -> CheckedC
     """Returns a claim with the name of the field that makes it; unchanged if the text makes it, too."""
     path = next((path for path, cell in cells.items() if claim.text in cell), None)
     return claim.model_copy(update={"text": f"{path}: {claim.text}"}) if path and claim.text not in text else claim
-
-
-def _shown_claims(claims: list[CheckedClaim]) -> list[CheckedClaim]:
-    """Returns the claims that a judge of the finding is shown; those found nowhere come first."""
-    telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
-    telling.sort(key=lambda claim: bool(claim.source))
-    return [
-        claim.model_copy(update={"text": cut(claim.text, UNSUPPORTED_BYTES)}) for claim in telling[:_CHECKED_CLAIMS]
-    ]

@@ -252,13 +252,6 @@ class Published(Model):
     facts: RunFacts | None = None
 
 
-class PoolQuestion(Model):
-    """Asks how long work has waited in the queue of a pool."""
-
-    run: RunRef
-    queue: str
-
-
 NoticeKind = WaitKind | Literal["paused", "ended"]
 
 
@@ -340,7 +333,6 @@ class PlanInput(SupervisorCall):
     answer_schema_ref: str | None = None
     strategy: StrategyName = "auto"
     nesting_left: int = 0
-    in_flight: dict[str, int] = {}
     done: list[WorkNote] = []
     missing: list[str] = []
     own_plan_ref: str | None = None

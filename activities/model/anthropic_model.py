@@ -24,7 +24,7 @@ from activities.model.port import (
     StreamProgress,
     Window,
 )
-from activities.model.request_body import Rung, lean, profile_of, request_body, with_answer_as_text
+from activities.model.request_body import Rung, lean, profile_of, request_body
 from activities.model.stream import StreamReader, checked, whole_message
 from supervision.agent.turn_rules import attempt_time
 from supervision.base import limits
@@ -159,8 +159,6 @@ class AnthropicModel(ModelEndpoint):
                 async with asyncio.timeout(_MODEL_LINGER.total_seconds()):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot, stream.request_id)
-        if request.output_schema is not None:
-            message = with_answer_as_text(message)
         limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})

@@ -13,47 +13,43 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from activities.model.port import BadAnswer, ModelFailure
+from activities.model.port import NO_ROOM, BadAnswer, ModelFailure
 from supervision.base import limits
 from supervision.base.errors import RETRIED, WAITING, ErrorKind
 from supervision.base.text import one_line
 from supervision.base.trust import NO_CREDENTIALS, Credentials
 
-_MEANINGS: dict[ErrorKind, str] = {
-    ErrorKind.RATE_LIMITED: "{endpoint} asks for fewer calls",
-    ErrorKind.OVERLOADED: "{endpoint} is overloaded",
-    ErrorKind.PROVIDER_ERROR: "{endpoint} failed",
-    ErrorKind.PROVIDER_UNREACHABLE: "cannot reach {endpoint}",
-    ErrorKind.STREAM_BROKEN: "the answer of {endpoint} broke off",
-    ErrorKind.IDLE_TIMEOUT: "{endpoint} sent no content for too long",
-    ErrorKind.BAD_RESPONSE: "{endpoint} gave no valid Messages API answer",
-    ErrorKind.PROVIDER_AUTHENTICATION: (
-        "{endpoint} refused the credential: check ANTHROPIC_API_KEY and what the key may do"
-    ),
-    ErrorKind.PROVIDER_BILLING: "{endpoint} stopped serving this account: credit or spend limit",
-    ErrorKind.MODEL_NOT_SERVED: "{endpoint} cannot be asked like this: check ANTHROPIC_BASE_URL and the credential",
-    ErrorKind.PROVIDER_REJECTED: "{endpoint} rejects this request",
-    ErrorKind.CONTEXT_OVERFLOW: "the prompt does not fit into the window of '{model}'",
+# What the kinds of failed calls mean, or what helps.
+_MEANINGS: Mapping[ErrorKind, str] = {
+    ErrorKind.RATE_LIMITED: "the provider asks for fewer calls (429)",
+    ErrorKind.OVERLOADED: "the provider is overloaded (529)",
+    ErrorKind.PROVIDER_ERROR: "the provider failed (5xx, 408, 409)",
+    ErrorKind.PROVIDER_UNREACHABLE: "no connection: refused, reset, DNS, TLS",
+    ErrorKind.STREAM_BROKEN: "the answer broke off",
+    ErrorKind.IDLE_TIMEOUT: "no sign of life for too long",
+    ErrorKind.BAD_RESPONSE: "no valid answer: HTML, no content, unreadable JSON",
+    ErrorKind.PROVIDER_BILLING: "no credit, or a spend limit is reached",
+    ErrorKind.PROVIDER_REJECTED: "the provider rejects the request for what is in it",
+    ErrorKind.PROVIDER_AUTHENTICATION: "check ANTHROPIC_API_KEY and what the key may do",
+    ErrorKind.MODEL_NOT_SERVED: "check the name of the model '{model}' and ANTHROPIC_BASE_URL",
+    ErrorKind.CONTEXT_OVERFLOW: NO_ROOM,
 }
+_LACKING = (
+    "it does not take a part of this request: leave that out by SUPERVISOR_MODEL_WITHOUT, "
+    "SUPERVISOR_MODEL_STRUCTURED=text or a smaller SUPERVISOR_MODEL_MAX_TOKENS"
+)
 
-# What an endpoint may not know, by its age or behind a gateway, and the setting that leaves it out. The API has no
-# error codes for these: its words are all there is. The first that fits decides.
-_SETTINGS: Mapping[str, str] = {
-    r"max_tokens: \d+ > \d+": "SUPERVISOR_MODEL_MAX_TOKENS",
-    r"\bweb_(search|fetch)_20": "SUPERVISOR_MODEL_WITHOUT=server_tools",
-    r"\b(effort|eager_input_streaming|cache_control|thinking)\b": r"SUPERVISOR_MODEL_WITHOUT=\1",
-    r"(?!.*schema).*(?:output_config|output_format|structured output)": "SUPERVISOR_MODEL_STRUCTURED=tool",
-}
+# What an endpoint may not know, by its age or behind a gateway. The API has no error codes for these, only words.
+_PART = re.compile(
+    r"max_tokens: \d+ >|\bweb_(search|fetch)_20|\b(effort|eager_input_streaming|cache_control|thinking)\b"
+    r"|\A(?!.*schema).*(output_config|output_format|structured output)",
+    re.IGNORECASE,
+)
 _NOT_TAKEN = re.compile(
     r"max_tokens: \d+ >|extra input|unknown|unexpected|unrecogni[sz]ed|unsupported"
     r"|n[o']t (be )?(permitted|allowed|support)",
     re.IGNORECASE,
 )
-
-_BY_STATUS_MEANINGS: dict[int, str] = {
-    3: "{endpoint} sends this call elsewhere, and redirects are not followed: check ANTHROPIC_BASE_URL",
-    404: "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL",
-}
 
 # By an error's code, which names the cause whatever the status, its type, or its status. `ramp_limit_exceeded` is
 # absent: it is a rate limit like others. So is `invalid_request_error`: gateways put it on any status, which decides.
@@ -85,19 +81,11 @@ _OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 
-# Errors of the transport; the first class of an error's ancestry that is listed decides.
-_TRANSPORT = {
-    "ReadTimeout": ErrorKind.IDLE_TIMEOUT,
-    "WriteTimeout": ErrorKind.IDLE_TIMEOUT,
-    "UnsupportedProtocol": ErrorKind.MODEL_NOT_SERVED,  # ANTHROPIC_BASE_URL is no http(s) address
-    "InvalidURL": ErrorKind.MODEL_NOT_SERVED,
-    "UnicodeEncodeError": ErrorKind.MODEL_NOT_SERVED,
-    "DecodingError": ErrorKind.BAD_RESPONSE,
-    "TooManyRedirects": ErrorKind.BAD_RESPONSE,
-}
-_BEFORE_HEADERS = _TRANSPORT | {"ValueError": ErrorKind.MODEL_NOT_SERVED}  # a header that HTTP cannot carry
-_AFTER_HEADERS = _TRANSPORT | {
+# Errors of the transport once the headers are there; the first class of an error's ancestry that is listed decides.
+# What else comes then: unreadable JSON, events in no order, blocks without their fields.
+_AFTER_HEADERS = {
     "TimeoutError": ErrorKind.IDLE_TIMEOUT,  # the idle watchdog
+    "ReadTimeout": ErrorKind.IDLE_TIMEOUT,
     "AssertionError": ErrorKind.STREAM_BROKEN,  # how the SDK reports a stream without a message
     "HTTPError": ErrorKind.STREAM_BROKEN,  # the SDK lets the transport's errors through
     "StreamError": ErrorKind.STREAM_BROKEN,
@@ -110,14 +98,17 @@ def classify(
     """Returns `error` as one of the project's kinds; its message holds no body, URL, credential or traceback."""
     if isinstance(error, ModelFailure):
         return error
-    names = _names(error)
+    names = [cls.__name__ for cls in type(error).__mro__]
     if "APIStatusError" in names:
         return _status_failure(error, model, endpoint, credentials)
-    kind, detail = _transport_kind(error, names), _reason(error)
     if isinstance(error, BadAnswer):
         kind, detail = error.kind, str(error)
-    text = _MEANINGS[kind].format(endpoint=endpoint, model=model)
-    return ModelFailure(kind, _message(text, detail), retryable=kind in RETRIED)
+    elif "APIConnectionError" in names:
+        kind, detail = ErrorKind.PROVIDER_UNREACHABLE, _reason(error)
+    else:
+        kind = next((_AFTER_HEADERS[name] for name in names if name in _AFTER_HEADERS), ErrorKind.BAD_RESPONSE)
+        detail = _reason(error)
+    return ModelFailure(kind, _message(endpoint, _MEANINGS[kind], detail), retryable=kind in RETRIED)
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
@@ -144,8 +135,8 @@ def _until(text: str) -> float:
 def _status_failure(error: Any, model: str, endpoint: str, credentials: Credentials) -> ModelFailure:
     status: int = error.status_code
     headers: Mapping[str, str] = error.response.headers
-    kind = _kind_of_answer(error.error_code, error.type, status)
-    if kind == ErrorKind.PROVIDER_REJECTED and _OVERFLOW.search(_explanation(error)):
+    kind, words = _kind_of_answer(error.error_code, error.type, status), _explanation(error)
+    if kind == ErrorKind.PROVIDER_REJECTED and _OVERFLOW.search(words):
         kind = ErrorKind.CONTEXT_OVERFLOW
     retryable = kind in RETRIED
     should_retry = headers.get("x-should-retry")
@@ -154,34 +145,21 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
         retryable = kind in WAITING
     elif should_retry == "true" and kind in (ErrorKind.MODEL_NOT_SERVED, ErrorKind.PROVIDER_REJECTED):
         kind, retryable = ErrorKind.PROVIDER_ERROR, True
-    lacking = _lacking(_explanation(error)) if kind == ErrorKind.PROVIDER_REJECTED and status in (400, 422) else None
-    if lacking is not None:
-        kind = ErrorKind.MODEL_NOT_SERVED  # every call to this model would be refused alike
-    text = (
-        f"{{endpoint}} does not take a part of this request: set {lacking}"
-        if lacking
-        else _BY_STATUS_MEANINGS.get(status // 100 if status < 400 else status, _MEANINGS[kind])
-    )
-    text = text.format(endpoint=endpoint, model=model)
+    advice = _MEANINGS[kind].format(model=model)
+    lacking = status in (400, 422) and _NOT_TAKEN.search(words) and _PART.search(words)
+    if lacking and kind == ErrorKind.PROVIDER_REJECTED:
+        kind, advice = ErrorKind.MODEL_NOT_SERVED, _LACKING  # every call to this model would be refused alike
     # A provider's message about a key may quote it: that kind gets our words only.
-    detail = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else credentials.withheld(_explanation(error))
+    detail = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else credentials.withheld(words)
     label = " ".join(credentials.withheld(str(part)) for part in (status, error.error_code or error.type) if part)
     return ModelFailure(
         kind,
-        _message(f"{text} ({label})", detail),
+        _message(f"{endpoint} answered {label}", advice, detail),
         retryable=retryable,
         retry_after=retry_after_seconds(headers) if retryable else None,
         status=status,
         request_id=credentials.withheld(error.request_id) if error.request_id else None,
     )
-
-
-def _lacking(words: str) -> str | None:
-    """Returns the setting that leaves out what an endpoint says it does not take; None if it says something else."""
-    if not _NOT_TAKEN.search(words):
-        return None
-    matches = ((re.search(pattern, words.lower()), setting) for pattern, setting in _SETTINGS.items())
-    return next((match.expand(setting) for match, setting in matches if match), None)
 
 
 def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:
@@ -193,18 +171,6 @@ def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:
     if status < 300 and error_type == "invalid_request_error":  # inside a stream
         return ErrorKind.PROVIDER_REJECTED
     return ErrorKind.PROVIDER_REJECTED if 400 <= status < 500 else ErrorKind.PROVIDER_ERROR
-
-
-def _transport_kind(error: BaseException, names: list[str]) -> ErrorKind:
-    # what else comes after the headers: unreadable JSON, events in no order, blocks without their fields
-    kinds, otherwise = _AFTER_HEADERS, ErrorKind.BAD_RESPONSE
-    if "APIConnectionError" in names:
-        names, kinds, otherwise = _names(error.__cause__), _BEFORE_HEADERS, ErrorKind.PROVIDER_UNREACHABLE
-    return next((kinds[name] for name in names if name in kinds), otherwise)
-
-
-def _names(error: BaseException | None) -> list[str]:
-    return [cls.__name__ for cls in type(error).__mro__]
 
 
 def _reason(error: BaseException) -> str:
@@ -228,5 +194,5 @@ def _explanation(error: Any) -> str:
     return plain if isinstance(plain, str) else ""
 
 
-def _message(text: str, detail: str) -> str:
-    return one_line(f"{text}: {detail}" if detail else text, limits.ERROR_BYTES)
+def _message(*parts: str) -> str:
+    return one_line(": ".join(filter(None, parts)), limits.ERROR_BYTES)

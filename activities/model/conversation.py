@@ -6,7 +6,7 @@ unchanged; outputs of tools are stored apart and put in place on the way to the 
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os.path import commonprefix
@@ -164,24 +164,19 @@ def _with_output(block: Json, texts: dict[str, str]) -> Json:
 def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]], view: ConversationView) -> list[Json]:
     """Returns the messages that a model gets of `inputs`, which its calls added, whole, and the `replies` so far."""
     messages: list[Json] = []
-    cleared = 0
+    previews = view.cleared  # of the outputs to come
     for number, added in enumerate(inputs):
-        texts = list(outputs_shown(added, number, view.cleared - cleared))
-        cleared += len(texts)
-        left = iter(texts)
-        messages += [_with_blocks(message, partial(_shown, texts=left)) for message in added]
+        shown = [_with_blocks(message, dict) for message in added]
+        for at, block in enumerate(tool_results(shown), 1):
+            limit = _CLEARED_OUTPUT_CHARS if previews > 0 else limits.TOOL_OUTPUT_CHARS
+            block["content"] = beginning(str(block.get("content", "")), output_name(number, at), limit)
+            previews -= 1
+        messages += shown
         if number < len(replies) and replies[number]:  # the provider refuses an empty message
             thinking = number >= view.thinking_removed_before
             kept = [dict(block) for block in replies[number] if thinking or block.get("type") not in _THINKING]
             messages.append({"role": "assistant", "content": kept or [dict(_NOTHING_LEFT)]})
     return messages
-
-
-def outputs_shown(added: list[Json], number: int, cleared: int) -> Iterator[str]:
-    """Yields the tool outputs that a call adds to reply `number`, from 1, the first `cleared` of them as previews."""
-    for at, block in enumerate(tool_results(added)):
-        limit = _CLEARED_OUTPUT_CHARS if at < cleared else limits.TOOL_OUTPUT_CHARS
-        yield beginning(str(block.get("content", "")), output_name(number, at + 1), limit)
 
 
 def texts_of(messages: list[Json]) -> list[str]:
@@ -196,7 +191,3 @@ def tool_results(messages: list[Json]) -> list[Json]:
 
 def _blocks(messages: list[Json], kind: str) -> list[Json]:
     return [block for message in messages for block in message["content"] if block.get("type") == kind]
-
-
-def _shown(block: Json, texts: Iterator[str]) -> Json:
-    return {**block, "content": next(texts)} if block.get("type") == "tool_result" else dict(block)

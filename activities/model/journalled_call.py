@@ -22,6 +22,7 @@ from activities.heartbeat import show, until_stored, waiting
 from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
 from activities.model.gate import ModelGate
 from activities.model.port import (
+    NO_ROOM,
     CacheUse,
     Json,
     ModelEndpoint,
@@ -30,16 +31,15 @@ from activities.model.port import (
     ModelRequest,
     ModelUsage,
     StreamProgress,
-    user_message,
 )
-from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter, corrected, lasting
-from activities.steps import consumed, messages, note
+from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter
+from activities.steps import consumed, note
 from activities.steps import show as show_text
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from activities.store.spending import DailySpend
 from supervision.agent.turn_rules import WINDOW_FULL
 from supervision.base import limits, spans
-from supervision.base.errors import ODD, WAITING, ErrorKind
+from supervision.base.errors import WAITING, ErrorKind
 from supervision.base.store_keys import call_header, call_key
 from supervision.base.text import cut
 from supervision.contract.base import Model
@@ -71,7 +71,8 @@ class EarlierAttempts(Model):
 
 def to_application_error(failure: ModelFailure, failures: int, spent: Json | None = None) -> ApplicationError:
     """Returns the failure as Temporal sees it; the wait grows with the `failures` of its kind in this call."""
-    retryable = failure.retryable and not (failure.kind in ODD and failures >= ODD_REPLY_ATTEMPTS)
+    is_odd = failure.kind is ErrorKind.BAD_RESPONSE
+    retryable = failure.retryable and not (is_odd and failures >= ODD_REPLY_ATTEMPTS)
     growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
     grown = min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
     wait = timedelta(seconds=failure.retry_after) if failure.retry_after else grown
@@ -138,8 +139,8 @@ class ModelCalls:
         self,
         model: ModelEndpoint,
         store: ArtifactStore,
-        *,
         at_once: int = limits.MODEL_SLOTS,
+        *,
         call_header: bool = True,
         daily_usd: float | None = None,
     ) -> None:
@@ -160,16 +161,6 @@ class ModelCalls:
     async def follow_up(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
         return await self._found(name) or await self._call(name, await self._next(head, messages, options), options)
-
-    async def correct(
-        self, name: CallName, head: str, words: str, opening: Opening, text: PromptWriter, options: CallOptions
-    ) -> Answered:
-        """Sends the reply at `head` back with what is wrong with it, or asks again where there is no room for that."""
-        if found := await self._found(name):
-            return found
-        prompt = await self._next(head, [user_message(words)], options)
-        prompt.instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
-        return await self._call(name, prompt, options)
 
     async def _next(self, head: str, added: list[Json], how: CallOptions) -> NextPrompt:
         past, whole = await self.conversations.load(head), await self.conversations.resolve(added)
@@ -206,8 +197,8 @@ class ModelCalls:
         past = draft.past
         note(response_model=message.model, finish_reasons=[message.stop_reason])
         show_text(spans.SYSTEM_TEXT, prompt.opening.system)
-        show_text(spans.INPUT_MESSAGES, messages(draft.added))
-        show_text(spans.OUTPUT_MESSAGES, messages([{"role": "assistant", "content": message.content}]))
+        show_text(spans.INPUT_MESSAGES, draft.added)
+        show_text(spans.OUTPUT_MESSAGES, message.content)
         entry = Entry(
             opening=None if past else prompt.opening,
             ancestors=[*past.last.ancestors, past.head] if past else [],
@@ -244,11 +235,11 @@ class ModelCalls:
             self._spend(message, earlier)
             draft = shorter
             message, refusal = await self._try(request, draft, earlier)
-        if message is not None and (refusal is None or request.output_schema is None):
-            return message, draft
-        assert refusal is not None
-        self._spend(message, earlier)
-        raise lasting(refusal)
+        if refusal is not None and (message is None or request.output_schema is not None):
+            self._spend(message, earlier)
+            raise refusal
+        assert message is not None
+        return message, draft
 
     async def _try(
         self, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts
@@ -264,7 +255,7 @@ class ModelCalls:
             return None, failure
         cut = message.stop_reason == "max_tokens" and message.usage.output_tokens >= room
         full = cut or message.stop_reason == WINDOW_FULL
-        words = f"the prompt does not fit into the window of '{request.model}'"
+        words = NO_ROOM.format(model=request.model)
         return message, ModelFailure(ErrorKind.CONTEXT_OVERFLOW, words, retryable=False) if full else None
 
     def _spend(self, message: ModelMessage | None, earlier: EarlierAttempts) -> None:

@@ -6,59 +6,34 @@ older of them is where the call before this one had its last breakpoint, so its 
 turn between them added; a breakpoint alone looks back over 20 blocks only. A call that nothing continues writes no
 entry of its own.
 
-JSON is asked for on one of three rungs, best first: `format` (the API constrains the text), `tool` (a tool that may be
-called: today's models refuse a forced one), `text` (JSON asked for in words).
+JSON is asked for on one of two rungs: `format` (the API constrains the text), else `text` (JSON asked for in words).
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic_core import from_json
-
-from activities.model.port import CacheUse, Json, ModelMessage, ModelRequest
+from activities.model.port import CacheUse, Json, ModelRequest
 from supervision.base import limits
 
 _SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
 _SCHEMA_UNIONS = 16  # and those of several types
 
-Rung = Literal["format", "tool", "text"]
+Rung = Literal["format", "text"]
 
-SUBMIT = "submit"  # the tool that carries the answer on the tool rungs
-
-_TOOL_WORDS = f"Give your answer by calling the tool `{SUBMIT}` exactly once; text outside it is not read."
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
-_START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
+_START = re.compile(r'\{(?=\s*(?:["}]|\Z))')  # a bracket that may begin a JSON object
 _DEFAULT = re.compile(r"(?<!\s)\s*+\{default: [^{}]*+\}\Z")  # as the SDK writes it into a description
 _EXTRA_COMMA = re.compile(r",(\s*+[\]}])")
 ALL_JSON = re.compile(r"\A(?:```(?:json)?|<tool_call>)?\s*+\{")  # how a text begins that is JSON and nothing else
-_STARTS = 20  # that begin none: more is no reply, and each may be read to its end
-_CONTROL = re.compile(r"[\x00-\x1f]")
 _TAIL_MARKS = 2
 _MARK: Json = {"cache_control": {"type": "ephemeral"}}
 _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
-_NAME = re.compile(
-    r"claude-(?:(?P<family>opus|sonnet|haiku|fable|mythos)-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)"
-)
-_OLDEST = (4, 0)  # what is older gets requests as unknown models do
+_NAME = re.compile(r"claude-(?:[a-z]+-)?(?P<major>\d)(?:[-.](?P<minor>\d{1,2}))?(?!\d)")
 _ADAPTIVE_SINCE = (4, 6)
-_OUTPUT_SINCE = (((5, 0), 128_000), ((4, 5), 64_000), (_OLDEST, 32_000))
-
-
-def ask(body: Json, schema: Json, rung: Rung) -> Json:
-    """Returns `body`, which has no tools, extended so that the answer is JSON. A tool's schema is not compiled."""
-    if rung == "format" and _compiles(schema):
-        return {
-            **body,
-            "output_config": {**body.get("output_config", {}), "format": {"type": "json_schema", "schema": schema}},
-        }
-    if rung == "text":
-        return {**body, "system": f"{body['system']}\n\n{_TEXT_WORDS}{json.dumps(schema, ensure_ascii=False)}"}
-    submit = {"name": SUBMIT, "description": "Takes the finished answer.", "input_schema": schema}
-    return {**body, "system": f"{body['system']}\n\n{_TOOL_WORDS}", "tools": [submit]}
+_OUTPUT_SINCE = (((5, 0), 128_000), ((4, 5), 64_000), ((4, 0), 32_000))  # what is older counts as unknown
 
 
 def _compiles(schema: Json) -> bool:
@@ -85,46 +60,22 @@ def lean(schema: Json) -> Json:
     return kept
 
 
-def with_answer_as_text(message: ModelMessage) -> ModelMessage:
-    """Returns a reply that called `submit` with the JSON as its text; one that was cut or refused holds none."""
-    calls = [block for block in message.tool_uses() if block.get("name") == SUBMIT]
-    if not calls or message.stop_reason not in ("end_turn", "stop_sequence", "tool_use"):
-        return message
-    thought = [block for block in message.content if block.get("type") not in ("text", "tool_use")]
-    text = {"type": "text", "text": json.dumps(calls[0].get("input"), ensure_ascii=False)}
-    return message.model_copy(update={"content": [*thought, text], "stop_reason": "end_turn"})
-
-
-def first_json(text: str) -> Any:
-    """Returns the first JSON object in `text`, else the first array. Raises ValueError for none, or a cut one."""
-    decoder = json.JSONDecoder(strict=False)  # models break lines within texts
-    array, broken = None, ""
-    end = failed = 0
-    for start in _START.finditer(text):
-        if start.start() < end:
-            continue
+def first_json(text: str) -> Json:
+    """Returns the first JSON object in `text`. Raises ValueError for none, and for a broken or a cut one."""
+    if (start := _START.search(text)) is None:
+        raise ValueError("the text holds no JSON object")
+    decoder, text = json.JSONDecoder(strict=False), text[start.start() :]  # models break lines within texts
+    try:
         try:
-            value, end = decoder.raw_decode(text, start.start())
-        except json.JSONDecodeError as error:
-            rest = text[start.start() :]
-            if _is_beginning(rest):
-                raise ValueError("the JSON text is cut off") from None
-            if (without := _EXTRA_COMMA.sub(r"\1", rest)) != rest:
-                with suppress(ValueError):
-                    return first_json(without)
-            failed += 1
-            broken = broken or f"{error.msg} at {rest[max(0, error.pos - start.start() - 20) :][:40]!r}"
-            if failed == _STARTS:
-                raise ValueError("too many brackets that begin no JSON: answer with one JSON object alone") from None
-            continue
-        except RecursionError:
-            raise ValueError("the JSON text is nested too deeply") from None
-        if isinstance(value, dict):
-            return value
-        array = value if array is None and not broken else array
-    if array is None:
-        raise ValueError(f"the JSON is not valid: {broken}" if broken else "the text holds no JSON object")
-    return array
+            value: Json = decoder.raw_decode(text)[0]
+        except json.JSONDecodeError:
+            value = decoder.raw_decode(_EXTRA_COMMA.sub(r"\1", text))[0]
+    except json.JSONDecodeError as error:
+        near = error.doc[max(0, error.pos - 20) :][:40]
+        raise ValueError(f"the JSON is not valid, or cut off: {error.msg} at {near!r}") from None
+    except RecursionError:
+        raise ValueError("the JSON text is nested too deeply") from None
+    return value
 
 
 def _parts(value: object) -> Iterator[Json]:
@@ -134,14 +85,6 @@ def _parts(value: object) -> Iterator[Json]:
         value = [*value.values()]
     for part in value if isinstance(value, list) else []:
         yield from _parts(part)
-
-
-def _is_beginning(text: str) -> bool:
-    try:
-        from_json(_CONTROL.sub(" ", text), allow_partial=True)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)
@@ -164,16 +107,9 @@ def profile_of(model: str, without: Iterable[str] = (), most_output: int | None 
     """Returns the profile of a model, named the provider's way or a gateway's; settings go before what is known."""
     known, match = EndpointProfile(), _NAME.search(model)
     version = (int(match["major"]), int(match["minor"] or 0)) if match else (0, 0)
-    if match and version >= _OLDEST:
-        family = match["family"] or ""
-        most = next(tokens for since, tokens in _OUTPUT_SINCE if version >= since)
-        known = EndpointProfile(
-            thinking=version >= _ADAPTIVE_SINCE,
-            eager_input_streaming=True,
-            server_tools=True,
-            effort=version >= ((4, 5) if family == "opus" else _ADAPTIVE_SINCE),
-            most_output=64_000 if (family, version) == ("sonnet", _OLDEST) else most,
-        )
+    if most := next((tokens for since, tokens in _OUTPUT_SINCE if version >= since), None):
+        thinking = version >= _ADAPTIVE_SINCE
+        known = EndpointProfile(thinking, True, True, effort=thinking, most_output=most)
     return replace(known, most_output=most_output or known.most_output, **dict.fromkeys(without, False))
 
 
@@ -194,8 +130,10 @@ def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung) ->
             body["tool_choice"] = {"type": "none"}
     if request.effort is not None and profile.effort:
         body["output_config"] = {"effort": request.effort}
-    if request.output_schema is not None:
-        body = ask(body, request.output_schema, rung)
+    if (schema := request.output_schema) is not None and rung == "format" and _compiles(schema):
+        body["output_config"] = {**body.get("output_config", {}), "format": {"type": "json_schema", "schema": schema}}
+    elif schema is not None:
+        body["system"] += f"\n\n{_TEXT_WORDS}{json.dumps(schema, ensure_ascii=False)}"
     if profile.thinking:
         body["thinking"] = _THINKING
     return _marked(body, request.cache if profile.cache_control else "none")

@@ -220,6 +220,12 @@ def objection(claims: Iterable[str], unclear: bool, misfit: Iterable[str] = ()) 
     return "\n\n".join([*notes, *([_UNCLEAR] if unclear else [])])
 
 
+def repair(fault: str, problems: Iterable[str]) -> str:
+    """Returns what sends a supervisor's reply back with what is wrong with it."""
+    listed = "\n".join(f"- {plain(problem)}" for problem in problems)
+    return f"This {fault}:\n{listed}\n\nReturn the complete reply again with these points fixed."
+
+
 _OWN_TAG = re.compile(rf"<(?=\s*+/?+\s*+(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 
 

@@ -39,12 +39,8 @@ class RefineInput(SupervisorCall):
     @property
     def terms(self) -> CallTerms:
         """Names the step after the attempt."""
-        return CallTerms(
-            f"refine.{self.subtask_id}.{self.attempt}",
-            f"refine {self.subtask_id}",
-            f"{self.subtask_id} after a failure",
-            limits.REFINE_MAX_TOKENS,
-        )
+        step, summary = f"refine.{self.subtask_id}.{self.attempt}", f"{self.subtask_id} after a failure"
+        return CallTerms(step, f"refine {self.subtask_id}", summary, limits.REFINE_MAX_TOKENS)
 
 
 class RefineReply(SupervisorReply):
@@ -222,26 +218,21 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     if draft is None:
         return reply
     # Of each finding the first verdict counts; one without feedback gives its worker agent nothing to fix.
-    first = {verdict.subtask_id: verdict for verdict in reversed(draft.verdicts)}
+    first = {verdict.subtask_id: verdict for verdict in reversed(draft.verdicts) if verdict.subtask_id in reviewed}
     reply.verdicts = [
-        Verdict(
-            subtask_id=subtask_id,
-            feedback=cut(verdict.feedback.strip(), limits.FEEDBACK_BYTES),
-            anew=verdict.wrong_approach,
-        )
-        for subtask_id in dict.fromkeys(verdict.subtask_id for verdict in draft.verdicts)
-        if subtask_id in reviewed and not (verdict := first[subtask_id]).ok and verdict.feedback.strip()
+        Verdict(subtask_id=id_, feedback=cut(said, limits.FEEDBACK_BYTES), anew=verdict.wrong_approach)
+        for id_, verdict in reversed(first.items())
+        if not verdict.ok and (said := verdict.feedback.strip())
     ][: limits.VERDICTS]
     found: dict[frozenset[str], Contradiction] = {}  # those between the same findings are settled together
     for conflict in draft.conflicts:
         ids = [known for known in dict.fromkeys(conflict.subtask_ids) if known in reviewed]
         if len(ids) > 1 and (description := conflict.description.strip()):
-            before = found.get(frozenset(ids))
-            listed = f"{before.description}\n{description}" if before else description
-            found[frozenset(ids)] = Contradiction(subtask_ids=ids, description=cut(listed, limits.PARAGRAPH_BYTES))
+            one = found.setdefault(frozenset(ids), Contradiction(subtask_ids=ids, description=""))
+            one.description = cut(f"{one.description}\n{description}".strip(), limits.PARAGRAPH_BYTES)
     reply.conflicts = [*found.values()][: limits.CONFLICTS]
-    lacks = [one_line(item, limits.PARAGRAPH_BYTES) for item in draft.missing]
-    reply.missing = [item for item in lacks if item][: limits.PLAN_LACKS]
+    lacks = (one_line(item, limits.PARAGRAPH_BYTES) for item in draft.missing)
+    reply.missing = [*filter(None, lacks)][: limits.PLAN_LACKS]
     return reply
 
 
@@ -259,12 +250,8 @@ class JudgeInput(SupervisorCall):
     @property
     def terms(self) -> CallTerms:
         """Names the step after the number of the judgement."""
-        return CallTerms(
-            f"judge.{self.number}",
-            "the judge",
-            f"{self.question} of {len(self.findings)} findings",
-            limits.JUDGE_MAX_TOKENS,
-        )
+        summary = f"{self.question} of {len(self.findings)} findings"
+        return CallTerms(f"judge.{self.number}", "the judge", summary, limits.JUDGE_MAX_TOKENS)
 
 
 class JudgeReply(SupervisorReply):
@@ -316,15 +303,14 @@ the difference. Below each finding stands what a program found in the tool outpu
 def judge_request(question: str, goal: str, description: str, findings: list[FindingExcerpt]) -> str:
     """Returns the prompt of a choice, its candidates numbered from 1, or of a conflict with what disagrees on it."""
     if question == "conflict":
-        shown = findings_block(findings, with_evidence=True)
-        return "\n\n".join([tag(GOAL, goal), tag("conflict", description), shown, "Settle the conflict."])
-    candidates = [
-        f'<{CANDIDATE} number="{number}">\n{finding_block(finding, with_evidence=True)}\n</{CANDIDATE}>'
-        for number, finding in enumerate(findings, 1)
-    ]
-    return "\n\n".join(
-        [tag(GOAL, goal), tag(SUBTASK, description), block("candidates", candidates), "Choose the best candidate."]
-    )
+        parts = [tag("conflict", description), findings_block(findings, with_evidence=True), "Settle the conflict."]
+    else:
+        candidates = [
+            f'<{CANDIDATE} number="{number}">\n{finding_block(finding, with_evidence=True)}\n</{CANDIDATE}>'
+            for number, finding in enumerate(findings, 1)
+        ]
+        parts = [tag(SUBTASK, description), block("candidates", candidates), "Choose the best candidate."]
+    return "\n\n".join([tag(GOAL, goal), *parts])
 
 
 async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:

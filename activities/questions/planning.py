@@ -9,12 +9,12 @@ from typing import Literal
 from activities.contracts.run_contracts import AttachmentRef, PlanInput, PlanReply, RunRef
 from activities.model.port import ModelEndpoint, ModelMessage, ModelRequest, ModelUsage, StreamProgress, user_message
 from activities.model.pricing import price
+from activities.prompts.agent_prompts import repair
 from activities.questions.items import RunData, shortened
 from activities.questions.planning_prompts import (
     MODES,
     history,
     plan_change,
-    plan_repair,
     planner_request,
     planner_system,
     reply_form,
@@ -23,14 +23,14 @@ from activities.questions.question import Desk, Question, read_reply, refusal_of
 from activities.store.reading import list_bytes, read_plan, read_text
 from activities.store.spending import newest_samples
 from activities.teams.stored_teams import catalogue
-from activities.teams.team_files import LoadedTeam, tool_cards
+from activities.teams.team_files import LoadedTeam
 from supervision.base import limits
 from supervision.base.loose_form import says_nothing
 from supervision.base.text import cut, quoted
 from supervision.contract.base import Model
 from supervision.contract.plan import Aggregation, NewRole, Plan, Subtask
 from supervision.contract.strategy import STRATEGIES, StrategyName
-from supervision.contract.team import Role, RoleCard, TeamCard
+from supervision.contract.team import Role, TeamCard
 from supervision.contract.usage import Usage
 from supervision.grounding.claims import without_quotes
 from supervision.grounding.support import Source, unsupported_texts
@@ -228,13 +228,9 @@ def fits(pattern: str, goal: str) -> bool:
     """True if a goal fits the pattern of a route: it has its words, or what stands around each `*`."""
     pattern, text = (" ".join(each.casefold().split()) for each in (pattern, goal))
     if "*" not in pattern:
-        return bool(pattern) and f" {_words(pattern)} " in f" {_words(text)} "
+        words, said = (" ".join(re.findall(r"\w+", each)) for each in (pattern, text))
+        return bool(words) and f" {words} " in f" {said} "
     return fnmatchcase(text, re.sub(r"[?[]", r"[\g<0>]", pattern))  # linear in the text: it never tries again
-
-
-def _words(text: str) -> str:
-    """Returns the words of a text without the punctuation between them."""
-    return " ".join("".join(char if char.isalnum() else " " for char in text).split())
 
 
 # --- the activity -----------------------------------------------------------------------------------
@@ -248,12 +244,18 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
     reply, written = await _written(desk, planner, previous)
     if written is None:
         return reply
-    card = await desk.teams.card(call.team_ref, call.model)
-    plan = await _checked(desk, planner, reply, written, previous, card)
+    team = await desk.teams.card(call.team_ref, call.model)
+    loaded, added = planner.loaded, written.new_roles
+    reply.problems = new_role_problems(loaded.team, added) or loaded.toolbox.joined(added)
+    if added and not reply.problems:
+        reply.team_ref = await desk.teams.extend(call.run.run_id, call.team_ref, added)
+        reply.team = team = await desk.teams.card(reply.team_ref, call.model)
+    plan = None if reply.problems else await _checked(desk, planner, reply, written, previous, team)
     if plan is not None:
-        await _accept(desk, call, reply, plan, written.new_roles, goal)
-    if call.estimates and reply.plan:
-        team = reply.team or card
+        await _accept(desk, call, reply, plan, goal)
+    if reply.plan is None:
+        reply.team_ref = reply.team = None
+    elif call.estimates:
         samples = await newest_samples(desk.store, team.name)
         sizes = (call.max_turns, call.max_subtasks)
         reply.estimate = await asyncio.to_thread(estimate_of, reply.plan, team, samples, *sizes, _input_price)
@@ -277,9 +279,9 @@ async def _written(desk: Desk, planner: Planner, previous: Plan | None) -> tuple
     async def within(tokens: int) -> str:
         so_far = history(previous, call.done, list_bytes(tokens)) if previous else ""
         last_words = MODES[planner.mode][1]
-        return planner_request(planner.goal, attachments, call.in_flight, so_far, call.missing, last_words, form)
+        return planner_request(planner.goal, attachments, so_far, call.missing, last_words, form)
 
-    words = plan_change(call.comment) if call.comment else plan_repair(call.problems)
+    words = plan_change(call.comment) if call.comment else repair("plan cannot run", call.problems)
     back = None if call.head is None else (call.head, words)
     # One step at a time asks with the same system text again and again.
     answered = await send(desk, call, planner.system(), planner.form(), within, back, "prefix" if steps else "none")
@@ -311,8 +313,8 @@ async def _checked(
 
     A route has no problems: it gets the attachments that its roles can read.
     """
-    call, loaded = planner.call, planner.loaded
-    usable, states = _usable_card(loaded, card, plan.new_roles, call), {n.subtask_id: n.state for n in call.done}
+    call, states = planner.call, {n.subtask_id: n.state for n in planner.call.done}
+    usable = _usable_card(card, call)
     small = [a.name for a in call.attachments if a.bytes <= limits.SMALL_ATTACHMENT_BYTES]  # a part of every brief
     names = [attachment.name for attachment in call.attachments]
     if reply.strategy == "route":
@@ -327,71 +329,39 @@ async def _checked(
         if previous is None
         else revision_problems(previous, plan, call.max_subtasks, states, names, data)
     )
-    problems += new_role_problems(loaded.team, plan.new_roles) or loaded.toolbox.joined(plan.new_roles)
-    problems += planner.nesting_problems(plan) + _candidate_problems(plan, usable)
+    single = {role.name for role in usable.roles if role.team is None}  # a team is no candidate
+    for subtask in plan.subtasks:
+        subtask.candidate_roles = [name for name in subtask.candidate_roles if name in single]
+    problems += planner.nesting_problems(plan)
     problems += unknown_role_problems(plan, card) if call.is_given else []
-    missing = capabilities.missing(plan, usable)
-    reply.problems, reply.incapable = problems + missing, bool(missing)
+    incapable = capabilities.incapable(plan, usable)
+    reply.problems, reply.incapable = problems + incapable, bool(incapable)
     if reply.problems:
         return None
-    taken, large = [subtask.id for subtask in previous.subtasks] if previous else [], set(names).difference(small)
-    assigned = capabilities.expand(capabilities.for_readers(plan, usable, large), usable, taken)
+    large = set(names).difference(small)
+    assigned = capabilities.assigned(plan, usable, large)
     whole = merge(previous, assigned, states) if previous else assigned
     # Again: subtasks of unknown roles have gone to the generalist, which may be a team.
     reply.problems = planner.nesting_problems(assigned) + capabilities.unreadable(assigned, usable, large)
-    if len(whole.named) > call.max_subtasks:
-        reply.problems.append(
-            f"no single role has the capabilities of some subtasks: split among roles the plan has "
-            f"{len(whole.named)} subtasks, at most {call.max_subtasks} are allowed"
-        )
-    reply.unknown_roles = unknown_roles(plan, loaded.team)
+    reply.unknown_roles = unknown_roles(plan, planner.loaded.team)
     return None if reply.problems else whole.model_copy(update={"revision": call.revision})
 
 
-def _candidate_problems(plan: Plan, usable: TeamCard) -> list[str]:
-    """Returns the roles that candidates cannot have: unknown ones, and teams, whose attempts have no candidates."""
-    single = {role.name for role in usable.roles if role.team is None}
-    return [
-        f"subtask {quoted(subtask.id)} names {quoted(name)} in candidate_roles, which is not a role of one worker agent"
-        for subtask in plan.subtasks
-        for name in subtask.candidate_roles
-        if name not in single
-    ]
-
-
-def _usable_card(loaded: LoadedTeam, card: TeamCard, added: list[NewRole], call: PlanInput) -> TeamCard:
-    """Returns the team's card with the plan's own roles, without the roles that may not be used here."""
+def _usable_card(card: TeamCard, call: PlanInput) -> TeamCard:
+    """Returns the team's card without the roles that may not be used here."""
     usable = [role for role in card.roles if call.nesting_left > 0 or role.team is None or role.name == card.generalist]
-    able = card.role(card.generalist)
-    new = [
-        RoleCard(
-            name=role.name,
-            description=role.description,
-            model=able.model,
-            fallback_models=able.fallback_models,
-            tools=tool_cards(loaded.toolbox, role.tools),
-        )
-        for role in added
-    ]
-    return card.model_copy(update={"roles": [*usable, *new]})
+    return card.model_copy(update={"roles": usable})
 
 
-async def _accept(
-    desk: Desk, call: PlanInput, reply: PlanReply, plan: Plan, new_roles: list[NewRole], goal: str
-) -> None:
+async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, plan: Plan, goal: str) -> None:
     """Writes a checked plan into the reply and the store, or why history cannot have it."""
     reply.plan = shortened(plan)
     if (length := len(reply.model_dump_json())) > limits.PLAN_REPLY_BYTES:
         reply.plan = None
-        reply.problems = [
-            f"the plan takes {length} bytes without its descriptions, at most {limits.PLAN_REPLY_BYTES} are "
-            "possible: give it fewer dependencies (let one subtask collect what others found), or shorter ids"
-        ]
+        most = limits.PLAN_REPLY_BYTES
+        reply.problems = [f"the plan takes {length} bytes, at most {most} are possible: give it fewer dependencies"]
         return
     run_id = call.run.run_id
-    if new_roles:
-        reply.team_ref = await desk.teams.extend(run_id, call.team_ref, new_roles)
-        reply.team = await desk.teams.card(reply.team_ref, call.model)
     reply.plan_ref = await desk.store.put_output(run_id, plan.model_dump_json())
     if plan.direct_answer:
         reply.answer_ref = await desk.store.put_output(run_id, plan.direct_answer)
@@ -418,7 +388,7 @@ async def choose_role(endpoint: ModelEndpoint, model: str, loaded: LoadedTeam, g
     request = ModelRequest(
         model=model,
         system=planner.system(),
-        messages=[user_message(planner_request(goal, {}, {}, last_words=MODES["route"][1]))],
+        messages=[user_message(planner_request(goal, {}, last_words=MODES["route"][1]))],
         max_tokens=limits.PLAN_MAX_TOKENS,
         output_schema=endpoint.output_schema(planner.form()),
     )

@@ -149,7 +149,6 @@ def _tool_lines(names: Iterable[str], toolbox: Toolbox) -> list[str]:
 def planner_request(
     goal: str,
     attachments: Mapping[str, str],
-    in_flight: dict[str, int],
     plan_so_far: str = "",
     missing: Iterable[str] = (),
     last_words: str = "",
@@ -161,21 +160,16 @@ def planner_request(
     """
     lines = [tag(GOAL, goal)]
     if form:
-        lines.append(
-            "The answer is to fill this form. Name in each description the fields that its finding has to give:"
-        )
-        lines.append(tag("answer_form", form))
+        words = "The answer is to fill this form. Name in each description the fields that its finding has to give:"
+        lines += [words, tag("answer_form", form)]
     if attachments:
-        lines.append("The beginnings of the attachments:")
-        lines.append(block(ATTACHMENTS, [attachment_block(name, text) for name, text in attachments.items()]))
-    busy = [f"- {role}: {count}" for role, count in sorted(in_flight.items()) if count]
-    if busy:
-        lines.append(tag("at_work", "Worker agents that are busy now, by role:\n" + "\n".join(busy)))
+        shown = block(ATTACHMENTS, [attachment_block(name, text) for name, text in attachments.items()])
+        lines += ["The beginnings of the attachments:", shown]
     if plan_so_far:
         lines.append(plan_so_far)
     if points := [f"- {point}" for point in missing]:
-        lines.append("A review found that this is missing for the goal. Add subtasks for what can be found out:")
-        lines.append(tag(MISSING_POINTS, "\n".join(points)))
+        words = "A review found that this is missing for the goal. Add subtasks for what can be found out:"
+        lines += [words, tag(MISSING_POINTS, "\n".join(points))]
     return "\n\n".join(filter(None, [*lines, last_words]))
 
 
@@ -196,12 +190,6 @@ def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_
         ]
         listed.append("\n".join([*lines, f"</{PLANNED}>"]))
     return block("plan_so_far", listed)
-
-
-def plan_repair(problems: list[str]) -> str:
-    """Returns the message that sends a plan back with its problems."""
-    listed = "\n".join(f"- {plain(problem)}" for problem in problems)
-    return f"This plan cannot run:\n{listed}\n\nReturn the complete reply again with these points fixed."
 
 
 def plan_change(comment: str) -> str:
@@ -239,9 +227,7 @@ _FOR_EACH = (
     "estimated_tokens is that of one. "
     "Leave it out for a single subtask."
 )
-_FIRST: dict[str, Any] = {
-    "reasoning": Annotated[str, Field(description="Why you plan it this way, in one short sentence.")]
-}
+_REASONING = Annotated[str, Field(description="Why you plan it this way, in one short sentence.")]
 _MODE_FIELDS: dict[str, dict[str, Any]] = {
     "auto": {"direct_answer": str | None, "strategy": Literal["plan", "step"]},
     "step": {"finished": bool},
@@ -262,51 +248,54 @@ def reply_form(mode: str, roles: tuple[str, ...], able: tuple[str, ...], *, new_
     """
     names: Any = Literal[roles]
     if mode == "route":
-        return _form("RouteDraft", _FIRST | {"role": names, "secondary_role": names | None, "description": str})
+        return _form("RouteDraft", reasoning=_REASONING, role=names, secondary_role=names | None, description=str)
     subtask: Any = _subtask_form(mode, roles, able, new_roles=new_roles)
-    fields = _FIRST | _MODE_FIELDS.get(mode, {}) | {"subtasks": list[subtask]}
-    if new_roles:
-        fields["new_roles"] = list[NewRoleDraft]
+    more: dict[str, Any] = {"new_roles": list[NewRoleDraft]} if new_roles else {}
     if mode != "revision":  # the final instruction stays
-        fields |= {"aggregation": Aggregation, "final_instruction": str}
-    return _form("PlanDraft", fields)
+        more |= {"aggregation": Aggregation, "final_instruction": str}
+    return _form("PlanDraft", reasoning=_REASONING, **_MODE_FIELDS.get(mode, {}), subtasks=list[subtask], **more)
 
 
 def _subtask_form(mode: str, roles: tuple[str, ...], able: tuple[str, ...], *, new_roles: bool) -> type[Model]:
-    """Returns the model of a subtask, its `role` one of `roles` or a new one.
-
-    A field that has a usual value may be left out: a plan of many subtasks would pay for each of them.
-    """
+    """Returns the model of a subtask, its `role` one of `roles` or a new one."""
     names: Any = Literal[roles]
     known: Any = Literal[able] if able else None
-    required: dict[str, Any] = {
-        "id": str,
-        "description": str,
-        "reasoning": Annotated[str, Field(description="Why this role, in a few words.")],
-        "role": Literal[(*roles, "auto")],
-        "depends_on": list[str],
-    }
+    more: dict[str, Any] = {}
     if mode == "revision":
-        required["replaces"] = Annotated[list[str], Field(description="The ids that this subtask replaces.")]
-    optional: dict[str, tuple[Any, str]] = {
-        **({"new_role": (str, "The name of one of new_roles, in place of role.")} if new_roles else {}),
-        **({"capabilities": (list[known], 'Only with role "auto": what the subtask needs.')} if known else {}),
-        "importance": (Literal["required", "optional"], "Leave it out if it is required."),
-        "weight": (float, "From 0 to 1, how much the answer depends on it. Leave it out for 0.5."),
-        "candidates": (int, f"Independent attempts, at most {limits.CANDIDATES}. Leave it out for one."),
-        **({"candidate_roles": (list[names], "Other roles for these attempts.")} if len(roles) > 1 else {}),
-        "estimated_tokens": (int, _ESTIMATE),
-        "attachments": (list[str], "The attachments that the subtask must read, by name."),
-        "for_each": (str, _FOR_EACH),
-        "max_items": (int, "The largest number of items for which for_each makes a subtask. Leave it out for all."),
-    }
-    # A factory leaves no default in the schema; a reply is read by `PlanDraft`, which has the defaults.
-    left_out = {
-        key: (kind, Field(default_factory=lambda: None, description=words)) for key, (kind, words) in optional.items()
-    }
-    return _form("SubtaskDraft", required, left_out)
+        more["replaces"] = Annotated[list[str], Field(description="The ids that this subtask replaces.")]
+    if new_roles:
+        more["new_role"] = _optional(str, "The name of one of new_roles, in place of role.")
+    if known:
+        more["capabilities"] = _optional(list[known], 'Only with role "auto": what the subtask needs.')
+    if len(roles) > 1:
+        more["candidate_roles"] = _optional(list[names], "Other roles for the candidates.")
+    return _form(
+        "SubtaskDraft",
+        id=str,
+        description=str,
+        reasoning=Annotated[str, Field(description="Why this role, in a few words.")],
+        role=Literal[(*roles, "auto")],
+        depends_on=list[str],
+        **more,
+        importance=_optional(Literal["required", "optional"], "Leave it out if it is required."),
+        weight=_optional(float, "From 0 to 1, how much the answer depends on it. Leave it out for 0.5."),
+        candidates=_optional(int, f"Independent attempts, at most {limits.CANDIDATES}. Leave it out for one."),
+        estimated_tokens=_optional(int, _ESTIMATE),
+        attachments=_optional(list[str], "The attachments that the subtask must read, by name."),
+        for_each=_optional(str, _FOR_EACH),
+        max_items=_optional(int, "The most items for which for_each makes a subtask. Leave it out for all."),
+    )
 
 
-def _form(name: str, required: dict[str, Any], more: dict[str, Any] | None = None) -> type[Model]:
-    fields: dict[str, Any] = {key: (kind, ...) for key, kind in required.items()} | (more or {})
-    return create_model(name, __base__=Model, **fields)
+def _optional(kind: Any, words: str) -> Any:
+    """Returns a field that may be left out, as a plan of many subtasks would pay for each usual value.
+
+    A factory leaves no default in the schema; a reply is read by `PlanDraft`, which has the defaults.
+    """
+    return (kind, Field(default_factory=lambda: None, description=words))
+
+
+def _form(name: str, **fields: Any) -> type[Model]:
+    typed: dict[str, Any] = {key: kind if isinstance(kind, tuple) else (kind, ...) for key, kind in fields.items()}
+    form: type[Model] = create_model(name, __base__=Model, **typed)
+    return form

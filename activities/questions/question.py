@@ -10,7 +10,7 @@ from temporalio import activity
 from activities.contracts.run_contracts import SupervisorCall, SupervisorReply
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
-from activities.model.port import CacheUse, ModelMessage
+from activities.model.port import CacheUse, Json, ModelMessage, user_message
 from activities.model.prompt_fit import PromptWriter
 from activities.model.request_body import first_json
 from activities.prompts.agent_prompts import steering
@@ -59,6 +59,11 @@ class Question(Generic[C, R]):
         return activity.defn(name=self.name)(asked)
 
 
+def all_required(schema: Json) -> None:
+    """Asks a model for all fields of a form, which is read whatever it lacks."""
+    schema["required"] = list(schema["properties"])
+
+
 async def send(
     desk: Desk,
     call: SupervisorCall,
@@ -77,11 +82,10 @@ async def send(
         effort=call.effort,
         output_schema=desk.calls.model.output_schema(form) if form else None,
     )
-    name, room = CallName.of(call, call.terms.step), call.terms.max_tokens
+    name, options = CallName.of(call, call.terms.step), CallOptions(call.terms.max_tokens, cache)
     if back is None:
-        return await desk.calls.begin(name, opening, text, CallOptions(room, cache))
-    head, words = back[0], "\n\n".join([back[1], *said])
-    return await desk.calls.correct(name, head, words, opening, text, CallOptions(room))
+        return await desk.calls.begin(name, opening, text, options)
+    return await desk.calls.follow_up(name, back[0], [user_message("\n\n".join([back[1], *said]))], options)
 
 
 async def ask(

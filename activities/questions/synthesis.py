@@ -1,10 +1,11 @@
 """The question that writes from findings: the answer, a draft of it, or a digest of some findings."""
 
 import asyncio
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from pydantic import JsonValue, ValidationError, WithJsonSchema, create_model
+from pydantic import ConfigDict, JsonValue, ValidationError, WithJsonSchema, create_model
 
 from activities.contracts.run_contracts import CallTerms, FindingRefs, SupervisorCall, SupervisorReply
 from activities.model.journalled_call import Answered
@@ -16,10 +17,10 @@ from activities.prompts.agent_prompts import (
     described,
     findings_block,
     gap_blocks,
-    plain,
+    repair,
     tag,
 )
-from activities.questions.question import Desk, Question, refusal_of, send
+from activities.questions.question import Desk, Question, all_required, refusal_of, send
 from activities.replies import answer_schema
 from activities.store.reading import (
     FindingExcerpt,
@@ -66,6 +67,11 @@ class SynthesisInput(SupervisorCall):
     doubtful: list[str] = []
     number: int = 1
     max_tokens: int
+
+    @property
+    def wants_json(self) -> bool:
+        """True if the answer is asked for as JSON, too."""
+        return self.answer_schema_ref is not None and self.mode == "final"
 
     @property
     def terms(self) -> CallTerms:
@@ -117,29 +123,24 @@ class SynthesisReply(SupervisorReply):
 class ContradictionDraft(Model):
     """A contradiction as the model writes it."""
 
+    model_config = ConfigDict(json_schema_extra=all_required)
+
     subtask_ids: list[str]
     description: str
-    resolution: str
-
-
-class AnswerDraft(Model):
-    """The answer as the model writes it."""
-
-    answer: str
-    confidence: float | None
-    contradictions: list[ContradictionDraft]
-
-
-class _ReadContradiction(ContradictionDraft):
     resolution: str = ""
 
 
-class _ReadAnswer(Model):
-    """An answer as it is read, whatever it lacks."""
+class AnswerDraft(Model):
+    """The answer as the model writes it: asked for all, it is read whatever it lacks."""
+
+    model_config = ConfigDict(json_schema_extra=all_required)
 
     answer: str
     confidence: float | None = None
-    contradictions: list[_ReadContradiction] = []
+    contradictions: list[ContradictionDraft] = []
+
+
+class _AnswerWithJson(AnswerDraft):
     answer_json: JsonValue = None
 
 
@@ -177,21 +178,18 @@ them for the author of the answer.
 
 
 def synthesis_request(
+    call: SynthesisInput,
     goal: str,
-    plan: Plan | None,
-    findings: list[FindingExcerpt],
-    missing: list[Gap],
-    open_points: list[Gap],
-    contradictions: list[Contradiction],
+    plan: Plan,
     draft: str | None,
-    last_words: str,
+    findings: list[FindingExcerpt],
     room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
     """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here."""
-    parts = [tag(GOAL, goal)]
-    if plan is not None and plan.final_instruction.strip():
+    parts, digest = [tag(GOAL, goal)], call.mode == "digest"
+    if plan.final_instruction.strip() and not digest:
         parts.append(tag("final_instruction", plan.final_instruction))
-    if plan is not None:
+    if not digest:
         parts.append(tag("subtasks", described(plan.subtasks, room)))
     if draft is not None:
         parts.append(tag(DRAFT, draft))
@@ -202,14 +200,15 @@ def synthesis_request(
     parts.append(findings_block(findings))
     if any(finding.role == DIGEST for finding in findings):
         parts.append(f"A finding of the role {DIGEST} condenses several findings. Cite the ids in its square brackets.")
-    parts += gap_blocks(MISSING, missing, room)
-    if open_points:
+    if not digest:
+        parts += gap_blocks(MISSING, call.missing, room)
+    if call.open_points and not digest:
         parts.append("A review found these faults, which could not be fixed. Say so where it matters in the answer:")
-        parts += gap_blocks("open_point", open_points, room)
-    if contradictions:
+        parts += gap_blocks("open_point", call.open_points, room)
+    if call.contradictions:
         parts.append("These findings disagree. Follow how it was settled, and say so in the answer:")
-        parts += first_of([contradiction_block(item) for item in contradictions], room)
-    return "\n\n".join([*parts, last_words])
+        parts += first_of([contradiction_block(item) for item in call.contradictions], room)
+    return "\n\n".join([*parts, _LAST_WORDS[call.mode] + (_JSON_WORDS if call.wants_json else "")])
 
 
 _LAST_WORDS = {
@@ -220,22 +219,14 @@ _LAST_WORDS = {
     "digest": "Condense these findings.",
 }
 _JSON_WORDS = (
-    "answer_json gives the facts of the answer in the form that was asked for. Take every value from the findings: a "
+    "\nanswer_json gives the facts of the answer in the form that was asked for. Take every value from the findings: a "
     "program compares each of them. Use null, where the form allows it, for a value that no finding has."
 )
 
 
-def answer_repair(problems: list[str]) -> str:
-    """Returns the message that sends an answer back with what is wrong with it."""
-    listed = "\n".join(f"- {plain(problem)}" for problem in problems)
-    return f"This answer cannot be used:\n{listed}\n\nReturn the complete answer again with these points fixed."
-
-
 async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
     """Returns one text from the findings; citations that do not hold are dropped here, in code."""
-    schema: Json | None = None
-    if call.answer_schema_ref is not None and call.mode == "final":
-        schema = first_json(await read_text(desk.store, call.answer_schema_ref))
+    schema = first_json(await read_text(desk.store, call.answer_schema_ref or "")) if call.wants_json else None
     plan, run_id = await read_plan(desk.store, call.plan_ref), call.run.run_id
     answered = await _asked(desk, call, plan, schema)
     message, refusal = answered.message, refusal_of(answered.message)
@@ -266,49 +257,35 @@ async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
 
 
 async def _asked(desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | None) -> Answered:
-    digest = call.mode == "digest"
-
     async def within(tokens: int) -> str:
         """Writes the prompt; its parts are read here, because a repair seldom needs them."""
         goal = await read_text(desk.store, call.goal_ref)
         whole = await read_text(desk.store, call.draft_ref) if call.draft_ref else None
         draft = None if whole is None else cut(whole, int(tokens * limits.CHARS_PER_TOKEN / 2))
-
-        def write(findings: list[FindingExcerpt]) -> str:
-            return synthesis_request(
-                goal,
-                None if digest else plan,
-                findings,
-                [] if digest else call.missing,
-                [] if digest else call.open_points,
-                call.contradictions,
-                draft,
-                "\n".join([_LAST_WORDS[call.mode], *([_JSON_WORDS] if schema is not None else [])]),
-                room=list_bytes(tokens),
-            )
-
+        write = partial(synthesis_request, call, goal, plan, draft, room=list_bytes(tokens))
         return await with_findings(desk.store, call.findings, write, tokens)
 
+    digest = call.mode == "digest"
     form: type[Model] | None = None if digest else AnswerDraft
     if schema is not None:
         value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(schema))]
         form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
-    back = None if call.head is None else (call.head, answer_repair(call.problems))
+    back = None if call.head is None else (call.head, repair("answer cannot be used", call.problems))
     return await send(desk, call, DIGEST_SYSTEM if digest else SYNTHESIS_SYSTEM, form, within, back)
 
 
-async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> _ReadAnswer:
+async def _read_answer(reply: SynthesisReply, text: str, schema: Json | None, run_id: str) -> _AnswerWithJson:
     """Returns what the model answered; its confidence and JSON go into the reply."""
     try:
-        draft = read_form(_ReadAnswer, first_json(text))
+        draft = read_form(_AnswerWithJson, first_json(text))
     except ValueError as error:
         if reply.stop_reason == "max_tokens":
-            return _ReadAnswer(answer="")
+            return _AnswerWithJson(answer="")
         if schema is not None or ALL_JSON.match(text):
             problem = describe_errors(error, "reply") if isinstance(error, ValidationError) else str(error)
             reply.problems = [f"the reply is not the JSON asked for: {cut(problem, limits.SENTENCE_BYTES)}"]
         # A model that answers in prose has answered: the text stands, without a confidence.
-        return _ReadAnswer(answer=text)
+        return _AnswerWithJson(answer=text)
     reply.confidence = share_of(draft.confidence)
     if schema is not None and "answer_json" not in draft.model_fields_set:
         reply.problems = ["answer_json is missing"]

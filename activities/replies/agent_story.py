@@ -91,9 +91,8 @@ class _Provided:
             return _tool_use(call, None, {})
         pages = list(_dicts(content if isinstance(content, list) else [content]))
         if failed := [str(page["error_code"]) for page in pages if "error_code" in page]:
-            return _tool_use(
-                call, {"content": f"The provider's tool failed: {', '.join(failed)}.", "is_error": True}, {}
-            )
+            words = f"The provider's tool failed: {', '.join(failed)}."
+            return _tool_use(call, {"content": words, "is_error": True}, {})
         shown, cited, others = list[str](), list[str](), list[str]()
         for page in pages:
             document = next(_dicts([page.get("content")]), page)
@@ -150,17 +149,12 @@ class AgentStories:
 
         One that can't be read, or comes after the first `most`, stays named in its event.
         """
-        unread = [event for event in events if "head" in event.data or "trace_ref" in event.data][:most]
-        below: list[list[TraceEvent]] = []
-        for first in range(0, len(unread), _STORIES_AT_ONCE):
-            below += await asyncio.gather(*map(self._below, unread[first : first + _STORIES_AT_ONCE]))
-        before = {id(event): story for event, story in zip(unread, below, strict=True)}
-        story = list[TraceEvent]()
-        for event in events:
-            if read := before.get(id(event)):  # the references to it are of no more use
-                data = {name: value for name, value in event.data.items() if name not in ("head", "trace_ref")}
-                event = event.model_copy(update={"data": data})
-            story += [*(read or []), event]
+        named = [event for event in events if event.data.keys() & {"head", "trace_ref"}][:most]
+        told: dict[int, list[TraceEvent]] = {}
+        for first in range(0, len(named), _STORIES_AT_ONCE):
+            some = named[first : first + _STORIES_AT_ONCE]
+            told.update(zip(map(id, some), await asyncio.gather(*map(self._told, some)), strict=True))
+        story = [part for event in events for part in told.get(id(event), [event])]
         story.sort(key=lambda item: datetime.fromisoformat(item.at))
         return [event.model_copy(update={"seq": number}) for number, event in enumerate(story, 1)]
 
@@ -182,15 +176,18 @@ class AgentStories:
             events += [TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data) for kind, data in parts]
         return events
 
-    async def _below(self, event: TraceEvent) -> list[TraceEvent]:
-        """Returns what happened in the conversation or nested run that ended with this event; nothing if unreadable."""
+    async def _told(self, event: TraceEvent) -> list[TraceEvent]:
+        """Returns what happened in the conversation or nested run that ended with an event, and the event."""
         try:
             if head := event.data.get("head"):
-                return await self.of_conversation(str(head), event.subtask_id, event.at)
-            nested = stored_events(await self._store.get(str(event.data["trace_ref"])))
-            return [below(event.subtask_id, item) for item in await self.whole(nested)]
+                before = await self.of_conversation(str(head), event.subtask_id, event.at)
+            else:
+                nested = stored_events(await self._store.get(str(event.data["trace_ref"])))
+                before = [below(event.subtask_id, item) for item in await self.whole(nested)]
         except ArtifactError:
-            return []
+            return [event]
+        data = {name: value for name, value in event.data.items() if name not in ("head", "trace_ref")}
+        return [*before, event.model_copy(update={"data": data})]
 
 
 def stored_events(data: bytes) -> list[TraceEvent]:
@@ -220,22 +217,17 @@ def _tools(uses: list[ToolUse], labels: Labels) -> Iterator[tuple[str, Json]]:
     after = {"after": labels.path} if labels.untrusted else {}
     for use in uses:
         if use.name != FINISH_TOOL:
-            arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
-            preview = "not answered yet" if use.output is None else one_line(use.output, limits.SENTENCE_BYTES)
-            yield (
-                "tool",
-                {"name": use.name, "arguments": arguments, "is_error": use.is_error, "preview": preview, **after},
-            )
+            texts = {"arguments": use.arguments, "preview": "not answered yet" if use.output is None else use.output}
+            shown = {name: one_line(text, limits.SENTENCE_BYTES) for name, text in texts.items()}
+            yield "tool", {"name": use.name, "is_error": use.is_error, **shown, **after}
 
 
 async def attempt_story(conversations: ConversationStore, head: str) -> str:
     """Returns one line for each tool call of the conversation at `head`, with its outcome, and the last words."""
     chain = await conversations.chain(head)
-    lines = []
-    for use in [use for use in await read_tool_uses(conversations, chain) if use.name != FINISH_TOOL]:
-        outcome = "not run" if use.output is None else one_line(use.output, limits.SENTENCE_BYTES)
-        call = one_line(f"{use.name}({use.arguments})", limits.SENTENCE_BYTES)
-        lines.append(f"{call}: {'error: ' if use.is_error else ''}{outcome}")
+    calls = [call for _, call in _tools(await read_tool_uses(conversations, chain), Labels())]
+    outcomes = [f"{'error: ' if call['is_error'] else ''}{call['preview']}" for call in calls]
+    lines = [f"{call['name']}({call['arguments']}): {said}" for call, said in zip(calls, outcomes, strict=True)]
     blocks = (block for entry in reversed(chain) for block in reversed(entry.reply.content))
     texts = (block.get("text") if block.get("type") == "text" else concluded(block) for block in blocks)
     words = next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")

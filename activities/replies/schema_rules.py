@@ -5,7 +5,6 @@ JSON text instead. Either way the whole schema is enforced here.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count, islice
@@ -17,7 +16,6 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from supervision.base.loose_form import says_nothing
 from supervision.base.text import one_line
 
 Json = dict[str, Any]
@@ -29,8 +27,6 @@ _REFERENCES = ("$ref", "$dynamicRef")
 _WORDS = {"type", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 _OBJECT_RULES = {"properties", "required", "additionalProperties"}
 _ARRAY_RULES = {"items", "minItems", "maxItems", "uniqueItems"}
-_COMMA = re.compile(r"-?(?:\d{1,3}(?:\.\d{3})+,\d{1,9}|\d{1,15},(?:\d{1,2}|\d{4,9}))")  # 1.234,5 and 12,5
-_THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(?:[.,]\d{3})+")
 _SHOWN = 5  # complaints about one answer
 
 
@@ -91,15 +87,8 @@ def typed(schema: Any, value: Any) -> Any:
     named = [each.get("type", []) for each in branches]
     kinds = {kind for each in named for kind in ([each] if isinstance(each, str) else each)}
     if isinstance(value, str) and kinds and "string" not in kinds:
-        if "null" in kinds and says_nothing(value):
-            return None
-        written = value.strip()
-        if _THOUSANDS.fullmatch(written):  # of a number it may also be a decimal point: 14.500
-            written = "" if "number" in kinds else re.sub("[.,]", "", written)
-        elif _COMMA.fullmatch(written):
-            written = written.replace(".", "").replace(",", ".")
         with suppress(ValueError, RecursionError):
-            value = json.loads(written)
+            value = json.loads(value)
     if isinstance(value, dict):
         fields = {name: part for each in branches for name, part in each.get("properties", {}).items()}
         return {name: typed(fields.get(name), part) for name, part in value.items()}

@@ -53,9 +53,8 @@ _STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
 _STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
 _PARSED_BYTES = 64 * 1024 * 1024  # of the objects whose parsed content is kept in a process
 
-_NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
 _FIXES = {
-    "s3": "Check the bucket, AWS_ENDPOINT_URL, AWS_REGION and the AWS_* credentials",
+    "s3": "Check the bucket, AWS_ENDPOINT_URL (plain http needs AWS_ALLOW_HTTP=true), AWS_REGION and AWS_* credentials",
     "gs": "Check the bucket and the GOOGLE_* credentials",
     "az": "Check the container and the AZURE_STORAGE_* account and credentials",
 }
@@ -85,12 +84,6 @@ class ArtifactMissing(ArtifactError):
     """The store works and has no object of that key."""
 
     of_kind = ErrorKind.ARTIFACT_MISSING
-
-
-class ArtifactTooLarge(ArtifactError):
-    """An object above `limits.ARTIFACT_BYTES`; nothing was written."""
-
-    of_kind = ErrorKind.ARTIFACT_TOO_LARGE
 
 
 class ArtifactChanged(ArtifactError):
@@ -144,7 +137,7 @@ class ArtifactStore:
             )
 
     async def put(self, key: str, data: bytes) -> None:
-        """Writes an object, over an older one if there is one. Raises ArtifactTooLarge; ValueError for a bad key."""
+        """Writes an object, over an older one if there is one. Raises SupervisionError, ValueError for a bad key."""
         await self._write(key, data, "overwrite")
 
     async def create(self, key: str, data: bytes) -> bool:
@@ -165,9 +158,7 @@ class ArtifactStore:
             try:
                 found = await self._done("get", key)
                 data = bytes(found.bytes() if self._root else await found.bytes_async())
-            except FileNotFoundError as error:
-                if _NO_BUCKET.search(str(error)):
-                    raise
+            except FileNotFoundError:
                 return None
         data, digest = self._opened(key, data), digest_of(key)
         if digest is not None and hashlib.sha256(data).hexdigest() != digest:
@@ -274,9 +265,8 @@ class ArtifactStore:
 
     async def _write(self, key: str, data: bytes, mode: Literal["create", "overwrite"]) -> bool:
         if len(data) > limits.ARTIFACT_BYTES:
-            raise ArtifactTooLarge(
-                f"'{key}' would have {len(data)} bytes, at most {limits.ARTIFACT_BYTES} are stored as one object"
-            )
+            words = f"'{key}' would have {len(data)} bytes, at most {limits.ARTIFACT_BYTES} are stored as one object"
+            raise SupervisionError(ErrorKind.ARTIFACT_TOO_LARGE, words)
         if self._seal and key != STORE_ID:
             data = self._seal.seal(data, digest_of(key) or key)
         with self._reported(f"write '{key}'"), contextlib.suppress(AlreadyExistsError):
@@ -288,7 +278,6 @@ class ArtifactStore:
         """Returns what an operation of the backend on an object does."""
         if not is_key(key):
             raise ValueError(f"'{key}' is not a key of the artifact store")
-        self._refuse_links(key)
         if self._root:  # measured: 0.1 ms, against up to 35 ms of an asynchronous call in a burst
             return getattr(obstore, name)(self._backend, key, *arguments, **options)
         return await getattr(obstore, f"{name}_async")(self._backend, key, *arguments, **options)
@@ -313,14 +302,6 @@ class ArtifactStore:
             async for batch in obstore.list(self._backend, prefix or None, chunk_size=1000):
                 for meta in batch:
                     yield meta
-
-    def _refuse_links(self, key: str) -> None:
-        """Raises OSError for a key that a symbolic link leads out of the store: the store makes none."""
-        segments = key.split("/") if self._root else []
-        for end in range(1, len(segments) + 1):
-            path = Path(self._root or "", *segments[:end])
-            if path.is_symlink():
-                raise OSError(f"'{path}' is a symbolic link")
 
     def _missing(self, key: str) -> ArtifactMissing:
         return ArtifactMissing(f"artifact store {self.url} has no object '{key}': it was never stored there, or pruned")
@@ -347,14 +328,10 @@ def open_store(url: str | Path, namespace: str = "", seal: Seal | None = None) -
     endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the URL names no store.
     """
     text, folder = str(url), encode(namespace) if namespace else ""
-    if "://" not in text:
-        return _local_store(text, folder, seal)
     parts = urlsplit(text)
-    if parts.scheme != "file":
+    if "://" in text and parts.scheme != "file":
         return _remote_store(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(folder)}".rstrip("/")), seal)
-    if parts.netloc not in ("", "localhost") or len(parts.path) < 2:
-        raise ValueError(f"'{text}' names no directory: write file:///directory")
-    return _local_store(unquote(parts.path), folder, seal)
+    return _local_store(unquote(parts.path) if parts.scheme == "file" else text, folder, seal)
 
 
 def _local_store(directory: str, folder: str, seal: Seal | None) -> ArtifactStore:
@@ -378,28 +355,19 @@ def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
         raise ValueError(f"'{shown}' is no artifact store: name {_KINDS}")
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError(f"the URL of '{shown}' holds more than a bucket and a prefix: credentials go into variables")
-    if not parts.netloc:
-        raise ValueError(f"'{shown}' names no bucket")
-    client: ClientConfig = {"connect_timeout": _STORE_CONNECT_TIMEOUT, "timeout": limits.STORE_REQUEST_TIMEOUT}
-    if parts.scheme == "s3" and _plain_http_allowed():
-        client["allow_http"] = True
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    allowed = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
+    client: ClientConfig = {
+        "allow_http": allowed or not is_exposed(endpoint),
+        "connect_timeout": _STORE_CONNECT_TIMEOUT,
+        "timeout": limits.STORE_REQUEST_TIMEOUT,
+    }
     retries: RetryConfig = {"max_retries": limits.STORE_REQUEST_RETRIES, "retry_timeout": _STORE_RETRY_TIMEOUT}
     try:
         objects = from_url(parts.geturl(), client_options=client, retry_config=retries)
     except (BaseError, ValueError) as error:
         raise ValueError(f"artifact store {shown}: {_reason(error)}. {_FIXES[parts.scheme]}") from None
     return ArtifactStore(objects, shown, _FIXES[parts.scheme], seal=seal)
-
-
-def _plain_http_allowed() -> bool:
-    """True if the S3 endpoint may be plain http: on loopback always, elsewhere only by AWS_ALLOW_HTTP."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    if not is_exposed(endpoint) or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
-        return urlsplit(endpoint).scheme == "http"
-    raise ValueError(
-        f"AWS_ENDPOINT_URL is plain http to '{urlsplit(endpoint).hostname}': use https, "
-        "or set AWS_ALLOW_HTTP=true if the network between is yours"
-    )
 
 
 def _reason(error: Exception) -> str:
@@ -412,10 +380,7 @@ def _reason(error: Exception) -> str:
 
 @dataclass
 class Stored:
-    """The objects of a run, below its prefix, or an upload, by its key.
-
-    `grant_ref` is a grant, which has a run's whole id, `digests` are hashes of the content.
-    """
+    """The objects of a run, or an upload; `grant_ref` has the run's whole id, `digests` are hashes of content."""
 
     key: str
     modified: datetime

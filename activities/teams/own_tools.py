@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -25,89 +24,52 @@ from supervision.base import limits
 from supervision.base.text import NAME_SHOWN_BYTES, one_line
 from supervision.contract.team import ToolRights
 
-_PATIENCE = timedelta(seconds=1)  # a loop that does not answer for so long after a call's timeout is blocked
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
 class OwnTools(ToolSource):
-    """The source of an author's tools.
+    """The source of an author's tools. A call that blocks their thread delays the team's other calls, not the Worker.
 
-    A call that blocks the thread delays the team's other calls, never the Worker. If it still blocks it after its
-    timeout, the file is imported again in another thread.
+    The thread is a daemon with an event loop, and lives while a call may still come.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._thread: _TeamThread | None = None
+        self._loop: asyncio.AbstractEventLoop
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools, for this thread. Raises ValueError with every problem of the file."""
-        self._thread = _TeamThread(self._file)
-        tools = await asyncio.wrap_future(self._thread.tools)
-        # A catalogue of the author's would run on the Worker's loop.
-        return [replace(tool, run=partial(self._run, tool.name), own=True, catalogue=None) for tool in tools]
-
-    async def _run(self, name: str, arguments: Any, context: ToolContext) -> Any:
-        thread = self._thread
-        assert thread is not None
-        if not await thread.answers() and thread is self._thread:
-            log.error("the tools of %s block their thread, which is replaced\n%s", self._file, thread.stack())
-            self._thread = _TeamThread(self._file)
-        assert self._thread is not None
-        return await self._thread.call(name, arguments, context)
-
-
-class _TeamThread:
-    """A daemon thread that imports a `tools.py` and serves its tools by an event loop, while a call may still come."""
-
-    def __init__(self, file: Path) -> None:
-        self.tools: Future[list[Tool[Any]]] = Future()
-        runner, name = asyncio.Runner(loop_factory=asyncio.new_event_loop), f"team-{file.parent.name}"
+        read: Future[list[Tool[Any]]] = Future()
+        runner, name = asyncio.Runner(loop_factory=asyncio.new_event_loop), f"team-{self._file.parent.name}"
         self._loop = runner.get_loop()
-        self._timed_out = False
-        self._thread = threading.Thread(target=_serve, args=[runner, self.tools, file], name=name, daemon=True)
-        self._thread.start()
+        threading.Thread(target=_serve, args=[runner, read, self._file], name=name, daemon=True).start()
         # The thread has no reference to this object, but calls in flight have.
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop).atexit = False
+        tools = await asyncio.wrap_future(read)
+        # A catalogue of the author's would run on the Worker's loop.
+        return [replace(tool, run=partial(self._run, tool), own=True, catalogue=None) for tool in tools]
 
-    async def call(self, name: str, arguments: Any, context: ToolContext) -> Any:
+    async def _run(self, tool: Tool[Any], arguments: Any, context: ToolContext) -> Any:
         """Returns what the tool returns; raises what it raises."""
-        running = asyncio.run_coroutine_threadsafe(self._outcome(name, arguments, context), self._loop)
-        try:
-            output, error = await asyncio.wrap_future(running)
-        except asyncio.CancelledError:  # timed out, or stopped
-            self._timed_out = True
-            raise
+        running = asyncio.run_coroutine_threadsafe(_outcome(tool, arguments, context), self._loop)
+        output, error = await asyncio.wrap_future(running)
         if error is not None:
             raise error
         return output
 
-    async def answers(self) -> bool:
-        """True if the loop is free. It is only asked after a call that did not end by itself."""
-        if self._timed_out:
-            asked = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop)
-            await asyncio.wait([asyncio.wrap_future(asked)], timeout=_PATIENCE.total_seconds())
-            self._timed_out = not asked.done()
-        return not self._timed_out
 
-    def stack(self) -> str:
-        """Returns where the thread stands."""
-        return "".join(traceback.format_stack(sys._current_frames().get(self._thread.ident or 0), limit=8))
-
-    async def _outcome(self, name: str, arguments: Any, context: ToolContext) -> tuple[Any, BaseException | None]:
-        """Returns output and exception: asyncio would end the thread with a SystemExit."""
+async def _outcome(tool: Tool[Any], arguments: Any, context: ToolContext) -> tuple[Any, BaseException | None]:
+    """Returns output and exception: asyncio would end the thread with a SystemExit."""
+    try:
         try:
-            tool = next(tool for tool in self.tools.result() if tool.name == name)
-            try:
-                parsed = tool.arguments.model_validate(arguments)
-            except ValidationError as error:
-                raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
-            return await _called(tool.run, parsed, context), None
-        except BaseException as error:
-            return None, error
+            parsed = tool.arguments.model_validate(arguments)
+        except ValidationError as error:
+            raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
+        return await _called(tool.run, parsed, context), None
+    except BaseException as error:
+        return None, error
 
 
 def _serve(runner: asyncio.Runner, tools: "Future[list[Tool[Any]]]", file: Path) -> None:
@@ -184,15 +146,8 @@ def _problems(number: int, tool: object) -> Iterator[str]:
         except Exception as error:  # pydantic raises several kinds, for types that JSON does not have
             yield f"{where}: its arguments have no JSON schema: {one_line(str(error), limits.SENTENCE_BYTES)}"
     try:
-        signature = inspect.signature(tool.run)
-    except (ValueError, TypeError):
-        if not callable(tool.run):  # else made by other means than `def`: the first call shows what it takes
-            yield f"{where}: its function must be callable, it is of type {type(tool.run).__name__}"
-        return
-    try:
-        signature.bind(object(), object())
+        inspect.signature(tool.run).bind(object(), object())
     except TypeError:
-        taken = one_line(str(signature), limits.SENTENCE_BYTES)
-        yield f"{where}: its function must take (arguments, context), it takes {taken}"
-    if signature.return_annotation is None:
-        yield f"{where}: its function must return a ToolOutput, a text, a number, a list or a dict, not None"
+        yield f"{where}: its function must take (arguments, context)"
+    except ValueError:  # it is made by other means than `def`: the first call shows what it takes
+        pass

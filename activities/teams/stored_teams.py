@@ -123,7 +123,8 @@ class StoredTeams:
         return await self._store.put_hashed(partial(team_key, run_id), stored.model_dump_json().encode())
 
     async def _stored(self, ref: str) -> StoredTeam:
-        return await self._store.read(ref, StoredTeam.model_validate_json)
+        # Another version's may have other fields; a team's own file was checked when the run began.
+        return await self._store.read(ref, partial(StoredTeam.model_validate_json, extra="ignore"))
 
 
 def _named(team: Team) -> set[str]:

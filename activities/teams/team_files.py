@@ -20,7 +20,7 @@ from activities.files.file_cache import FileCache
 from activities.teams.own_tools import OwnTools
 from activities.teams.toolbox import Toolbox, complaints, open_toolbox
 from activities.tools.files import Fingerprint, fingerprint
-from activities.tools.mcp.mcp_servers import McpConnection, McpPlaces, McpTools
+from activities.tools.mcp.mcp_servers import McpConnection, McpTools
 from activities.tools.mcp.pins import LOCK
 from activities.tools.secrets import Secrets
 from activities.tools.tool import Tool, ToolSource
@@ -70,12 +70,12 @@ class TeamFiles:
         folders: list[Path],
         cache: FileCache | None = None,
         secrets: Secrets | None = None,
-        places: McpPlaces | None = None,
+        mcp_memory_mib: int = limits.MCP_MEMORY_MIB,
         *,
         data: bool = True,
     ) -> None:
         """Without `data` the files that tools read may be missing here: see `open_toolbox`."""
-        self._folders, self._data, self._places = folders, data, places or McpPlaces()
+        self._folders, self._data, self._memory_mib = folders, data, mcp_memory_mib
         self._secrets = secrets or Secrets()
         self.cache = cache or FileCache()
         self._readings: dict[str, _Reading] = {}
@@ -93,7 +93,7 @@ class TeamFiles:
     def servers(self, name: str) -> dict[str, McpConnection]:
         """Returns a connection to each MCP server of a team, to be closed. Raises TeamError `UnknownTeam`."""
         folder, named = self.folder(name), self.definition(name).mcp_servers
-        return {server: McpConnection(folder, says, self._secrets, self._places) for server, says in named.items()}
+        return {server: McpConnection(folder, says, self._secrets, self._memory_mib) for server, says in named.items()}
 
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
@@ -139,7 +139,7 @@ class TeamFiles:
         code = folder / "tools.py"
         others: list[tuple[str, ToolSource]] = [(str(code), OwnTools(code))] if code.is_file() else []
         for server, says in team.mcp_servers.items():
-            others.append((f"mcp_servers.{server}", McpTools(folder, server, says, self._secrets, self._places)))
+            others.append((f"mcp_servers.{server}", McpTools(folder, server, says, self._secrets, self._memory_mib)))
         toolbox, problems = await open_toolbox(team.tools, folder, others, self.cache, self._secrets, data=self._data)
         if not any(problem.startswith(f"{code}: ") for problem in problems):
             problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file

@@ -25,6 +25,7 @@ from runtime.server.temporal_binary import TemporalNotFound
 from runtime.settings import Settings, load_settings
 from runtime.telemetry import TRACES_LOST, configure
 from supervision.base.errors import SupervisionError
+from supervision.base.trust import is_loopback
 from supervision.contract.request import describe_errors
 
 EXAMPLE_GOAL = "Which source of electricity grew most in Iowa from 2001 to 2017?"
@@ -55,16 +56,7 @@ CANCELLED = 4
 WAITS = 5
 
 _SENTENCE_CHARS = 1500
-_SERVER_AWAY = (
-    RPCStatusCode.UNAVAILABLE,
-    RPCStatusCode.DEADLINE_EXCEEDED,
-    RPCStatusCode.CANCELLED,
-    RPCStatusCode.RESOURCE_EXHAUSTED,
-    RPCStatusCode.PERMISSION_DENIED,
-    RPCStatusCode.UNAUTHENTICATED,
-)
 _CLOUD = ".tmprl.cloud"
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class CommandFailed(Exception):
@@ -181,9 +173,9 @@ def explain(error: BaseException) -> CommandFailed:
 def _explain_rpc(error: RPCError) -> CommandFailed:
     if error.status is RPCStatusCode.INVALID_ARGUMENT:
         return CommandFailed(BAD_INPUT, f"the Temporal server refuses this: {error.message}")
-    if error.status in _SERVER_AWAY:
-        return CommandFailed(UNREACHABLE, f"the Temporal server does not answer ({error.message}): try again")
-    return CommandFailed(FAILED, f"the Temporal server says: {error.message}")
+    if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS, RPCStatusCode.FAILED_PRECONDITION):
+        return CommandFailed(FAILED, f"the Temporal server says: {error.message}")
+    return CommandFailed(UNREACHABLE, f"the Temporal server does not answer ({error.message}): try again")
 
 
 def _without_logs(debug: bool) -> None:
@@ -215,11 +207,6 @@ def web_address(client: Client, run_id: str) -> str | None:
     if address.partition(":")[0].endswith(_CLOUD):
         return f"https://cloud.temporal.io/{page}"
     embedded = read_record()
-    same = embedded and _everywhere(embedded.address) == _everywhere(address)
-    return f"{embedded.ui}/{page}" if embedded and embedded.ui and same else None
-
-
-def _everywhere(address: str) -> str:
-    """Returns the address in one spelling of loopback."""
     host, _, port = address.rpartition(":")
-    return f"{'localhost' if host in _LOOPBACK else host}:{port}"
+    same = embedded and is_loopback(host.strip("[]")) and embedded.address.endswith(f":{port}")
+    return f"{embedded.ui}/{page}" if embedded and embedded.ui and same else None

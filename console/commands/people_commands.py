@@ -5,7 +5,7 @@ import contextlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -16,18 +16,14 @@ from rich.table import Table
 from rich.text import Text
 from temporalio.client import WorkflowFailureError
 
-from activities.store.artifacts import ArtifactError
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
-from console.base.terminal import Report, look_alikes, print_err, print_out, revealed, safe_line
+from console.base.terminal import Report, look_alikes, print_err, revealed, safe_line
 from console.run.command_line import RunId
 from console.run.request_options import parsed_plan, read_text_file, seconds
 from console.run.run_handle import NO_WORKER, RunHandle, find_run, is_open, short_id, state_word
 from console.run.standstill import ways
-from console.view.event_lines import line
-from console.view.live_view import log_line
 from console.view.plan_view import plan_page
 from supervision.base import limits
-from supervision.base.text import did_you_mean
 from supervision.contract.status import Wait
 from supervision.contract.updates import (
     ExtendLimits,
@@ -46,29 +42,22 @@ Words = Annotated[list[str], typer.Argument(metavar="[RUN_ID] ID", help="an id a
 By = Annotated[str, typer.Option(help="who says so", default_factory=user, show_default="the user")]
 Why = Annotated[str | None, typer.Option(help="a comment")]
 SubtaskPath = Annotated[str, typer.Argument(metavar="SUBTASK", help="such as t3, or t3/t2 below a team")]
-_NAMED = 12  # subtasks, for one who named another
 _CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
 
 
 async def cancel(run: RunId) -> int:
     """Cancel a run; its partial result is kept."""
-    before = await run.require()
-    reading = hint("result", run.id)
-    if not is_open(before):
-        print_err(f"run '{run.id}' has ended already ({state_word(before)}): read it with {reading}")
-        return DONE if state_word(before) == "cancelled" else FAILED
-    await run.handle.cancel()
-    try:
-        async with asyncio.timeout(_CANCEL_WAIT.total_seconds()):
-            await run.handle.result()
-    except TimeoutError:
+    if is_open(await run.require()):
+        await run.handle.cancel()
+        with contextlib.suppress(TimeoutError, WorkflowFailureError):
+            async with asyncio.timeout(_CANCEL_WAIT.total_seconds()):
+                await run.handle.result()
+    after = await run.describe()
+    if is_open(after):
         print_err(f"run '{run.id}' will be cancelled as soon as a worker takes it up")
         return DONE
-    except WorkflowFailureError:
-        pass
-    after = state_word(await run.describe())
-    print_err(f"run '{run.id}' is {after}; its partial result: {reading}")
-    return DONE if after == "cancelled" else FAILED
+    print_err(f"run '{run.id}' is {state_word(after)}; its result: {hint('result', run.id)}")
+    return DONE if state_word(after) == "cancelled" else FAILED
 
 
 async def extend(
@@ -79,21 +68,14 @@ async def extend(
     unlimited: Annotated[
         list[str] | None, typer.Option(help="tokens or usd: no limit but the operator's; may be repeated")
     ] = None,
-) -> int:
+) -> Report:
     """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
-    totals = {"tokens": budget_tokens, "usd": budget_usd}
-    budget: dict[str, object] = {name: new for name, new in totals.items() if new is not None}
-    if both := [name for name in unlimited or () if name in budget]:
-        raise CommandFailed(BAD_INPUT, f"give --budget-{both[0]} or --unlimited {both[0]}, not both")
-    budget |= {"unlimited": unlimited} if unlimited else {}
-    if deadline is None and not budget:
+    budget = {"tokens": budget_tokens, "usd": budget_usd, "unlimited": unlimited}
+    given = {name: new for name, new in budget.items() if new is not None} or None
+    if deadline is None and given is None:
         options = "--deadline, --budget-tokens, --budget-usd or --unlimited"
         raise CommandFailed(BAD_INPUT, f"nothing to change: give {options}")
-    fields = {"deadline": deadline and seconds(deadline), "budget": budget or None}
-    reply = await applied(run, partial(send, run.client, run.id, ExtendLimits, **fields))
-    ends = datetime.fromisoformat((await run.status()).deadline_at).astimezone(UTC)
-    print_out(f"{reply.message}; deadline {ends:%Y-%m-%d %H:%M:%S} UTC")
-    return DONE
+    return await tell(run, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
 
 
 async def pause(
@@ -133,13 +115,8 @@ async def skip(run: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> Rep
 
 async def resume(run: RunId, by: By) -> Report:
     """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
-    await require_open(run)
-    status = await run.status()
-    waits = [wait.subject for wait in status.waiting if wait.kind == "resume"]
     await applied(run, partial(send, run.client, run.id, Resume, by=by))
-    if not waits and not status.flags.paused:
-        return _said(run, f"run '{run.id}' did not wait for the provider, and was not paused")
-    return _said(run, f"run '{run.id}' continues" + (f": {', '.join(waits)}" if waits else ""))
+    return _said(run, "continues")
 
 
 async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields: object) -> Report:
@@ -147,27 +124,22 @@ async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields:
     if subtask != "*":
         run, fields["to" if kind is Steer else "subtask_id"] = await _level(run, subtask)
     reply = await applied(run, partial(send, run.client, run.id, kind, **fields))
-    return _said(run, f"run '{run.id}': {reply.message}")
+    return _said(run, reply.message)
 
 
 def _said(run: RunHandle, message: str) -> Report:
-    return Report({"run_id": run.id, "message": message}, lambda _: [message])
+    return Report({"run_id": run.id, "message": message}, lambda _: [f"run '{run.id}': {message}"])
 
 
 async def _level(run: RunHandle, path: str) -> tuple[RunHandle, str]:
     """Returns the run, or the one nested in it, that has the subtask at `path`, and the subtask's id there."""
-    first, _, rest = path.partition("/")
-    subtasks = (await run.whole_status()).subtasks
-    report = next((report for report in subtasks if report.id == first), None)
-    known = [report.id for report in subtasks]
-    if report is None:
-        there = f"{did_you_mean(first, known)}: {', '.join(known[:_NAMED])}" if known else ", nor any other yet"
-        raise CommandFailed(BAD_INPUT, f"run '{run.id}' has no subtask '{first}'{there}")
-    if not rest:
-        return run, first
-    if report.nested is None or report.workflow_id is None:
-        raise CommandFailed(BAD_INPUT, f"subtask {first} of run '{run.id}' has no team below it: name it '{first}'")
-    return await _level(RunHandle(run.client, report.workflow_id), rest)
+    *teams, subtask_id = path.split("/")
+    for team in teams:
+        nested = {report.id: report.workflow_id for report in (await run.whole_status()).subtasks if report.nested}
+        if (workflow_id := nested.get(team)) is None:
+            raise CommandFailed(BAD_INPUT, f"subtask '{team}' of run '{run.id}' has no team below it")
+        run = RunHandle(run.client, workflow_id)
+    return run, subtask_id
 
 
 async def applied(run: RunHandle, update: Callable[[], Awaitable[UpdateReply]]) -> UpdateReply:
@@ -271,17 +243,16 @@ async def item_report(access: Access, item: Item, *, commands: bool = True) -> R
 
 
 async def _behind(access: Access, run: RunHandle, wait: Wait) -> tuple[str, dict[str, str]]:
-    """Returns who asks, and what a person's finding is to build on, whole, where `content` has only summaries."""
+    """Returns who asks, and the findings that a person's own is to build on, whole: `content` has only summaries."""
     if wait.subtask_id is None:
         return "the supervisor", {}
     level, subtask_id = await _level(run, wait.subtask_id)
     reports = {report.id: report for report in (await level.whole_status()).subtasks}
     asking = reports[subtask_id]
     built_on = [reports[name] for name in asking.depends_on if name in reports] if wait.kind == "finding" else []
-    long = {report.id: f for report in built_on if (f := report.finding) and f.text_bytes > len(f.summary.encode())}
-    texts, store = dict[str, str](), await access.store_or_none() if long else None
-    with contextlib.suppress(ArtifactError):  # the summaries stand in `content`
-        texts = {name: (await store.get(f.text_ref)).decode("utf-8", "replace") for name, f in long.items() if store}
+    refs = {report.id: report.finding.text_ref for report in built_on if report.finding}
+    store = await access.store_or_none() if refs else None
+    texts = {name: (await store.get(ref)).decode("utf-8", "replace") for name, ref in refs.items()} if store else {}
     return f"{wait.subtask_id} ({asking.role})", texts
 
 
@@ -298,9 +269,8 @@ async def decision_report(
     run = RunHandle(await access.client(), item.run_id)
     edited = parsed_plan(read_text_file(plan), str(plan)) if plan else None
     answer = await applied(run, partial(decide, run.client, item, word, text, plan=edited, by=by))
-    what = f" ({safe_line(item.wait.prompt_preview, limits.PARAGRAPH_BYTES)})" if item.wait.kind == "tool" else ""
     data = {"run_id": run.id, "id": item.wait.id, "message": answer.message}
-    return Report(data, lambda _: [f"run '{run.id}': {answer.message}{what}"])
+    return Report(data, lambda _: [f"run '{run.id}': {answer.message}"])
 
 
 async def approve(
@@ -337,35 +307,22 @@ async def _named(access: Access, words: Sequence[str]) -> Item:
     client = await access.client()
     if len(words) not in (1, 2):
         raise CommandFailed(BAD_INPUT, f"name one thing that waits, as ID or RUN ID: {hint('inbox')} lists them")
-    wait_id = words[-1]
-    if len(words) == 1:
-        found = await inbox(client)
-        items, more = [item for item in found.items if item.wait.id == wait_id], ""
-        if len(items) > 1:
-            runs = ", ".join(short_id(item.run_id) for item in items)
-            first = hint("show", short_id(items[0].run_id), wait_id)
-            raise CommandFailed(
-                BAD_INPUT, f"'{wait_id}' waits in several runs ({runs}): name the run, too, as in {first}"
-            )
-        if found.unanswered:
-            more = f" ({len(found.unanswered)} more don't say what they wait for: {NO_WORKER})"
-        current = f"{hint('inbox')} shows what does{more}"
-    else:
-        run = RunHandle(client, await find_run(client, words[0]))
+    *run_words, wait_id = words
+    if run_words:
+        run = RunHandle(client, await find_run(client, run_words[0]))
         await require_open(run)
         here = await waiting(client, run.id)
-        items = [item for item in here if item.wait.id == wait_id]
-        ids = [item.wait.id for item in here]
-        current = await _past(run, wait_id) + (f"what does: {', '.join(ids)}" if ids else "nothing does now")
+    else:
+        here = (await inbox(client)).items
+    items = [item for item in here if item.wait.id == wait_id]
+    if len(items) > 1:
+        runs = ", ".join(short_id(item.run_id) for item in items)
+        first = hint("show", short_id(items[0].run_id), wait_id)
+        raise CommandFailed(BAD_INPUT, f"'{wait_id}' waits in several runs ({runs}): name the run, too, as in {first}")
     if not items:
-        raise CommandFailed(FAILED, f"nothing with the id '{wait_id}' waits for a person; {current}")
+        ids = ", ".join(dict.fromkeys(item.wait.id for item in here)) or "nothing, as far as Workers say"
+        raise CommandFailed(FAILED, f"nothing with the id '{wait_id}' waits for a person; what does: {ids}")
     return items[0]
-
-
-async def _past(run: RunHandle, wait_id: str) -> str:
-    """Returns what was decided about a wait, in words; empty if nothing was."""
-    events = [event for event in (await run.trace()).events if event.data.get("id") == wait_id]
-    return f"{log_line(line(events[-1]))}; " if events else ""
 
 
 def _pretty(text: str) -> str:

@@ -4,11 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import takewhile
 from uuid import uuid4
 
 from temporalio.api.common.v1 import WorkflowExecution as WorkflowExecutionRef
-from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
+from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowHistory
@@ -16,21 +15,20 @@ from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
 from console.base.command import DONE, FAILED, CommandFailed
-from console.base.terminal import counted, print_err, print_out, safe_line
+from console.base.terminal import print_err, print_out, safe_line
 from console.run.command_line import AnyRun
-from console.run.run_handle import RPC_TIMEOUT, is_open, state_word, stuck, tree
+from console.run.run_handle import is_open, state_word, stuck, tree
 from supervision.base import limits
 
 _REASON = "mended by the command repair: "
 _RESET_WAIT = timedelta(seconds=10)
 _MESSAGE = re.compile(r'message: "((?:[^"\\]|\\.)*)"')
 _COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
-_RESET = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
 
 
 @dataclass(frozen=True)
 class ReplayFault:
-    """Where a history ceases to replay, and why; `mended_before` if a repair has done this task again already.
+    """Where a history ceases to replay, and why.
 
     `event_id` is the end of the first workflow task with another outcome than in the history.
     """
@@ -39,7 +37,6 @@ class ReplayFault:
     execution_id: str
     event_id: int
     why: str
-    mended_before: bool
 
 
 class CodeFails(Exception):
@@ -57,9 +54,8 @@ async def repair(run: AnyRun) -> int:
     if not is_open(described):
         raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to repair")
     replays = replayer([SupervisorWorkflow, WorkerAgentWorkflow], converter=run.client.data_converter)
-    workflows = await _open_workflows(run.client, run.id)
     mended, left = 0, 0
-    for workflow_id, execution_id in workflows:
+    for workflow_id, execution_id in [*await _children(run.client, run.id), (run.id, described.run_id)]:
         history = await run.client.get_workflow_handle(workflow_id, run_id=execution_id).fetch_history()
         try:
             fault = await fault_of(history, execution_id, replays)
@@ -67,25 +63,15 @@ async def repair(run: AnyRun) -> int:
             left += 1
             _say(print_err, workflow_id, f"raises an error ({error}): it needs fixed code, a reset does not help")
             continue
-        if fault is None:
-            continue
-        where = f"not replay from event {fault.event_id} on ({fault.why})"
-        if fault.mended_before:
-            left += 1
-            again = "and a repair reset it to this workflow task before: nothing is changed."
-            causes = "Its Workers run other code than this program, or that code is not deterministic"
-            _say(print_err, workflow_id, f"does {where}, {again} {causes}")
-        else:
+        if fault is not None:
             await _mend(run.client, fault)
             mended += 1
             reset = "it was reset to the workflow task that ends there, and continues"
-            _say(print_out, workflow_id, f"did {where}: {reset}")
+            _say(print_out, workflow_id, f"did not replay from event {fault.event_id} on ({fault.why}): {reset}")
     if not mended and not left:
-        others = f", and so do those of {counted(len(workflows) - 1, 'open workflow')} below it"
-        replays_whole = f"the history of run '{run.id}' replays{others if workflows[1:] else ''}"
         failing = stuck(described)
-        yet = f". Yet {failing}: start its Workers with the code of this program" if failing else ""
-        print_out(f"{replays_whole}: nothing to repair{yet}")
+        yet = f"; yet {failing}: start its Workers with the code of this program" if failing else ""
+        print_out(f"the histories of run '{run.id}' and what is open below it replay: nothing to repair{yet}")
     return FAILED if left else DONE
 
 
@@ -93,12 +79,10 @@ def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
     write(safe_line(f"workflow '{workflow_id}' {words}", limits.ERROR_BYTES))
 
 
-async def _open_workflows(client: Client, run_id: str) -> list[tuple[str, str]]:
-    """Returns id and execution of each open workflow, children first: a run that is reset looks for them."""
+async def _children(client: Client, run_id: str) -> list[tuple[str, str]]:
+    """Returns id and execution of each open workflow below a run, deepest first: one that is reset looks for them."""
     children = [(each.id, each.run_id) for each in await tree(client, run_id, "Running") if each.id != run_id]
-    described = await client.get_workflow_handle(run_id).describe(rpc_timeout=RPC_TIMEOUT)
-    deepest_first = sorted(children, key=lambda child: (-child[0].count("/"), child[0]))
-    return [*deepest_first, (run_id, described.run_id)]
+    return sorted(children, key=lambda child: (-child[0].count("/"), child[0]))
 
 
 async def fault_of(history: WorkflowHistory, execution_id: str, replayer: Replayer) -> ReplayFault | None:
@@ -120,8 +104,7 @@ async def fault_of(history: WorkflowHistory, execution_id: str, replayer: Replay
             low = middle
         else:
             high, why = middle, refusal
-    end = ends[low]
-    return ReplayFault(history.workflow_id, execution_id, events[end].event_id, why, _was_mended(events[:end]))
+    return ReplayFault(history.workflow_id, execution_id, events[ends[low]].event_id, why)
 
 
 async def _refusal(workflow_id: str, events: Sequence[HistoryEvent], replayer: Replayer) -> str | None:
@@ -139,13 +122,6 @@ def _said(failure: str) -> str:
     """Returns the message within what the SDK makes of a failed replay: the rest is its own data structure."""
     message = _MESSAGE.search(failure)
     return safe_line(message[1].replace('\\"', '"') if message else failure, limits.SENTENCE_BYTES)
-
-
-def _was_mended(before: Sequence[HistoryEvent]) -> bool:
-    """True if a repair reset a workflow to the task that follows these events."""
-    since = takewhile(lambda event: event.event_type != _COMPLETED, reversed(before))
-    failed = [event.workflow_task_failed_event_attributes for event in since]
-    return any(task.cause == _RESET and task.failure.message.startswith(_REASON) for task in failed)
 
 
 async def _mend(client: Client, fault: ReplayFault) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
@@ -18,11 +18,11 @@ from rich.console import RenderableType
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint
 from console.base.terminal import Report, counted, indented, print_err, print_json, print_out, safe, safe_line
 from console.commands.store_commands import reports_on
-from console.run.request_options import data_files, json_object, read_text_file
+from console.run.request_options import data_files, json_object
 from runtime.process import cache_dir
 from runtime.settings import Settings
 from supervision.base import limits
-from supervision.base.errors import ErrorKind, SupervisionError
+from supervision.base.errors import ErrorKind
 from supervision.base.text import did_you_mean
 from supervision.contract.model_choice import chain_of
 from supervision.contract.team import Role, is_name, server_tool
@@ -63,11 +63,10 @@ def team_files(settings: Settings) -> "TeamFiles":
     # these load the tools' libraries: 0.3 s for some commands only
     from activities.files.file_cache import FileCache
     from activities.teams.team_files import TeamFiles
-    from activities.tools.mcp.mcp_servers import McpPlaces
     from activities.tools.secrets import Secrets
 
-    places = McpPlaces(settings.mcp_servers, settings.mcp_memory_mib)
-    return TeamFiles(settings.teams_folders, FileCache(cache_dir()), Secrets(settings.secrets_dir), places)
+    cache, secrets = FileCache(cache_dir()), Secrets(settings.secrets_dir)
+    return TeamFiles(settings.teams_folders, cache, secrets, settings.mcp_memory_mib)
 
 
 async def offers(files: "TeamFiles", team: str) -> list[Offer]:
@@ -110,20 +109,15 @@ async def _offer(files: "TeamFiles", team: str, name: str, connection: "McpConne
 
 async def pin_team(settings: Settings, team: str) -> Report:
     """Shows how the definitions of a team's MCP tools differ from the pinned ones, and pins them."""
-    from activities.tools.mcp.pins import LOCK, read_pins, write_pins
+    from activities.tools.mcp.pins import LOCK, write_pins
 
     files = team_files(settings)
     found, folder = await offers(files, team), files.folder(team)
     wrong = [offer for offer in found if offer.problems]
-    try:
-        kept = read_pins(folder)
-    except ValueError:
-        kept = {}
-    changed = [line for offer in found if not offer.problems for line in offer.changes]
-    if changed:
-        unreached = {offer.server: kept.get(offer.server, {}) for offer in wrong}
-        write_pins(folder, {**unreached, **{offer.server: offer.listed for offer in found if not offer.problems}})
-    rows = [*_diff_rows(changed), f"{folder / LOCK}: {'written' if changed else 'nothing has changed'}"]
+    changed = [line for offer in found for line in offer.changes]
+    if changed and not wrong:
+        write_pins(folder, {offer.server: offer.listed for offer in found})
+    rows = [*_diff_rows(changed), f"{folder / LOCK}: {'written' if changed and not wrong else 'nothing has changed'}"]
     if not found:
         rows = [f"team '{team}' has no section [mcp_servers.NAME], so there is nothing to pin"]
     notes = [f"mcp_servers.{offer.server} is not pinned: {offer.summary}" for offer in wrong]
@@ -158,7 +152,6 @@ def _diff_rows(lines: list[str]) -> Iterator[RenderableType]:
 
 if TYPE_CHECKING:
     from activities.model.port import ModelEndpoint
-    from activities.teams.team_files import LoadedTeam
     from supervision.contract.team import Team
 
 _NO_NAME = "a folder's name must be lower-case letters, digits, hyphens or underscores, so rename it"
@@ -172,7 +165,6 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
     """
     # these load the tools' libraries: 0.3 s for one command only
     from activities.teams.team_files import TeamError
-    from supervision.planning.team_hints import team_hints
 
     files = team_files(settings)
     usable: dict[str, Team] = {}
@@ -188,7 +180,6 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
                 usable[each] = files.definition(each)
                 continue
             loaded = await files.load(each)
-            await _check_schemas(loaded)
             usable[each], data[each] = loaded.team, await loaded.toolbox.data()
             unread[each] = list(dict.fromkeys(await loaded.toolbox.problems()))
         except TeamError as error:
@@ -214,7 +205,7 @@ async def teams_report(settings: Settings, *, name: str | None = None, check: bo
         notes.append(f"tools.py is not run here: {hint('teams', '--check')} checks that of {', '.join(unchecked)}")
     rows: list[RenderableType] = []
     for each, team in usable.items():
-        rows += _team_rows(team, team_hints(team))
+        rows += _team_rows(team)
         rows += _data_rows(data.get(each, []), whole=name is not None)
         rows += [indented(f"✘ {safe_line(problem, limits.ERROR_BYTES)}", 2, "red") for problem in unread.get(each, [])]
     rows += offer_rows(name or "", offered)
@@ -249,20 +240,7 @@ async def taker_report(settings: Settings, name: str, goal: str, endpoint: "Mode
     return Report({"role": role.name, "model": model, **said}, lambda _: [f"{role.name}  ({by})", *rows])
 
 
-async def _check_schemas(loaded: "LoadedTeam") -> None:
-    """Raises TeamError for an output schema that is none."""
-    from activities.replies.answer_schema import check_schema
-    from activities.teams.team_files import TeamError
-
-    for role in loaded.team.roles:
-        if role.output_schema is not None:
-            try:
-                await check_schema(role.output_schema, loaded.team.name, f"roles.{role.name}.output_schema")
-            except SupervisionError as error:
-                raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{loaded.folder}/team.toml: {error.message}") from None
-
-
-def _team_rows(team: "Team", hints: list[str]) -> Iterator[RenderableType]:
+def _team_rows(team: "Team") -> Iterator[RenderableType]:
     yield indented(f"{team.name}  {safe_line(team.description, limits.PARAGRAPH_BYTES)}".rstrip(), 0, "bold")
     for role in team.roles:
         mark = " (generalist)" if role.name == team.generalist else ""
@@ -270,8 +248,6 @@ def _team_rows(team: "Team", hints: list[str]) -> Iterator[RenderableType]:
         pool = f", pool {role.pool}" if role.pool else ""
         yield indented(f"{role.name}{mark}: {tools}{pool}", 2)
         yield indented(safe_line(role.description, limits.PARAGRAPH_BYTES), 6, "dim")
-    for advice in hints:
-        yield indented(f"hint: {safe_line(advice, limits.ERROR_BYTES)}", 2, "yellow")
 
 
 def _data_rows(lines: list[str], *, whole: bool) -> Iterator[RenderableType]:
@@ -359,7 +335,6 @@ async def try_tool(
     access: Access,
     name: Annotated[str, typer.Argument(metavar="TEAM/TOOL", help="a tool as `teams` lists it")],
     arguments: Annotated[str | None, typer.Argument(help='a JSON object such as {"title": "emma"}')] = None,
-    attach: Annotated[list[Path] | None, typer.Option(help="a text file that the tool may read")] = None,
 ) -> int:
     """Try a tool without a run: print its schema, or its output for these arguments."""
     # these load the tools' libraries: 0.3 s for one command only
@@ -380,11 +355,7 @@ async def try_tool(
         print_json({"name": tool.name, "description": tool.description, "input_schema": tool.schema()})
         return DONE
     given = json_object(arguments, "the JSON of the arguments", '{"title": "emma"}')
-    context = ToolContext(
-        attachments={path.name: _reader(path) for path in attach or ()},
-        idempotency_key=hashlib.sha256(arguments.encode()).hexdigest(),
-        run_id="tried-by-hand",
-    )
+    context = ToolContext(idempotency_key=hashlib.sha256(arguments.encode()).hexdigest(), run_id="tried-by-hand")
     role = Role(name="operator", description="Tries a tool.", system_prompt="-", tools=[tool.name])
     ran = await toolbox.run(role, tool.name, given, context)
     await files.close()
@@ -396,15 +367,4 @@ async def try_tool(
         print_err(f"sources: {', '.join(ran.sources)}")
     for artifact in ran.artifacts:
         print_err(f"artifact {artifact.name} ({artifact.media_type}, {len(artifact.data):,} bytes)")
-    if len(ran.text) > limits.TOOL_OUTPUT_CHARS:
-        print_err(f"a worker agent sees the first {limits.TOOL_OUTPUT_CHARS:,} characters, and more by read_output")
     return DONE
-
-
-def _reader(path: Path) -> Callable[[], Awaitable[str]]:
-    text = read_text_file(path).decode("utf-8-sig")
-
-    async def read() -> str:
-        return text
-
-    return read

@@ -16,7 +16,7 @@ import temporal_supervisor
 from console.base.command import BAD_INPUT, FAILED, Access, CommandFailed, web_address
 from console.base.terminal import safe_line
 from console.commands.people_commands import applied, item_report, require_open, tell
-from console.commands.run_commands import require_likely_team, require_workers
+from console.commands.run_commands import require_workers
 from console.report.report_data import report_data
 from console.report.report_page import report_page
 from console.run.request_options import seconds as as_duration
@@ -165,7 +165,6 @@ async def research(
     }
     given = {name: value for name, value in bounds.items() if value is not None}
     request = parse_request({"goal": goal, "team": team, "approve_plan": approve_plan, **given})
-    require_likely_team(access, team)
     client = await access.client()
     await require_workers(client, otherwise="")
     run_id = await temporal_supervisor.start(client, request)

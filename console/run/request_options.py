@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,6 @@ from supervision.contract.request import RunRequest, describe_errors, parse_requ
 from supervision.planning.expansion import Data
 from supervision.planning.plan_graph import plan_problems
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _ID_BYTES = 400  # the server allows 1,000; child ids add to it
 _OTHER = {"goal", "plan", "answer_schema"}
 """The options that have the name of a field and name a file, or may."""
@@ -62,7 +60,9 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
     binary = [path for path in given.get("attach", []) if is_data(path.name) and not is_small_text(path)]
     files = [path for path in given.get("attach", []) if path not in binary]
     uploads = [read_text_file(path) for path in files]
-    found = _readable(data_files([*data, *binary]))
+    found = data_files([*data, *binary])
+    if found and all(file.problem for file in found):
+        raise CommandFailed(BAD_INPUT, f"no file can be read: {found[0].name}: {found[0].problem}")
     if data and "team" not in fields:
         fields["team"] = _FILES_TEAM
     if files:
@@ -70,11 +70,7 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
         refs = [upload_key(hashlib.sha256(content).hexdigest()) for content in uploads]
         attached = [{"name": path.name, "ref": ref} for path, ref in zip(files, refs, strict=True)]
         fields["attachments"] = [*(before if isinstance(before, list) else []), *attached]
-    request = parse_request(fields)
-    if control := _CONTROL.search(request.goal):
-        code = f"U+{ord(control[0]):04X}"
-        raise CommandFailed(BAD_INPUT, f"the goal holds a control character ({code}): remove it")
-    return request, uploads, found
+    return parse_request(fields), uploads, found
 
 
 def _plan_fields(plan: dict[str, Any]) -> dict[str, Any]:
@@ -88,10 +84,6 @@ def parsed_plan(data: bytes, name: str) -> Plan:
         plan = Plan.model_validate(_plan_fields(json_object(data, name, _PLAN)), extra="forbid")
     except ValidationError as error:
         raise CommandFailed(BAD_INPUT, f"{name}: {describe_errors(error, root='plan')}") from None
-    if (bytes_ := len(plan.model_dump_json().encode("utf-8", "replace"))) > limits.PAYLOAD_HARD_BYTES:
-        raise CommandFailed(
-            BAD_INPUT, f"{name} has {bytes_:,} bytes, at most {limits.PAYLOAD_HARD_BYTES:,} are allowed"
-        )
     # which data are attached only the run knows: what the plan names counts as attached here
     sources = [(subtask.for_each or "").partition(":")[2] for subtask in plan.subtasks]
     attached = {attachment for subtask in plan.subtasks for attachment in subtask.attachments}
@@ -108,13 +100,6 @@ def data_files(paths: list[Path]) -> list[DataFile]:
         return found_files(paths) if paths else []
     except FilesRefused as refused:
         raise CommandFailed(BAD_INPUT, str(refused)) from None
-
-
-def _readable(found: list[DataFile]) -> list[DataFile]:
-    """Returns the files. Raises CommandFailed if none can be read."""
-    if found and all(file.problem for file in found):
-        raise CommandFailed(BAD_INPUT, f"no file can be read: {'; '.join(f'{f.name}: {f.problem}' for f in found[:3])}")
-    return found
 
 
 def is_small_text(path: Path) -> bool:

@@ -1,26 +1,18 @@
 """A run, found by what a person calls it: queries that never hang, and the server's own view of it."""
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from datetime import UTC, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from temporalio.api.common.v1 import Payload
-from temporalio.api.common.v1 import WorkflowExecution as WorkflowExecutionRef
-from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
-from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflow.v1 import PendingActivityInfo
-from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import (
     Client,
     WorkflowExecution,
     WorkflowExecutionDescription,
     WorkflowExecutionStatus,
     WorkflowHandle,
-    WorkflowQueryFailedError,
-    WorkflowQueryRejectedError,
 )
 from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError, RPCStatusCode
@@ -32,14 +24,14 @@ from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TracePage
 from supervision.run.attempt_rules import is_child_id
+from temporal_supervisor import NO_WORKER as NO_WORKER
 from temporal_supervisor import NoAnswer as NoAnswer
+from temporal_supervisor import UpdateRefused, query
 
 RUN_TYPE = "SupervisorWorkflow"
-NO_WORKER = "no worker answers; the run is safe and continues when one is back"
 
 RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
 _STORE_EVENTS = 30  # the first activity that names the run's store is among them
-_LATEST_EVENTS = 100  # of a workflow's history, in which a pending activity was scheduled
 _PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 _TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
 WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
@@ -58,7 +50,7 @@ class RunHandle:
 
     async def status(self, cursor: int = 0) -> Status:
         """Returns where the run stands, with its subtasks from `cursor` on."""
-        return await self._query("status", cursor, Status)
+        return await self._query("status", Status, cursor)
 
     async def whole_status(self) -> Status:
         """Returns the status with all its pages in one."""
@@ -74,15 +66,15 @@ class RunHandle:
 
     async def plan(self) -> Plan:
         """Returns the plan, which is empty while it is being made."""
-        return await self._query("plan", None, Plan)
+        return await self._query("plan", Plan)
 
     async def result(self) -> RunResult:
         """Returns the result so far."""
-        return await self._query("result", None, RunResult)
+        return await self._query("result", RunResult)
 
     async def trace(self, cursor: int = 0, workflow_id: str | None = None) -> TracePage:
         """Returns the events after `cursor`, of the run or of one of its worker agents."""
-        return await self._query("trace", cursor, TracePage, workflow_id)
+        return await self._query("trace", TracePage, cursor, workflow_id=workflow_id)
 
     async def recorded_goal(self) -> str:
         """Returns the goal in the run's input; empty if it can't be read: any client may have sent it."""
@@ -97,53 +89,27 @@ class RunHandle:
 
     async def recorded_store(self) -> str | None:
         """Returns the id of the artifact store that the run's first activities name; None if there were none yet."""
-        seen = 0
         async for event in self.handle.fetch_history_events(page_size=_STORE_EVENTS):
-            seen += 1
             payloads = event.activity_task_scheduled_event_attributes.input.payloads
             run = (await first_object(self.client, payloads)).get("run")
             if isinstance(run, dict) and run.get("store_id"):
                 return str(run["store_id"])
-            if seen >= _STORE_EVENTS:
+            if event.event_id >= _STORE_EVENTS:
                 break
         return None
 
     async def describe(self, workflow_id: str | None = None) -> WorkflowExecutionDescription:
         """Returns what the server knows of the run, or of one of its worker agents."""
         handle = self.client.get_workflow_handle(workflow_id or self.id)
-        async with self._must_exist(workflow_id or self.id):
-            try:  # the client's own retries last longer than a person waits
-                async with asyncio.timeout(RPC_TIMEOUT.total_seconds()):
-                    return await handle.describe(rpc_timeout=RPC_TIMEOUT)
-            except TimeoutError as error:
-                raise RPCError("no answer in time", RPCStatusCode.UNAVAILABLE, b"") from error
-
-    async def first_scheduled(self, workflow_id: str, activity_id: str) -> str | None:
-        """Returns when an activity was to begin first, as ISO 8601; None if it is too far back in the history."""
-        for event in await self._latest_events(workflow_id):
-            if event.activity_task_scheduled_event_attributes.activity_id == activity_id:
-                return event.event_time.ToDatetime(tzinfo=UTC).isoformat()
-        return None
-
-    async def replay_failed(self, workflow_id: str) -> bool:
-        """True if a workflow's last task failed because its history does not replay with the code of its Worker."""
-        completed, failed = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
-        events = await self._latest_events(workflow_id)
-        last = next((event for event in events if event.event_type in (completed, failed)), HistoryEvent())
-        cause = last.workflow_task_failed_event_attributes.cause
-        return cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
-
-    async def _latest_events(self, workflow_id: str) -> Sequence[HistoryEvent]:
-        """Returns the last events of a workflow, the very last one first."""
-        reply = await self.client.workflow_service.get_workflow_execution_history_reverse(
-            GetWorkflowExecutionHistoryReverseRequest(
-                namespace=self.client.namespace,
-                execution=WorkflowExecutionRef(workflow_id=workflow_id),
-                maximum_page_size=_LATEST_EVENTS,
-            ),
-            timeout=RPC_TIMEOUT,
-        )
-        return reply.history.events
+        try:  # the client's own retries last longer than a person waits
+            async with asyncio.timeout(RPC_TIMEOUT.total_seconds()):
+                return await handle.describe(rpc_timeout=RPC_TIMEOUT)
+        except TimeoutError as error:
+            raise RPCError("no answer in time", RPCStatusCode.UNAVAILABLE, b"") from error
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise self._unknown(handle.id) from error
+            raise
 
     async def beat(self, activity: PendingActivityInfo) -> Mapping[str, Any]:
         """Returns the details of an activity's last heartbeat; nothing if there was none that can be read."""
@@ -156,36 +122,17 @@ class RunHandle:
             raise CommandFailed(FAILED, f"'{self.id}' is a {described.workflow_type}, not a run: name the run's id")
         return described
 
-    async def _query(
-        self, name: str, argument: int | None, kind: type[_Value], workflow_id: str | None = None
-    ) -> _Value:
-        handle = self.client.get_workflow_handle(workflow_id or self.id)
-        arguments = [] if argument is None else [argument]
-        async with self._must_exist(workflow_id or self.id):
-            try:
-                async with asyncio.timeout(RPC_TIMEOUT.total_seconds()):
-                    answer: _Value = await handle.query(name, args=arguments, result_type=kind, rpc_timeout=RPC_TIMEOUT)
-                    return answer
-            except (TimeoutError, WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
-                raise NoAnswer(handle.id, str(error) or NO_WORKER) from error
-            except RPCError as error:
-                if error.status is RPCStatusCode.NOT_FOUND:
-                    raise
-                raise NoAnswer(handle.id, error.message) from error
-
-    @asynccontextmanager
-    async def _must_exist(self, workflow_id: str) -> AsyncIterator[None]:
-        """Turns the server's NOT_FOUND into CommandFailed."""
+    async def _query(self, name: str, kind: type[_Value], *arguments: int, workflow_id: str | None = None) -> _Value:
         try:
-            yield
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                raise CommandFailed(
-                    FAILED,
-                    f"there is no run '{workflow_id}' in namespace '{self.client.namespace}': "
-                    f"{hint('list')} shows the runs",
-                ) from error
-            raise
+            return await query(self.client, workflow_id or self.id, name, kind, *arguments)
+        except UpdateRefused as error:
+            if isinstance(error.__cause__, RPCError):
+                raise self._unknown(workflow_id or self.id) from error
+            raise NoAnswer(workflow_id or self.id, str(error)) from error.__cause__
+
+    def _unknown(self, workflow_id: str) -> CommandFailed:
+        there = f"there is no run '{workflow_id}' in namespace '{self.client.namespace}'"
+        return CommandFailed(FAILED, f"{there}: {hint('list')} shows the runs")
 
 
 async def first_object(client: Client, payloads: Sequence[Payload]) -> Mapping[str, Any]:
@@ -237,18 +184,12 @@ def stuck(described: WorkflowExecutionDescription) -> str | None:
 
 SEARCHED_RUNS = 1000  # one page of the server's list, for the newest run and the beginning of an id
 _GENERATED = "supervise-"
-_KEY_CHARS = 6
 _SHOWN = 5
-_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def short_id(run_id: str) -> str:
-    """Returns what `find_run` needs of an id: its last word if it was made of a goal, its first if it is a UUID."""
-    if _UUID.fullmatch(run_id):
-        return run_id.partition("-")[0]
-    head, _, key = run_id.rpartition("-")
-    made = head.startswith(_GENERATED) and len(key) == _KEY_CHARS and set(key) <= set("0123456789abcdef")
-    return key if made else run_id
+    """Returns what `find_run` needs of an id: its last word if it was made of a goal."""
+    return run_id.rpartition("-")[2] if run_id.startswith(_GENERATED) else run_id
 
 
 def no_runs(namespace: str) -> str:
@@ -272,7 +213,7 @@ async def find_run(client: Client, given: str | None) -> str:
         if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
             raise
     ids = [execution.id for execution in await roots(client, SEARCHED_RUNS)] if given.strip() else []
-    matches = [run_id for run_id in ids if run_id.startswith(given)] or [i for i in ids if short_id(i) == given]
+    matches = [run_id for run_id in ids if run_id.startswith(given) or short_id(run_id) == given]
     if len(matches) > 1:
         shown = ", ".join(matches[:_SHOWN]) + (f" and {len(matches) - _SHOWN} more" if len(matches) > _SHOWN else "")
         raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {shown}")

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import signal
 import sys
 from collections.abc import Sequence
@@ -33,20 +32,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, help=f"the server's port (default: {PORT}, or a free one)")
     parser.add_argument("--db", type=Path, help="the database file (default: temporal.db in the cache folder)")
     parser.add_argument("--in-memory", action="store_true", help="keep nothing on disk")
-    parser.add_argument(
-        "--dynamic-config", action="append", default=[], metavar="KEY=JSON", type=_pair, help="may be repeated"
-    )
     parser.add_argument("--detach", action="store_true", help="leave it running in the background")
     parser.add_argument("--stop", action="store_true", help="end the one that runs")
     return parser
-
-
-def _pair(text: str) -> tuple[str, object]:
-    key, _, value = text.partition("=")
-    try:
-        return key, json.loads(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=JSON, such as key=true") from error
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -62,7 +50,6 @@ def _run(options: argparse.Namespace) -> int:
         db=None if options.in_memory else options.db or cache_dir() / "temporal.db",
         port=options.port,
         headless=options.headless,
-        dynamic_config=dict(options.dynamic_config),
         detach=options.detach,
     )
     return asyncio.run(_serve(server, options.detach))

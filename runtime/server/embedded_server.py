@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -125,9 +126,7 @@ _DYNAMIC_CONFIG: Mapping[str, JsonValue] = {
     "history.maxInFlightUpdatePayloads": 2**20,
 }
 _START_WAIT = timedelta(seconds=60)  # 0.3 s on a quiet machine; a cold disk reads 210 MB first
-_PORT_TRIES = 4  # a port that was free may be taken before the server binds it
 _LOCK_POLL = timedelta(milliseconds=200)  # a file lock does not announce that it is free
-_PORT_TAKEN = "address already in use"
 _LOG = "server.log"
 _NOT_INHERITED = ("TEMPORAL_", "ANTHROPIC_")
 
@@ -136,52 +135,42 @@ class ServerFailed(RuntimeError):
     """The server did not come up; the message ends with its output."""
 
 
+@dataclass(kw_only=True)
 class EmbeddedServer:
     """Starts a server, or joins the one that runs, for the time of an `async with` block.
 
     `shared`: recorded in the cache folder, so that other processes join it; the options are then those of the
     first one. Otherwise the server is this object's own. `db`: the database file, None keeps all in memory.
     `detach`: it outlives this object. `port`: None prefers 7233 for a shared server, else takes a free one.
-    `dynamic_config` comes on top of our own values. Starting it raises TemporalNotFound and ServerFailed.
+    `dynamic_config` comes on top of our own values. `joined`: another process has started it. Starting it raises
+    TemporalNotFound and ServerFailed.
     """
 
-    def __init__(
-        self,
-        *,
-        shared: bool = True,
-        detach: bool = False,
-        db: Path | None = None,
-        port: int | None = None,
-        headless: bool = False,
-        dynamic_config: Mapping[str, JsonValue] | None = None,
-    ) -> None:
-        self.joined = False
-        """True if the server was started by another process."""
-        self._cache = cache_dir()
-        self._shared = shared
-        self._detach = detach
-        self._db = db.absolute() if db else None
-        self._port = port
-        self._headless = headless
-        self._dynamic_config = dynamic_config or {}
-        self._process: subprocess.Popen[bytes] | None = None
-        self._info: ServerInfo | None = None
+    shared: bool = True
+    detach: bool = False
+    db: Path | None = None
+    port: int | None = None
+    headless: bool = False
+    dynamic_config: Mapping[str, JsonValue] | None = None
+    joined: bool = field(default=False, init=False)
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _info: ServerInfo | None = field(default=None, init=False)
 
     async def __aenter__(self) -> ServerInfo:
-        if self._shared and (info := await self._join()):
-            return info
-        program = await asyncio.to_thread(find_temporal)
-        if not self._shared:
-            return await self._launch(program)
+        if not self.shared:
+            return await self._launch()
         async with _lock():
-            if info := await self._join():
+            if info := read_record():
+                if not await answers(info.address, _START_WAIT):
+                    raise ServerFailed(f"the Temporal server of process {info.pid} does not answer: end it first")
+                self.joined = True
                 return info
-            if _is_held(log := self._cache / _LOG):  # to wait for its end would be to hang
+            if _is_held(log := cache_dir() / _LOG):  # to wait for its end would be to hang
                 raise ServerFailed(f"a Temporal server that no record names has {log} open: end it first (lsof {log})")
-            return await self._launch(program)
+            return await self._launch()
 
     async def __aexit__(self, *_: object) -> None:
-        if not self._detach:
+        if not self.detach:
             await self._end()
 
     async def ended(self) -> int:
@@ -189,36 +178,21 @@ class EmbeddedServer:
         assert self._process is not None, "a joined server is no child of this process: nothing announces its end"
         return await asyncio.to_thread(self._process.wait)
 
-    async def _join(self) -> ServerInfo | None:
-        if info := read_record():
-            if not await answers(info.address, _START_WAIT):
-                raise ServerFailed(f"the Temporal server of process {info.pid} lives but does not answer: end it first")
-            self.joined = True
-        return info
-
-    async def _launch(self, program: Path) -> ServerInfo:
-        output = ""
-        for _ in range(_PORT_TRIES):
-            info = self._spawn(program)
-            try:
-                if await self._serves(info):
-                    return info
-                output = Path(info.log).read_text(encoding="utf-8", errors="replace").strip()
-            except BaseException:
-                await self._end()
-                raise
+    async def _launch(self) -> ServerInfo:
+        info = self._spawn(await asyncio.to_thread(find_temporal))
+        try:
+            if await self._serves(info):
+                return info
+            output = Path(info.log).read_text(encoding="utf-8", errors="replace").strip()
+            raise ServerFailed(f"the Temporal server did not start: {output[-limits.ERROR_BYTES :]}")
+        except BaseException:
             await self._end()
-            if self._port is not None or _PORT_TAKEN not in output:
-                break
-        raise ServerFailed(f"the Temporal server did not start: {output[-limits.ERROR_BYTES :] or 'it said nothing'}")
+            raise
 
     def _spawn(self, program: Path) -> ServerInfo:
-        try:
-            port, ui_port = _choose_ports(self._port, usual=self._shared)
-        except OSError as error:
-            raise ServerFailed(f"port {self._port} of {HOST} is taken: {error.strerror}") from error
-        log = self._cache / _LOG
-        if self._shared:
+        port, ui_port = _choose_ports(self.port, usual=self.shared)
+        log = cache_dir() / _LOG
+        if self.shared:
             _record().unlink(missing_ok=True)  # of a server that is gone, and had this log locked
         else:
             descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
@@ -231,7 +205,7 @@ class EmbeddedServer:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                cwd=self._cache,
+                cwd=cache_dir(),
                 # nothing that would redirect it, and no secrets
                 env={key: value for key, value in os.environ.items() if not key.startswith(_NOT_INHERITED)},
                 start_new_session=True,  # Ctrl-C reaches us alone: workers drain before their server goes
@@ -239,11 +213,11 @@ class EmbeddedServer:
         self._info = ServerInfo(
             pid=self._process.pid,
             address=f"{HOST}:{port}",
-            ui=None if self._headless else f"http://{HOST}:{ui_port}",
-            db=str(self._db) if self._db else None,
+            ui=None if self.headless else f"http://{HOST}:{ui_port}",
+            db=str(self.db.absolute()) if self.db else None,
             log=str(log),
         )
-        if self._shared:
+        if self.shared:
             new = _record().with_suffix(f".{os.getpid()}")
             new.write_text(self._info.model_dump_json(indent=1) + "\n", encoding="utf-8")
             new.replace(_record())  # before it serves: if we are killed here, the next process joins it
@@ -251,11 +225,11 @@ class EmbeddedServer:
 
     def _arguments(self, port: int, ui_port: int) -> list[str]:
         words = ["server", "start-dev", "--ip", HOST, "--port", str(port)]
-        words += ["--headless"] if self._headless else ["--ui-port", str(ui_port)]
-        if self._db is not None:
-            words += ["--db-filename", str(self._db)]
+        words += ["--headless"] if self.headless else ["--ui-port", str(ui_port)]
+        if self.db is not None:
+            words += ["--db-filename", str(self.db.absolute())]
             words += [word for pragma in _PRAGMAS for word in ("--sqlite-pragma", pragma)]
-        for key, value in {**_DYNAMIC_CONFIG, **self._dynamic_config}.items():
+        for key, value in {**_DYNAMIC_CONFIG, **(self.dynamic_config or {})}.items():
             words += ["--dynamic-config-value", f"{key}={json.dumps(value)}"]
         return words
 
@@ -282,17 +256,16 @@ class EmbeddedServer:
         finally:  # too slow, or a second Ctrl-C
             process.kill()
             process.wait()
-            if not self._shared:
+            if not self.shared:
                 Path(info.log).unlink(missing_ok=True)
 
 
 def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
     """Returns the ports of server and Web UI: wanted ones, else the usual ones if free, else free ones."""
+    if wanted is None and usual and _free(PORT) and _free(PORT + _UI_OFFSET):
+        wanted = PORT
     if wanted is not None:
-        socket.create_server((HOST, wanted)).close()
         return wanted, wanted + _UI_OFFSET
-    if usual and _free(PORT) and _free(PORT + _UI_OFFSET):
-        return PORT, PORT + _UI_OFFSET
     with socket.create_server((HOST, 0)) as first, socket.create_server((HOST, 0)) as second:
         return first.getsockname()[1], second.getsockname()[1]
 

@@ -36,8 +36,7 @@ def think(request: ApiRequest) -> ApiReply:
         names = ", ".join(dict.fromkeys(name for name, _ in calls))
         return ApiReply([text_block(f"Calling {names}."), *(tool_block(*call) for call in calls)], "tool_use")
     if request.schema is not None:
-        value = _structured(prompt, request.schema)
-        return ApiReply([tool_block(request.submit, value)], "tool_use") if request.submit else json_reply(value)
+        return json_reply(_structured(prompt, request.schema))
     if request.tools or marks.LAST_TURN_MARK in request.last_text:
         return _finished(prompt)
     return text_reply(answers.plain_answer(prompt))

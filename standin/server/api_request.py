@@ -29,7 +29,7 @@ class PastCall:
 
 @dataclass(frozen=True)
 class ApiRequest:
-    """A valid request. `schema` is the JSON schema the reply must fit, `submit` the tool that takes it, if any.
+    """A valid request. `schema` is the JSON schema the reply must fit.
 
     `provided` are the tools that the server itself runs.
     `number` counts requests, `call` is the decoded call header, `body` the whole of it.
@@ -42,7 +42,6 @@ class ApiRequest:
     tools: list[Json] = field(default_factory=list)
     provided: list[str] = field(default_factory=list)
     schema: Json | None = None
-    submit: str | None = None
     stream: bool = False
     number: int = 0
     call: str = ""
@@ -121,12 +120,9 @@ def parse(body: Any) -> ApiRequest:
     choice = body.get("tool_choice") or {}
     tools = [tool for tool in body.get("tools") or [] if "input_schema" in tool and choice.get("type") != "none"]
     provided = [t["name"] for t in body.get("tools") or [] if "input_schema" not in t and choice.get("type") != "none"]
-    schema, submit = ((body.get("output_config") or {}).get("format") or {}).get("schema"), None
-    for tool in [] if schema else tools:
-        if tool["name"] == choice.get("name") or (tools == [tool] and tool["name"].startswith("submit")):
-            schema, submit, tools = tool["input_schema"], tool["name"], []
+    schema = ((body.get("output_config") or {}).get("format") or {}).get("schema")
     system, stream = _text(body.get("system") or ""), bool(body.get("stream"))
-    return ApiRequest(model, system, messages, checked.max_tokens, tools, provided, schema, submit, stream, body=body)
+    return ApiRequest(model, system, messages, checked.max_tokens, tools, provided, schema, stream, body=body)
 
 
 def _pairs(messages: list[Json]) -> str | None:

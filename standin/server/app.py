@@ -16,8 +16,6 @@ from urllib.parse import unquote
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -79,14 +77,7 @@ class BrainServer:
 
     def app(self) -> Starlette:
         """Returns the ASGI app."""
-        messages = Route("/v1/messages", self, methods=["POST"])
-        return Starlette(routes=[messages, Route("/v1/models/{model:path}", self._model)])
-
-    async def _model(self, http: HttpRequest) -> JSONResponse:
-        name = http.path_params["model"]
-        if (listed := self._script.config.listed(name)) is None:
-            return JSONResponse(_error_body(ErrorReply(404, f"model: {name}")), 404)
-        return JSONResponse(listed)
+        return Starlette(routes=[Route("/v1/messages", self, methods=["POST"])])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; the call log gets two lines in any case."""

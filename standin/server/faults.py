@@ -49,22 +49,12 @@ class ServerConfig(StrictModel):
     """The whole configuration.
 
     `windows` are the tokens that models take at once, by name or pattern, before those of the API's own models.
-    `models` are further fields of the list of models, by name or pattern; null is a model that the list does not have.
     """
 
     latency_ms: float = 0
     delta_chars: int = Field(default=24, ge=1)  # of text in one stream event: small, so that streams have many
     windows: dict[str, int] = {}
-    models: dict[str, dict[str, Any] | None] = {}
     rules: list[Fault] = []
-
-    def listed(self, model: str) -> Json | None:
-        """Returns what the list of models has of this one."""
-        further = next((fields for name, fields in self.models.items() if fnmatchcase(model, name)), {})
-        if further is None:
-            return None
-        own = {"type": "model", "id": model, "display_name": model, "max_input_tokens": self.window(model)}
-        return {**own, "lifecycle": "active", **further}
 
     def window(self, model: str) -> int:
         """Returns how many tokens a prompt and its reply may have together."""

@@ -1,153 +1,91 @@
-"""Every kind of error that the project anticipates, with its meaning and its consequences.
+"""Every kind of error that the project anticipates, and its consequences; docs/reference.md has the meanings.
 
 The names are public: they are `ApplicationError.type` of failed workflows, `error.type` of a subtask, and the type of
-a failed activity in the Web UI. A kind is decided once, where the failure is seen; everything else asks this table.
+a failed activity in the Web UI. A kind is decided once, where the failure is seen; everything else asks these tables.
 """
 
-from enum import Flag, StrEnum, auto
-
-
-class Trait(Flag):
-    """A consequence of a kind."""
-
-    NONE = 0
-    RUN = auto()  # a run may fail with it
-    RETRIED = auto()  # Temporal sends the same call again
-    OUTAGE = auto()  # counts against the provider's breaker
-    PACE = auto()  # holds the model's other calls back for a while, never opens the breaker
-    WAITING = auto()  # expected: the Web UI and the Worker's log show no alarm
-    ODD = auto()  # retried a few times only: the endpoint answers, but not as it should
-    ACCOUNT = auto()  # a person must act at the provider: fatal before the first finding, waited out later
-    FATAL = auto()  # says something about the provider or the account, so other subtasks would fail alike
-    RESUMABLE = auto()  # interrupts an attempt, which resumes later; its work has not failed
-    STORE = auto()  # the artifact store failed, not the work
-    AWAITED = auto()  # the infrastructure is away: retried until it is back, or another Worker has it
-
-
-_CALL = Trait.RETRIED | Trait.OUTAGE
-_INFRASTRUCTURE = Trait.STORE | Trait.AWAITED
-_PERSON = Trait.ACCOUNT | Trait.FATAL | Trait.RESUMABLE
+from enum import StrEnum
 
 
 class ErrorKind(StrEnum):
-    """The name of a kind of error, its meaning as the documentation has it, and its consequences.
-
-    A name that is not listed is read as UNEXPECTED.
-    """
-
-    meaning: str
-    traits: Trait
-
-    def __new__(cls, name: str, meaning: str = "", traits: Trait = Trait.NONE) -> "ErrorKind":
-        """Returns a kind."""
-        kind = str.__new__(cls, name)
-        kind._value_, kind.meaning, kind.traits = name, meaning, traits
-        return kind
+    """The name of a kind of error. One that is not listed is read as UNEXPECTED."""
 
     # Inputs and plans.
-    INVALID_REQUEST = "InvalidRequest", "the input cannot be used; the message names the field", Trait.RUN
-    UNKNOWN_TEAM = "UnknownTeam", "no team has that name, or its file cannot be read", Trait.RUN
-    NO_SUBTASKS = "NoSubtasks", "the planner returned no subtasks in three tries", Trait.RUN
-    INVALID_PLAN = (
-        "InvalidPlan",
-        "the plan could not be made valid in three tries, or the planner refused the goal",
-        Trait.RUN,
-    )
-    NO_CAPABLE_WORKER = (
-        "NoCapableWorker",
-        "no role or combination of roles has a capability that the plan needs",
-        Trait.RUN,
-    )
-    PLAN_REJECTED = "PlanRejected", "a person rejected the plan, or nobody decided in time", Trait.RUN
+    INVALID_REQUEST = "InvalidRequest"
+    UNKNOWN_TEAM = "UnknownTeam"
+    NO_SUBTASKS = "NoSubtasks"
+    INVALID_PLAN = "InvalidPlan"
+    NO_CAPABLE_WORKER = "NoCapableWorker"
+    PLAN_REJECTED = "PlanRejected"
     # How a run ends without a usable answer.
-    ALL_SUBTASKS_FAILED = "AllSubtasksFailed", "no subtask succeeded", Trait.RUN
-    QUORUM_NOT_MET = "QuorumNotMet", "fewer subtasks succeeded than the success rule asks for", Trait.RUN
-    DEADLINE_EXCEEDED = "DeadlineExceeded", "the deadline came before there was any finding", Trait.RUN
-    BUDGET_EXHAUSTED = "BudgetExhausted", "the budget ended before there was any finding", Trait.RUN | Trait.RESUMABLE
-    # How a subtask ends without a finding.
-    TURN_LIMIT = "TurnLimit", "no finding within the turns of an attempt"
-    REFUSED = "Refused", "the model refused the subtask"
-    CANNOT_DO = "CannotDo", "the worker agent concluded that the subtask cannot be done"
-    TIMEOUT = "Timeout", "the subtask's own time, or the time left for a call, was over"
-    CONTEXT_OVERFLOW = "ContextOverflow", "the prompt does not fit into the model's window, whatever is left out of it"
-    MODEL_UNAVAILABLE = "ModelUnavailable", "a model call failed for good, or gave nothing usable"
-    DEPENDENCIES_FAILED = "DependenciesFailed", "none of the subtasks that it depends on succeeded"
-    CANCELLED = "Cancelled", "it was stopped"
-    NEEDS_PERSON = (
-        "NeedsPerson",
-        "its attempt waits for a person, and then continues",
-        Trait.WAITING | Trait.RESUMABLE,
-    )
-    PAUSED = (
-        "Paused",
-        "a person paused the run: it is continued when the run is resumed",
-        Trait.WAITING | Trait.RESUMABLE,
-    )
+    ALL_SUBTASKS_FAILED = "AllSubtasksFailed"
+    QUORUM_NOT_MET = "QuorumNotMet"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    BUDGET_EXHAUSTED = "BudgetExhausted"
+    # How a subtask ends without a finding, or is interrupted.
+    TURN_LIMIT = "TurnLimit"
+    REFUSED = "Refused"
+    CANNOT_DO = "CannotDo"
+    TIMEOUT = "Timeout"
+    CONTEXT_OVERFLOW = "ContextOverflow"
+    MODEL_UNAVAILABLE = "ModelUnavailable"
+    DEPENDENCIES_FAILED = "DependenciesFailed"
+    CANCELLED = "Cancelled"
+    NEEDS_PERSON = "NeedsPerson"
+    PAUSED = "Paused"
     # Model calls.
-    RATE_LIMITED = "RateLimited", "the provider asks for fewer calls (429)", Trait.RETRIED | Trait.PACE | Trait.WAITING
-    OVERLOADED = "Overloaded", "the provider is overloaded (529)", _CALL | Trait.WAITING
-    PROVIDER_ERROR = "ProviderError", "the provider failed (5xx, 408, 409)", _CALL
-    PROVIDER_UNREACHABLE = "ProviderUnreachable", "no connection: refused, reset, DNS, TLS", _CALL
-    STREAM_BROKEN = "StreamBroken", "the answer broke off", _CALL
-    IDLE_TIMEOUT = "IdleTimeout", "no sign of life for too long", _CALL
-    BAD_RESPONSE = "BadResponse", "no valid answer: HTML, no content, unreadable JSON", Trait.RETRIED | Trait.ODD
-    PROVIDER_AUTHENTICATION = "ProviderAuthentication", "the key is wrong, missing or forbidden", Trait.RUN | _PERSON
-    PROVIDER_BILLING = "ProviderBilling", "no credit, or a spend limit is reached", _PERSON
-    MODEL_NOT_SERVED = (
-        "ModelNotServed",
-        "the endpoint is none, or does not know the model or a part of the request",
-        _PERSON,
-    )
-    PROVIDER_REJECTED = (
-        "ProviderRejected",
-        "the provider rejects the request for what is in it; of a run: it rejects the planner's, or serves no model",
-        Trait.RUN,
-    )
-    CIRCUIT_OPEN = "CircuitOpen", "not sent: the provider is in an outage", Trait.WAITING | Trait.RESUMABLE
+    RATE_LIMITED = "RateLimited"  # 429
+    OVERLOADED = "Overloaded"  # 529
+    PROVIDER_ERROR = "ProviderError"  # 5xx, 408, 409
+    PROVIDER_UNREACHABLE = "ProviderUnreachable"  # refused, reset, DNS, TLS
+    STREAM_BROKEN = "StreamBroken"
+    IDLE_TIMEOUT = "IdleTimeout"
+    BAD_RESPONSE = "BadResponse"  # HTML, no content, unreadable JSON
+    PROVIDER_AUTHENTICATION = "ProviderAuthentication"
+    PROVIDER_BILLING = "ProviderBilling"
+    MODEL_NOT_SERVED = "ModelNotServed"
+    PROVIDER_REJECTED = "ProviderRejected"  # for what is in the request
+    CIRCUIT_OPEN = "CircuitOpen"
     # The artifact store, the Workers, payloads, bugs.
-    ARTIFACT_UNAVAILABLE = (
-        "ArtifactUnavailable",
-        "the artifact store cannot be reached, or is another one",
-        _INFRASTRUCTURE,
-    )
-    ARTIFACT_MISSING = "ArtifactMissing", "the artifact store does not hold what was referred to", Trait.STORE
-    ARTIFACT_TOO_LARGE = "ArtifactTooLarge", "more than the artifact store takes", Trait.STORE
-    ARTIFACT_CHANGED = "ArtifactChanged", "what the artifact store holds is not what was stored", Trait.STORE
-    TEAM_UNAVAILABLE = "TeamUnavailable", "the Worker cannot load the run's team, or lacks a tool of it", Trait.AWAITED
-    SERVER_UNAVAILABLE = (
-        "ServerUnavailable",
-        "the Temporal server did not answer a question of the Worker",
-        Trait.AWAITED,
-    )
-    PAYLOAD_TOO_LARGE = "PayloadTooLarge", "a payload above the size that a workflow's history takes"
-    NOT_GRANTED = (
-        "NotGranted",
-        "the caller does not belong to the run, or asks for more than the run may do",
-        Trait.FATAL,
-    )
-    UNEXPECTED = "Unexpected", "nothing that the project anticipates: the message says which"
+    ARTIFACT_UNAVAILABLE = "ArtifactUnavailable"
+    ARTIFACT_MISSING = "ArtifactMissing"
+    ARTIFACT_TOO_LARGE = "ArtifactTooLarge"
+    ARTIFACT_CHANGED = "ArtifactChanged"
+    TEAM_UNAVAILABLE = "TeamUnavailable"
+    SERVER_UNAVAILABLE = "ServerUnavailable"
+    PAYLOAD_TOO_LARGE = "PayloadTooLarge"
+    NOT_GRANTED = "NotGranted"
+    UNEXPECTED = "Unexpected"
 
     @classmethod
     def _missing_(cls, value: object) -> "ErrorKind":
         return cls.UNEXPECTED
 
 
-def _with(trait: Trait) -> frozenset[ErrorKind]:
-    return frozenset(kind for kind in ErrorKind if trait in kind.traits)
+_K = ErrorKind
 
-
-# The kinds of each trait; RUN_KINDS is the contract's list of `ApplicationError.type`.
-RUN_KINDS = _with(Trait.RUN)
-RETRIED = _with(Trait.RETRIED)
-OUTAGES = _with(Trait.OUTAGE)
-PACING = _with(Trait.PACE)
-WAITING = _with(Trait.WAITING)
-ODD = _with(Trait.ODD)
-ACCOUNT = _with(Trait.ACCOUNT)
-FATAL = _with(Trait.FATAL)
-RESUMABLE = _with(Trait.RESUMABLE)
-STORE = _with(Trait.STORE)
-AWAITED = _with(Trait.AWAITED)
+# A run may fail with it: the contract's list of `ApplicationError.type`.
+RUN_KINDS = frozenset(
+    {_K.INVALID_REQUEST, _K.UNKNOWN_TEAM, _K.NO_SUBTASKS, _K.INVALID_PLAN, _K.NO_CAPABLE_WORKER, _K.PLAN_REJECTED}
+    | {_K.ALL_SUBTASKS_FAILED, _K.QUORUM_NOT_MET, _K.DEADLINE_EXCEEDED, _K.BUDGET_EXHAUSTED}
+    | {_K.PROVIDER_AUTHENTICATION, _K.PROVIDER_REJECTED}
+)
+# Counts against the provider's breaker.
+OUTAGES = frozenset({_K.OVERLOADED, _K.PROVIDER_ERROR, _K.PROVIDER_UNREACHABLE, _K.STREAM_BROKEN, _K.IDLE_TIMEOUT})
+# Temporal sends the same call again; after a BAD_RESPONSE a few times only, as the endpoint answers.
+RETRIED = OUTAGES | {_K.RATE_LIMITED, _K.BAD_RESPONSE}
+# A person must act at the provider: fatal before the first finding, waited out later.
+ACCOUNT = frozenset({_K.PROVIDER_AUTHENTICATION, _K.PROVIDER_BILLING, _K.MODEL_NOT_SERVED})
+# Says something about the provider, the account or the grant, so other subtasks would fail alike.
+FATAL = ACCOUNT | {_K.NOT_GRANTED}
+# Interrupts an attempt, which resumes later; its work has not failed.
+RESUMABLE = ACCOUNT | {_K.BUDGET_EXHAUSTED, _K.NEEDS_PERSON, _K.PAUSED, _K.CIRCUIT_OPEN}
+# Expected: the Web UI and the Worker's log show no alarm.
+WAITING = frozenset({_K.NEEDS_PERSON, _K.PAUSED, _K.RATE_LIMITED, _K.OVERLOADED, _K.CIRCUIT_OPEN})
+# The artifact store failed, not the work.
+STORE = frozenset({_K.ARTIFACT_UNAVAILABLE, _K.ARTIFACT_MISSING, _K.ARTIFACT_TOO_LARGE, _K.ARTIFACT_CHANGED})
+# The infrastructure is away: retried until it is back, or another Worker has it.
+AWAITED = frozenset({_K.ARTIFACT_UNAVAILABLE, _K.TEAM_UNAVAILABLE, _K.SERVER_UNAVAILABLE})
 
 _RUN_KIND = {
     ErrorKind.PROVIDER_BILLING: ErrorKind.PROVIDER_REJECTED,

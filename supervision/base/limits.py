@@ -53,7 +53,6 @@ TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation; th
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
 MCP_TIMEOUT_MAX = timedelta(minutes=10)  # that a team file may give one call of an MCP server's tool
-MCP_SERVERS = 8  # that one Worker process runs at a time, unless SUPERVISOR_MCP_SERVERS says otherwise
 MCP_MEMORY_MIB = 1024  # of a server with all its processes: Node takes 50, a browser several hundred
 TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model
 TOOL_RETRY_INITIAL = timedelta(seconds=1)  # as for model calls
@@ -180,4 +179,3 @@ NEW_OBJECTS = 10_000
 SWITCH_INTERVAL = timedelta(milliseconds=0.5)
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
 LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
-SHUTDOWN_MARGIN = timedelta(seconds=15)  # after GRACEFUL_SHUTDOWN what is left is cancelled; then the process ends

@@ -6,21 +6,17 @@ Where no API constrains the reply, models write null into fields that may be lef
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 M = TypeVar("M", bound=BaseModel)
-_Mend = Callable[[Any, str], Any]
 
 _ROUNDS = 4  # what was put right may itself hold what is wrong
-_NOTHING = (
-    *("", "none", "n/a", "-", "nothing", "null", "nil", "[]", "{}"),
-    *("keine", "aucun", "aucune", "ninguna", "无", "没有"),
-)
-_NUMBER = re.compile(r"\d{1,15}(?:[.,]\d{1,15}){0,5}")
-_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[.,]\d{3})+")
+_NOTHING = ("", "none", "n/a", "-", "nothing", "null", "nil", "[]", "{}", "keine", "aucun", "aucune", "ninguna", "无")
+_ONE_NUMBER = re.compile(r"[^\d-]*(-?\d{1,15}(?:[.,]\d{1,2})?)\s*(%?)\D*")  # not 6,000, which may be 6 or 6000
 _EXPECTED = re.compile(r"'([^']+)'")
 _LEFT_OUT = object()
 
@@ -39,97 +35,71 @@ def read_form(form: type[M], value: Any) -> M:
         return form.model_validate(value)
     except ValidationError as error:
         complaints = error
-    root, own = {"": value}, dict[int, Any]()
+    try:
+        root = {"": deepcopy(value)}
+    except RecursionError:
+        raise complaints from None
     for _ in range(_ROUNDS):
         try:
             return form.model_validate(root[""])
         except ValidationError as error:
             # From the end: what leaves a list moves no place before it.
             wrong = reversed(error.errors(include_url=False, include_input=False))
-            if not [item for item in wrong if _put_right(root, ("", *item["loc"]), item, own)]:
+            if not [item for item in wrong if _put_right(root, item)]:
                 break
     raise complaints
 
 
-def _put_right(root: Any, place: tuple[int | str, ...], error: Mapping[str, Any], own: dict[int, Any]) -> bool:
-    """Puts right what stands at a place, in copies, which are `own` by their ids; False if it cannot be."""
-    mend = next((each for kind, each in _MENDS.items() if error["type"].startswith(kind)), None)
-    parent: Any = root
+def _put_right(root: Any, error: Mapping[str, Any]) -> bool:
+    """Puts right what stands at the error's place; False if it cannot be."""
+    place: tuple[int | str, ...] = ("", *error["loc"])
+    parent, last = root, place[-1]
     try:
-        for above in place[:-1]:
-            if id(parent[above]) not in own:
-                parent[above] = parent[above].copy()
-                own[id(parent[above])] = parent[above]
-            parent = parent[above]
-        written = parent[place[-1]]
-        mended = mend(written, str(error.get("ctx", {}).get("expected", ""))) if mend else written
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
+        for part in place[:-1]:
+            parent = parent[part]
+        written = parent[last]
+        mended = _mended(written, error["type"], str(error.get("ctx", {}).get("expected", "")))
+    except (LookupError, TypeError, ValueError, RecursionError):
         return False
-    if mended is _LEFT_OUT and len(place) > 1:
-        del parent[place[-1]]
-    elif mended is not _LEFT_OUT:
-        parent[place[-1]] = mended
+    if mended is not _LEFT_OUT:
+        parent[last] = mended
+    elif len(place) > 1:
+        del parent[last]
     return mended is not written
 
 
-def _list(written: Any, _: str) -> Any:
+def _mended(written: Any, kind: str, expected: str) -> Any:
+    """Returns what was meant, `written` itself if that can't be said."""
+    if kind == "list_type":
+        return _list(written)
+    if says_nothing(written):
+        return _LEFT_OUT
+    if kind == "string_type":
+        lines = isinstance(written, list) and all(isinstance(item, str) for item in written)
+        return "\n".join(written) if lines else json.dumps(written, ensure_ascii=False)
+    if kind.startswith(("float_", "int_")):
+        if isinstance(written, float):
+            return round(written)
+        number = _ONE_NUMBER.fullmatch(written) if isinstance(written, str) else None
+        return number and float(number[1].replace(",", ".")) / (
+            100 if number[2] else 1
+        )  # nothing for `high` and the like
+    if kind == "literal_error":  # the choice that a text begins with, as `Done.` and `partially` do
+        said = written.strip(' *"').casefold() if isinstance(written, str) else ""
+        return next((each for each in _EXPECTED.findall(expected) if said.startswith(each)), _LEFT_OUT)
+    if kind == "model_type" and isinstance(written, str) and written.lstrip().startswith("{"):
+        return json.loads(written)
+    return written
+
+
+def _list(written: Any) -> Any:
     """Returns nothing, JSON, lines, words with commas between them, or one item as a list."""
     if says_nothing(written):
         return []
-    if isinstance(written, str):
-        if written.lstrip().startswith("["):
-            return json.loads(written)
-        lines = [line.strip(" -*•\t") for line in written.splitlines() if line.strip()]
-        if len(lines) > 1:
-            return lines
-        words = [word.strip() for word in written.split(",")]
-        return [written] if any(" " in word for word in words) else words
-    return [written] if isinstance(written, dict) else written
-
-
-def _text(written: Any, _: str) -> Any:
-    if isinstance(written, list) and all(isinstance(item, str) for item in written):
-        return "\n".join(written)
-    return _LEFT_OUT if written is None else json.dumps(written, ensure_ascii=False)
-
-
-def _number(written: Any, _: str) -> Any:
-    """Returns the one number of a text, 9/10 as a share; null, and then nothing, for `high` and the like."""
-    if isinstance(written, float):
-        return round(written)
-    found = _NUMBER.findall(written) if isinstance(written, str) else []
-    if not 1 <= len(found) <= 1 + ("/" in str(written)):
-        return _LEFT_OUT if written is None else None
-    first, *second = (
-        float(re.sub("[.,]", "", item) if _THOUSANDS.fullmatch(item) else item.replace(",", ".")) for item in found
-    )
-    value = first / second[0] if second else first / 100 if "%" in written else first
-    return -value if written.lstrip().startswith("-") else value
-
-
-def _choice(written: Any, expected: str) -> Any:
-    """Returns the choice that a text begins with, as `Done.` and `partially` do; nothing for another."""
-    said = written.strip(' *"').casefold() if isinstance(written, str) else ""
-    return next((each for each in _EXPECTED.findall(expected) if said.startswith(each)), _LEFT_OUT)
-
-
-def _yes_or_no(written: Any, _: str) -> Any:
-    return _LEFT_OUT if says_nothing(written) else written
-
-
-def _object(written: Any, _: str) -> Any:
-    if isinstance(written, str) and written.lstrip().startswith("{"):
+    if not isinstance(written, str):
+        return [written] if isinstance(written, dict) else written
+    if written.lstrip().startswith("["):
         return json.loads(written)
-    is_word = isinstance(written, str) and " " not in written.strip()  # a sentence may be what was to be said
-    return _LEFT_OUT if written is None or is_word else written
-
-
-_MENDS: dict[str, _Mend] = {
-    "list_type": _list,
-    "string_type": _text,
-    "float_": _number,
-    "int_": _number,
-    "bool_": _yes_or_no,
-    "literal_error": _choice,
-    "model_type": _object,
-}
+    lines = [line.strip(" -*•\t") for line in written.splitlines() if line.strip()]
+    words = [word.strip() for word in written.split(",")]
+    return lines if len(lines) > 1 or any(" " in word for word in words) else words

@@ -21,7 +21,7 @@ EXAMPLE = "example"  # a query that a tool's output shows
 TAGS = (
     *(GOAL, SUBTASK, ITEM, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE, STEER),
     *(PLANNED, OUTCOME, CHECKED, ATTACHMENT, MISSING_POINTS, "subtasks", "findings", "candidates", "feedback"),
-    *("previous_finding", "final_instruction", "conflict", "contradiction", "open_point", "former_verdicts", "at_work"),
+    *("previous_finding", "final_instruction", "conflict", "contradiction", "open_point", "former_verdicts"),
     "plan_so_far",
 )
 

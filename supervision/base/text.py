@@ -57,7 +57,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Returns `, did you mean '...'?` with the known name that is closest to `name`; "" if none is close."""
     by_letters = {candidate.lower().replace("_", "").replace("-", ""): candidate for candidate in known}
     typed = one_line(name, 100).lower().replace("_", "").replace("-", "")
-    close = get_close_matches(typed, by_letters, n=1)
+    close = get_close_matches(typed, by_letters, n=1, cutoff=0.7)
     return f", did you mean {quoted(by_letters[close[0]])}?" if close else ""
 
 

@@ -12,38 +12,3 @@ from supervision.contract.status import Flags, RunLimits, Status, TraceEvent, Tr
 from supervision.contract.team import Role, Team, ToolEntry
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume, UpdateReply
 from supervision.contract.usage import Usage
-
-__all__ = [
-    "ArtifactRef",
-    "Attachment",
-    "Budget",
-    "Citation",
-    "Contradiction",
-    "Counts",
-    "ExtendLimits",
-    "Finding",
-    "Flags",
-    "Gap",
-    "Models",
-    "NestedRun",
-    "NewBudget",
-    "NewRole",
-    "Plan",
-    "Problem",
-    "Resume",
-    "Role",
-    "RunLimits",
-    "RunRequest",
-    "RunResult",
-    "Status",
-    "Subtask",
-    "SubtaskReport",
-    "Team",
-    "Timing",
-    "ToolEntry",
-    "TraceEvent",
-    "TracePage",
-    "UpdateReply",
-    "Usage",
-    "Wait",
-]

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from fractions import Fraction
-from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
@@ -15,7 +14,7 @@ from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import cut, did_you_mean, one_line, size
 from supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
 from supervision.contract.model_choice import Effort, ModelChain
-from supervision.contract.plan import Plan
+from supervision.contract.plan import NewRole, Plan, Subtask
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import Team
 
@@ -25,21 +24,21 @@ ATTACHMENT_TEXT_BYTES = 16 * limits.KIB  # inline text travels in the start even
 MIN_SUBTASK_TIMEOUT = timedelta(seconds=1)  # Temporal's timers are no finer
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
-_WORD = re.compile(r"[\w.-]{1,64}")
 _Label = Annotated[str, Field(max_length=200)]
 _DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
 
 
-def _within(value: timedelta, least: timedelta, shown: str) -> timedelta:
-    if not least <= value <= limits.MAX_DEADLINE:
-        raise ValueError(f"must be from {shown} to P30D (30 days)")
-    return value
+def _from(least: timedelta) -> AfterValidator:
+    def check(time: timedelta) -> timedelta:
+        if not least <= time <= limits.MAX_DEADLINE:
+            raise ValueError(f"must be from {least.total_seconds():g} seconds to {limits.MAX_DEADLINE.days} days")
+        return time
+
+    return AfterValidator(check)
 
 
-_RunTime = Annotated[Duration, AfterValidator(lambda time: _within(time, limits.MIN_DEADLINE, "PT5S (5 seconds)"))]
-_SubtaskTime = Annotated[
-    Duration, AfterValidator(partial(_within, least=MIN_SUBTASK_TIMEOUT, shown="PT1S (one second)"))
-]
+_RunTime = Annotated[Duration, _from(limits.MIN_DEADLINE)]
+_SubtaskTime = Annotated[Duration, _from(MIN_SUBTASK_TIMEOUT)]
 
 
 class Budget(StrictModel):
@@ -187,13 +186,11 @@ def success_fraction(value: object) -> Fraction | None:
 def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest:
     """Returns the request in a run's raw input. Raises SupervisionError `InvalidRequest` with its problems."""
     problem = _input_problem(value, surplus)
-    if not problem:
-        try:
-            request = RunRequest.model_validate(value)
-        except ValidationError as error:
-            problem = describe_errors(error, value=value)
-        else:
-            return request
+    try:
+        if not problem:
+            return RunRequest.model_validate(value)
+    except ValidationError as error:
+        problem = describe_errors(error, value=value)
     raise SupervisionError(ErrorKind.INVALID_REQUEST, problem)
 
 
@@ -206,8 +203,7 @@ def _input_problem(value: object, surplus: tuple[object, ...]) -> str:
     if isinstance(value, Undecodable):
         return f"the input can't be decoded ({value.reason}): pass an object in UTF-8 JSON, encoding json/plain"
     if not isinstance(value, (dict, RunRequest)):
-        kind = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(type(value))
-        return f'the input must be an object such as {{"goal": "..."}}, not {kind or "this"}'
+        return f'the input must be an object such as {{"goal": "..."}}, not a {type(value).__name__}'
     if isinstance(value, dict) and depth_exceeds(value, REQUEST_DEPTH):
         return f"the request is nested too deeply: at most {REQUEST_DEPTH} levels"
     return ""
@@ -231,42 +227,29 @@ def complaint_lines(
         where = ".".join([shown(field), *inner])
         complaint = _complaint(item["type"], item["msg"])
         if item["type"] == "extra_forbidden":
-            complaint += did_you_mean(str(item["loc"][-1]), _fields_at(error.title, item["loc"][:-1]))
+            complaint += did_you_mean(str(item["loc"][-1]), _fields())
         lines.append(f"{one_line(where, limits.LINE_BYTES)}: {one_line(complaint, limits.PARAGRAPH_BYTES)}")
     if (more := error.error_count() - len(lines)) > 0:
         lines.append(f"and {more} more")
     return lines
 
 
-def _named(location: tuple[int | str, ...], value: object) -> Iterator[str]:
+def _named(location: tuple[int | str, ...], value: Any) -> Iterator[str]:
     """Yields the parts of an error's place, an item of a list by its `name` if it has one."""
-    for number, part in enumerate(location):
+    for part in location:
         try:
-            value = value[part]  # type: ignore[index]
+            value = value[part]
         except (LookupError, TypeError):
             value = None
-        name = value.get("name") if isinstance(part, int) and isinstance(value, dict) else None
-        about_the_name = location[number + 1 :] == ("name",)
-        yield name if isinstance(name, str) and _WORD.fullmatch(name) and not about_the_name else str(part)
+        yield str(value.get("name", part) if isinstance(part, int) and isinstance(value, dict) else part)
 
 
-def _fields_at(model_name: str, location: tuple[int | str, ...]) -> list[str]:
-    """Returns the fields of the model at a place below the model of that name; none if there is no single one."""
+def _fields() -> set[str]:
+    """Returns the names of all fields that people write."""
     direct = StrictModel.__subclasses__()
-    kinds: list[type[BaseModel]] = [*direct, *(kind for parent in direct for kind in parent.__subclasses__())]
-    model = next((kind for kind in kinds if kind.__name__ == model_name), None)
-    for part in location:
-        if model and (field := model.model_fields.get(str(part))):
-            model = _model_in(field.annotation)
-    return list(model.model_fields) if model else []
-
-
-def _model_in(annotation: object) -> type[BaseModel] | None:
-    """Returns the model that a field holds, by itself, in a list or as one of several possibilities."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    inner = (_model_in(argument) for argument in get_args(annotation))
-    return next((model for model in inner if model is not None), None)
+    kinds: list[type[BaseModel]] = [*direct, Plan, Subtask, NewRole]
+    kinds += [kind for parent in direct for kind in parent.__subclasses__()]
+    return {name for kind in kinds for name in kind.model_fields}
 
 
 def _complaint(error_type: str, message: str) -> str:

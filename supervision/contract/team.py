@@ -15,15 +15,11 @@ from supervision.contract.base import Duration, Model, StrictModel
 from supervision.contract.finding import Grounding
 from supervision.contract.model_choice import Efforts, ModelChain
 
-_ROLE_CAPABILITIES = 50  # each a word or two; a run keeps them for as long as it is open
-_CAPABILITY_CHARS = 100
-_ROLE_LABEL_CHARS = 80  # a line above an answer
-_PLANNING_INSTRUCTIONS_CHARS = 4000  # a team's own words to the planner: a page
+_LINE_CHARS = 200  # a capability, a label, the pattern of a route
+_PARAGRAPH_CHARS = 600  # an example's goal or one of its subtasks, words that are part of an error message
+_PAGE_CHARS = 4000  # a team's own words to the planner
+_LISTED = 50  # capabilities of a role, routes of a team
 _PLANNING_EXAMPLES = 5  # of a team's plans; more cost every run and teach little
-_EXAMPLE_CHARS = 500  # of an example's goal or of one of its subtasks: a sentence or two
-_TEAM_ROUTES = 50
-_ROUTE_PATTERN_CHARS = 200  # some words of a goal
-_ON_FAILURE_CHARS = 600  # it is part of an error message
 _LEAST_TURN_TOKENS = 256  # of a role's own limit: a short finding and the call that hands it in
 
 Reads = Literal["public", "private"]
@@ -35,7 +31,6 @@ Targets = dict[str, list[JsonValue]]
 
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,47}")
-_POOL = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
 _SERVER_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _NO_TOOL_NAME = re.compile(r"[^a-zA-Z0-9_-]")
@@ -44,13 +39,8 @@ _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 def is_name(text: str) -> bool:
-    """True if `text` may name a team or a role."""
+    """True if `text` may name a team, a role or a pool."""
     return _NAME.fullmatch(text) is not None
-
-
-def is_pool(text: str) -> bool:
-    """True if `text` may name a pool of Workers: it is part of a task queue's name."""
-    return _POOL.fullmatch(text) is not None
 
 
 def _matching(pattern: re.Pattern[str], rule: str) -> AfterValidator:
@@ -63,19 +53,18 @@ def _matching(pattern: re.Pattern[str], rule: str) -> AfterValidator:
 
 
 Name = Annotated[str, _matching(_NAME, "1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")]
-PoolName = Annotated[str, _matching(_POOL, "1 to 32 lower-case letters, digits or hyphens")]
 ToolName = Annotated[str, _matching(_TOOL_NAME, "1 to 64 letters, digits, hyphens or underscores, a letter first")]
 ServerName = Annotated[str, _matching(_SERVER_NAME, "1 to 32 lower-case letters, digits or hyphens, a letter first")]
 SecretName = Annotated[str, _matching(_SECRET_NAME, "the name of a variable, such as TICKETS_TOKEN, never its value")]
-Capability = Annotated[str, Field(max_length=_CAPABILITY_CHARS)]
+Capability = Annotated[str, Field(max_length=_LINE_CHARS)]
 
 
 class PlanExample(StrictModel):
     """A goal, and how a good plan of this team would split it: a line for each subtask."""
 
-    goal: Annotated[str, Field(min_length=1, max_length=_EXAMPLE_CHARS)]
+    goal: Annotated[str, Field(min_length=1, max_length=_PARAGRAPH_CHARS)]
     subtasks: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=_EXAMPLE_CHARS)]],
+        list[Annotated[str, Field(min_length=1, max_length=_PARAGRAPH_CHARS)]],
         Field(min_length=1, max_length=12),
     ]
 
@@ -83,21 +72,21 @@ class PlanExample(StrictModel):
 class Planning(StrictModel):
     """What a team tells the planner: instructions of its own, and examples of good plans."""
 
-    instructions: Annotated[str, Field(max_length=_PLANNING_INSTRUCTIONS_CHARS)] = ""
+    instructions: Annotated[str, Field(max_length=_PAGE_CHARS)] = ""
     examples: Annotated[list[PlanExample], Field(max_length=_PLANNING_EXAMPLES)] = []
 
 
 class Route(StrictModel):
     """Goals that go to one role without the planner: a pattern is words of theirs, or has `*` for any text."""
 
-    pattern: Annotated[str, Field(min_length=1, max_length=_ROUTE_PATTERN_CHARS)]
+    pattern: Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
     role: str
 
 
 class Person(StrictModel):
     """A person who has a role: `who` it is, for people who read the inbox, and how long its subtasks wait."""
 
-    who: Annotated[str, Field(min_length=1, max_length=200)]
+    who: Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)]
     expires: Annotated[Duration, Field(gt=timedelta(), le=limits.MAX_DEADLINE)] = timedelta(days=7)
 
 
@@ -107,27 +96,24 @@ class RoleBase(Model):
     `effort` overrides the request's. `max_turns` lowers the run's turn limit for this role, `max_parallel` limits its
     worker agents that run at the same time. A subtask whose attempts failed is tried once more by the role `fallback`.
     `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
-    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`; while work there has waited
-    longer than `backlog_seconds`, new subtasks go to the role `backup`. `max_tokens` limits the output of one of its
-    turns. An answer that is a finding of this role begins with its `label`. With `ask` its worker agents may ask a
-    person. A role that is a `person` has no worker agents: its subtasks wait in the inbox, and the replies are their
-    findings.
+    role with a `pool` go to the Workers of that pool, model calls only with `pool_model`. `max_tokens` limits the
+    output of one of its turns. An answer that is a finding of this role begins with its `label`. With `ask` its worker
+    agents may ask a person. A role that is a `person` has no worker agents: its subtasks wait in the inbox, and the
+    replies are their findings.
     """
 
     name: Name
     description: Annotated[str, Field(max_length=limits.ROLE_DESCRIPTION_CHARS)] = ""
-    capabilities: Annotated[list[Capability], Field(max_length=_ROLE_CAPABILITIES)] = []
+    capabilities: Annotated[list[Capability], Field(max_length=_LISTED)] = []
     effort: Efforts | None = None
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
     max_parallel: Annotated[int, Field(ge=1, le=200)] | None = None
     fallback: str | None = None
     team: str | None = None
-    pool: PoolName | None = None
+    pool: Name | None = None
     pool_model: bool = True
-    backup: str | None = None
-    backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
     max_tokens: Annotated[int, Field(ge=1, le=limits.MAX_TOKENS_CEILING)] | None = None
-    label: Annotated[str, Field(min_length=1, max_length=_ROLE_LABEL_CHARS)] | None = None
+    label: Annotated[str, Field(min_length=1, max_length=_LINE_CHARS)] | None = None
     ask: bool = False
     person: Person | None = None
 
@@ -147,21 +133,18 @@ class Role(RoleBase, StrictModel):
     model: ModelChain | None = None
     max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
     output_schema: dict[str, JsonValue] | None = None
+    backup: Annotated[None, Field(exclude=True)] = None  # this and the next stand in inline teams of runs by 0.2.0
+    backlog_seconds: Annotated[float, Field(exclude=True)] = 30.0
 
     @model_validator(mode="after")
     def _able(self) -> "Role":
-        if self.team is None and self.person is None and not self.system_prompt.strip():
-            raise ValueError("a role needs a system_prompt")
-        if self.team is not None and self.tools:
-            raise ValueError("this role is a team: tools belong to that team's roles")
-        if self.output_schema is not None and (self.team or self.person is not None or not self.columns):
-            raise ValueError(
-                'output_schema: a role that is no team and no person may have one, with type = "object" and properties'
-            )
-        if self.person is not None and (self.team or self.tools or self.ask):
-            raise ValueError("this role is a person, who has no team, no tools and no `ask`")
-        if self.team is not None and self.ask:
-            raise ValueError("this role is a team: `ask` belongs to that team's roles")
+        if self.team is None and self.person is None:
+            if not self.system_prompt.strip():
+                raise ValueError("a role needs a system_prompt")
+            if self.output_schema is not None and not self.columns:
+                raise ValueError('output_schema: it needs type = "object" and properties')
+        elif (self.team and self.person) or self.tools or self.ask or self.output_schema is not None:
+            raise ValueError("a role that is a team or a person has no other of these, no tools, `ask`, output_schema")
         return self
 
     @property
@@ -230,20 +213,15 @@ class McpServer(StrictModel):
     @classmethod
     def _names(cls, value: object) -> object:
         if isinstance(value, dict):
-            names = ", ".join(f'"{name}"' for name in value)
-            raise ValueError(
-                f"write env = [{names}], and put the values where Workers run: no team file holds a secret"
-            )
+            raise ValueError('write the names alone, as in env = ["TOKEN"], and put the values where Workers run')
         return value
 
     @model_validator(mode="after")
     def _reachable(self) -> "McpServer":
         if (self.command is None) == (self.url is None):
             raise ValueError("give it either a command or a url")
-        if self.url is None and self.headers:
-            raise ValueError("headers belong to a url; a command has env")
-        if self.url is not None and self.args:
-            raise ValueError("args belong to a command")
+        if self.headers if self.url is None else self.args:
+            raise ValueError("headers belong to a url; args belong to a command, which has env")
         if self.url is not None and (problem := require_http(self.url, secret=bool(self.headers))):
             raise ValueError(problem)
         for text in self.headers.values():
@@ -283,8 +261,8 @@ class Team(StrictModel):
     mcp_servers: dict[ServerName, McpServer] = {}
     toolbox: list[str] = []
     planning: Planning = Planning()
-    routes: Annotated[list[Route], Field(max_length=_TEAM_ROUTES)] = []
-    on_failure: Annotated[str, Field(max_length=_ON_FAILURE_CHARS)] = ""
+    routes: Annotated[list[Route], Field(max_length=_LISTED)] = []
+    on_failure: Annotated[str, Field(max_length=_PARAGRAPH_CHARS)] = ""
 
     @field_validator("roles")
     @classmethod
@@ -294,12 +272,10 @@ class Team(StrictModel):
         if repeated := _repeated(names):
             problems.append(f"role names must differ: {repeated}")
         for role in roles:
-            for field in ("fallback", "backup"):
-                other = getattr(role, field)
-                if other == role.name:
-                    problems.append(f"role '{role.name}' is its own {field}: name another role")
-                elif other is not None and other not in names:
-                    problems.append(f"role '{role.name}': {field} {_unknown(other, names)}")
+            if role.fallback == role.name:
+                problems.append(f"role '{role.name}' is its own fallback: name another role")
+            elif role.fallback is not None and role.fallback not in names:
+                problems.append(f"role '{role.name}': fallback {_unknown(role.fallback, names)}")
         shared = _repeated(tool for role in roles for tool in dict.fromkeys(role.tools))
         if shared and not info.data.get("share_tools"):
             problems.append(f"roles share the tools {shared}: give each tool to one role, or set share_tools = true")
@@ -395,9 +371,8 @@ class TeamCard(Model):
 
 
 def _unknown(role: str, names: list[str]) -> str:
-    meant = did_you_mean(role, names).replace(", ", "; ", 1)
     listed = one_line(", ".join(names), limits.PARAGRAPH_BYTES)
-    return f"{quoted(role)} is not one of the roles: {listed}{meant}"
+    return f"{quoted(role)} is not one of the roles: {listed}{did_you_mean(role, names)}"
 
 
 def _repeated(names: Iterable[str]) -> str:

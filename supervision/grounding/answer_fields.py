@@ -1,15 +1,14 @@
 """The fields of a structured answer, looked up in the findings.
 
 A number is found if a line of a finding has it beside the unit that the field's name ends in (`mean_wind_ms`,
-`permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these. A finding
-that has the names in one line and the unit in others, as a finding about one item does, has the figure in these; an
-object outside lists may have its values from several findings. A row of a table counts as one line for each cell,
-with the head of its column. The figures, quotations and URLs in a text are looked up like those of the answer.
+`permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these. A row of a
+table counts as one line for each cell, with the head of its column. The figures, quotations and URLs in a text are
+looked up like those of the answer.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -22,7 +21,6 @@ from supervision.grounding.written_figures import SMALL, values
 _WORDS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _NAME_END = re.compile(r"[:;,(\[|]|\s[-–—]\s")
 _NAME_WORDS = 6  # more make a sentence, which names no row
-_NAMES_READ = 500  # of rows: each is looked for in each line
 _LABELS = ("year", "month", "week", "day", "hour", "minute", "second")  # in a field's name, not its unit
 _YEARS = range(1000, 3000)
 
@@ -37,9 +35,7 @@ class FieldClaim(NamedTuple):
 
 def field_claims(value: JsonValue, findings: Sequence[str], given: Sequence[str]) -> Iterator[FieldClaim]:
     """Yields what a structured answer claims; `given` are texts that it may repeat, the goal and the plan."""
-    looked_up = _Findings(findings, given)
-    looked_up.read_rows(value)
-    return looked_up.claims_in(value, "answer_json", "", [])
+    return _Findings(findings, given).claims_in(value, "answer_json", "", [])
 
 
 class _Findings:
@@ -48,20 +44,11 @@ class _Findings:
         self._lines = [line for lines in self._findings for line in lines]
         self._all = Support([Source(text) for text in (*findings, *given)])
         self._supports: dict[tuple[tuple[str, ...], str, bool], Support] = {}
-        self._names: set[str] = set()  # of all rows
-        self._named: list[list[set[str]]] = []  # those in each line of each finding
-
-    def read_rows(self, value: JsonValue) -> None:
-        """Looks for the names of all objects of an answer, unless they are too many to compare each with each."""
-        names = {name for fields in islice(_objects(value), _NAMES_READ + 1) for name in self.names(fields)}
-        if len(names) <= _NAMES_READ:
-            self._names = names
-            self._named = [[{name for name in names if name in line} for line in lines] for lines in self._findings]
 
     def claims_in(self, value: JsonValue, path: str, name: str, row: list[str]) -> Iterator[FieldClaim]:
         """Yields the claims of a part of the answer: the field `name`, in an object with the names `row`."""
         if isinstance(value, dict):
-            row = self.names(value) or row
+            row = self._names(value) or row
             for key, part in value.items():
                 yield from self.claims_in(part, f"{path}.{key}", key, row)
         elif isinstance(value, list):
@@ -80,7 +67,7 @@ class _Findings:
         support = self._all if unit is None and value in _YEARS else self._support(row, name, unit, listed="[" in path)
         yield FieldClaim(path, text, support.supports(Claim("figure", text, figure)))
 
-    def names(self, fields: dict[str, JsonValue]) -> list[str]:
+    def _names(self, fields: dict[str, JsonValue]) -> list[str]:
         """Returns the names that the texts of an object begin with, of those that findings have."""
         texts = (_NAME_END.split(value)[0] for value in fields.values() if isinstance(value, str))
         short = (text for text in texts if 0 < len(text.split()) <= _NAME_WORDS and not any(claims(text)))
@@ -88,39 +75,24 @@ class _Findings:
         return [name for name in names if any(name in line for line in self._lines)]
 
     def _support(self, row: list[str], name: str, unit: re.Pattern[str] | None, listed: bool) -> Support:
-        """Returns the lines that name the row and the unit; where there are none, those that name one of them."""
+        """Returns the lines that name the row and the unit.
+
+        Where there are none, these are lines with the unit, or with a word of the field's name, of findings that name
+        the row, or of any finding unless the row is one of a list; else all lines of the findings that name the row.
+        """
         key = (tuple(row), unit.pattern if unit else name, listed)
         if key not in self._supports:
-            of_row = [line for line in self._lines if row and all(name in line for name in row)]
-            of_row = of_row or [line for line in self._lines if any(name in line for name in row)] or self._lines
+            named = [line for line in self._lines if any(name in line for name in row)]
+            of_row = [line for line in named if all(name in line for name in row)] or named or self._lines
             mark = unit or _any_word(name)
             if mark and not any(map(mark.search, of_row)):
-                anywhere = [] if listed or not unit else list(filter(unit.search, self._lines))
-                of_row = self._beside(row, mark) or anywhere or of_row
+                naming = (lines for lines in self._findings if any(name in line for line in lines for name in row))
+                about = list(chain.from_iterable(naming))
+                anywhere = self._lines if unit and not listed else []
+                of_row = list(filter(mark.search, about)) or list(filter(mark.search, anywhere)) or about or of_row
             lines = [line for line in of_row if unit and unit.search(line)] or of_row
             self._supports[key] = Support([Source("\n".join(lines))])
         return self._supports[key]
-
-    def _beside(self, row: list[str], mark: re.Pattern[str]) -> list[str]:
-        """Returns lines that name no other row, of findings that name this one: those with the unit, or the field.
-
-        Where there are none, these are all lines of the findings that name no other row anywhere.
-        """
-        with_mark, alone, own = list[str](), list[str](), set(row)
-        for lines, named in zip(self._findings, self._named, strict=False):
-            if any(map(own.intersection, named)):
-                free = [line for line, names in zip(lines, named, strict=True) if names <= own]
-                with_mark += filter(mark.search, free)
-                alone += free if len(free) == len(lines) and self._names > own else []
-        return with_mark or alone
-
-
-def _objects(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
-    """Yields the objects of a structured answer."""
-    if isinstance(value, dict):
-        yield value
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _objects(part)
 
 
 def _any_word(name: str) -> re.Pattern[str] | None:

@@ -25,7 +25,6 @@ from supervision.grounding.units import (
     mentioned_scales,
     mentioned_units,
     multiples,
-    named_once,
 )
 from supervision.grounding.written_figures import Figure, Reading, values
 
@@ -171,7 +170,8 @@ class _Read:
 
     @cached_property
     def _units(self) -> frozenset[str]:
-        return named_once(self._mentioned)
+        """Those of the kinds that a table names once for all its figures, in a column such as `generation_gwh`."""
+        return frozenset(unit for unit in self._mentioned if DIMENSIONS[unit] not in ("share", "time"))
 
     def find(self, figure: Figure) -> int | None:
         """Returns where this source has the figure given, as exactly as that is written; None if it does not."""

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from supervision.grounding.units import (
     CURRENCY,
     DIMENSIONS,
     LETTER,
     LETTER_SCALE,
-    OF_MONEY,
     SCALE,
     UNIT,
     mentioned_scales,
@@ -25,38 +24,30 @@ _SIGNIFICANT = 3  # a round number with so many digits that count is as exact as
 
 # The first digit stands alone so that a search skips to it.
 _DIGITS = r"\d(?:\d{0,2}(?:[,.'’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,]\d{1,12})?|\d{0,23}(?:[.,]\d{1,24})?)"
-_POWER = r"(?:[eE][-+]?\d{1,3}|\s?[x×·*]\s?10(?:\^|\*\*)?[-−]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹⁻]{1,3})"
+_POWER = r"(?:[eE][-+]?\d{1,3}|\s?[x×·*]\s?10(?:\^|\*\*)?(?:[-−]?\d{1,3}|⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"
 _FIGURE = re.compile(
     rf"(?P<digits>{_DIGITS})(?P<power>{_POWER})?"
-    rf"(?:[\s\u00a0]?(?P<scale>{SCALE})|[\s\u00a0]?(?P<money>{OF_MONEY})|(?P<letter>{LETTER_SCALE}))?"
+    rf"(?:[\s\u00a0]?(?P<scale>{SCALE})|(?P<letter>{LETTER_SCALE}))?"
     rf"(?:[\s\u00a0-]?(?P<unit>{UNIT}))?",
     re.IGNORECASE,
 )
 _CURRENCY = re.compile(rf"(?<!\w)(?P<currency>{CURRENCY})\s?[-−]?$", re.IGNORECASE)
 _IN_A_WORD = re.compile(rf"(?:{LETTER}|[.,]|[A-Za-z][-‑])\Z")  # not $, which also matches before a line's end
 _ABOUT = re.compile(
-    r"(?:\b(?:(?P<near>about|around|approximately|approx\.?|roughly|circa|ca\.|some|etwa|rund|ungefähr|environ|près de|"
-    r"unos|unas)|nearly|almost|over|above|below|under|more than|less than|up to|at least|knapp|gut|fast|über|unter|"
-    r"mehr als|weniger als|bis zu|presque|plus de|moins de|casi|más de|menos de)|(?P<sign>[~≈约近])|[<>]|超过)"
-    r"\s?[$€£¥]?$",
+    r"(?:\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.|some|etwa|rund|ungefähr|environ|près de|unos|"
+    r"unas|nearly|almost|over|above|below|under|more than|less than|up to|at least|knapp|gut|fast|über|unter|mehr als|"
+    r"weniger als|bis zu|presque|plus de|moins de|casi|más de|menos de)|[~≈<>约近]|超过)\s?[$€£¥]?$",
     re.IGNORECASE,
 )
 # What comes before the number of a section, a standard or a step: the number is a name there.
 _LABEL = re.compile(
     r"(?:\b(?:steps?|items?|no\.|numbers?|points?|questions?|pages?|p\.|pp\.|lines?|rows?|columns?|notes?|phases?|"
-    r"levels?|parts?|options?|rule|rank|top|seiten?|zeilen?|spalten?|schritt|punkt|nr\.|lignes?|filas?|p[áa]ginas?)\s"
-    r"|[#№§]\s?)(?:\d{1,7}\s?[-–,]\s?)?$",
+    r"levels?|parts?|options?|rule|rank|top|seiten?|zeilen?|spalten?|schritt|punkt|nr\.|lignes?|filas?|p[áa]ginas?|"
+    r"sections?|chapters?|tables?|figures?|fig\.|appendix|articles?|versions?|releases?|abschnitt|kapitel|tabelle|"
+    r"chapitre|tableau|annexe)\s|[#№§第]\s?)(?:\d{1,7}\s?[-–,]\s?)?$",
     re.IGNORECASE,
 )
-_SECTION = re.compile(
-    r"(?:\b(?:sections?|chapters?|tables?|figures?|fig\.|appendix|articles?|versions?|releases?|abschnitt|kapitel|"
-    r"tabelle|chapitre|tableau|annexe)\s|[§第])$",
-    re.IGNORECASE,
-)
-# 12.3 and 14.5 million
-_JOINING = re.compile(r"\s?(?:and|to|or|vs\.?|und|bis|oder|auf|et|à|ou|a|[-–—/,、和至到])\s?")
 _SURE = re.compile(r"(?:confidence|konfidenz|confiance|confianza)\W{0,6}$", re.IGNORECASE)
-_SURE_AFTER = re.compile(r"\s?-?(?:confiden|konfidenz|sicher\b)", re.IGNORECASE)
 _ACRONYM = re.compile(
     r"\b(?!(?:IN|OF|TO|BY|AT|ON|IS|WAS|AND|OR|THE|FROM|FOR|USD|EUR|GBP|JPY|CHF|CNY|INR)\b)[A-Z&]{2,6} $"
 )
@@ -70,7 +61,6 @@ _DATE = re.compile(
     r"|\b(?:am|vom|zum|bis|ab|seit) (?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.(?!\d)",
     re.IGNORECASE,
 )
-_PATH = re.compile(r"(?<![^\s|])[^A-Za-z_\s|]*+[A-Za-z_][^\s|/]*+/[^\s|]*+$")  # reports/2019.3
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
 _YEAR = re.compile(r"[12]\d{3}")  # as written a year: 2010 is no rounded 2009
 _ASCII = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹０１２３４５６７８９٬٫．％٪", "012345678901234567890123456789,..%%")
@@ -93,8 +83,8 @@ class Figure:
     """A figure of a text. `text` is the figure as written, with its unit; signs are left out of the readings.
 
     `scale` is what a word such as million multiplies it by, `start` where its digits begin, `end` where all of it ends.
-    `others` are what it may mean as well: with the unit or scale of the figure it is joined to, or of a head such as
-    `(€m)`.
+    `others` are what it may mean as well: with a unit or scale that the text names elsewhere, as beside the second of
+    two figures, or in a head such as `(€m)`.
     """
 
     text: str
@@ -106,57 +96,34 @@ class Figure:
     digits: str
     others: tuple["Figure", ...] = ()
 
-    def moved(self, by: int) -> "Figure":
-        """Returns the same figure of a text that has so much more before it."""
-        return replace(self, start=self.start + by, end=self.end + by)
-
 
 def figures(text: str) -> Iterator[Figure]:
-    """Returns the figures of a text that need support, in their order.
+    """Yields the figures of a text that need support, in their order.
 
     Whole numbers below 13 without a unit, numbers of lists, sections and pages, and digits that are part of a name
     are left out.
     """
-    text = _DATE.sub(lambda date: date[0].replace(".", "/"), text.translate(_ASCII))
+    text = _with_plain_digits(text)
     numbered = {at for match in _LIST_NUMBER.finditer(text) for at in range(*match.span())}
-    heads = _heads(_FIGURE.sub(" ", text))
-    behind, begins = None, len(text)
-    found = []
-    for match in reversed([*_FIGURE.finditer(text)]):
-        figure = None if match.start() in numbered else _figure(match, text)
-        if figure is None or _is_name(match, figure, text):
-            continue
-        if figure.unit is not None or figure.scale != 1:
-            behind = figure
-        elif not _YEAR.fullmatch(figure.digits):
-            joined = behind is not None and _JOINING.fullmatch(text[match.end() : begins])
-            behind = behind if joined else None
-            meant = [*heads, *([(behind.scale, behind.unit)] if behind else [])]
-            figure = replace(figure, others=tuple(replace(figure, scale=scale, unit=unit) for scale, unit in meant))
-        else:
-            behind = None
-        begins = match.start()
-        if not _needs_none(figure):
-            found.append(figure)
-    return reversed(found)
-
-
-def _heads(text: str) -> list[tuple[Decimal, str | None]]:
-    """Returns the scales and units that a text names without a figure: "(in Mio. €)", "Share (%)" over a column."""
     units = [unit for unit in sorted(mentioned_units(text)) if DIMENSIONS[unit] not in ("time", "currency")]
     scales = [scale for scale in sorted(mentioned_scales(text)) if scale != 1]
-    return [*((scale, None) for scale in scales), *((Decimal(1), unit) for unit in units)]
+    for match in _FIGURE.finditer(text):
+        figure = None if match.start() in numbered else _figure(match, text)
+        if figure is None or _is_name(match, figure, text) or _needs_none(figure):
+            continue
+        if figure.unit is None and figure.scale == 1 and not _YEAR.fullmatch(figure.digits):
+            others = [replace(figure, scale=scale) for scale in scales] + [replace(figure, unit=unit) for unit in units]
+            figure = replace(figure, others=tuple(others))
+        yield figure
 
 
 def values(text: str) -> Iterator[Figure]:
     """Yields all that may be read as a figure in the sources of a text; the more readings, the better."""
-    whole, text = set(), text.translate(_ASCII)
+    whole, text = set(), _with_plain_digits(text)
     for match in _FIGURE.finditer(text):
         if figure := _figure(match, text):
             whole.add(match.span("digits"))
             yield figure
-    for date in _DATE.finditer(text):
-        yield from (each.moved(date.start()) for each in values(date[0].replace(".", "/")))
     # A row of CSV reads as one number with commas above.
     for match in _SIMPLE.finditer(text):
         if match.span() not in whole:
@@ -164,78 +131,57 @@ def values(text: str) -> Iterator[Figure]:
             yield Figure(match[0], exact, Decimal(1), None, *match.span(), match[0])
 
 
+def _with_plain_digits(text: str) -> str:
+    """Returns a text with the digits and signs of ASCII, and dates such as 25.03.2026 as 25/03/2026."""
+    return _DATE.sub(lambda date: date[0].replace(".", "/"), text.translate(_ASCII))
+
+
 def _figure(match: re.Match[str], text: str) -> Figure | None:
     """Returns the figure that begins here, None if the digits go on a word or another figure."""
     before = text[max(0, match.start() - 40) : match.start()]
     if _IN_A_WORD.search(before[-2:]):
         return None
-    scaled = match["scale"] or match["money"] or match["letter"]
-    scale = scale_of(scaled, bool(match["money"])) if scaled else Decimal(1)
+    scaled = match["scale"] or match["letter"]
+    scale = scale_of(scaled) if scaled else Decimal(1)
     currency = _CURRENCY.search(before) if before[-2:].strip() else None
     unit = unit_of(match["unit"]) if match["unit"] else unit_of(currency["currency"]) if currency else None
-    about = _ABOUT.search(before[-20:])
-    width = Decimal(0) if about is None else Decimal("0.5") if about["near"] or about["sign"] else Decimal(1)
-    readings = tuple(_readings(match["digits"], _power(match["power"]), width))
+    about = _ABOUT.search(before[-20:]) is not None
+    readings = tuple(_readings(match["digits"], _power(match["power"]), about))
     if scale == 1 and unit is None and not about and _YEAR.fullmatch(match["digits"]) and not match["power"]:
         readings = (Reading(Decimal(match["digits"]), Decimal("0.5")),)
     written = text[match.start() - len(currency[0]) if currency else match.start() : match.end()].strip()
     return Figure(written, readings, scale, unit, *match.span(), match["digits"]) if readings else None
 
 
-def _readings(digits: str, power: Decimal, width: Decimal) -> Iterator[Reading]:
-    plain = re.sub(r"['’\u00a0\u2009\u202f ]", "", digits)
-    separators = [char for char in plain if char in ",."]
-    seen = set()
-    for written in _decimal_forms(plain, separators):
-        try:
-            value = Decimal(written) * power
-        except InvalidOperation:
-            continue
-        if value not in seen:
-            seen.add(value)
-            yield Reading(value, _tolerance(written, width) * power)
+def _readings(digits: str, power: Decimal, about: bool) -> Iterator[Reading]:
+    for written in _decimal_forms(re.sub(r"['’\u00a0\u2009\u202f ]", "", digits)):
+        yield Reading(Decimal(written) * power, _tolerance(written, about) * power)
 
 
-def _decimal_forms(plain: str, separators: list[str]) -> Iterator[str]:
-    """Yields the digits with a decimal point, for each way to read commas and points."""
-    kinds = set(separators)
-    if not separators:
-        yield plain
-    elif len(kinds) == 2:  # the last one is the decimal separator
-        last = separators[-1]
-        other = "," if last == "." else "."
-        yield plain.replace(other, "").replace(last, ".")
-    elif len(separators) > 1:
-        yield plain.replace(separators[0], "")
-    else:
-        whole, _, rest = plain.partition(separators[0])
-        if len(rest) == 3 and len(whole) <= 3 and whole.strip("0"):
-            yield whole + rest
+def _decimal_forms(plain: str) -> Iterator[str]:
+    """Yields the digits with a decimal point, for each way to read commas and points: the last one may be it."""
+    *before, rest = re.split(r"[.,]", plain)
+    whole, marks = "".join(before), re.findall(r"[.,]", plain)
+    several = bool(marks) and marks.count(marks[-1]) > 1
+    if not marks or several or (len(marks) == 1 and len(rest) == 3 and len(whole) <= 3 and whole.strip("0")):
+        yield whole + rest
+    if marks and not several:
         yield f"{whole}.{rest}"
 
 
-def _tolerance(written: str, width: Decimal) -> Decimal:
-    """Returns how far a figure may be from its source: about 30 is 25 to 35, more than 30 up to 40."""
+def _tolerance(written: str, about: bool) -> Decimal:
+    """Returns how far a figure may be from its source: about 30 is 25 to 35."""
     whole, _, decimals = written.partition(".")
-    if decimals:
-        place = Decimal(10) ** -len(decimals)
-        return place if width else place / 2
-    zeros = len(whole) - len(whole.rstrip("0")) if whole.strip("0") else 0
-    place = Decimal(10) ** zeros
-    if width:
-        return max(place * width, Decimal(1))
-    return place / 2 if len(whole) - zeros >= _SIGNIFICANT else Decimal("0.5")
+    zeros = len(whole) - len(whole.rstrip("0")) if whole.strip("0") and not decimals else 0
+    place = Decimal(10) ** (zeros - len(decimals))
+    if about:
+        return place if decimals else max(place / 2, Decimal(1))
+    return place / 2 if decimals or len(whole) - zeros >= _SIGNIFICANT else Decimal("0.5")
 
 
 def _power(written: str | None) -> Decimal:
-    if not written:
-        return Decimal(1)
-    exponent = written.translate(_SUPERSCRIPTS).lower()
-    digits = exponent[1:] if exponent[0] == "e" else re.sub(r"^\s?[x×·*]\s?10(?:\^|\*\*)?", "", exponent)
-    try:
-        return Decimal(10) ** max(-99, min(99, int(digits)))
-    except ValueError:
-        return Decimal(1)
+    digits = re.sub(r"e|\s?[x×·*]\s?10(?:\^|\*\*)?", "", (written or "e0").lower().translate(_SUPERSCRIPTS), count=1)
+    return Decimal(10) ** max(-99, min(99, int(digits)))
 
 
 def _needs_none(figure: Figure) -> bool:
@@ -250,14 +196,10 @@ def _needs_none(figure: Figure) -> bool:
 def _is_name(match: re.Match[str], figure: Figure, text: str) -> bool:
     """True if the digits are part of a name or of a reference, not a figure."""
     before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 12]
-    if figure.unit in (None, "%") and (_SURE.search(before[-20:]) or _SURE_AFTER.match(after)):
+    if figure.unit in (None, "%") and _SURE.search(before[-20:]):
         return True
     if figure.unit is not None or figure.scale != 1:
         return False
     if _JOINED.match(after) and not re.match(r"[x×](?!\w)", after):
         return True
-    if _PATH.search(before):
-        return True
-    if not figure.digits.isdigit():
-        return bool(_SECTION.search(before))
-    return bool(_LABEL.search(before) or _SECTION.search(before) or _ACRONYM.search(before))
+    return bool(_LABEL.search(before) or (figure.digits.isdigit() and _ACRONYM.search(before)))

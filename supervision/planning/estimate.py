@@ -1,8 +1,8 @@
 """What a plan is likely to take, by what earlier runs of its team took.
 
 The range of a subtask is the order statistics of its role. The range of the whole plan is that of sums which are drawn:
-each draw takes the subtasks of one earlier run for those of the same role, so that what the parts of a run have in
-common stays together, and of other runs where that one has too few. The draws are the same for the same samples.
+each draw takes its cases from one earlier run, so that what the parts of a run have in common stays together, and from
+all runs for roles that it did not have. The draws are the same for the same samples.
 """
 
 import math
@@ -21,10 +21,10 @@ from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
 
 SUPERVISOR, TOTAL = "supervisor", "total"
+_REST = ""  # the role of what no subtask of the first plan took
 _DRAWS = 400  # the 5 % outside on each side are 20 of them
 _OUTSIDE = 0.05
 _ROOM = 10.0  # a range of n cases is 1 + 10 / n times wider on each side: what so few cases did not show
-_OF_MODEL = 5  # cases of a role with the same model: with fewer, those with its other models count as well
 _SAMPLE_PARTS = 100  # of a run: 200 samples are read at once
 _HITS = 20  # estimates whose hits are counted
 _LEAST_TOKENS = 500  # of a call
@@ -37,8 +37,7 @@ Price = Callable[[str, float, float], float | None]
 class Took(Model):
     """What a candidate of a subtask took, with all attempts; of a role "", several parts of a run together."""
 
-    role: str = ""
-    model: str = ""
+    role: str = _REST
     calls: float = 0
     tokens: float = 0
     usd: float | None = None
@@ -76,6 +75,7 @@ class _Case(NamedTuple):
 
 
 _Span = tuple[_Case, _Case]  # the lowest and the highest that one case stands for
+_Cases = Mapping[str, Sequence[_Case | None]]  # of a run, by role
 
 
 class _Part(NamedTuple):
@@ -83,7 +83,7 @@ class _Part(NamedTuple):
 
     id: str
     role: str
-    cases: list[_Case]
+    cases: Sequence[_Case | None]
     unseen: _Span
     least: int = 1
     most: int = 1
@@ -96,10 +96,6 @@ class _Part(NamedTuple):
         top = room * self.most
         return low.times(self.least / room, 1 / room), high.times(top, top if self.in_turn else room)
 
-    def shares(self) -> Shares:
-        """Returns the range of the part."""
-        return _shares(self.id, [self.span(case) for case in self.cases] or [self.span(None)])
-
 
 def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | None = None) -> RunSample:
     """Returns the sample of a run whose first plan had so many subtasks; later ones are part of the rest."""
@@ -107,16 +103,13 @@ def sample_of(result: RunResult, plan: Plan, planned: int, estimate: Shares | No
     named = [report.id for report in result.subtasks if report.template is None]
     first = set(named[:planned])
     reports = [r for r in result.subtasks if (r.template or r.id) in first and r.counts is None]
-    usage, seconds = result.usage, result.timing.critical_path_seconds
-    rest = usage
-    for report in reports:
-        rest -= report.usage
+    rest = result.usage - sum((report.usage for report in reports), Usage())
     own = max(0.0, result.timing.sequential_seconds - sum(map(_seconds, result.subtasks)))
     chosen = reports[:: max(1, math.ceil(len(reports) / _SAMPLE_PARTS))]
     return RunSample(
-        parts=[_took(r.usage, _seconds(r), candidates.get(r.id, 1), r.role, r.model or "") for r in chosen],
+        parts=[_took(r.usage, _seconds(r), candidates.get(r.id, 1), r.role) for r in chosen],
         rest=_took(rest, own),
-        total=_took(usage, seconds),
+        total=_took(result.usage, result.timing.critical_path_seconds),
         estimate=estimate,
     )
 
@@ -125,25 +118,20 @@ def estimate_of(
     plan: Plan, team: TeamCard, samples: Sequence[RunSample], max_turns: int, max_subtasks: int, price: Price
 ) -> Estimate:
     """Returns what a plan is likely to take. `samples` are the team's, the newest last."""
-    *work, own = _parts(plan, team, samples, max_turns, max_subtasks, price)
+    runs = [_cases(sample) for sample in samples]
+    *work, own = parts = _parts(plan, team, runs, max_turns, max_subtasks, price)
     chance = random.Random(0)
     depends_on = {subtask.id: subtask.depends_on for subtask in plan.folded().subtasks}
     order = [*TopologicalSorter(depends_on).static_order()]
     totals: list[_Span] = []
     for _ in range(_DRAWS):
-        donor = chance.randrange(len(samples)) if samples else None
-        left = defaultdict(list)
-        for took in chance.sample(samples[donor].parts, len(samples[donor].parts)) if donor is not None else []:
-            left[took.role].append(_case(took))
-        drawn = {SUPERVISOR: own.span(None if donor is None else own.cases[donor])}
-        for part in work:
-            cases = left[part.role]
-            drawn[part.id] = part.span(cases.pop() if cases else chance.choice(part.cases) if part.cases else None)
-        lows, highs = ({part: span[side] for part, span in drawn.items()} for side in (0, 1))
+        run: _Cases = chance.choice(runs) if runs else {}
+        spans = {part.id: part.span(chance.choice(run.get(part.role) or part.cases or [None])) for part in parts}
+        lows, highs = ({part: span[side] for part, span in spans.items()} for side in (0, 1))
         totals.append((_sum(lows, order, depends_on), _sum(highs, order, depends_on)))
     made = [sample for sample in samples if sample.estimate is not None][-_HITS:]
     return Estimate(
-        parts=[part.shares() for part in (*work[: limits.STATUS_PAGE], own)],
+        parts=[_shares(p.id, [p.span(case) for case in p.cases or [None]]) for p in (*work[: limits.STATUS_PAGE], own)],
         total=_shares(TOTAL, totals),
         samples=len(samples),
         held=sum(sample.held for sample in made),
@@ -151,30 +139,36 @@ def estimate_of(
     )
 
 
+def _cases(sample: RunSample) -> _Cases:
+    cases = defaultdict[str, list[_Case | None]](list)
+    for took in (*sample.parts, sample.rest):
+        usd = math.nan if took.usd is None else took.usd
+        cases[took.role].append(_Case(took.calls, took.tokens, usd, took.seconds))
+    return cases
+
+
 def _parts(
-    plan: Plan, team: TeamCard, samples: Sequence[RunSample], max_turns: int, max_subtasks: int, price: Price
+    plan: Plan, team: TeamCard, runs: Sequence[_Cases], max_turns: int, max_subtasks: int, price: Price
 ) -> list[_Part]:
     """Returns the subtasks that models work on, and last the supervisor's own work."""
-    by_role: dict[tuple[str, str], list[_Case]] = defaultdict(list)
-    for took in (took for sample in samples for took in sample.parts):
-        by_role[took.role, took.model].append(_case(took))
-        by_role[took.role, ""].append(_case(took))
+
+    def cases_of(role: str) -> list[_Case | None]:
+        return [case for run in runs for case in run.get(role, [])]
+
     parts, own_model, room = [], "", max(1, max_subtasks - len(plan.named))
     for subtask in plan.named:
         role = team.role(subtask.role)
         if role.person is not None:
             continue
         own_model = own_model or role.model
-        cases = by_role[role.name, role.model]
-        cases = cases if len(cases) >= _OF_MODEL else by_role[role.name, ""]
         calls = max_turns * (max_subtasks if role.team is not None else 1)
         searches = calls * sum(tool.searches for tool in role.tools)
         unseen = _unseen(calls, subtask.timeout_seconds or calls * _TURN_SECONDS, role.model, price, searches)
         times = (1, subtask.max_items or room) if subtask.for_each else (subtask.candidates, subtask.candidates)
-        parts.append(_Part(subtask.id, role.name, cases, unseen, *times, in_turn=bool(subtask.for_each)))
+        parts.append(_Part(subtask.id, role.name, cases_of(role.name), unseen, *times, in_turn=bool(subtask.for_each)))
     own_calls = limits.PLAN_TRIES + max_turns + 2 * len(plan.named)  # a review and a refinement of each, and the answer
     unseen = _unseen(own_calls, own_calls * _TURN_SECONDS, own_model, price)
-    return [*parts, _Part(SUPERVISOR, SUPERVISOR, [_case(sample.rest) for sample in samples], unseen)]
+    return [*parts, _Part(SUPERVISOR, _REST, cases_of(_REST), unseen)]
 
 
 def _unseen(calls: float, seconds: float, model: str, price: Price, searches: float = 0) -> _Span:
@@ -183,16 +177,10 @@ def _unseen(calls: float, seconds: float, model: str, price: Price, searches: fl
     return _Case(1, low, usd[0], 1), _Case(calls, high, usd[1], seconds)
 
 
-def _case(took: Took) -> _Case:
-    return _Case(took.calls, took.tokens, math.nan if took.usd is None else took.usd, took.seconds)
-
-
-def _took(usage: Usage, seconds: float, among: int = 1, role: str = "", model: str = "") -> Took:
+def _took(usage: Usage, seconds: float, among: int = 1, role: str = _REST) -> Took:
     """Returns what each of so many candidates took, who worked at the same time."""
     calls, tokens, usd = usage.model_calls / among, usage.tokens / among, usage.usd
-    return Took(
-        role=role, model=model, calls=calls, tokens=tokens, usd=None if usd is None else usd / among, seconds=seconds
-    )
+    return Took(role=role, calls=calls, tokens=tokens, usd=None if usd is None else usd / among, seconds=seconds)
 
 
 def _seconds(report: SubtaskReport) -> float:
@@ -215,13 +203,10 @@ def _sum(drawn: Mapping[str, _Case], order: Iterable[str], depends_on: Mapping[s
 def _shares(part_id: str, spans: Sequence[_Span]) -> Shares:
     """Returns the range that holds all of the cases but 5 % on each side."""
     cut = int(_OUTSIDE * len(spans))
-    pairs = zip(*(zip(*side, strict=True) for side in zip(*spans, strict=True)), strict=True)
-    calls, tokens, usd, seconds = ((sorted(lows)[cut], sorted(highs)[-1 - cut]) for lows, highs in pairs)
-    known = not any(math.isnan(case.usd) for span in spans for case in span)
-    return Shares(
-        id=part_id,
-        calls=Range(low=round(calls[0]), high=round(calls[1])),
-        tokens=Range(low=round(tokens[0]), high=round(tokens[1])),
-        usd=Range(low=round(usd[0], 4), high=round(usd[1], 4)) if known else None,
-        seconds=Range(low=round(seconds[0], 1), high=round(seconds[1], 1)),
-    )
+
+    def middle(field: int, digits: int) -> Range:
+        lows, highs = (sorted(span[side][field] for span in spans) for side in (0, 1))
+        return Range(low=round(lows[cut], digits), high=round(highs[-1 - cut], digits))
+
+    usd = None if any(math.isnan(case.usd) for span in spans for case in span) else middle(2, 4)
+    return Shares(id=part_id, calls=middle(0, 0), tokens=middle(1, 0), usd=usd, seconds=middle(3, 1))

@@ -1,47 +1,17 @@
 """The circuit breaker of one provider and model in a process: an outage costs a handful of requests, then probes.
 
-A 429 opens nothing: it narrows the window of calls in flight. Callers ask before they send and report the outcome with
-their ticket. The clock is an argument, in seconds.
+A 429 opens nothing: it holds calls back for a while. Callers ask before they send and report the outcome with their
+ticket. The clock is an argument, in seconds.
 """
 
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
 from supervision.base import limits
-from supervision.base.errors import ODD, OUTAGES, PACING, ErrorKind
+from supervision.base.errors import OUTAGES, ErrorKind
 
 BREAKER_WINDOW = 4  # unanswered calls while nothing proves that the provider serves: 5 failures + 3 in flight < 10
 BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently gets any number of calls at once
-_HALVINGS_APART = 1.0  # seconds: a burst is refused as one, within a moment
-_GRANTS = 4  # for one call more, at most: with as many as a large window has, slow calls would take an hour to fill it
-
-
-class CallWindow:
-    """The calls that may be in flight: halved by a 429, widened by one after some granted calls, up to `most`.
-
-    A call is granted with its first content: how long an answer takes says nothing about the limit.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.size = most  # calls that may be in flight
-        self._granted = 0  # since the size changed
-        self._halved_at = float("-inf")
-
-    def refused(self, in_flight: int, now: float) -> None:
-        """Records a refused call; `in_flight` includes it."""
-        if now - self._halved_at >= _HALVINGS_APART:
-            self._halved_at = now
-            self._granted = 0
-            self.size = max(min(self.size, in_flight) // 2, 1)
-
-    def granted(self) -> None:
-        """Records a call that the provider began to answer."""
-        self._granted += 1
-        if self._granted >= min(self.size, _GRANTS):
-            self._granted = 0
-            self.size = min(self.size + 1, self._most)
-
 
 ProviderState = Literal["closed", "open", "half_open"]
 
@@ -65,26 +35,26 @@ class Hold(NamedTuple):
 class ProviderBreaker:
     """Opens after BREAKER_FAILURES outages in a row, or at one that names a wait of a cool-down or more.
 
-    A row ends with the success of a call sent after the row began. Of calls that failed without content, first content
-    is enough, so that a few refused calls among many slow good ones do not open the breaker.
+    A row ends with the first content of a call sent after the row began, so that a few refused calls among many slow
+    good ones do not open the breaker.
 
-    Unless the provider is trusted, at most BREAKER_WINDOW calls are unanswered at a time, which bounds the requests
-    that an outage costs. It is trusted for BREAKER_TRUST after content that is younger than the last failure.
+    At most `most` calls are in flight. Unless the provider is trusted, at most BREAKER_WINDOW of them are unanswered,
+    which bounds the requests that an outage costs. It is trusted for BREAKER_TRUST after content, until a failure or a
+    429.
 
     Half-open leases one probe at a time. Any readable answer to it closes the breaker, a 429 or a rejection too. An
     outage or an unreadable answer opens it for another cool-down.
     """
 
     def __init__(self, most: int = limits.MODEL_SLOTS) -> None:
+        self._most = most
         self._sent = 0  # calls admitted, ever: the latest ticket
         self._in_flight: set[CallTicket] = set()  # sent, without outcome yet
         self._unanswered: set[CallTicket] = set()  # those of them without content
-        self.window = CallWindow(most)
         self._trusted_until = _NEVER  # any number of calls may be unanswered until then
+        self.failures = 0  # outages in a row
+        self._row_start = 0  # answers to calls up to this number say nothing about the present
         self._opened_at = 0  # outages of calls up to this number were before the last opening
-        self._row_start = 0  # outcomes of calls up to this number say nothing about the present
-        self._silent_failures = 0  # outages in the row that gave no content
-        self._broken_failures = 0  # outages in the row that broke off after content
         self._open_until: float | None = None  # end of the cool-down; None while closed
         self._probe: CallTicket | None = None  # the one call that is out while half-open
         self._paced_until = _NEVER  # a 429 asked for no calls until then
@@ -94,11 +64,6 @@ class ProviderBreaker:
         if self._open_until is None:
             return "closed"
         return "open" if now < self._open_until else "half_open"
-
-    @property
-    def failures(self) -> int:
-        """Outages in a row."""
-        return self._silent_failures + self._broken_failures
 
     def remaining(self, now: float) -> float:
         """Returns the seconds of cool-down left, 0 if it is not open."""
@@ -110,61 +75,51 @@ class ProviderBreaker:
             return Hold("open", wait)
         if (wait := self._paced_until - now) > 0:
             return Hold("paced", wait)
+        undecided = now >= self._trusted_until and len(self._unanswered) >= BREAKER_WINDOW
+        is_full = undecided or len(self._in_flight) >= self._most
         probing = self._open_until is not None
-        if probing:
-            waits = self._probe is not None
-        else:
-            undecided = now >= self._trusted_until and len(self._unanswered) >= BREAKER_WINDOW
-            waits = undecided or len(self._in_flight) >= self.window.size
-        if waits:
+        if self._probe is not None or (is_full and not probing):
             return Hold("no room")
         self._sent += 1
-        ticket = self._sent
-        self._in_flight.add(ticket)
-        self._unanswered.add(ticket)
-        if probing:
-            self._probe = ticket
-        return ticket
+        self._in_flight.add(self._sent)
+        self._unanswered.add(self._sent)
+        self._probe = self._sent if probing else None
+        return self._sent
 
     def answering(self, ticket: CallTicket, now: float) -> None:
         """Records a call's first content: the provider works, the call may still fail."""
-        if ticket in self._unanswered:
-            self._unanswered.discard(ticket)
-            self.window.granted()
-        if self._is_current(ticket):
-            self._trust(now)
-            self._silent_failures = 0
+        self._unanswered.discard(ticket)
+        if self._open_until is None and ticket > self._row_start:
+            self.failures = 0
+            self._trusted_until = now + BREAKER_TRUST.total_seconds()
 
     def succeeded(self, ticket: CallTicket, now: float) -> None:
         """Records a call that was answered in full."""
         if ticket == self._probe:
-            self._close(now)
+            self._open_until = self._probe = None
         self.answering(ticket, now)
         self._in_flight.discard(ticket)
-        if self._is_current(ticket):
-            self._broken_failures = 0
 
     def failed(self, ticket: CallTicket, now: float, kind: ErrorKind, retry_after: float | None = None) -> None:
         """Records a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
-        asked = retry_after or 0.0
-        if kind in PACING:
-            self.window.refused(len(self._in_flight), now)
-            if self.window.size == 1:  # no narrower: less is later
-                asked = asked or limits.MODEL_RETRY_INITIAL.total_seconds()
-            self._paced_until = max(self._paced_until, now + min(asked, limits.PACE_MAX.total_seconds()))
-            self._unanswered.discard(ticket)  # answered, not granted
-        self._in_flight.discard(ticket)
-        if kind not in OUTAGES | ODD:
-            if ticket == self._probe:
-                self._close(now)
-            self.answering(ticket, now)
+        if kind not in OUTAGES | {ErrorKind.BAD_RESPONSE}:
+            self.succeeded(ticket, now)  # an answer, whatever it says
+            if kind is ErrorKind.RATE_LIMITED:
+                pause = min(retry_after or limits.MODEL_RETRY_INITIAL.total_seconds(), limits.PACE_MAX.total_seconds())
+                self._paced_until = max(self._paced_until, now + pause)
+                self._trusted_until = _NEVER
             return
-        silent = ticket in self._unanswered
-        self._unanswered.discard(ticket)
-        if ticket == self._probe:
+        is_probe = ticket == self._probe
+        self.released(ticket)
+        asked = retry_after or 0.0
+        if is_probe:
             self._open(now, asked)
         elif kind in OUTAGES and ticket > self._opened_at:
-            self._count(now, silent, asked)
+            self._row_start = self._row_start if self.failures else self._sent
+            self.failures += 1
+            self._trusted_until = _NEVER
+            if self.failures >= limits.BREAKER_FAILURES or asked >= limits.BREAKER_COOLDOWN.total_seconds():
+                self._open(now, asked)
 
     def released(self, ticket: CallTicket) -> None:
         """Records a call that was given up: it proves nothing, and another call may be the probe."""
@@ -173,31 +128,8 @@ class ProviderBreaker:
         if ticket == self._probe:
             self._probe = None
 
-    def _is_current(self, ticket: CallTicket) -> bool:
-        """True if the breaker is closed and the call was sent after the row began."""
-        return self._open_until is None and ticket > max(self._row_start, self._opened_at)
-
-    def _count(self, now: float, silent: bool, asked: float) -> None:
-        if now < self._trusted_until or not self.failures:
-            self._row_start = self._sent
-        self._trusted_until = _NEVER
-        self._silent_failures += silent
-        self._broken_failures += not silent
-        if self.failures >= limits.BREAKER_FAILURES or asked >= limits.BREAKER_COOLDOWN.total_seconds():
-            self._open(now, asked)
-
     def _open(self, now: float, asked: float) -> None:
         wait = max(limits.BREAKER_COOLDOWN.total_seconds(), asked)
         self._open_until = now + min(wait, limits.BREAKER_COOLDOWN_MAX.total_seconds())
         self._opened_at = self._sent
-        self._probe = None
         self._trusted_until = _NEVER
-
-    def _close(self, now: float) -> None:
-        self._open_until = self._probe = None
-        self._row_start = self._sent
-        self._silent_failures = self._broken_failures = 0
-        self._trust(now)
-
-    def _trust(self, now: float) -> None:
-        self._trusted_until = now + BREAKER_TRUST.total_seconds()

@@ -51,10 +51,7 @@ class Board:
         self._now = now
         self._subtasks: dict[str, Subtask] = {}
         self._reports: dict[str, SubtaskReport] = {}
-        # Kept up to date, because they are asked for after every event of a run.
-        self._states: Counter[SubtaskState] = Counter()
-        self._in_flight: Counter[str] = Counter()
-        self._unfinished: dict[SubtaskState, dict[str, None]] = {"running": {}, "waiting": {}}
+        self._states: Counter[SubtaskState] = Counter()  # kept up to date, as it is asked for after every event
         self._left_out: dict[str, str] = {}
         self._once_completed: set[str] = set()
         self._outdated: set[str] = set()  # at work, by an attempt that began with findings that were changed since
@@ -72,7 +69,6 @@ class Board:
                     id=subtask.id, role=subtask.role, description=subtask.description, depends_on=subtask.depends_on
                 )
                 self._states["waiting"] += 1
-                self._unfinished["waiting"][subtask.id] = None
                 if template := subtask.template:
                     self._add_item(self._reports[template])
             else:
@@ -100,7 +96,6 @@ class Board:
         if template.counts is None:
             template.counts, template.state = Counts(), "running"
             self._states["waiting"] -= 1
-            del self._unfinished["waiting"][template.id]
         template.counts.total += 1
         template.counts.waiting += 1
 
@@ -203,10 +198,7 @@ class Board:
 
     def begin(self, subtask_id: str, role: str) -> None:
         """Marks a subtask as running, and by which role."""
-        report = self._move(subtask_id, "running")
-        self._count(report.role, -1)
-        self._count(role, +1)
-        report.role = role
+        self._move(subtask_id, "running").role = role
 
     def start(self, subtask_id: str, workflow_id: str) -> int:
         """Begins the next attempt of a subtask and returns its number, from 1."""
@@ -337,22 +329,11 @@ class Board:
             report.state = state
             self._states[before] -= 1
             self._states[state] += 1
-            self._count(report.role, (state == "running") - (before == "running"))
-            if before in self._unfinished:
-                del self._unfinished[before][subtask_id]
-            if state in self._unfinished:
-                self._unfinished[state][subtask_id] = None
             if template := template_of(subtask_id):
                 _count_item(self._reports[template], before, state)
             for changed in (subtask_id, *self._dependents.get(subtask_id, ())):
                 self._sort_in(changed)
         return report
-
-    def _count(self, role: str, change: int) -> None:
-        """Counts a subtask of a role that is running, or no longer is."""
-        self._in_flight[role] += change
-        if not self._in_flight[role]:
-            del self._in_flight[role]
 
     def gaps(self) -> list[Gap]:
         """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced."""
@@ -368,16 +349,16 @@ class Board:
 
     def running(self) -> list[str]:
         """Returns the ids of the subtasks that are worked on."""
-        return list(self._unfinished["running"])
+        return [r.id for r in self._reports.values() if r.state == "running" and r.counts is None]
 
     def in_flight(self) -> dict[str, int]:
         """Returns how many subtasks of each role are running."""
-        return dict(self._in_flight)
+        return Counter(self._reports[subtask_id].role for subtask_id in self.running())
 
     def agents(self, slots: int) -> int:
         """Returns how many worker agents the next `slots` subtasks take, running ones first; each candidate is one."""
-        unfinished = islice(chain(self._unfinished["running"], self._unfinished["waiting"]), slots)
-        return sum(self._subtasks[subtask_id].candidates for subtask_id in unfinished)
+        waiting = (report.id for report in self._reports.values() if report.state == "waiting")
+        return sum(self._subtasks[each].candidates for each in islice(chain(self.running(), waiting), slots))
 
     def size(self, subtask_id: str) -> float:
         """Returns how much work the plan expects of a subtask, against the mean of all; 1 without an estimate."""

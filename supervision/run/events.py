@@ -23,103 +23,45 @@ TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with it
 
 Mood = Literal["plain", "good", "bad", "faint", "head"]
 _Data = Mapping[str, JsonValue]
-_OPTIONAL = re.compile(r"\[([^][{]*{(\w+)}[^][]*)\]")
+_OPTIONAL = re.compile(r"\[(!?)(\w+)\?([^][]*)\]")
+_FIELD = re.compile(r"{(\w+)(?::(\w+))?}")
 
 
 @dataclass(frozen=True)
 class EventRow:
     """A type of event. Names in `fields` that end in `?` are of fields which are not always there.
 
-    A `sentence` names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2 turns`). A part in
-    square brackets is left out where its field says nothing.
+    A `sentence` names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2 turns`). A part such
+    as `[by?, by {by}]` is left out where its field says nothing, or is the number 1; `[!by?, by nobody]` stands then.
     """
 
     type: str
     fields: str
-    sentence: str | Callable[[_Data], str]
+    sentence: str
     mood: Mood = "plain"
 
     def line(self, data: _Data) -> tuple[str, Mood]:
         """Returns the sentence of an event with this data, and its mood."""
-        if isinstance(self.sentence, str):
-            said = _OPTIONAL.sub(lambda part: part[1] if data.get(part[2]) else "", self.sentence)
-            words = said.format_map(_Words(data))
-        else:
-            words = self.sentence(data)
+
+        def optional(part: re.Match[str]) -> str:
+            value = data.get(part[2])
+            says = bool(value) and (value is True or value != 1)
+            return part[3] if says is not bool(part[1]) else ""
+
+        words = _FIELD.sub(lambda field: _shown(data.get(field[1]), field[2]), _OPTIONAL.sub(optional, self.sentence))
         return words, "bad" if data.get("is_error") else self.mood
 
 
-class _Words(dict[str, object]):
-    """The fields of an event, each as it stands in a sentence."""
-
-    def __init__(self, data: _Data) -> None:
-        super().__init__({name: _Word(value) for name, value in data.items()})
-
-    def __missing__(self, name: str) -> str:
-        return "?"
-
-
-@dataclass(frozen=True)
-class _Word:
-    value: JsonValue
-
-    def __format__(self, noun: str) -> str:
-        value = self.value
-        if isinstance(value, list):
-            return "; ".join(map(str, value))
-        if not noun:
-            return str(value)
-        return f"{value:,} {noun}{'' if value == 1 else 's'}" if isinstance(value, int) else f"{value} {noun}s"
-
-
-def _numbered(text: str, number: JsonValue, word: str) -> str:
-    return f"{text} ({word} {number})" if isinstance(number, int) and number > 1 else text
-
-
-def _requested(data: _Data) -> str:
-    text = "asking what to add to the plan" if data.get("revision") not in (None, 1) else "asking for a plan"
-    return _numbered(text, data.get("attempt"), "try")
-
-
-def _accepted(data: _Data) -> str:
-    text = _numbered(f"plan with {_Word(data.get('subtasks')):subtask}", data.get("revision"), "revision")
-    return f"{text}, expected: {data['expected']}" if data.get("expected") else text
-
-
-def _started(data: _Data) -> str:
-    return _numbered(f"{data.get('role') or 'a nested supervisor'} starts", data.get("attempt"), "attempt")
-
-
-def _retried(data: _Data) -> str:
-    better = ", better described" if data.get("description") else ""
-    return f"failed: {data.get('error')}, trying again with {data.get('role')}{better}"
-
-
-def _reopened(data: _Data) -> str:
-    return "done again" + (", where it ended" if data.get("warm") else ", from the beginning")
-
-
-def _reviewed(data: _Data) -> str:
-    flagged = data.get("flagged")
-    return f"review, round {data.get('round')}: " + (f"{_Word(flagged)} again" if flagged else "all findings hold")
-
-
-def _conflict(data: _Data) -> str:
-    return f"conflict between {_Word(data.get('subtasks'))}, {'' if data.get('resolved') else 'not '}settled"
-
-
-def _written(data: _Data) -> str:
-    work = "condensing" if data.get("mode") == "digest" else "writing the answer"
-    return f"{work} from {_Word(data.get('findings')):finding}"
-
-
-def _turn(data: _Data) -> str:
-    without = f", without {_Word(data['withheld'])}" if data.get("withheld") else ""
-    return f"turn {data.get('turn')}{without}: {data.get('preview') or data.get('stop_reason')}"
+def _shown(value: JsonValue, noun: str | None) -> str:
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
+    if noun and isinstance(value, int):
+        return f"{value:,} {noun}{'' if value == 1 else 's'}"
+    return "?" if value is None else str(value)
 
 
 _R = EventRow
-_BY = "[, by {by}][: {why}]"  # who did it, and why
+_BY = "[by?, by {by}][why?: {why}]"  # who did it, and why
 
 TABLE: tuple[EventRow, ...] = (
     # The run.
@@ -128,44 +70,77 @@ TABLE: tuple[EventRow, ...] = (
     _R("limits_extended", "limits", "new limits: {limits}", "good"),
     _R("deadline_reached", "", "the deadline is reached: writing the answer from what exists", "bad"),
     _R("waiting_provider", "why", "waits for `resume`: {why}", "bad"),
-    _R("decided", "id kind decision after? by? text?", "{id}: {decision}[ by {by}][: {text}][ ({after})]", "good"),
+    _R(
+        "decided",
+        "id kind decision after? by? text?",
+        "{id}: {decision}[by? by {by}][text?: {text}][after? ({after})]",
+        "good",
+    ),
     _R("paused", "now? by? why?", "the run is paused" + _BY, "head"),
     _R("resumed", "by? why?", "the run is resumed" + _BY, "head"),
     _R("steered", "word by? why?", "a person says: {word}" + _BY, "good"),
     _R("model_replaced", "model by why work? head?", "model {by} takes over from {model}: {why}", "bad"),
     # The plan.
-    _R("plan_requested", "attempt revision", _requested, "faint"),
-    _R("plan_accepted", "subtasks revision strategy reasoning estimated_tokens expected", _accepted, "good"),
+    _R(
+        "plan_requested",
+        "attempt revision",
+        "asking for a plan[revision?, revision {revision}][attempt? (try {attempt})]",
+        "faint",
+    ),
+    _R(
+        "plan_accepted",
+        "subtasks revision strategy reasoning estimated_tokens expected",
+        "plan with {subtasks:subtask}[revision? (revision {revision})][expected?, expected: {expected}]",
+        "good",
+    ),
     _R("plan_rejected", "attempt problems", "the plan can't run: {problems}", "bad"),
     _R("role_unknown", "role by", "the team has no role {role}: {by} does it", "bad"),
     _R("items_planned", "items found revision", "a subtask for {items} of {found:item}", "good"),
     _R("nothing_to_add", "revision", "the plan needs nothing more", "faint"),
     # Subtasks. `head` is where the attempt's conversation can be read, `trace_ref` a nested run's trace.
-    _R("subtask_started", "attempt role reasoning?", _started),
+    _R("subtask_started", "attempt role reasoning?", "{role} starts[attempt? (attempt {attempt})]"),
     _R("subtask_completed", "turns head? trace_ref?", "completed after {turns:turn}", "good"),
     _R("subtask_failed", "error message attempts? head? trace_ref?", "failed: {error}", "bad"),
-    _R("subtask_retried", "error message role description head? trace_ref?", _retried, "bad"),
-    _R("subtask_reopened", "feedback warm", _reopened),
+    _R(
+        "subtask_retried",
+        "error message role description head? trace_ref?",
+        "failed: {error}, trying again with {role}",
+        "bad",
+    ),
+    _R("subtask_reopened", "feedback warm", "done again[warm?, where it ended][!warm?, from the beginning]"),
     _R("retry_asked", "instruction? by? why?", "is to be done again" + _BY, "good"),
     _R("skip_asked", "by? why?", "is to be skipped" + _BY, "bad"),
     _R("subtask_skipped", "", "skipped: none of its dependencies succeeded", "bad"),
     _R("subtask_cancelled", "turns? head? trace_ref?", "stopped", "bad"),
     _R("subtask_held", "role", "waits: the breaker of role {role} is open", "bad"),
-    _R("subtask_diverted", "role pool waited_seconds", "goes to {role}: pool {pool} is {waited_seconds} s behind"),
     _R("candidate_ended", "candidate head?", "candidate {candidate} has ended", "faint"),
     _R("candidate_chosen", "choice of reason", "candidate {choice} of {of} is the best"),
     # Worker agents.
-    _R("turn", "turn stop_reason preview tokens model cleared? withheld?", _turn, "faint"),
+    _R(
+        "turn",
+        "turn stop_reason preview tokens model cleared? withheld?",
+        "turn {turn}[withheld?, without {withheld}]: [preview?{preview}][!preview?{stop_reason}]",
+        "faint",
+    ),
     _R("tool", "name arguments is_error preview after?", "{name} {arguments} → {preview}"),
     _R("note", "text", "message: {text}"),
     _R("finding_returned", "unsupported", "its finding goes back: {unsupported}", "bad"),
     # The answer.
-    _R("reviewed", "round flagged feedback missing", _reviewed),
-    _R("conflict", "subtasks description resolved resolution", _conflict, "bad"),
+    _R(
+        "reviewed",
+        "round flagged feedback missing",
+        "review, round {round}: [flagged?{flagged} again][!flagged?all findings hold]",
+    ),
+    _R(
+        "conflict",
+        "subtasks description resolved resolution",
+        "conflict between {subtasks}, [!resolved?not ]settled",
+        "bad",
+    ),
     _R("draft_written", "number findings", "a draft from {findings:finding}", "faint"),
     _R("draft_failed", "", "there is no draft", "faint"),
     _R("draft_outdated", "number", "a draft is dropped: a finding in it is done again", "faint"),
-    _R("synthesis_started", "number findings mode", _written, "faint"),
+    _R("synthesis_started", "number findings mode", "writing the answer ({mode}) from {findings:finding}", "faint"),
     _R("answer_returned", "unsupported problems", "the answer goes back to its author", "bad"),
     _R("answer_chosen", "choice of reason", "its finding is the best of {of} answers"),
     _R("finding_adopted", "", "its finding is the answer, word for word"),

@@ -104,16 +104,6 @@ class Slots:
         self._queue.append(slot)
         self.serve()
 
-    def move(self, slot: Slot, role: RoleCard) -> bool:
-        """Makes a held slot one of another role. Returns False, and changes nothing, if that has no room."""
-        if not self._has_room_in_role(role):
-            return False
-        self._held[slot.role.name] -= 1
-        self._held[role.name] += 1
-        slot.role = role
-        self.serve()
-        return True
-
     def give_back(self, slot: Slot) -> None:
         """Ends the right to work, or the wait for it; without either it changes nothing."""
         if slot in self._queue:

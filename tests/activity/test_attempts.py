@@ -51,7 +51,7 @@ class Call:
         Died.dead = False
 
         async def around() -> T:
-            async with attempted(lambda *_: lambda: None):
+            async with attempted():
                 return await work()
 
         return await environment.run(around)

@@ -12,7 +12,7 @@ from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ExecuteActivityInput
 
 from activities.attempts import Attempts, check, excess
-from activities.contracts.run_contracts import AdoptInput, PoolQuestion, RunRef, SetupInput, SubtaskBrief
+from activities.contracts.run_contracts import AdoptInput, RunRef, SetupInput, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
 from activities.store.grants import RunGrant, find_grant, write_grant
@@ -59,10 +59,9 @@ def nested(team: str | Team = "crew", run: RunRef = RUN, brief: SubtaskBrief | N
         turn(),
         turn(head="run/first/run/turn.1/ab", results=[ToolResultRef(call_id="c", ref=OWN)]),
         nested(),
-        PoolQuestion(run=RUN, queue="supervisor.far"),
         AdoptInput(run=RUN, text_ref=OWN),
     ],
-    ids=["turn", "later turn", "nested", "question", "adopt"],
+    ids=["turn", "later turn", "nested", "adopt"],
 )
 def test_what_lies_within_a_grant_passes_until_it_ends(argument: object) -> None:
     assert excess(grant(), argument, NOW) is None
@@ -174,7 +173,7 @@ async def test_an_activity_without_a_run_is_refused(desk: Desk, argument: object
 
 async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     after = Mock(execute_activity=AsyncMock(return_value="done"))
-    guarded = Attempts(desk.store, lambda *_: lambda: None).intercept_activity(after)
+    guarded = Attempts(desk.store).intercept_activity(after)
     environment = ActivityEnvironment()
     environment.info = dataclasses.replace(environment.info, workflow_id="run", activity_type="call_model")
     run = await desk.run()

@@ -74,8 +74,8 @@ async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
 async def test_a_plan_with_every_field_filled_in_is_a_plan(desk: Desk) -> None:
     filled = {
         **T1, "role": "Reader", "depends_on": "none", "capabilities": "", "importance": "high", "weight": "high",
-        "candidates": None, "candidate_roles": None, "estimated_tokens": "6,000", "attachments": "", "for_each": "null",
-        "max_items": 0, "new_role": "none",
+        "candidates": None, "candidate_roles": None, "estimated_tokens": "6000 tokens", "attachments": "",
+        "for_each": "null", "max_items": 0, "new_role": "none",
     }  # fmt: skip
     more = {"direct_answer": "null", "strategy": "parallel", "aggregation": None, "new_roles": ""}
     first, second = planned(await plan(desk, subtasks(filled, {**T2, "depends_on": "t1"}, **more))).subtasks
@@ -101,20 +101,16 @@ async def test_a_new_role_joins_no_tools_that_no_role_may_have(desk: Desk) -> No
     assert "cook.tools: calculate reads private data, calculate returns untrusted text" in reply.problems[0]
 
 
-@pytest.mark.parametrize(
-    ("reply", "problem"),
-    [
-        (
-            subtasks(T1, new_roles=[COOK]),
-            "new role 'cook' asks for the tool 'calculate', which is not in the toolbox: ",
-        ),
-        (subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost"]}), "subtask 't1' names 'ghost' in candidate_"),
-    ],
-)
-async def test_a_role_that_a_plan_cannot_have_sends_it_back(desk: Desk, reply: Reply, problem: str) -> None:
-    got = await plan(desk, reply)
+async def test_a_role_that_a_plan_cannot_have_sends_it_back(desk: Desk) -> None:
+    got = await plan(desk, subtasks(T1, new_roles=[COOK]))
+    problem = "new role 'cook' asks for the tool 'calculate', which is not in the toolbox: "
     assert [said.startswith(problem) for said in got.problems] == [True]
     assert (got.team_ref, got.team, got.plan, got.plan_ref) == (None, None, None, None)
+
+
+async def test_a_candidate_is_never_a_role_that_is_none(desk: Desk) -> None:
+    got = await plan(desk, subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost", "counter"]}))
+    assert planned(got).subtasks[0].candidate_roles == ["counter"]
 
 
 # --- teams as roles ----------------------------------------------------------------------------------

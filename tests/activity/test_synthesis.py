@@ -212,7 +212,7 @@ async def test_a_conflict_needs_two_findings_that_exist(desk: Desk) -> None:
 async def test_conflicts_between_the_same_findings_are_one_with_all_that_differs(desk: Desk) -> None:
     listed = [{"subtask_ids": ids, "description": words} for ids, words in ((["t1", "t2"], "44"), (["t2", "t1"], "9"))]
     reply = await review(desk, reviewed(conflicts=listed))
-    assert reply.conflicts == [Contradiction(subtask_ids=["t2", "t1"], description="44\n9")]
+    assert reply.conflicts == [Contradiction(subtask_ids=["t1", "t2"], description="44\n9")]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from activities.tools.mcp.mcp_servers import AnyArguments, McpConnection, McpPlaces, McpTools
+from activities.tools.mcp.mcp_servers import AnyArguments, McpConnection, McpTools
 from activities.tools.mcp.pins import write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext, ToolMisuse
@@ -25,8 +25,7 @@ async def main(url: str) -> None:
     suite = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     with tempfile.TemporaryDirectory() as name:
         folder, server = Path(name), McpServer(url=url)
-        places = McpPlaces()
-        connection = McpConnection(folder, server, Secrets(), places)
+        connection = McpConnection(folder, server, Secrets(), 1024)
         offered = {tool.name: tool for tool in await connection.tools()}
         await connection.close()
         write_pins(folder, {"tested": offered})
@@ -40,7 +39,7 @@ async def main(url: str) -> None:
         for call in suite.get("toolCalls", []):
             given.setdefault(call["name"], []).append(call["arguments"])
         listed = {tool: McpTool(effects="read", approve="always") for tool in offered}
-        source = McpTools(folder, "tested", server.model_copy(update={"tools": listed}), Secrets(), places)
+        source = McpTools(folder, "tested", server.model_copy(update={"tools": listed}), Secrets(), 1024)
         tools = {tool.name: tool for tool in await source.open()}
         for name in offered:
             tool = tools[server_tool("tested", name)]

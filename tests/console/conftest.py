@@ -185,10 +185,6 @@ class Model:
         """From now on it fails for that run."""
         self._replace(rules=[{"call": f"{run_id}*", **fault}])
 
-    async def lists(self, models: dict[str, dict[str, Any] | None]) -> None:
-        """From now on its list of models says this of some."""
-        self._replace(models=models)
-
     async def usual(self) -> None:
         """As it is by itself."""
         self._replace()

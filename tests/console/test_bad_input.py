@@ -20,7 +20,6 @@ from tests.waiting import until
     ("words", "expected"),
     [
         (["run"], "no goal"),
-        (["run", "a \x1b[31mgoal"], "control character"),
         (["run", GOAL, "--deadline", "soon"], "deadline"),
         (["run", GOAL, "--answer-schema", "list.json"], "must hold an object"),
         (["run", GOAL, "--goal-file", "x"], "twice"),

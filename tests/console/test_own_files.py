@@ -71,14 +71,10 @@ async def test_a_team_over_a_folder_is_written_and_names_what_it_cannot_read(alo
     assert broken.code == 1
     assert "✘ late.pdf: it is no PDF" in broken.out
     assert "data: 2 tables, 2 documents" in broken.out
-    team = tmp_path / "shop/team.toml"
-    team.write_text(team.read_text().replace('name = "analyst"', 'name = "analyst"\npool = "east"'))
     (tmp_path / "shop/data/later.pdf").write_bytes(b"broken, too")
     rows = {row["name"]: row for row in await cli.json("doctor")}
     assert rows["team shop"]["text"].startswith("late.pdf")
     assert rows["team shop"]["text"].endswith("; and 1 more file")
-    assert (rows["pool east"]["level"], "shop/analyst" in rows["pool east"]["text"]) == ("warning", True)
-    assert "worker --pool east" in rows["pool east"]["fix"]
     documents = await cli("teams", "new", "notes", "--data", f"{DATA}/notes")
     assert documents.code == 0
     assert "analyst" not in (tmp_path / "notes/team.toml").read_text()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
@@ -196,13 +197,13 @@ async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp
             await until(lambda seen=number - 1: terminal.text.count(prompt) == seen)
             terminal.type("e\n")
             await terminal.until(problem)
-            kept = cli.folder / "plans" / f"people-tty.plan.{2 + (number == 6)}.json"
-            await terminal.until(f"your text is kept in {kept}")
+            await terminal.until("your text is kept in ")
         await until(lambda: terminal.text.count(prompt) == 6)
         terminal.type("e\n")
         text = await terminal.whole()
     assert "completed: 3/3 subtasks" in text
-    assert not kept.exists()
+    kept = set(re.findall(r"your text is kept in (\S+):", text))
+    assert (len(kept), any(map(os.path.exists, kept))) == (1, False)
     plan = Plan.model_validate_json((await cli("plan", "people-tty", "--json")).out)
     assert all(subtask.description.endswith("in Japan alone") for subtask in plan.subtasks)
 
@@ -216,7 +217,6 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
     await cli.until("people-left", lambda status: "plan.2" in [wait["id"] for wait in status["waiting"]])
     stale = await cli("approve", "people-left", "plan.1")
     assert stale.code == 1
-    assert "plan.1: change" in stale.sentence
     assert "what does: plan.2" in stale.sentence
     await cli("cancel", "people-left")
     ended = await cli("approve", "people-left", "plan.2")
@@ -227,7 +227,7 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
     ("words", "code", "expected"),
     [
         (["approve", "RUN", "plan.9"], 1, "nothing with the id 'plan.9' waits for a person; what does: plan.1"),
-        (["approve", "t3/1:4.0"], 1, "nothing with the id 't3/1:4.0' waits for a person; `"),
+        (["approve", "t3/1:4.0"], 1, "nothing with the id 't3/1:4.0' waits for a person; what does: "),
         (["approve", "nobody", "plan.1"], 1, "there is no run 'nobody'"),
         (["approve", "a", "b", "c"], 2, "as ID or RUN ID"),
         (["reply", "RUN", "plan.1", "x" * 100_000], 2, "comment: has 100000 bytes, at most 4096 are allowed"),
@@ -235,7 +235,7 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
         (["approve", "RUN", "plan.1", "--plan", "field.json"], 2, "colour"),
         (["approve", "RUN", "plan.1", "--plan", "huge.json"], 2, "huge.json is larger than"),
         (["approve", "RUN", "plan.1", "--plan", "deep.json"], 2, "deep.json is not JSON"),
-        (["retry", "RUN", "t9"], 2, "has no subtask 't9'"),
+        (["retry", "RUN", "t9"], 1, "the plan has no subtask 't9'"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
 )

@@ -136,7 +136,7 @@ async def resets(client: Client, workflow_id: str) -> list[str]:
 async def test_a_run_that_does_not_replay_is_named_with_the_command_that_mends_it(workshop: Workshop) -> None:
     await workshop.broken("broken-1", STARTS_CHILDREN)
     workshop.released.set()
-    cli, words = workshop.cli, ("its history does not replay", "repair broken-1")
+    cli, words = workshop.cli, ("history", "repair broken-1")
     async with serving(workshop.client, workshop.settings, strict_sandbox=False):
         cause = await waits(cli, "broken-1", "code")
         assert cause["subjects"] == ["the run"]
@@ -212,9 +212,7 @@ async def test_a_healthy_run_an_ended_one_and_none_are_left_alone(workshop: Work
         length = (await handle.describe()).history_length
         done = await workshop.cli("repair")
         assert (done.code, done.err) == (0, "")
-        assert done.out == (
-            "the history of run 'healthy' replays, and so do those of 2 open workflows below it: nothing to repair\n"
-        )
+        assert done.out == ("the histories of run 'healthy' and what is open below it replay: nothing to repair\n")
         assert (await handle.describe()).history_length == length
         workshop.released.set()
         await ends_whole(handle)

@@ -1,8 +1,6 @@
 """Reading runs afterwards: from workers, from the server alone, from the store alone."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -88,30 +86,6 @@ async def test_the_doctor_finds_all_well_where_all_is_well(read: Cli, standin: M
         assert words in done.out
     quiet = await read.with_environ(ANTHROPIC_BASE_URL=standin.url)("doctor", "--quiet")
     assert quiet.out == ""
-
-
-async def test_the_doctor_asks_what_each_configured_model_can_do(read: Cli, standin: Model) -> None:
-    expected: dict[str, tuple[str, str, dict[str, Any] | None]] = {
-        "gone": ("problem", "the provider has no model of that name", None),
-        "small": ("ok", "takes 32,000 tokens", {"max_input_tokens": 32000}),
-        "usual": ("ok", "takes 1,000,000 tokens", {}),
-    }
-    supervisors, workers = "gone", "small,usual"
-    there = read.with_environ(
-        ANTHROPIC_BASE_URL=standin.url, SUPERVISOR_SUPERVISOR_MODEL=supervisors, SUPERVISOR_WORKER_MODEL=workers
-    )
-    await standin.lists({name: listed for name, (_, _, listed) in expected.items()})
-    try:
-        done = await there("doctor", "--json")
-    finally:
-        await standin.usual()
-    assert done.code == 1
-    rows = [row for row in json.loads(done.out) if row["name"] == "models"]
-    by_model = {row["text"].partition(",")[0]: row for row in rows}
-    for name, (level, words, _) in expected.items():
-        row = by_model[name]
-        assert (row["level"], words in row["text"]) == (level, True), row
-        assert ("SUPERVISOR_SUPERVISOR_MODEL" in row["fix"]) == (level != "ok")
 
 
 async def test_the_doctor_finds_another_store(read: Cli, tmp_path: Path) -> None:

@@ -50,7 +50,6 @@ EVENTS: list[tuple[str, str | None, dict[str, JsonValue]]] = [
         {"error": "CannotDo", "message": BROKEN.message, "role": "analyst", "description": "Count the pears of 1990."},
     ),
     ("model_replaced", "t2", {"model": "claude-haiku-5-5", "by": "claude-opus-5-5", "why": "Overloaded"}),
-    ("subtask_diverted", "t3", {"role": "writer", "pool": "east", "waited_seconds": 31.0}),
     ("reviewed", None, {"round": 1, "flagged": ["t1"], "feedback": {"t1": "say which year"}, "missing": ["the price"]}),
     ("subtask_reopened", "t1", {"feedback": "say which year", "warm": True}),
     ("candidate_chosen", "t1", {"choice": 2, "of": 3, "reason": "it names its source"}),

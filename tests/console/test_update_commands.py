@@ -47,7 +47,6 @@ async def test_new_limits_are_totals_and_what_can_not_be_is_refused(cli: Cli, st
     totals = after["limits"]
     assert (totals["budget_tokens"], totals["budget_usd"], totals["deadline_seconds"]) == (2_000_000, 2.0, 7200.0)
     assert after["deadline_at"] > before["deadline_at"]
-    assert f"deadline {after['deadline_at'][:10]}" in done.out
     shown = (await cli("status", "extend-1")).out
     assert "review up to 3 rounds · deadline " in shown
     assert "of 2,000,000 tokens" in shown
@@ -68,7 +67,7 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
     assert "temporal-supervisor resume resume-1`" in " ".join(shown.split())
     await standin.usual()
     done = await cli("resume", "resume-1")
-    assert (done.code, done.out) == (0, "run 'resume-1' continues: t3\n")
+    assert (done.code, done.out) == (0, "run 'resume-1': continues\n")
     assert (await cli("result", "resume-1", "--wait")).code == 0
     assert (await cli("resume", "resume-1")).code == 1
 
@@ -97,11 +96,11 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
     assert f"resume (it is paused): `{hint('resume', run_id).strip('`')}`" in "".join(
         cause.line for cause in stated(await run.status(), run_id)
     )
-    assert await said(resume(run, "ann")) == f"run '{run_id}' continues"
+    assert await said(resume(run, "ann")) == f"run '{run_id}': continues"
     for path, problem in [
-        ("t9", f"run '{run_id}' has no subtask 't9': t1"),
-        ("t1/t9", f"run '{run_id}/t1/1' has no subtask 't9': t1, t2"),
-        ("t1/t2/t1", f"subtask t2 of run '{run_id}/t1/1' has no team below it"),
+        ("t9", f"run '{run_id}' refuses: the plan has no subtask 't9'"),
+        ("t1/t9", f"run '{run_id}/t1/1' refuses: the plan has no subtask 't9'"),
+        ("t1/t2/t1", f"subtask 't2' of run '{run_id}/t1/1' has no team below it"),
     ]:
         with pytest.raises(CommandFailed, match=re.escape(problem)):
             await tell(run, SkipSubtask, path)

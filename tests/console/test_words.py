@@ -8,9 +8,6 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,21 +24,17 @@ from temporalio.api.workflowservice.v1 import (
 )
 
 from console.base.terminal import look_alikes, put, revealed, safe, safe_json
-from console.commands import doctor, run_commands
+from console.commands import run_commands
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.evidence_commands import _sentence
 from console.commands.report_commands import run_table
-from console.commands.team_commands import teams_report
 from console.run.pollers import gone
 from console.run.run_outcome import RunOutcome
 from console.view.answer_text import answer_file, answer_report, rows_of, why_partial
-from runtime.settings import Settings
-from supervision.base import limits
 from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.result import Contradiction, Gap, RunResult, Unsupported
 from tests.console.conftest import ROOT
-from tests.serving import own_server
 
 ROW: dict[str, JsonValue] = {"supplier": "Alder, Ltd.", "fee": 22000, "dates": ["2025-01-01"], "cap": None}
 
@@ -256,42 +249,12 @@ def test_a_partial_run_is_listed_as_one() -> None:
     assert lines[-1] == "◐ r: t1/t2 (engineer: found nothing)"
 
 
-async def test_doctor_warns_before_the_open_workflows_fill_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def one(*_: Any) -> dict[str, datetime]:
-        return {"7@host": datetime.now(UTC)}
-
-    monkeypatch.setattr(doctor, "pollers", one)
-    async with own_server() as client:
-        for number in range(4):
-            await client.start_workflow("SupervisorWorkflow", id=f"w-{number}", task_queue="supervisor")
-        for held, level in ((6, "ok"), (5, "warning")):
-            monkeypatch.setattr(limits, "CACHED_WORKFLOWS", held)
-            row = await doctor._cached(client)
-            assert row is not None
-            assert (row.level, row.text) == (level, f"4 on 1 Worker, which holds {held} of them in its cache")
-            assert bool(row.fix) == (level == "warning")
-
-
 @pytest.mark.parametrize("program", ["starter.py", "worker_main.py"])
 def test_without_its_packages_a_program_says_what_to_do(program: str) -> None:
     done = subprocess.run([sys.executable, "-S", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "run `make setup` once, then .venv/bin/temporal-supervisor" in done.stderr
-
-
-async def test_an_output_schema_that_is_none_is_named_with_its_role(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "crew").mkdir()
-    file = tmp_path / "crew" / "team.toml"
-    schema = '{ type = "object", properties = { fee = { type = "money" } } }'
-    roles = f'[[roles]]\nname = "one"\ndescription = "d"\nsystem_prompt = "p"\noutput_schema = {schema}\n'
-    file.write_text(f'name = "crew"\ngeneralist = "one"\n{roles}')
-    settings = Settings(_env_file=None, teams_dir=tmp_path)
-    assert (await teams_report(settings, name="crew")).show(terminal(80)) == 1
-    said = capsys.readouterr().err
-    assert f"{file}: roles.one.output_schema: it is not a JSON schema (draft 2020-12): at properties/fee/type: " in said
 
 
 class Builds:
@@ -318,8 +281,7 @@ class Builds:
         return reply
 
 
-@pytest.mark.parametrize("asked", [run_commands._unserved, lambda client: anext(doctor._builds(client))])
-async def test_the_workers_and_their_builds_are_asked_for_once(asked: Callable[[Any], Awaitable[object]]) -> None:
-    server = Builds()
-    assert "none is current, so new runs wait; served: b1" in str(await asked(server))
+async def test_the_workers_and_their_builds_are_asked_for_once() -> None:
+    server: Any = Builds()
+    assert "none is current, so new runs wait; served: b1" in str(await run_commands._unserved(server))
     assert server.asked == {WORKFLOW_QUEUE: 1, "deployment": 1}

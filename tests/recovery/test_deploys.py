@@ -51,7 +51,7 @@ async def _make_current(client: Client, build: str) -> None:
 
 async def _has_row(client: Client, level: str, name: str, words: str) -> bool:
     """True if `doctor` says so."""
-    rows = [row async for row in server_rows(client, None, [])]
+    rows = [row async for row in server_rows(client, None)]
     return any((row.level, row.name) == (level, name) and words in row.text for row in rows)
 
 

@@ -44,16 +44,14 @@ async def test_a_frozen_worker_dies_and_another_finishes_the_run(
     frozen = await dead(both)
     assert frozen.process.returncode == FROZEN
     assert "most recent call first" in frozen.log.read_text()
-    work = f"run_tool of run {lone.run_id}/t1/1"
-    assert f"watchdog: under way: {work}" in frozen.log.read_text()
-    following = await workers.start()
-    assert f"(pid {frozen.process.pid}) ended in: {work}" in following.log.read_text()
+    assert f"watchdog: under way: run_tool of run {lone.run_id}/t1/1" in frozen.log.read_text()
+    await workers.start()
     # Until it dies, a frozen process takes calls that were meant for others: at worst all attempts of this one.
     finding = await summary(handle)
     assert "it thawed" in finding or DEADLY_CALL in finding
 
 
-async def test_a_tool_that_ends_its_process_is_not_called_a_fourth_time_and_the_next_process_names_it(
+async def test_a_tool_that_ends_its_process_is_not_called_a_fourth_time(
     lone: Lab, workers: WorkerProcesses, tmp_path: Path
 ) -> None:
     workers.environ |= {"SUPERVISOR_TEAMS_DIR": str(TEAMS), "SUPERVISOR_CACHE_DIR": str(tmp_path / "cache")}
@@ -63,7 +61,6 @@ async def test_a_tool_that_ends_its_process_is_not_called_a_fourth_time_and_the_
         died = await dead([running])
         assert died.process.returncode == 9
         running = await workers.start()
-        assert f"(pid {died.process.pid}) ended in: run_tool of run {lone.run_id}/t1/1" in running.log.read_text()
     assert DEADLY_CALL in await summary(handle)
     assert lone.steps == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "synthesis.1"], "no model call was repeated"
     assert running.process.poll() is None

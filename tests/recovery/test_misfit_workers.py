@@ -39,7 +39,6 @@ async def test_a_tool_call_waits_for_a_worker_with_the_runs_store(
     handle = await lone.start()
     cause = await _awaited(lone, "store")
     assert cause.subjects == ("t1",)
-    assert cause.since is not None
     assert "SUPERVISOR_ARTIFACTS_URL" in cause.line
     misfit.kill()
     workers.environ["SUPERVISOR_ARTIFACTS_URL"] = store

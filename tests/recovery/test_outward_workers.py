@@ -74,7 +74,7 @@ async def _named_by_the_doctor(lone: Lab, *expected: tuple[str, str]) -> None:
     """Returns once it names these queues, each with the options of the command that helps."""
 
     async def named() -> bool:
-        rows = [row async for row in queue_rows(lone.client, []) if row.level != "ok"]
+        rows = [row async for row in queue_rows(lone.client) if row.level != "ok"]
         return [(row.name, row.fix.partition(" worker ")[2]) for row in rows] == list(expected)
 
     await until(named, 60)

@@ -1,12 +1,13 @@
-"""Queries ahead of their task are held back, plain payloads not visited; an SDK that no patch is for stays as it is."""
+"""Queries ahead of their task are held back, plain payloads not visited; an SDK that no patch is for stays as it is.
+
+The generated cases (`tests/machine`) query and update runs all the time while their Workers are replaced.
+"""
 
 import asyncio
 import contextlib
 import importlib.util
 import sys
-import time
 from datetime import timedelta
-from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from temporalio import activity, workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import (
     Replayer,
@@ -34,108 +35,6 @@ from runtime.encryption import Keys
 from runtime.sdk_patches import UpdatesLast, WholeTasks, leave_plain_payloads
 from tests.serving import address_of
 from tests.waiting import until
-from tests.workflow.runs import is_answered
-
-RUNS = 12  # by chance the server gives a Worker the workflow task first, or the query
-
-
-@workflow.defn
-class Listening:
-    """Begins an activity when another one is done, and a timer at a signal: in which order is in its history."""
-
-    def __init__(self) -> None:
-        self.heard = False
-
-    @workflow.signal
-    def hear(self) -> None:
-        self.heard = True
-
-    @workflow.query
-    def state(self) -> bool:
-        return self.heard
-
-    async def _timed(self) -> None:
-        await workflow.wait_condition(lambda: self.heard)
-        await workflow.sleep(0.01)
-
-    @workflow.run
-    async def run(self, calls: str) -> None:
-        timed = asyncio.create_task(self._timed())
-        for _ in range(2):
-            await workflow.execute_activity("step", task_queue=calls, start_to_close_timeout=timedelta(minutes=1))
-        await timed
-
-
-class Slow(UnsandboxedWorkflowRunner):
-    """Takes its time with each activation, so that a signal can come meanwhile; counts those ahead of their task."""
-
-    def __init__(self) -> None:
-        self.ahead = 0
-
-    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        instance = super().create_instance(det)
-        activate, started = instance.activate, {0}
-
-        def slowly(act: WorkflowActivation) -> WorkflowActivationCompletion:
-            moves = any(job.WhichOneof("variant") == "resolve_activity" for job in act.jobs)
-            self.ahead += moves and act.timestamp.ToNanoseconds() in started
-            started.add(act.timestamp.ToNanoseconds())
-            if not act.is_replaying:
-                time.sleep(0.3)
-            return activate(act)
-
-        instance.activate = slowly  # type: ignore[method-assign]
-        return instance
-
-
-async def asked_after_a_restart(client: Client, queue: str, runner: WorkflowRunner) -> list[str]:
-    """Returns what does not replay of runs that are queried, go on and hear a signal, all while no Worker is there."""
-    released = asyncio.Event()
-
-    @activity.defn
-    async def step() -> None:
-        await released.wait()
-
-    def workflows() -> Worker:
-        worker = Worker(client, task_queue=queue, workflows=[Listening], workflow_runner=runner)
-        if isinstance(runner, WholeTasks):
-            runner.serve(worker)
-        return worker
-
-    handles: list[WorkflowHandle[Any, Any]] = []
-    async with Worker(client, task_queue=f"{queue}-calls", activities=[step]):
-        async with workflows():
-            for number in range(RUNS):
-                run_id = f"{queue}-{number}"
-                handles.append(
-                    await client.start_workflow(Listening.run, f"{queue}-calls", id=run_id, task_queue=queue)
-                )
-            await asyncio.gather(*(handle.query(Listening.state) for handle in handles))
-        asked = [asyncio.create_task(handle.query(Listening.state)) for handle in handles]
-        await asyncio.sleep(0.5)  # nothing shows that a query waits at the server
-        released.set()
-        for handle in handles:  # nobody has told their workflows yet
-            await until(partial(is_answered, client, handle.id))
-        async with workflows():
-            await asyncio.gather(*(handle.signal(Listening.hear) for handle in handles))
-            await asyncio.gather(*(handle.result() for handle in handles), *asked)
-    replayer = Replayer(workflows=[Listening], workflow_runner=UnsandboxedWorkflowRunner())
-    problems = []
-    for handle in handles:
-        result = await replayer.replay_workflow(await handle.fetch_history(), raise_on_replay_failure=False)
-        problems += [str(result.replay_failure)] if result.replay_failure else []
-    return problems
-
-
-async def test_queries_after_a_restart_are_answered_and_leave_histories_that_replay(
-    client: Client, run_id: str
-) -> None:
-    slow = Slow()
-    assert await asked_after_a_restart(client, run_id, WholeTasks(slow, RUNS)) == []
-    assert slow.ahead == 0
-
-
-# --- updates ------------------------------------------------------------------------------------------
 
 
 @workflow.defn

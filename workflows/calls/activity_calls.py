@@ -18,14 +18,13 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
-    from activities.contracts.run_contracts import ChildRef, Notice, PoolQuestion, RunRef, SupervisorCall
+    from activities.contracts.run_contracts import ChildRef, Notice, SupervisorCall
     from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput
     from activities.run.notices import NoticeActivities
-    from activities.run.run_activities import RunActivities
     from supervision.agent.turn_rules import attempt_time
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, call_kind
-    from supervision.base.queues import fairness_key, pool_queue
+    from supervision.base.queues import fairness_key
     from supervision.base.text import label
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
@@ -201,22 +200,6 @@ async def with_store(
             summary=summary,
         )
     )
-
-
-async def pool_backlog(run: RunRef, pool: str) -> float:
-    """Returns the seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
-    try:
-        return await reply_of(
-            workflow.execute_activity(
-                RunActivities.pool_backlog,
-                PoolQuestion(run=run, queue=pool_queue(pool)),
-                schedule_to_close_timeout=limits.CONNECT_TIMEOUT,
-                retry_policy=RetryPolicy(maximum_attempts=1),
-                summary=f"backlog of pool {pool}",
-            )
-        )
-    except CallFailed:
-        return 0.0
 
 
 async def notify(notice: Notice) -> None:

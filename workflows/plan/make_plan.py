@@ -146,7 +146,7 @@ async def _planned(context: RunContext, call: PlanInput) -> PlanReply:
     for attempt in range(1, limits.PLAN_TRIES + 1):
         # The work as it stands now: a revision is made while subtasks run.
         done = _notes(state.board) if call.revision > 1 else []
-        call = call.model_copy(update={"attempt": attempt, "in_flight": state.board.in_flight(), "done": done})
+        call = call.model_copy(update={"attempt": attempt, "done": done})
         if not call.is_given:
             state.trace.note("plan_requested", attempt=attempt, revision=call.revision)
         with context.own_work():

@@ -21,7 +21,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import Person, RoleCard
     from supervision.run.attempt_rules import DECLINED, NextTry, back_off, next_try
     from supervision.run.decisions import Decision
-    from supervision.run.role_breaker import RoleTicket
     from supervision.run.slots import Slot
     from workflows.calls import activity_calls
     from workflows.calls.asking import ask_or_warn
@@ -45,7 +44,7 @@ class Assignment:
     context: RunContext
     subtask_id: str
     role: RoleCard
-    ticket: RoleTicket | None = None
+    ticket: int | None = None
     slot: Slot | None = None
     failures: int = 0
     declined: int = 0
@@ -128,24 +127,6 @@ class Assignment:
         """Gives the subtask to the fallback role, once."""
         self.move_to(fallback)
         self.fell_back = True
-
-    async def divert(self) -> None:
-        """Moves the subtask to the role's backup if the pool's backlog is too old and the backup admits it."""
-        role, context, backup = self.role, self.context, self.context.team.find(self.role.backup)
-        if role.pool is None or backup is None:
-            return
-        waited = await activity_calls.pool_backlog(context.run, role.pool)
-        if waited <= role.backlog_seconds or self.slot is None:
-            return
-        # Asked only now: other subtasks may have taken the backup's slots or its probe during the look-up.
-        breaker, slots = context.state.breaker(backup.name), context.state.slots
-        if breaker.admits() and slots.move(self.slot, backup) and (ticket := breaker.admit()):
-            self.count_outcome(None)
-            self.move_to(backup)
-            self.ticket = ticket
-            context.state.trace.note(
-                "subtask_diverted", self.subtask_id, role=backup.name, pool=role.pool, waited_seconds=round(waited, 1)
-            )
 
     def reopened(self, feedback: str, *, warm: bool) -> "Assignment":
         """Returns the assignment of the ended subtask to the same role again, with feedback on its finding.

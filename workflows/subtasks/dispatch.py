@@ -337,7 +337,6 @@ async def _run_subtask(assignment: Assignment) -> None:
 
 async def _try(assignment: Assignment) -> None:
     context, subtask_id = assignment.context, assignment.subtask_id
-    await assignment.divert()
     while True:
         context.state.board.begin(subtask_id, assignment.role.name)
         result = await run_attempt(assignment)

@@ -75,7 +75,6 @@ class _Process:
         self._secrets = [os.environ[name] for name in setup["secrets"]]
         self._withheld = Credentials(self._secrets, least=_LEAST_SECRET)
         self._calls: dict[int, asyncio.Task[None]] = {}
-        self._sent = set[int]()
         self._live: dict[str, list[Pinned]] = {}
         self._listed = -float("inf")
         self.session: ClientSession
@@ -90,8 +89,7 @@ class _Process:
     def over(self, reason: str) -> NoReturn:
         """Ends this process and all that the server started; the reason goes to the Worker."""
         last = one_line(clean(self.stderr.strip().rpartition("\n")[2]), _ERROR_CHARS)
-        end_of_it = {"end": f"{reason}: {last}" if last else reason, "sent": [*self._sent]}
-        line = self._withheld.withheld(json.dumps(end_of_it))
+        line = self._withheld.withheld(json.dumps({"end": f"{reason}: {last}" if last else reason}))
         with contextlib.suppress(OSError):
             os.set_blocking(1, True)
             os.write(1, line.encode() + b"\n")
@@ -155,7 +153,6 @@ class _Process:
                 share = f"{done:g}" if total is None else f"{done:g}/{total:g}"
                 self.say({"id": number, "progress": one_line(clean(f"{share} {message or ''}"), _ERROR_CHARS)})
 
-        self._sent.add(number)
         self._replies[number] = asked["replies"]
         try:
             async with asyncio.timeout(asked["timeout"]):
@@ -177,7 +174,6 @@ class _Process:
             if number not in self._asked:
                 raise _Problem(f"the server says: {one_line(clean(error.message), _ERROR_CHARS)}", sent=sent) from None
         finally:
-            self._sent.discard(number)
             del self._replies[number]
             question = self._asked.pop(number, None)
         if question:
@@ -216,7 +212,7 @@ class _Process:
                     if not (cursor := page.next_cursor):
                         break
         except TimeoutError:
-            if self._sent:  # a server that does one thing at a time is not ended because it does
+            if self._replies:  # a server that does one thing at a time is not ended because it does
                 raise _Problem("the server is busy with other calls, so this one was not made") from None
             self.over(f"it does not list its tools within {_LIST_SECONDS} s")
         except Exception as error:

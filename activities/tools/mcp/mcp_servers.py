@@ -51,42 +51,12 @@ class McpFailed(Exception):
         self.sent, self.ended = sent, ended
 
 
-class McpPlaces:
-    """The places for servers in one Worker process: at most a `number` at a time, each with so much memory."""
-
-    def __init__(self, number: int = limits.MCP_SERVERS, memory_mib: int = limits.MCP_MEMORY_MIB) -> None:
-        self.number, self.memory_mib = number, memory_mib
-        self._holders: dict[McpConnection, None] = {}  # the longest unused first
-        self._turn, self._changed = asyncio.Lock(), asyncio.Event()
-
-    async def take(self, holder: "McpConnection") -> None:
-        """Returns once the holder has a place: a free one, or that of the longest unused server without a call."""
-        async with self._turn:
-            while holder not in self._holders and len(self._holders) >= self.number:
-                self._changed.clear()
-                if unused := next((each for each in self._holders if each.unused), None):
-                    unused.rest()
-                await self._changed.wait()
-            self._holders[holder] = None
-
-    def used(self, holder: "McpConnection") -> None:
-        """Says that a call of the holder has ended."""
-        if holder in self._holders:
-            self._holders[holder] = self._holders.pop(holder)
-        self._changed.set()
-
-    def give_back(self, holder: "McpConnection") -> None:
-        """Frees the place of a holder whose process has ended."""
-        self._holders.pop(holder, None)
-        self._changed.set()
-
-
 class McpTools(ToolSource):
     """The source of the tools of one server that a team file lists, as they are pinned."""
 
-    def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets, places: McpPlaces) -> None:
+    def __init__(self, folder: Path, name: str, server: McpServer, secrets: Secrets, memory_mib: int) -> None:
         self._folder, self._name, self._listed = folder, name, server.tools
-        self._connection = McpConnection(folder, server, secrets, places)
+        self._connection = McpConnection(folder, server, secrets, memory_mib)
         self._timeout = timedelta(seconds=server.timeout)
 
     async def open(self) -> list[Tool[Any]]:
@@ -142,11 +112,11 @@ class McpTools(ToolSource):
         return ToolOutput(answer["text"], [f"MCP server {self._name}"], files)
 
     async def _asked(self, question: Json, *, again: bool) -> Json:
-        """Returns the answer; if the server ended, asks a new one what was not sent, or what may be asked `again`."""
+        """Returns the answer; if the server ended, asks a new one what may be asked `again`."""
         try:
             return await self._connection.ask(question, self._timeout)
         except McpFailed as failed:
-            if not failed.ended or (failed.sent and not again):
+            if not (failed.ended and again):
                 raise
         return await self._connection.ask(question, self._timeout)
 
@@ -154,8 +124,8 @@ class McpTools(ToolSource):
 class McpConnection:
     """The connection to one server through a child process; a process that ended is replaced at the next question."""
 
-    def __init__(self, folder: Path, server: McpServer, secrets: Secrets, places: McpPlaces) -> None:
-        self._folder, self._server, self._secrets, self._places = folder, server, secrets, places
+    def __init__(self, folder: Path, server: McpServer, secrets: Secrets, memory_mib: int) -> None:
+        self._folder, self._server, self._secrets, self._memory_mib = folder, server, secrets, memory_mib
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._child: asyncio.Task[_ServerProcess] | None = None
         self._idle: asyncio.TimerHandle | None = None
@@ -176,10 +146,9 @@ class McpConnection:
                 return await (await self._ready()).ask(question, time)
             finally:
                 self._open -= 1
-                self._places.used(self)
                 if not self._open:
                     rest = 0 if self._closed else _IDLE.total_seconds()
-                    self._idle = asyncio.get_running_loop().call_later(rest, self.rest)
+                    self._idle = asyncio.get_running_loop().call_later(rest, self._rest)
 
     async def close(self) -> None:
         """Ends the process; if it is at work, once that is done."""
@@ -188,27 +157,18 @@ class McpConnection:
             self._idle.cancel()
         await self._end()
 
-    @property
-    def unused(self) -> bool:
-        """True if there is a process without a call."""
-        return self._child is not None and not self._open
-
-    def rest(self) -> None:
-        """Ends the process, unless a call has come in between."""
+    def _rest(self) -> None:
         self._ending = asyncio.create_task(self._end())
 
     async def _end(self) -> None:
+        """Ends the process, unless a call has come in between."""
         if self._open or self._child is None:
             return
         child, self._child = self._child, None
         child.cancel()  # does nothing to one that has started
-        try:
-            await asyncio.wait({child})
-            if not child.cancelled() and child.exception() is None:
-                await child.result().close()
-        finally:
-            if self._child is None:
-                self._places.give_back(self)
+        await asyncio.wait({child})
+        if not child.cancelled() and child.exception() is None:
+            await child.result().close()
 
     async def _ready(self) -> "_ServerProcess":
         child = self._child
@@ -226,15 +186,9 @@ class McpConnection:
         except ValueError as error:
             raise McpFailed(str(error)) from None
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        if self._ending:
-            await asyncio.wait({self._ending})  # else one place would have two processes
-        try:
-            await asyncio.wait_for(self._places.take(self), _START.total_seconds())
-        except TimeoutError:
-            raise McpFailed(f"all {self._places.number} servers that this Worker may run are at work") from None
         child = await asyncio.to_thread(_ServerProcess, self._folder, {**kept, **secrets})
         setup = {**server.model_dump(include={"command", "args", "url", "headers"}), "secrets": [*secrets]}
-        await child.start({**setup, "pin": pin_command(self._folder), "memory_mib": self._places.memory_mib})
+        await child.start({**setup, "pin": pin_command(self._folder), "memory_mib": self._memory_mib})
         return child
 
 
@@ -246,7 +200,7 @@ class _ServerProcess:
         self._waiting: dict[int, asyncio.Future[Json]] = {}
         self._progress: dict[int, str] = {}
         self._numbers = count(1)
-        self._reason, self._sent = "its process ended", set[int]()
+        self._reason = "its process ended"
         self.ended = False  # True once it answers no more
 
     async def start(self, setup: Json) -> None:
@@ -269,7 +223,6 @@ class _ServerProcess:
         self._waiting[number] = asyncio.get_running_loop().create_future()
         show(lambda: {"progress": self._progress[number]} if number in self._progress else {})
         self._send({"id": number, **question})
-        self._sent.add(number)  # it may have gone on to the server, unless the process says otherwise at its end
         try:
             answer = await self._answer(number, time + _PATIENCE, "its process hangs")
         except asyncio.CancelledError:
@@ -301,7 +254,6 @@ class _ServerProcess:
         finally:
             self._waiting.pop(number, None)
             self._progress.pop(number, None)
-            self._sent.discard(number)
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
@@ -311,16 +263,15 @@ class _ServerProcess:
                     self._progress[message["id"]] = cut(message["progress"], limits.HEARTBEAT_TAIL_CHARS)
                 elif "end" in message:
                     self._reason = message["end"]
-                    self._sent = set(message["sent"])
                 elif (waiting := self._waiting.get(message.get("id", 0))) and not waiting.done():
                     waiting.set_result(message)
         except (OSError, ValueError):
             pass
         finally:
             self.ended = True
-            for number, waiting in self._waiting.items():
+            for waiting in self._waiting.values():
                 if not waiting.done():
-                    waiting.set_exception(McpFailed(self._reason, sent=number in self._sent, ended=True))
+                    waiting.set_exception(McpFailed(self._reason, sent=True, ended=True))
             self._writer.close()
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)  # its number is its own until it is waited for

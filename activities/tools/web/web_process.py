@@ -18,7 +18,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from activities.files.document_files import html_document, pdf_document, plain_document
 from activities.files.values import TEXT_FILE
-from activities.tools.web.web_rules import NotFetched, Site, refusal, site_of
+from activities.tools.web.web_rules import NotFetched, Site, is_allowed, site_of
 
 Json = dict[str, Any]
 
@@ -63,8 +63,8 @@ def _connected(here: Site, private: bool) -> socket.socket:
     except (OSError, UnicodeError):
         raise NotFetched(f"the host {here.host} is not known") from None
     for *_, address in found:
-        if kind := refusal(str(address[0]), private):
-            raise NotFetched(f"{here.host} is at {address[0]}, {kind} IP")
+        if not is_allowed(str(address[0]), private):
+            raise NotFetched(f"{here.host} is at {address[0]}, which is no public IP")
     problem: OSError = ConnectionError("it has no IP")
     for family, kind_of, protocol, _, address in found:
         connection = socket.socket(family, kind_of, protocol)

@@ -7,27 +7,12 @@ from urllib.parse import urlsplit
 
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _PORTS = {"https": 443, "http": 80}
-_OWN = ("a loopback", "a private")
-_KINDS = {  # the first that fits counts: some metadata services have private or public addresses
-    "a metadata service's": (
-        "169.254.169.254/32 169.254.170.2/32 168.63.129.16/32 100.100.100.200/32 192.0.0.192/32 "
-        "fd00:ec2::254/128 fd20:ce::254/128"
-    ),
-    "an IPv4-mapped": "::ffff:0:0/96",
-    "a NAT64": "64:ff9b::/96 64:ff9b:1::/48",
-    "a 6to4": "2002::/16 192.88.99.0/24",
-    "a Teredo": "2001::/32",
-    "an unspecified": "0.0.0.0/8 ::/128",
-    "a loopback": "127.0.0.0/8 ::1/128",
-    "a link-local": "169.254.0.0/16 fe80::/10",
-    "a multicast": "224.0.0.0/4 ff00::/8",
-    "a private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7",
-    "a reserved": (  # not every Python takes these for such
-        "192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 "
-        "203.0.113.0/24 240.0.0.0/4 2001::/23 2001:db8::/32 3fff::/20"
-    ),
-}
-_NETWORKS = [(kind, ipaddress.ip_network(network)) for kind, several in _KINDS.items() for network in several.split()]
+_OWN = "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7"
+_NEVER = (  # whatever Python says of them: services with metadata, IPv4 within IPv6, and what is reserved
+    "100.100.100.200/32 168.63.129.16/32 fd00:ec2::254/128 fd20:ce::254/128 ::ffff:0:0/96 64:ff9b::/96 64:ff9b:1::/48 "
+    "2002::/16 192.88.99.0/24 2001::/23 192.0.0.0/24 192.31.196.0/24 192.52.193.0/24 192.175.48.0/24 224.0.0.0/4 "
+    "3fff::/20"
+)
 _PUBLIC_IPV6 = ipaddress.ip_network("2000::/3")
 
 
@@ -72,11 +57,11 @@ def sites_of(entry: str) -> list[Site]:
     return [site_of(f"https://{entry}"), site_of(f"http://{entry}")]
 
 
-def refusal(address: str, private: bool) -> str | None:
-    """Returns the kind of an address that is not connected to; with `private` a loopback or private one is allowed."""
+def is_allowed(address: str, private: bool) -> bool:
+    """True if an address may be connected to: a public one, with `private` also a loopback or private one."""
     ip = ipaddress.ip_address(address)
-    for kind, network in _NETWORKS:
-        if ip in network:
-            return None if private and kind in _OWN else kind
-    public = ip.is_global and not ip.is_reserved and (ip.version == 4 or ip in _PUBLIC_IPV6)
-    return None if public else "a reserved"
+    if any(ip in ipaddress.ip_network(network) for network in _NEVER.split()):
+        return False
+    if any(ip in ipaddress.ip_network(network) for network in _OWN.split()):
+        return private
+    return ip.is_global and not ip.is_reserved and (ip.version == 4 or ip in _PUBLIC_IPV6)

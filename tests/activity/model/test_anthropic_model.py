@@ -168,7 +168,7 @@ async def test_a_usage_that_cannot_be_is_said_in_words(usage: Any, why: str) -> 
 
 async def test_a_refused_connection_names_the_address() -> None:
     async with adapter(base_url=f"http://user:{KEY}@127.0.0.1:9") as model:
-        with pytest.raises(ModelFailure, match="cannot reach 127.0.0.1:9: Connection refused") as caught:
+        with pytest.raises(ModelFailure, match="127.0.0.1:9: no connection.*: Connection refused") as caught:
             await model.complete(ask(), StreamProgress())
     assert (caught.value.kind, caught.value.retryable) == ("ProviderUnreachable", True)
     assert KEY not in caught.value.message
@@ -263,17 +263,6 @@ class Verdict(Model):
 
 GOOD = {"good": True, "why": "it adds up"}
 SCHEMA = AnthropicModel().output_schema(Verdict)
-
-
-async def test_a_submit_tool_carries_the_answer() -> None:
-    use = http.tool_use("toolu_1", "submit", GOOD)
-    reply = http.message(http.text("Here."), use, stop_reason="tool_use")
-    outcome = await answer(reply, ask(output_schema=SCHEMA), structured="tool")
-    assert json.loads(outcome.message.text()) == GOOD
-    assert outcome.message.stop_reason == "end_turn"
-    assert [block["type"] for block in outcome.message.content] == ["text"], "a later call finds no call left open"
-    assert outcome.body["tools"][0]["input_schema"] == SCHEMA
-    assert not {"tool_choice", "output_config"} & outcome.body.keys()
 
 
 @pytest.mark.parametrize(("reason", "read"), [("end_turn", "tool_use"), ("max_tokens", "max_tokens")])

@@ -92,7 +92,6 @@ JSON = st.recursive(
         ('```json\n{"a": 1}\n```', {"a": 1}),
         ('Here you are:\n{"a": {"b": "}"}} Anything else?', {"a": {"b": "}"}}),
         ('as {said} before [1]: {"a": 1}', {"a": 1}),
-        ('[{"a": 1}]', [{"a": 1}]),
         ('{"a": [1, 2, ], }', {"a": [1, 2]}),
         ('{"a": "one\ntwo"}', {"a": "one\ntwo"}),
         ("as {said} in f(x) { return {x} } " * 30 + '{"a": 1}', {"a": 1}),
@@ -113,7 +112,7 @@ def test_the_first_object_is_found(text: str, value: Any) -> None:
         '{"a": "cut',
         "[" * 100_000,
         '{"a": "\\u00',
-        '{"a" 1} ' * 20 + '{"a": 1}',
+        '{"a" 1} {"a": 1}',
     ],
 )
 def test_text_without_a_whole_object_is_refused(text: str) -> None:

@@ -42,16 +42,10 @@ async def test_other_schemas_are_accepted(schema: dict[str, Any]) -> None:
     ("kind", "written", "read"),
     [
         ("number", "12.5", 12.5),
-        ("number", "1.234,5", 1234.5),
-        ("number", "12,5", 12.5),
         ("number", "1,234", "1,234"),  # in English a thousand
-        ("number", "14.500", "14.500"),  # in German a thousand
-        ("integer", "14.500", 14500),
-        ("number", "0.500", 0.5),
         ("number", "12 %", "12 %"),
         ("integer", "7", 7),
         (["integer", "null"], "null", None),
-        (["integer", "null"], "N/A", None),
         (["string", "null"], "null", "null"),
         ("boolean", "true", True),
         ("string", "7", "7"),

@@ -122,7 +122,7 @@ surplus = 1
 """
 PROBLEMS_OF_NAMES = [
     "tools.ask.surplus: unknown field",
-    "generalist: 'heper' is not one of the roles: helper, second; did you mean 'helper'?",
+    "generalist: 'heper' is not one of the roles: helper, second, did you mean 'helper'?",
     "routes: 'third' is not one of the roles",
     "name: 'other' must be the folder's name, 'crew'",
 ]

@@ -26,7 +26,7 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import ToolRun
 from activities.tools.mcp import mcp_servers
-from activities.tools.mcp.mcp_servers import McpFailed, McpPlaces, McpTools
+from activities.tools.mcp.mcp_servers import McpTools
 from activities.tools.mcp.pins import Pinned, differences, write_pins
 from activities.tools.secrets import Secrets
 from activities.tools.tool import ToolContext
@@ -215,7 +215,7 @@ def test_the_differences_of_definitions_are_shown() -> None:
 )
 async def test_a_server_that_does_wrong_ends_as_a_named_error(wrong: str, said: str, shop: Shop) -> None:
     shop.hostile(wrong, "write", "timeout = 1.5" if wrong == "hangs" else "timeout = 10")  # which has one attempt
-    shop.files = TeamFiles([shop.folder.parent], places=McpPlaces(memory_mib=200 if "eats" in wrong else 4000))
+    shop.files = TeamFiles([shop.folder.parent], mcp_memory_mib=200 if "eats" in wrong else 4000)
     ran = await shop.call("store__price")
     if wrong == "changes":  # after it was listed once; before a call with effects it is listed again
         assert not ran.is_error
@@ -291,53 +291,6 @@ def _servers() -> int:
         with contextlib.suppress(psutil.NoSuchProcess):  # it has ended
             found += "mcp_process" in " ".join(each.cmdline())
     return found
-
-
-async def test_twenty_servers_take_turns_in_four_places(shop: Shop) -> None:
-    shop.hostile("nothing", more="timeout = 60")
-    text = (shop.folder / "team.toml").read_text()
-    head, server = text.split("[mcp_servers.store]")
-    names = [f"store{number}" for number in range(20)]
-    listed = ", ".join(f'"{name}__price"' for name in names)
-    blocks = "".join(
-        f"[mcp_servers.store]{server}".replace("mcp_servers.store", f"mcp_servers.{name}") for name in names
-    )
-    (shop.folder / "team.toml").write_text(head.replace('"store__price"', listed) + blocks)
-    write_pins(shop.folder, {name: {"price": PRICE} for name in names})
-    shop.files = TeamFiles([shop.folder.parent], places=McpPlaces(4))
-    most, done, others = 0, asyncio.Event(), _servers()
-
-    async def watch() -> None:
-        nonlocal most
-        while not done.is_set():
-            most = max(most, await asyncio.to_thread(_servers))
-            await asyncio.sleep(0.02)
-
-    watching = asyncio.create_task(watch())
-    ran = await asyncio.gather(*(shop.call(f"{name}__price") for name in names))
-    again = [(await shop.call(f"{names[0]}__price")).text for _ in range(2)]
-    done.set()
-    await watching
-    assert {each.text for each in ran} | set(again) == {"12 euros"}
-    assert most - others == 4
-
-
-async def test_a_server_waits_for_a_place_while_all_are_at_work(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    places = McpPlaces(1)
-    shop.hostile("hangs", more="timeout = 30")
-    shop.files = TeamFiles([shop.folder.parent], places=places)
-    hanging = asyncio.create_task(shop.call("store__price"))
-    connection = cast(McpTools, (await shop.files.load("shop")).toolbox._sources[0])._connection
-    await until(lambda: connection._child is not None and connection._child.done())
-    monkeypatch.setattr(mcp_servers, "_START", timedelta(seconds=1))
-    other = shop.files.servers("shop")["store"]
-    with pytest.raises(McpFailed, match="all 1 servers that this Worker may run are at work"):
-        await other.tools()
-    hanging.cancel()
-    await asyncio.wait({hanging})
-    monkeypatch.undo()  # a server that hangs takes some seconds to end
-    assert [each.name for each in await other.tools()] == ["price"]
-    await other.close()
 
 
 async def test_a_call_in_flight_outlives_a_new_team_file(benign: Shop) -> None:

@@ -25,26 +25,25 @@ from tests.activity.certificates import self_signed
 from tests.activity.tools import web_server
 from tests.activity.tools.web_server import WebServer
 
-REFUSED = {
-    "a loopback": "127.0.0.1 127.0.0.2 127.1.2.3 127.255.255.255 [::1] [0:0:0:0:0:0:0:1] [0000::0001]",
-    "a private": "10.0.0.1 10.255.255.255 172.16.0.1 172.31.255.254 192.168.0.1 192.168.255.255 100.64.0.1 "
-    "100.127.255.255 [fc00::1] [fd00::1] [fd12:3456:789a::1] [fdff:ffff::1]",
-    "a link-local": "169.254.0.1 169.254.1.1 169.254.169.253 169.254.255.255 [fe80::1] [febf::1] [fe80::a9fe:a9fe]",
-    "a multicast": "224.0.0.1 224.0.0.251 239.255.255.250 [ff02::1] [ff05::2] [ff0e::1]",
-    "a metadata service's": "169.254.169.254 169.254.170.2 100.100.100.200 168.63.129.16 192.0.0.192 "
-    "[fd00:ec2::254] [fd20:ce::254]",
-    "an unspecified": "0.0.0.0 0.0.0.1 0.255.255.255 [::] [0:0:0:0:0:0:0:0]",
-    "an IPv4-mapped": "[::ffff:127.0.0.1] [::ffff:7f00:1] [::ffff:169.254.169.254] [::ffff:a9fe:a9fe] "
-    "[::ffff:10.0.0.1] [::ffff:8.8.8.8] [0:0:0:0:0:ffff:7f00:1] [::FFFF:192.168.1.1] [::ffff:0.0.0.0]",
-    "a NAT64": "[64:ff9b::7f00:1] [64:ff9b::127.0.0.1] [64:ff9b::a9fe:a9fe] [64:ff9b::10.0.0.1] "
-    "[64:ff9b::8.8.8.8] [64:ff9b:1::1] [64:ff9b:1:fffe::a00:1]",
-    "a 6to4": "[2002:7f00:1::] [2002:7f00:1::1] [2002:a9fe:a9fe::1] [2002:a00:1::] [2002:808:808::1] 192.88.99.1",
-    "a Teredo": "[2001::1] [2001:0:4136:e378:8000:63bf:3fff:fdd2] [2001:0:7f00:1::]",
-    "a reserved": "192.0.2.1 198.51.100.7 203.0.113.9 198.18.0.1 198.19.255.255 240.0.0.1 255.255.255.255 192.0.0.8 "
-    "192.175.48.1 [3fff::1] "
-    "[::127.0.0.1] [::7f00:1] [::a9fe:a9fe] [::8.8.8.8] [100::1] [2001:db8::1] [2001:2::1] [fec0::1] [4000::1] "
-    "[::ffff:0:127.0.0.1] [8000::1] [0100::]",
-}
+OWN = (
+    "127.0.0.1 127.0.0.2 127.1.2.3 127.255.255.255 [::1] [0:0:0:0:0:0:0:1] [0000::0001] 10.0.0.1 10.255.255.255 "
+    "172.16.0.1 172.31.255.254 192.168.0.1 192.168.255.255 100.64.0.1 100.127.255.255 [fc00::1] [fd00::1] "
+    "[fd12:3456:789a::1] [fdff:ffff::1]"
+)
+NEVER = (
+    "169.254.0.1 169.254.1.1 169.254.169.253 169.254.255.255 [fe80::1] [febf::1] [fe80::a9fe:a9fe] 224.0.0.1 "
+    "224.0.0.251 239.255.255.250 [ff02::1] [ff05::2] [ff0e::1] 169.254.169.254 169.254.170.2 100.100.100.200 "
+    "168.63.129.16 192.0.0.192 [fd00:ec2::254] [fd20:ce::254] 0.0.0.0 0.0.0.1 0.255.255.255 [::] [0:0:0:0:0:0:0:0] "
+    "[::ffff:127.0.0.1] [::ffff:7f00:1] [::ffff:169.254.169.254] [::ffff:a9fe:a9fe] [::ffff:10.0.0.1] "
+    "[::ffff:8.8.8.8] [0:0:0:0:0:ffff:7f00:1] [::FFFF:192.168.1.1] [::ffff:0.0.0.0] [64:ff9b::7f00:1] "
+    "[64:ff9b::127.0.0.1] [64:ff9b::a9fe:a9fe] [64:ff9b::10.0.0.1] [64:ff9b::8.8.8.8] [64:ff9b:1::1] "
+    "[64:ff9b:1:fffe::a00:1] [2002:7f00:1::] [2002:7f00:1::1] [2002:a9fe:a9fe::1] [2002:a00:1::] [2002:808:808::1] "
+    "192.88.99.1 [2001::1] [2001:0:4136:e378:8000:63bf:3fff:fdd2] [2001:0:7f00:1::] 192.0.2.1 198.51.100.7 "
+    "203.0.113.9 198.18.0.1 198.19.255.255 240.0.0.1 255.255.255.255 192.0.0.8 192.175.48.1 [3fff::1] [::127.0.0.1] "
+    "[::7f00:1] [::a9fe:a9fe] [::8.8.8.8] [100::1] [2001:db8::1] [2001:2::1] [fec0::1] [4000::1] "
+    "[::ffff:0:127.0.0.1] [8000::1] [0100::]"
+)
+NOT_PUBLIC = "which is no public IP"
 ODD_HOSTS = (
     "2130706433 0x7f000001 017700000001 0x7f.0x0.0x0.0x1 0177.0.0.1 127.1 127.0.1 0 0x0 0177.1 127.0.0.01 127.000.0.1 "
     "0x7f.1 0x7F.0.0.1 00000177.0.0.1 2852039166 0xa9fea9fe 0251.0376.0251.0376 169.254.43518 0xa9.254.0xa9fe "
@@ -93,11 +92,11 @@ def refused(url: str, sites: list[Any], folder: Path, *, private: bool = False) 
     return str(caught.value)
 
 
-@pytest.mark.parametrize(("kind", "host"), [(kind, host) for kind, hosts in REFUSED.items() for host in hosts.split()])
-def test_no_address_but_a_public_one_is_connected_to(kind: str, host: str, tmp_path: Path) -> None:
-    assert f"{kind} IP" in refused(f"https://{host}/", [], tmp_path)
-    if kind not in ("a loopback", "a private"):
-        assert f"{kind} IP" in refused(f"http://{host}/", sites_of(host), tmp_path, private=True)
+@pytest.mark.parametrize("host", f"{OWN} {NEVER}".split())
+def test_no_address_but_a_public_one_is_connected_to(host: str, tmp_path: Path) -> None:
+    assert NOT_PUBLIC in refused(f"https://{host}/", [], tmp_path)
+    refused_at_all = NOT_PUBLIC in refused(f"http://{host}:9/", sites_of(f"{host}:9"), tmp_path, private=True)
+    assert refused_at_all == (host in NEVER.split())
 
 
 @pytest.mark.parametrize("host", [host for host in ODD_HOSTS.split(" ") if host])
@@ -145,18 +144,18 @@ def test_a_redirect_is_resolved_and_checked_again(
 ) -> None:
     resolving(monkeypatch, [("127.0.0.1", web.port)], [("169.254.169.254", 80)])
     sites = sites_of("docs.example.com")
-    assert "a metadata service's" in refused("http://docs.example.com/moved", sites, tmp_path, private=True)
+    assert NOT_PUBLIC in refused("http://docs.example.com/moved", sites, tmp_path, private=True)
     assert len(web.asked) == 1
 
 
 def test_one_bad_address_among_good_ones_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, [("93.184.215.14", 443), ("2606:4700::1111", 443), ("10.0.0.1", 443)])
-    assert "at 10.0.0.1, a private IP" in refused("https://docs.example.com/", [], tmp_path)
+    assert f"at 10.0.0.1, {NOT_PUBLIC}" in refused("https://docs.example.com/", [], tmp_path)
 
 
 def test_private_hosts_are_those_of_the_list_alone(tmp_path: Path) -> None:
     sites = sites_of("docs.example.com")
-    assert "a loopback IP" in refused("https://127.0.0.1/", sites, tmp_path, private=True)
+    assert NOT_PUBLIC in refused("https://127.0.0.1/", sites, tmp_path, private=True)
     assert "of no host that the team lists" in refused("http://127.0.0.1/", sites, tmp_path, private=True)
 
 
@@ -206,7 +205,7 @@ async def test_only_urls_of_a_trusted_brief_or_of_listed_hosts_are_asked_for(tmp
             "listed": await fetched(toolbox, "http://127.0.0.1:9/any"),
         }
         for ran in asks.values():
-            assert "a loopback IP" in ran.text
+            assert NOT_PUBLIC in ran.text
         others = {
             "it stands, exactly so, neither in the subtask": await fetched(toolbox, url, f"Read {url}&more"),
             "the brief, in which it might stand, holds untrusted text": await fetched(toolbox, url, None, notes=url),

@@ -270,7 +270,6 @@ def test_a_confidence_is_a_share_or_a_percentage(given: float | None, read: floa
         ({"confidence": "high"}, {"confidence": None}),
         ({"confidence": "95 %"}, {"confidence": 0.95}),
         ({"confidence": "0,9"}, {"confidence": 0.9}),
-        ({"confidence": "9/10"}, {"confidence": 0.9}),
         ({"limitations": ""}, {"limitations": []}),
         ({"limitations": '["old", "null"]'}, {"limitations": ["old"]}),
         ({"limitations": "- old, or older\n- thin"}, {"limitations": ["old, or older", "thin"]}),

@@ -56,7 +56,7 @@ def a_run(chance: random.Random, plan: Plan) -> RunResult:
         while chance.random() < 0.08:
             usage += usage_of(chance, subtask.role, size)
         ended = START + timedelta(seconds=usage.model_calls * chance.lognormvariate(1.5, 0.5))
-        report = SubtaskReport(id=subtask.id, role=subtask.role, model=MODELS[subtask.role], usage=usage)
+        report = SubtaskReport(id=subtask.id, role=subtask.role, usage=usage)
         times = {"started_at": START.isoformat(), "finished_at": ended.isoformat(), "depends_on": subtask.depends_on}
         reports.append(report.model_copy(update=times))
     whole = sum((report.usage for report in reports), own)
@@ -87,12 +87,12 @@ def reading(subtask_id: str, after: Sequence[str] = (), **more: Any) -> Subtask:
     return Subtask(id=subtask_id, description="d", role="reader", depends_on=list(after), **more)
 
 
-def took(tokens: float, role: str = "reader", model: str = "small", **more: Any) -> Took:
-    return Took(**{"role": role, "model": model, "calls": 1, "tokens": tokens, "usd": 1.0, "seconds": 10.0} | more)
+def took(tokens: float, role: str = "reader", **more: Any) -> Took:
+    return Took(**{"role": role, "calls": 1, "tokens": tokens, "usd": 1.0, "seconds": 10.0} | more)
 
 
 def sample(*parts: Took, **own: Any) -> RunSample:
-    return RunSample(parts=list(parts), rest=took(100, role="", model="", **own), total=took(0))
+    return RunSample(parts=list(parts), rest=took(100, role="", **own), total=took(0))
 
 
 def rows(estimate: Estimate) -> dict[str, tuple[float, ...]]:
@@ -147,13 +147,6 @@ def test_few_cases_make_the_range_wider_by_ten_times_their_number() -> None:
     assert rows(in_turn)["a"] == (0, 12, 167, 36000, 1.7, 243.1)
 
 
-def test_five_cases_of_the_same_model_are_enough() -> None:
-    others = [took(9000, model="large")] * 5
-    for count, high in ((5, 1000 * (1 + 10 / 5)), (4, 9000 * (1 + 10 / 9))):
-        shown = estimated(Plan(subtasks=[reading("a")]), [sample(*[took(1000)] * count, *others)])
-        assert shown.parts[0].tokens.high == high
-
-
 def test_one_case_without_a_price_leaves_the_dollars_open() -> None:
     priced, unpriced = sample(took(10)), sample(took(10, usd=None))
     plan = Plan(subtasks=[reading("a")])
@@ -173,15 +166,15 @@ def test_parts_of_one_run_are_drawn_together() -> None:
 
 
 def test_a_sample_has_what_one_candidate_took_and_what_is_left_for_the_supervisor() -> None:
-    def report(subtask_id: str, seconds: float, model: str | None, held: float = 0) -> SubtaskReport:
+    def report(subtask_id: str, seconds: float, held: float = 0) -> SubtaskReport:
         ended = START + timedelta(seconds=seconds)
         usage = Usage(model_calls=2, input_tokens=400, usd=0.4)
         return SubtaskReport(
-            id=subtask_id, role="reader", model=model, usage=usage, held_seconds=held,
+            id=subtask_id, role="reader", usage=usage, held_seconds=held,
             started_at=START.isoformat(), finished_at=ended.isoformat() if seconds else None,
         )  # fmt: skip
 
-    reports = [report("t1", 30, "small", held=10), report("t2", 5, None), report("t3", 0, "small")]
+    reports = [report("t1", 30, held=10), report("t2", 5), report("t3", 0)]
     result = RunResult(
         subtasks=reports,
         usage=Usage(model_calls=9, input_tokens=2000, usd=2.0),
@@ -189,9 +182,9 @@ def test_a_sample_has_what_one_candidate_took_and_what_is_left_for_the_superviso
     )
     made = sample_of(result, Plan(subtasks=[reading("t1", candidates=2)]), planned=3)
     assert made.parts == [
-        Took(role="reader", model="small", calls=1, tokens=200, usd=0.2, seconds=20),
-        Took(role="reader", model="", calls=2, tokens=400, usd=0.4, seconds=5),
-        Took(role="reader", model="small", calls=2, tokens=400, usd=0.4, seconds=0),
+        Took(role="reader", calls=1, tokens=200, usd=0.2, seconds=20),
+        Took(role="reader", calls=2, tokens=400, usd=0.4, seconds=5),
+        Took(role="reader", calls=2, tokens=400, usd=0.4, seconds=0),
     ]
     assert made.rest.model_copy(update={"usd": None}) == Took(calls=3, tokens=800, seconds=0.5)
     assert made.rest.usd == pytest.approx(0.8)
@@ -248,7 +241,7 @@ def test_what_depends_on_items_waits_for_their_template() -> None:
 def test_a_sample_counts_items_by_themselves_candidates_as_one_each_and_the_rest_together() -> None:
     def report(subtask_id: str, calls: int, counts: Counts | None = None) -> SubtaskReport:
         usage = Usage(model_calls=calls, input_tokens=100 * calls)
-        return SubtaskReport(id=subtask_id, role="reader", model="small", usage=usage, counts=counts)
+        return SubtaskReport(id=subtask_id, role="reader", usage=usage, counts=counts)
 
     reports = [report("t1", 6), report("t2", 0, Counts(total=2)), report("t2.1", 1), report("t2.2", 2), report("t3", 4)]
     result = RunResult(subtasks=reports, usage=Usage(model_calls=16, input_tokens=1600))

@@ -100,20 +100,6 @@ def test_slots_are_given_in_the_order_of_asking() -> None:
     assert (first.held, second.held, one.take(WIDE)) == (True, False, None)
 
 
-def test_a_slot_moves_to_a_role_with_room_even_when_the_run_has_none() -> None:
-    one = slots(1)
-    slot = one.take(WIDE)
-    assert slot
-    assert one.move(slot, NARROW)
-    assert (slot.role, one.held) == (NARROW, 1)
-    two = slots()
-    other = two.take(WIDE)
-    assert two.take(NARROW)
-    assert other
-    assert not two.move(other, NARROW)
-    assert other.role is WIDE
-
-
 @given(st.integers(1, 4), st.lists(st.tuples(st.sampled_from(["ask", "give_back"]), st.booleans(), st.integers(0, 9))))
 def test_limits_hold_and_nobody_waits_who_could_work(total: int, steps: list[tuple[str, bool, int]]) -> None:
     some, known = slots(total), list[Slot]()

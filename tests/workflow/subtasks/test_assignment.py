@@ -1,22 +1,18 @@
-"""Who works on a subtask: by name, by capability, by load, by a plan's own roles, by the pool that has time."""
+"""Who works on a subtask: by name, by capability, by load, by a plan's own roles, in a pool."""
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from temporalio.client import Client
-from temporalio.testing import ActivityEnvironment
 
-from activities.contracts.run_contracts import PoolQuestion, RunRef
-from activities.run.run_activities import RunActivities
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.base.queues import pool_queue
-from tests.scripted_model import Reply, Step, text, tools, when
+from tests.scripted_model import Reply, Step, text, tools
 from tests.serving import WorkerProcesses, worker_processes
 from tests.waiting import until
-from tests.workflow.runs import Lab, queues, roles
+from tests.workflow.runs import Lab, queues
 from tests.workflow.scripts import item, plans, subtasks
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
@@ -55,33 +51,16 @@ def fetches(step: Step) -> Reply:
     return tools(("fetch", {"thing": "a pear"})) if step.number == 1 else text("fetched\n\nConfidence: 0.8")
 
 
-async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_pool(
-    lab: Lab, settings: Settings
-) -> None:
-    ready = asyncio.Event()
-    environment = ActivityEnvironment(lab.client)
-    question = PoolQuestion(run=RunRef(run_id=lab.run_id, store_id=""), queue=pool_queue("far"))
-
-    async def waits_too_long() -> bool:
-        return await environment.run(RunActivities.pool_backlog, question) > 0.5
-
-    planned = subtasks(item("t1", "far"), item("t2"), item("t3", "far", depends_on=["t2"]))
-    turns: dict[str, Callable[[Step], Reply]] = {"t1": fetches, "t2": lambda step: when(ready, text("ready"))}
-    lab.play(plans(planned, turns=turns))
+async def test_calls_of_a_role_with_a_pool_wait_for_its_workers(lab: Lab, settings: Settings) -> None:
+    lab.play(plans(subtasks(item("t1", "far"), item("t2")), turns={"t1": fetches}))
     handle = await lab.start()
-    await until(waits_too_long)
-    ready.set()
-    await until(lab.sent("t3/1/turn.1"))
-    assert await roles(handle) == {"t1": "far", "t2": "hand", "t3": "hand"}
+    await until(lab.sent("t2/1/turn.1"))
     assert "t1/1/turn.1" not in lab.steps
     async with serving(lab.client, settings, pool="far"):
         result = await handle.result()
-    assert (result.status, [s.role for s in result.subtasks]) == ("completed", ["far", "hand", "hand"])
+    assert (result.status, [s.role for s in result.subtasks]) == ("completed", ["far", "hand"])
     assert await queues(lab.client, f"{lab.run_id}/t1/1") == ["supervisor.far"] * 3
-    assert await queues(lab.client, f"{lab.run_id}/t3/1") == ["supervisor"]
-    events = (await handle.query(SupervisorWorkflow.trace)).events
-    diverted = next(event for event in events if event.type == "subtask_diverted")
-    assert (diverted.subtask_id, diverted.data["role"], diverted.data["pool"]) == ("t3", "hand", "far")
+    assert await queues(lab.client, f"{lab.run_id}/t2/1") == ["supervisor"]
 
 
 async def test_a_worker_process_of_a_pool_serves_its_tools_without_a_model_and_nothing_else(
@@ -119,7 +98,7 @@ def processes(client: Client, settings: Settings, tmp_path: Path) -> Iterator[Wo
 
 async def polls(client: Client, queue: str, pid: int) -> bool:
     """True if the process polls a queue for activities or workflows."""
-    identities = [identity for kind in (ACTIVITIES, WORKFLOWS) for identity in await pollers(client, queue, kind)]
+    identities = [each.identity for kind in (ACTIVITIES, WORKFLOWS) for each in await pollers(client, queue, kind)]
     return any(identity.startswith(f"{pid}@") for identity in identities)
 
 
