@@ -1,7 +1,6 @@
 """The commands that read runs: `list`, `spend`, `status`, `plan`, `trace`, `result`, `report`."""
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from temporalio.client import Client, WorkflowExecution, WorkflowQueryFailedError
 
-from activities.store.artifacts import ArtifactMissing, ArtifactStore
+from activities.store.artifacts import ArtifactMissing
 from activities.store.spending import run_spends
 from console.base.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, Access, CommandFailed, hint, web_address
 from console.base.terminal import Report, safe_line, wrapped
@@ -36,7 +35,7 @@ from console.run.run_handle import (
     short_id,
     state_word,
 )
-from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read_result, run_outcome
+from console.run.run_outcome import full_trace, outcome_so_far, read_result, run_outcome
 from console.run.standstill import Standstill, causes_of, observed
 from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
@@ -154,10 +153,6 @@ async def trace_report(
     store = await access.store_or_none()
     events = await full_trace(run, store)
     notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
-    with contextlib.suppress(CommandFailed):  # the server may have forgotten it
-        if state_word(await run.describe()) in ("terminated", "timed out"):
-            notes.append((await run_outcome(run, store)).said)
-
     return Report(events, lambda screen: [row for event in events for row in story(line(event), screen)], notes)
 
 
@@ -173,8 +168,12 @@ async def result_report(
     """Show the answer of a run, or its result so far."""
     store = await access.store()
     outcome = await outcome_so_far(run, store, wait=wait)
-    if full or output:
-        outcome = await whole(store, outcome)
+    if (full or output) and not outcome.forgotten and (found := outcome.result) and found.result_ref:
+        try:
+            outcome = replace(outcome, result=await read_result(store, found.result_ref))
+        except ArtifactMissing as error:
+            why = "if the run uses another store, set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
+            raise CommandFailed(FAILED, f"{error}: {why}") from error
     if output:
         if outcome.result is None or not (outcome.result.answer or outcome.result.answer_json):
             raise CommandFailed(FAILED, f"run '{run.id}' has no answer: {hint('status', run.id)} says why")
@@ -197,17 +196,6 @@ async def page_report(
     """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""
     write_file(output, report_page(await report_data(access, run_id, prompts=prompts)).encode())
     return DONE
-
-
-async def whole(store: ArtifactStore, outcome: RunOutcome) -> RunOutcome:
-    """Returns the outcome with the result as the store has it, where texts are whole."""
-    if outcome.result is None or not outcome.result.result_ref or outcome.forgotten:
-        return outcome
-    try:
-        return replace(outcome, result=await read_result(store, outcome.result.result_ref))
-    except ArtifactMissing as error:
-        why = "if the run uses another store, set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
-        raise CommandFailed(FAILED, f"{error}: {why}") from error
 
 
 _DESCRIBED_AT_ONCE = 16  # questions to the server at a time, while runs are listed

@@ -37,7 +37,6 @@ _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": 
 _DEEPEST = 6  # further levels are not indented any more
 _FOOTER_ROWS = 9  # of footer and margin
 _LEAST_ROWS = 3
-_LEAST_WIDTH = 20
 _WAIT_ROWS = 3
 _REASON_INDENT = " " * 9  # below the text of an event, behind its time
 ENDED_PHASES = ("done", "failed", "cancelled")
@@ -92,10 +91,6 @@ class Picture:
         """Returns what the run waits for, as it says itself and as the server knows."""
         said = stated(self.status, self.run_id) if self.status else []
         return grouped([*said, *self.observed])
-
-    def agent(self, report: SubtaskReport) -> LiveAgent | None:
-        """Returns the worker agent of a subtask's present attempt."""
-        return self.agents.get(report.workflow_id or "")
 
     def tree(self) -> list["TreeRow"]:
         """Returns the subtasks of all levels."""
@@ -201,7 +196,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
         glyph, style, _ = ("◐", "yellow", 4) if _is_partial(report) else _STATES[report.state]
         name = Text("  " * min(row.depth, _DEEPEST) + ("└ " if row.depth else " "), style="dim")
         name.append(f"{glyph} {safe_line(row.path, 60)}", style=f"not dim {style}")
-        agent = picture.agent(report)
+        agent = picture.agents.get(report.workflow_id or "")
         turn = max(report.turns, agent.turn if agent else 0)
         done = report.counts.items_line if report.counts else f"turn {turn}" * bool(turn)
         table.add_row(
