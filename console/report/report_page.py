@@ -35,6 +35,7 @@ _MOST_BOXES = 40  # with words in them
 _LEGIBLE = (5, 158, 58, 14, 46)  # boxes in a row, their width and height, the gaps beside and below
 _SMALL = (13, 58, 22, 8, 18)
 _ENDS = ("done", "failed", "cancelled")  # phases without a length
+_Span = tuple[str, bool, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,7 @@ def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
     return PlanPicture(whole, tall, width, height, is_small, boxes, lines[:_MOST_LINES], len(lines))
 
 
-def timeline(
-    parts: Sequence[SubtaskPart], events: Sequence[TraceEvent], until: datetime
-) -> list[tuple[str, bool, float, float, float]]:
+def timeline(parts: Sequence[SubtaskPart], events: Sequence[TraceEvent], until: datetime) -> list[_Span]:
     """Returns the phases of the run, then its subtasks by their beginnings.
 
     Each has a name, says if it is a phase, and from and for how many per cent of the run it is, and the seconds.

@@ -276,13 +276,11 @@ def _elapsed(report: SubtaskReport) -> str:
 
 
 class Screen:
-    """Shows a followed run: one line per event; a notice is a line when it changes."""
+    """Shows a followed run: one line per event, one for each notice, warning and wait that is new."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._shown: set[str] = set()
-        self._notice: str | None = None
-        self._waits: set[tuple[str, str]] = set()
+        self._said: set[str] = set()
 
     def log(self, line: Line, limit: int = LINE_CHARS) -> None:
         """Writes the line."""
@@ -290,21 +288,16 @@ class Screen:
         self._console.file.flush()
 
     def show(self, picture: Picture) -> None:
-        """Writes notices and warnings that are new."""
-        status = picture.status
-        once = [text for text in [status.model_notice, *status.warnings] if text] if status else []
-        for text in once:
-            if text not in self._shown:
-                self._shown.add(text)
-                self.log(now_line(text))
-        waits = {(cause.waits_for, cause.helps): cause for cause in picture.standstills}
-        for key, cause in waits.items():
-            if key not in self._waits:  # its words change with every attempt, and one line is enough
-                self.log(now_line(cause.line, "bad"), limits.ERROR_BYTES)
-        self._waits = set(waits)
-        if picture.notice != self._notice:
-            self._notice = picture.notice
-            self.log(now_line(self._notice or "the Temporal server answers again"))
+        """Writes what is new."""
+        status, notices = picture.status, [picture.notice]
+        notices += [status.model_notice, *status.warnings] if status else []
+        said = {text: now_line(text) for text in notices if text}
+        for cause in picture.standstills:  # its words change with every attempt, and one line is enough
+            said.setdefault(cause.waits_for + cause.helps, now_line(cause.line, "bad"))
+        for name, words in said.items():
+            if name not in self._said:
+                self.log(words, limits.ERROR_BYTES)
+        self._said = set(said)
 
     @contextlib.contextmanager
     def cleared(self) -> Iterator[None]:

@@ -58,13 +58,8 @@ def test_the_subtasks_of_a_nested_supervisor_stand_under_the_one_it_works_on() -
     crew = SubtaskReport(id="t1", workflow_id="w1")
     nested = {"w1": {"t1": SubtaskReport(id="t1"), "t2": deep}, "w1/w2": {"t1": SubtaskReport(id="t1")}}
     tree = tree_rows([crew, SubtaskReport(id="t2", depends_on=["t1"])], nested)
-    assert [(row.path, row.depth) for row in tree] == [
-        ("t1", 0),
-        ("t1/t1", 1),
-        ("t1/t2", 1),
-        ("t1/t2/t1", 2),
-        ("t2", 1),
-    ]
+    shape = [("t1", 0), ("t1/t1", 1), ("t1/t2", 1), ("t1/t2/t1", 2), ("t2", 1)]
+    assert [(row.path, row.depth) for row in tree] == shape
 
 
 def picture(subtasks: int = 6) -> Picture:
