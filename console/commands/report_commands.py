@@ -55,8 +55,9 @@ async def status_report(run: AnyRun, access: Access) -> Report:
     described, web = await run.require(), web_address(run.client, run.id)
     closed = described.close_time
     phase, team, usd = await facts(described)
-    data: dict[str, Any] = {"run_id": run.id, "state": state_word(described), "phase": phase, "team": team, "usd": usd}
-    data |= {"started_at": described.start_time.isoformat(), "closed_at": closed and closed.isoformat(), "web": web}
+    data: dict[str, Any] = {"run_id": run.id, "state": state_word(described), "error": None, "web": web, "usd": usd}
+    data |= {"started_at": described.start_time.isoformat(), "closed_at": closed and closed.isoformat()}
+    data |= {"phase": phase or None, "team": team or None}
     picture, ending = Picture(run.id, web, described.start_time, closed, state_word(described)), ""
     try:
         picture.status = await run.whole_status()
@@ -84,7 +85,7 @@ async def status_report(run: AnyRun, access: Access) -> Report:
 def _status_rows(screen: Console, data: dict[str, Any], picture: Picture, ending: str) -> Iterator[RenderableType]:
     status = picture.status
     yield safe_line(data["goal"], LINE_CHARS)
-    yield f"run {picture.run_id}, {data['state']}, team {data['team']}"
+    yield f"run {picture.run_id}, {data['state']}, team {data['team'] or 'unknown'}"
     if status:
         yield _limits(status)
         if status.spend:

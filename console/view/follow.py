@@ -19,7 +19,7 @@ from console.run.run_handle import NoAnswer, RunHandle, facts, is_open, state_wo
 from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
-from console.view.live_view import ENDED_PHASES, LiveAgent, Picture, Screen
+from console.view.live_view import LiveAgent, Picture, Screen
 from supervision.base import limits
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import Status, TraceEvent
@@ -92,11 +92,6 @@ class RunPoller:
         self._answered_at = 0.0
 
     @property
-    def ended(self) -> bool:
-        """True once the run has reached its last phase."""
-        return self.picture.status is not None and self.picture.status.phase in ENDED_PHASES
-
-    @property
     def caught_up(self) -> bool:
         """True if all events of ended worker agents were read."""
         return all(agent.read_to_end for agent in self.picture.agents.values())
@@ -117,9 +112,7 @@ class RunPoller:
             # last, so that no worker agent's event comes before the event that it was started
             lines += map(line, await self._events(self._root, described))
             self._rounds += 1
-            if self.ended:
-                self.picture.observed = []
-            elif self._rounds % _OBSERVED_ROUNDS == 0:
+            if self.picture.closed or self._rounds % _OBSERVED_ROUNDS == 0:
                 self.picture.observed = await observed(self._run, described, answered=True)
         except NoAnswer:
             await self._poll_server(described)

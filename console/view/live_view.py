@@ -36,8 +36,7 @@ _STATES = {  # the sign, its style, and which give way first on a low screen
 _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": "dim", "head": "bold"}
 _DEEPEST = 6  # further levels are not indented any more
 _FOOTER_ROWS = 9  # of footer and margin
-_LEAST_ROWS = 3
-_WAIT_ROWS = 3
+_LEAST_ROWS = 3  # of the plan, of what waits
 _REASON_INDENT = " " * 9  # below the text of an event, behind its time
 ENDED_PHASES = ("done", "failed", "cancelled")
 
@@ -264,7 +263,7 @@ def _waits(picture: Picture, width: int, height: int) -> list[Text]:
     """Returns the rows that say what the run stands still for: at most a third of the screen."""
     causes = [row for cause in picture.standstills for row in wrapped(f"⏸ {cause.line}", width, "yellow")]
     rows = [part for row in causes for part in row.wrap(Console(width=width), width)]
-    most = max(_WAIT_ROWS, height // 3)
+    most = max(_LEAST_ROWS, height // 3)
     return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
 
 
