@@ -81,17 +81,7 @@ def picture(causes: list[Standstill]) -> Picture:
 
 
 def drawn() -> Console:
-    return Console(
-        force_terminal=True,
-        color_system=None,
-        width=COLUMNS,
-        height=30,
-        record=True,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        quiet=False,
-    )
+    return Console(width=COLUMNS, height=30, record=True, force_terminal=True, color_system=None)
 
 
 @pytest.mark.parametrize("causes", [[], [LATE, ALONE]], ids=["going on", "standing still"])
