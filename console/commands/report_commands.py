@@ -1,7 +1,6 @@
 """The commands that read runs: `list`, `spend`, `status`, `plan`, `trace`, `result`, `report`."""
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,9 +11,9 @@ import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
-from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowQueryFailedError
+from temporalio.client import Client, WorkflowExecution, WorkflowQueryFailedError
 
-from activities.store.artifacts import ArtifactMissing, ArtifactStore
+from activities.store.artifacts import ArtifactMissing
 from activities.store.spending import run_spends
 from console.base.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, Access, CommandFailed, hint, web_address
 from console.base.terminal import Report, safe_line, wrapped
@@ -36,7 +35,7 @@ from console.run.run_handle import (
     short_id,
     state_word,
 )
-from console.run.run_outcome import RunOutcome, full_trace, outcome_so_far, read_result, run_outcome
+from console.run.run_outcome import full_trace, outcome_so_far, read_result, run_outcome
 from console.run.standstill import Standstill, causes_of, observed
 from console.view.answer_text import answer_file, answer_report, tables_of, why_partial
 from console.view.event_lines import line
@@ -53,47 +52,48 @@ _WIDEST = 120
 
 async def status_report(run: AnyRun, access: Access) -> Report:
     """Show where a run stands."""
-    described = await run.require()
+    described, web = await run.require(), web_address(run.client, run.id)
     closed = described.close_time
-    known = {
-        "run_id": run.id,
-        "state": state_word(described),
-        "started_at": described.start_time.isoformat(),
-        "closed_at": closed.isoformat() if closed else None,
-    }
+    phase, team, usd = await facts(described)
+    data: dict[str, Any] = {"run_id": run.id, "state": state_word(described), "error": None, "web": web, "usd": usd}
+    data |= {"started_at": described.start_time.isoformat(), "closed_at": closed and closed.isoformat()}
+    data |= {"phase": phase or None, "team": team or None}
+    picture, ending = Picture(run.id, web, described.start_time, closed, state_word(described)), ""
     try:
-        status = await run.whole_status()
+        picture.status = await run.whole_status()
+        data |= picture.status.model_dump(mode="json")
+        picture.reports = {report.id: report for report in picture.status.subtasks}
+        picture.observed = await causes_of(run, described, picture.status)
     except NoAnswer as error:
         refused = isinstance(error.__cause__, WorkflowQueryFailedError)  # by a Worker, for a run that did not begin
-        why = str(error) if refused else "no Worker answers: only the server's facts"
-        return await _facts_report(run, described, access, known, None if is_open(described) else why)
-    causes = await causes_of(run, described, status)
-    web = web_address(run.client, run.id)
-    picture = Picture(run.id, web, described.start_time, closed, state_word(described), observed=causes)
-    picture.reports = {report.id: report for report in status.subtasks}
-    data = {**known, "web": web, **status.model_dump(mode="json"), "standstills": causes}
-    ending = ""
+        picture.notice = str(error) if refused else "no Worker answers: only the server's facts"
+        picture.observed = await observed(run, described, answered=False)
+        data |= {"goal": await run.recorded_goal(), "notice": picture.notice}
     if closed:
         outcome = await run_outcome(run, await access.store_or_none())
         data["error"], ending = outcome.error, outcome.said
         if outcome.error is None and outcome.result:
             data["status"] = outcome.result.status
             ending = (why := why_partial(outcome.result)) and f"partial: {why}"
-        elif status.phase not in ENDED_PHASES:  # terminated: the run could not say so itself
-            for report in status.subtasks:
+        elif data["phase"] not in ENDED_PHASES:  # terminated: the run could not say so itself
+            for report in picture.reports.values():
                 report.state = "cancelled" if report.state in ("running", "waiting") else report.state
-    return Report(data, lambda screen: _status_rows(screen, status, picture, ending))
+    data["standstills"] = picture.observed
+    return Report(data, lambda screen: _status_rows(screen, data, picture, ending))
 
 
-def _status_rows(screen: Console, status: Status, picture: Picture, ending: str) -> Iterator[RenderableType]:
-    yield safe_line(status.goal, LINE_CHARS)
-    yield f"run {picture.run_id}, {picture.state}, team {status.team}"
-    yield _limits(status)
-    if status.spend:
-        yield _spend_table(status.spend)
-    picture.status = status
+def _status_rows(screen: Console, data: dict[str, Any], picture: Picture, ending: str) -> Iterator[RenderableType]:
+    status = picture.status
+    yield safe_line(data["goal"], LINE_CHARS)
+    yield f"run {picture.run_id}, {data['state']}, team {data['team'] or 'unknown'}"
+    if status:
+        yield _limits(status)
+        if status.spend:
+            yield _spend_table(status.spend)
+    elif data["phase"]:
+        yield f"phase {data['phase']}, {money(data['usd'])}"
     yield draw(picture, min(screen.width, _WIDEST), len(picture.tree()) + limits.STATUS_PAGE)
-    for warning in status.warnings:
+    for warning in status.warnings if status else []:
         yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
     if ending:
         yield safe_line(ending, limits.ERROR_BYTES)
@@ -101,17 +101,23 @@ def _status_rows(screen: Console, status: Status, picture: Picture, ending: str)
 
 def _spend_table(spend: Sequence[Spend]) -> Table:
     """Returns a row for each role and model: calls, tokens read and the part of them from the cache, written, cost."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim", style="dim")
-    for name in ("role", "model"):
-        table.add_column(name, overflow="fold")
-    for name in ("calls", "input", "cached", "output", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
+    rows = []
     for item in spend:
         usage = item.usage
         cells = [f"{usage.model_calls:,}", f"{usage.prompt_tokens:,}", f"{usage.cached_share:.0%}"]
-        cells += [f"{usage.output_tokens:,}", money(usage.usd)]
-        names = [safe_line(item.role, 40), safe_line(item.model, 40)]
-        table.add_row(*map(Text, [*names, *cells]))
+        rows.append([item.role, item.model, *cells, f"{usage.output_tokens:,}", money(usage.usd)])
+    return _table(["role", "model"], ["calls", "input", "cached", "output", "cost"], rows)
+
+
+def _table(names: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Returns a table of columns with names, and then with numbers."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(safe_line(cell, _ID_CHARS)) for cell in row))
     return table
 
 
@@ -122,24 +128,6 @@ def _limits(status: Status) -> str:
     dollars = "" if allowed.budget_usd is None else f", {money(used.usd)} of {money(allowed.budget_usd)}"
     ends = f"{datetime.fromisoformat(status.deadline_at).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return f"review {status.review} · deadline {ends} · budget {used.tokens:,} of {tokens} tokens{dollars}"
-
-
-async def _facts_report(
-    run: RunHandle,
-    described: WorkflowExecutionDescription,
-    access: Access,
-    known: dict[str, str | None],
-    why: str | None,
-) -> Report:
-    """Returns what the server knows of a run that does not answer, and why it does not."""
-    phase, team, usd = await facts(described)
-    causes = await observed(run, described, answered=False)
-    error = None if is_open(described) else (await run_outcome(run, await access.store_or_none())).error
-    values = {**known, "phase": phase or None, "team": team or None, "usd": usd, "notice": why}
-    shown = {**values, "error": error and str(error)}
-    rows = [f"{name:<12}{value}" for name, value in shown.items() if value is not None]
-    rows += [f"⏸ {cause.line}" for cause in causes]
-    return Report({**values, "error": error, "standstills": causes}, lambda _: rows)
 
 
 async def plan_report(run: AnyRun) -> Report:
@@ -166,10 +154,6 @@ async def trace_report(
     store = await access.store_or_none()
     events = await full_trace(run, store)
     notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
-    with contextlib.suppress(CommandFailed):  # the server may have forgotten it
-        if state_word(await run.describe()) in ("terminated", "timed out"):
-            notes.append((await run_outcome(run, store)).said)
-
     return Report(events, lambda screen: [row for event in events for row in story(line(event), screen)], notes)
 
 
@@ -185,8 +169,12 @@ async def result_report(
     """Show the answer of a run, or its result so far."""
     store = await access.store()
     outcome = await outcome_so_far(run, store, wait=wait)
-    if full or output:
-        outcome = await whole(store, outcome)
+    if (full or output) and not outcome.forgotten and (found := outcome.result) and found.result_ref:
+        try:
+            outcome = replace(outcome, result=await read_result(store, found.result_ref))
+        except ArtifactMissing as error:
+            why = "if the run uses another store, set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
+            raise CommandFailed(FAILED, f"{error}: {why}") from error
     if output:
         if outcome.result is None or not (outcome.result.answer or outcome.result.answer_json):
             raise CommandFailed(FAILED, f"run '{run.id}' has no answer: {hint('status', run.id)} says why")
@@ -209,17 +197,6 @@ async def page_report(
     """Write the report of a run, to be handed on: one HTML page with the answer and all that it rests on."""
     write_file(output, report_page(await report_data(access, run_id, prompts=prompts)).encode())
     return DONE
-
-
-async def whole(store: ArtifactStore, outcome: RunOutcome) -> RunOutcome:
-    """Returns the outcome with the result as the store has it, where texts are whole."""
-    if outcome.result is None or not outcome.result.result_ref or outcome.forgotten:
-        return outcome
-    try:
-        return replace(outcome, result=await read_result(store, outcome.result.result_ref))
-    except ArtifactMissing as error:
-        why = "if the run uses another store, set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
-        raise CommandFailed(FAILED, f"{error}: {why}") from error
 
 
 _DESCRIBED_AT_ONCE = 16  # questions to the server at a time, while runs are listed
@@ -334,15 +311,8 @@ async def spend_report(
     data = [{by: name, "runs": runs, "tokens": usage.tokens, "usd": usage.usd} for name, runs, usage in rows]
     total = sum((run.usage for run in spent), Usage())
 
-    def screen(_: Console) -> Iterator[Table]:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        table.add_column(by)
-        for name in ("runs", "tokens", "cost"):
-            table.add_column(name, justify="right")
-        for name, runs, usage in [*rows, ("all", len(spent), total)]:
-            cells = [safe_line(name, _ID_CHARS) or "-", str(runs), f"{usage.tokens:,}", money(usage.usd)]
-            table.add_row(*map(Text, cells))
-        yield table
-
+    shown = [(name or "-", f"{runs}", f"{usage.tokens:,}", money(usage.usd)) for name, runs, usage in rows]
+    shown.append(("all", f"{len(spent)}", f"{total.tokens:,}", money(total.usd)))
+    table = _table([by], ["runs", "tokens", "cost"], shown)
     none = [] if spent else [f"no run of this namespace ended in the last {days} days"]
-    return Report(data, screen if spent else lambda _: (), notes=none)
+    return Report(data, lambda _: [table] if spent else [], notes=none)

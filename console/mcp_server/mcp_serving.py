@@ -54,9 +54,7 @@ async def serve_mcp(access: Access, http: str | None, hosts: Iterable[str]) -> i
     names = ["127.0.0.1", "localhost", "[::1]", *hosts]
     rebinding = TransportSecuritySettings(
         allowed_hosts=[*hosts, *(f"{name}:*" for name in names)],
-        allowed_origins=[
-            f"{scheme}://{name}{end}" for scheme in ("http", "https") for name in names for end in ("", ":*")
-        ],
+        allowed_origins=[f"http{s}://{name}{end}" for s in ("", "s") for name in names for end in ("", ":*")],
     )
     print_err(f"MCP at http://{http}/mcp for clients that send the header Authorization: Bearer TOKEN")
     auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{http}"), resource_server_url=None)

@@ -17,7 +17,6 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from activities.replies.agent_story import ToolUse
 from console.base.terminal import counted, duration, look_alikes, revealed, safe_json
 from console.report.report_data import ReportData, SubtaskPart
 from console.view.event_lines import line
@@ -36,6 +35,7 @@ _MOST_BOXES = 40  # with words in them
 _LEGIBLE = (5, 158, 58, 14, 46)  # boxes in a row, their width and height, the gaps beside and below
 _SMALL = (13, 58, 22, 8, 18)
 _ENDS = ("done", "failed", "cancelled")  # phases without a length
+_Span = tuple[str, bool, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,7 @@ def plan_picture(reports: Sequence[SubtaskReport]) -> PlanPicture:
     return PlanPicture(whole, tall, width, height, is_small, boxes, lines[:_MOST_LINES], len(lines))
 
 
-def timeline(
-    parts: Sequence[SubtaskPart], events: Sequence[TraceEvent], until: datetime
-) -> list[tuple[str, bool, float, float, float]]:
+def timeline(parts: Sequence[SubtaskPart], events: Sequence[TraceEvent], until: datetime) -> list[_Span]:
     """Returns the phases of the run, then its subtasks by their beginnings.
 
     Each has a name, says if it is a phase, and from and for how many per cent of the run it is, and the seconds.
@@ -145,11 +143,10 @@ class _Page:
         claims = [(link, f"e{at}") for at, link in enumerate(self.links, 1) if link.kind != "citation"]
         self._claims = {_visible(link.text): (place, bool(link.problem)) for link, place in claims}
         self._of_answer = self._marks([item.text for item in data.result.unsupported if item.where not in self.places])
-        self._cited = {item.output_ref for link in self.links for item in link.outputs[:_OUTPUTS]}
         self.outputs = {
             call.output_ref: f"{self.places[part.path]}c{at}"
             for part in data.subtasks
-            for at, call in enumerate(self.calls_of(part), 1)
+            for at, call in enumerate(self.of_subtask(part.calls, _CALLS), 1)
             if call.output_ref
         }
         texts = [text for part in data.subtasks for call in part.calls for text in (call.arguments, call.output or "")]
@@ -177,8 +174,7 @@ class _Page:
             sums={"Role": _sums(data.result.spend, "role"), "Model": _sums(data.result.spend, "model")},
             critical=longest_chain([r for r in subtasks if r.counts is None], data.made_at)[1],
             worked_on=[r for r in subtasks if r.replaced_by is None and r.counts is None],
-            outputs_shown=_OUTPUTS,
-            prompts_shown=_PROMPTS,
+            most={"outputs": _OUTPUTS, "calls": _CALLS, "proofs": _PROOFS, "prompts": _PROMPTS},
         )
 
     def _most(self, count: int) -> int:
@@ -188,16 +184,6 @@ class _Page:
     def of_subtask(self, items: Sequence[Any], most: int) -> Sequence[Any]:
         """Returns the first items of a subtask's list, of which all subtasks together have `most`."""
         return items[: self._most(most // max(1, len(self._data.subtasks)))]
-
-    def calls_of(self, part: SubtaskPart) -> Sequence[ToolUse]:
-        """Returns the calls of a subtask, without the last ones of those that the answer does not rest on."""
-        if len(self.of_subtask(part.calls, _CALLS)) == len(part.calls):
-            return part.calls
-        return self.of_subtask(sorted(part.calls, key=lambda call: call.output_ref not in self._cited), _CALLS)
-
-    def proofs_of(self, part: SubtaskPart) -> Sequence[Any]:
-        """Returns where the claims of a finding stand."""
-        return self.of_subtask(part.proofs, _PROOFS)
 
     def markdown(self, text: str, above: str = "", unsupported: Sequence[str] = ()) -> Markup:
         """Returns a foreign text as HTML: its marks lead to subtasks of the run `above`, its claims to evidence.

@@ -19,7 +19,7 @@ from console.run.run_handle import NoAnswer, RunHandle, facts, is_open, state_wo
 from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
-from console.view.live_view import ENDED_PHASES, LiveAgent, Picture, Screen
+from console.view.live_view import LiveAgent, Picture, Screen
 from supervision.base import limits
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.status import Status, TraceEvent
@@ -87,16 +87,9 @@ class RunPoller:
     def __init__(self, run: RunHandle, web: str | None = None) -> None:
         self.picture = Picture(run.id, web)
         self._run = run
-        self._cursor = 0
-        self._moment: tuple[str, int] | None = None
+        self._root = LiveAgent()
         self._rounds = 0
-        self._next_agent = 0
         self._answered_at = 0.0
-
-    @property
-    def ended(self) -> bool:
-        """True once the run has reached its last phase."""
-        return self.picture.status is not None and self.picture.status.phase in ENDED_PHASES
 
     @property
     def caught_up(self) -> bool:
@@ -109,23 +102,17 @@ class RunPoller:
         described = await self._run.describe()
         self.picture.started, self.picture.closed = described.start_time, described.close_time
         self.picture.state, self.picture.notice = state_word(described), None
-        moment = _moment(described)
-        news = self._moment != moment
         try:
-            await self._poll_status(news)
+            await self._poll_status(self._root.moment != _moment(described))
             self._name_agents()
             for agent_lines in await asyncio.gather(*map(self._poll_agent, self._chosen_agents())):
                 lines += agent_lines
             self._name_agents()  # those of nested runs
             self.picture.tail = await self._tail(described)
-            if news:  # last, so that no worker agent's event comes before the event that it was started
-                trace = await self._run.trace(self._cursor)
-                lines += map(line, trace.events)
-                self._cursor, self._moment = trace.next_cursor, moment
+            # last, so that no worker agent's event comes before the event that it was started
+            lines += map(line, await self._events(self._root, described))
             self._rounds += 1
-            if self.ended:
-                self.picture.observed = []
-            elif self._rounds % _OBSERVED_ROUNDS == 0:
+            if self.picture.closed or self._rounds % _OBSERVED_ROUNDS == 0:
                 self.picture.observed = await observed(self._run, described, answered=True)
         except NoAnswer:
             await self._poll_server(described)
@@ -158,10 +145,9 @@ class RunPoller:
     def _chosen_agents(self) -> list[str]:
         """Returns the worker agents to ask in this round, in rotation; ended ones once more, for their last events."""
         unread = [workflow_id for workflow_id, agent in self.picture.agents.items() if not agent.read_to_end]
-        start = self._next_agent % max(1, len(unread))
-        chosen = (unread + unread)[start : start + min(len(unread), _CHILDREN)]
-        self._next_agent += len(chosen)
-        return chosen
+        for workflow_id in unread[:_CHILDREN]:
+            self.picture.agents[workflow_id] = self.picture.agents.pop(workflow_id)  # the others are first next time
+        return unread[:_CHILDREN]
 
     async def _poll_agent(self, workflow_id: str) -> list[Line]:
         agent, nested = self.picture.agents[workflow_id], self.picture.nested.get(workflow_id)
@@ -169,25 +155,28 @@ class RunPoller:
         try:
             described = await self._run.describe(workflow_id)
             agent.tail = "" if ended else await self._tail(described)
-            moment = _moment(described)
-            news = agent.moment != moment
-            if nested is not None and news:
+            if nested is not None and agent.moment != _moment(described):
                 below = RunHandle(self._run.client, workflow_id)
                 status = await (below.whole_status() if is_open(described) else below.status())
                 nested |= {report.id: report for report in status.subtasks}
                 if status.next_cursor is not None:
                     _take_states(nested, await below.result())
-            page = await self._run.trace(agent.cursor, workflow_id) if news else None
+            events = await self._events(agent, described)
         except (NoAnswer, CommandFailed, RPCError):  # it is about to start, or no Worker has it: asked again next round
             return []
-        agent.read_to_end, agent.moment = ended, moment
-        if page is None:
+        agent.read_to_end = ended
+        for event in events:
+            if isinstance(turn := event.data.get("turn"), int):
+                agent.turn = turn
+        return [replace(line(event), subject=_subject(agent.path, event)) for event in events]
+
+    async def _events(self, agent: LiveAgent, described: WorkflowExecutionDescription) -> list[TraceEvent]:
+        """Returns the events of a workflow since it was last asked."""
+        if agent.moment == _moment(described):
             return []
-        agent.cursor = page.next_cursor
-        for event in page.events:
-            if event.type == "turn":
-                agent.turn = _number(event.data.get("turn"))
-        return [replace(line(event), subject=_subject(agent.path, event)) for event in page.events]
+        page = await self._run.trace(agent.cursor, described.id)
+        agent.cursor, agent.moment = page.next_cursor, _moment(described)
+        return page.events
 
     async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
         """Takes what the server alone knows, if no Worker answers: it still knows whether the run is open."""
@@ -199,8 +188,7 @@ class RunPoller:
     async def _tail(self, described: WorkflowExecutionDescription) -> str:
         """Returns the end of the longest text that a call in flight writes."""
         beats = [await self._run.beat(activity) for activity in described.raw_description.pending_activities]
-        beat = max(beats, key=lambda beat: (bool(beat.get("tail")), _number(beat.get("tokens"))), default={})
-        return str(beat.get("tail") or "")
+        return max((str(beat.get("tail") or "") for beat in beats), key=len, default="")
 
 
 def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:
@@ -212,7 +200,3 @@ def _subject(path: str, event: TraceEvent) -> str:
     """Returns the path of the subtask that an event is about: a nested supervisor has subtasks of its own."""
     own = event.type in ("turn", "tool") or event.subtask_id is None
     return path if own else f"{path}/{event.subtask_id}"
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0

@@ -36,9 +36,7 @@ _STATES = {  # the sign, its style, and which give way first on a low screen
 _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": "dim", "head": "bold"}
 _DEEPEST = 6  # further levels are not indented any more
 _FOOTER_ROWS = 9  # of footer and margin
-_LEAST_ROWS = 3
-_LEAST_WIDTH = 20
-_WAIT_ROWS = 3
+_LEAST_ROWS = 3  # of the plan, of what waits
 _REASON_INDENT = " " * 9  # below the text of an event, behind its time
 ENDED_PHASES = ("done", "failed", "cancelled")
 
@@ -92,10 +90,6 @@ class Picture:
         """Returns what the run waits for, as it says itself and as the server knows."""
         said = stated(self.status, self.run_id) if self.status else []
         return grouped([*said, *self.observed])
-
-    def agent(self, report: SubtaskReport) -> LiveAgent | None:
-        """Returns the worker agent of a subtask's present attempt."""
-        return self.agents.get(report.workflow_id or "")
 
     def tree(self) -> list["TreeRow"]:
         """Returns the subtasks of all levels."""
@@ -201,7 +195,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
         glyph, style, _ = ("◐", "yellow", 4) if _is_partial(report) else _STATES[report.state]
         name = Text("  " * min(row.depth, _DEEPEST) + ("└ " if row.depth else " "), style="dim")
         name.append(f"{glyph} {safe_line(row.path, 60)}", style=f"not dim {style}")
-        agent = picture.agent(report)
+        agent = picture.agents.get(report.workflow_id or "")
         turn = max(report.turns, agent.turn if agent else 0)
         done = report.counts.items_line if report.counts else f"turn {turn}" * bool(turn)
         table.add_row(
@@ -269,7 +263,7 @@ def _waits(picture: Picture, width: int, height: int) -> list[Text]:
     """Returns the rows that say what the run stands still for: at most a third of the screen."""
     causes = [row for cause in picture.standstills for row in wrapped(f"⏸ {cause.line}", width, "yellow")]
     rows = [part for row in causes for part in row.wrap(Console(width=width), width)]
-    most = max(_WAIT_ROWS, height // 3)
+    most = max(_LEAST_ROWS, height // 3)
     return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
 
 
@@ -281,13 +275,11 @@ def _elapsed(report: SubtaskReport) -> str:
 
 
 class Screen:
-    """Shows a followed run: one line per event; a notice is a line when it changes."""
+    """Shows a followed run: one line per event, one for each notice, warning and wait that is new."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._shown: set[str] = set()
-        self._notice: str | None = None
-        self._waits: set[tuple[str, str]] = set()
+        self._said: set[str] = set()
 
     def log(self, line: Line, limit: int = LINE_CHARS) -> None:
         """Writes the line."""
@@ -295,21 +287,16 @@ class Screen:
         self._console.file.flush()
 
     def show(self, picture: Picture) -> None:
-        """Writes notices and warnings that are new."""
-        status = picture.status
-        once = [text for text in [status.model_notice, *status.warnings] if text] if status else []
-        for text in once:
-            if text not in self._shown:
-                self._shown.add(text)
-                self.log(now_line(text))
-        waits = {(cause.waits_for, cause.helps): cause for cause in picture.standstills}
-        for key, cause in waits.items():
-            if key not in self._waits:  # its words change with every attempt, and one line is enough
-                self.log(now_line(cause.line, "bad"), limits.ERROR_BYTES)
-        self._waits = set(waits)
-        if picture.notice != self._notice:
-            self._notice = picture.notice
-            self.log(now_line(self._notice or "the Temporal server answers again"))
+        """Writes what is new."""
+        status, notices = picture.status, [picture.notice]
+        notices += [status.model_notice, *status.warnings] if status else []
+        said = {text: now_line(text) for text in notices if text}
+        for cause in picture.standstills:  # its words change with every attempt, and one line is enough
+            said.setdefault(cause.waits_for + cause.helps, now_line(cause.line, "bad"))
+        for name, words in said.items():
+            if name not in self._said:
+                self.log(words, limits.ERROR_BYTES)
+        self._said = set(said)
 
     @contextlib.contextmanager
     def cleared(self) -> Iterator[None]:

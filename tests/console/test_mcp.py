@@ -205,20 +205,12 @@ class Served(demo.Served):
 
     async def post(self, token: str = "", **headers: str) -> httpx2.Response:
         """Returns the reply to a request with that token and those headers."""
-        body = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": "x", "version": "1"},
-            },
-        }
+        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
         sent = {"Accept": "application/json, text/event-stream", **headers}
         sent |= {"Authorization": f"Bearer {token}"} if token else {}
-        async with httpx2.AsyncClient() as client:
-            return await client.post(f"http://{self.address}/mcp", json=body, headers=sent)
+        async with httpx2.AsyncClient() as http:
+            return await http.post(f"http://{self.address}/mcp", json=body, headers=sent)
 
     @contextlib.asynccontextmanager
     async def client(self, token: str, person: Person) -> AsyncIterator[McpClient]:

@@ -11,7 +11,6 @@ import pytest
 from markdown_it.utils import read_fixture_file
 
 from activities.contracts.run_contracts import Published, RunFacts
-from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import Json, ModelMessage, ModelUsage
 from activities.store.artifacts import ArtifactStore, open_store
@@ -52,101 +51,76 @@ HOSTILE = "\n".join(
 async def make_run(store: ArtifactStore, run_id: str, count: int, spice: str = "", output: str = "") -> None:
     """Stores a run that has ended, as Workers do: `spice` is in every foreign text, `output` in each tool output."""
     conversations, reports, names = ConversationStore(store), [], [f"t{number}" for number in range(1, count + 1)]
+
+    async def put(text: str) -> str:
+        return await store.put_output(run_id, text.encode())
+
     for number, name in enumerate(names, 1):
-        said = f"In village {name} the well gave {1000 + number} kg. {spice}"
-        line = f"{name} | {1000 + number} kg"
-        found = await store.put_output(run_id, f"village | yield\n{line}\n{spice}\n{output}".encode())
-        arguments = {"village": f"{name} {spice}"}
-        first, second = (call_key(run_id, "first", f"{run_id}/{name}/1", f"turn.{turn}", "ab" * 32) for turn in (1, 2))
-        use = {"type": "tool_use", "id": "call-1", "name": f"wells{spice}"[:300], "input": arguments}
+        said, line = f"In village {name} the well gave {1000 + number} kg. {spice}", f"{name} | {1000 + number} kg"
+        found, tool = await put(f"village | yield\n{line}\n{spice}\n{output}"), f"wells{spice}"[:300]
+        use = {"type": "tool_use", "id": "call-1", "name": tool, "input": {"village": f"{name} {spice}"}}
         asked: Json = {"role": "user", "content": [{"type": "text", "text": f"Ask {name} {spice}"}]}
-        await conversations.save(first, _entry([asked], use, Opening(system=spice, model="m")))
-        result = ConversationStore.tool_result_message([ToolResultRef(call_id="call-1", ref=found, is_error=False)])
-        done = {"type": "tool_use", "id": "call-2", "name": "finish", "input": {"finding": said}}
-        await conversations.save(second, _entry([result], done).model_copy(update={"ancestors": [first]}))
+        reply = ModelMessage(content=[use], stop_reason="tool_use", usage=ModelUsage(), model="m", message_id="msg")
+        entry = Entry(opening=Opening(system=spice, model="m"), input=[asked], reply=reply, at=BEGAN.isoformat())
+        await conversations.save(call_key(run_id, "first", f"{run_id}/{name}/1", "turn.1", "ab" * 32), entry)
         record = FindingRecord(
-            summary=said,
             checked=[CheckedClaim(text=f"{1000 + number} kg", source=f"wells {name}{spice}"[:200], line=line)],
-            evidence=[Evidence(tool=use["name"], arguments=f"{arguments}", output_ref=found)],
+            evidence=[Evidence(tool=tool, arguments=f"{use['input']}", output_ref=found)],
         )
         finding = Finding(
             summary=said,
-            text_ref=await store.put_output(run_id, said.encode()),
-            record_ref=await store.put_output(run_id, record.model_dump_json().encode()),
+            text_ref=await put(said),
+            record_ref=await put(record.model_dump_json()),
             sources=[f"wells.csv {spice}"],
             limitations=[spice] if spice else [],
         )
         start = BEGAN + timedelta(seconds=number % 40)
-        reports.append(
-            SubtaskReport(
-                id=name,
-                role=f"counter{spice}"[:300],
-                description=f"Measure the well of {name} {spice}",
-                depends_on=names[max(0, number // 10 - 2) : number // 10],
-                state="completed",
-                attempts=1,
-                turns=2,
-                finding=finding,
-                started_at=start.isoformat(),
-                finished_at=(start + timedelta(seconds=5 + number % 7)).isoformat(),
-            )
-        )
+        report = SubtaskReport(id=name, role=f"counter{spice}"[:300], description=f"Measure the well of {name} {spice}")
+        report.depends_on, report.finding = names[max(0, number // 10 - 2) : number // 10], finding
+        report.started_at, report.finished_at = start.isoformat(), (start + timedelta(seconds=number % 7)).isoformat()
+        report.state = "completed"
+        reports.append(report)
     reports[-1].state, reports[-1].error = "failed", Problem(type=ErrorKind.CANNOT_DO, message=f"no well {spice}")
-    await _end(store, run_id, reports, names, spice)
-
-
-async def _end(store: ArtifactStore, run_id: str, reports: list[SubtaskReport], names: list[str], spice: str) -> None:
     told = [(f"{1000 + number} kg", name) for number, name in enumerate(names[:50], 1)]
     marks = " ".join(f"{claim} [{name}]." for claim, name in told) + "".join(f" [{name}]" for name in names[50:])
     answer = f"# Wells\n\n{marks} Altogether 77,777 kg. {spice}"
-    shown = [Citation(claim=claim, subtask_ids=[name]) for claim, name in told]
-    usage = Usage(model_calls=2 * len(names), tool_calls=len(names), input_tokens=9000, output_tokens=800, usd=0.12)
+    usage = Usage(model_calls=2 * count, tool_calls=count, input_tokens=9000, output_tokens=800, usd=0.12)
     result = RunResult(
         status="partial",
         answer=answer,
-        answer_ref=await store.put_output(run_id, answer.encode()),
+        answer_ref=await put(answer),
         answer_json={"wells": [{f"name{spice}": spice or "t1", "kg": 1001}]},
         confidence=0.8,
         gaps=[Gap(subtask_id=names[-1], description=spice, reason=f"no well {spice}")],
         contradictions=[Contradiction(subtask_ids=names[:2], description=f"they differ {spice}", resolution=spice)],
-        citations=shown,
+        citations=[Citation(claim=claim, subtask_ids=[name]) for claim, name in told],
         unsupported=[Unsupported(text="77,777 kg", where="answer"), Unsupported(text=spice or "x", where="t1")],
         subtasks=reports,
-        artifacts=[ArtifactRef(name=f"wells{spice}.md", ref=reports[0].finding.text_ref)] if reports[0].finding else [],
+        artifacts=[ArtifactRef(name=f"wells{spice}.md", ref=await put(answer))],
         usage=usage,
         spend=[Spend(role=f"counter{spice}"[:200], model=f"m{spice}"[:200], usage=usage)],
         warnings=[f"beware {spice}"],
-        plan_revisions=1,
     )
-    said = [
-        ("phase", {"phase": "planning"}),
-        ("plan_accepted", {"subtasks": len(names), "revision": 1, "reasoning": f"because {spice}"}),
-        ("phase", {"phase": "executing"}),
-        ("steered", {"word": f"only wells {spice}", "by": f"ada{spice}", "why": f"less {spice}"}),
-        ("decided", {"id": "plan.1", "kind": "plan", "decision": "approve", "by": f"ada{spice}"}),
-        ("phase", {"phase": "done"}),
-    ]
     events = [
         TraceEvent(seq=at, at=(BEGAN + timedelta(seconds=10 * at)).isoformat(), type=kind, data=data)
-        for at, (kind, data) in enumerate(said)
+        for at, (kind, data) in enumerate(
+            [
+                ("phase", {"phase": "planning"}),
+                ("plan_accepted", {"subtasks": count, "revision": 1, "reasoning": f"because {spice}"}),
+                ("phase", {"phase": "executing"}),
+                ("steered", {"word": f"only wells {spice}", "by": f"ada{spice}", "why": f"less {spice}"}),
+                ("decided", {"id": "plan.1", "kind": "plan", "decision": "approve", "by": f"ada{spice}"}),
+                ("phase", {"phase": "done"}),
+            ]
+        )
     ]
+    goal, notice = f"How much do the wells give? {spice}", f"answers come from the stand-in model {spice}"
     ended = Published(
-        result_ref=await store.put_output(run_id, result.model_dump_json().encode()),
-        trace_ref=await store.put_output(run_id, b"[%s]" % b",".join(e.model_dump_json().encode() for e in events)),
-        answer_ref=result.answer_ref,
-        facts=RunFacts(
-            goal_ref=await store.put_output(run_id, f"How much do the wells give? {spice}".encode()),
-            team="wells",
-            phase="done",
-            notice=f"answers come from the stand-in model {spice}",
-        ),
+        result_ref=await put(result.model_dump_json()),
+        trace_ref=await put(f"[{','.join(event.model_dump_json() for event in events)}]"),
+        facts=RunFacts(goal_ref=await put(goal), team="wells", phase="done", notice=notice),
     )
     await store.create(ended_key(run_id, "first"), ended.model_dump_json().encode())
-
-
-def _entry(added: list[Json], block: Json, opening: Opening | None = None) -> Entry:
-    reply = ModelMessage(content=[block], stop_reason="tool_use", usage=ModelUsage(), model="m", message_id="msg")
-    return Entry(opening=opening, input=added, reply=reply, at=BEGAN.isoformat())
 
 
 @pytest.fixture(scope="module")

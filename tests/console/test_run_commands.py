@@ -74,7 +74,6 @@ async def test_a_terminated_run_says_so_on_every_screen(cli: Cli, standin: Model
     assert "■ t2" in status.out
     assert status.out.splitlines()[-1] == "terminated: trial"
     assert (await cli.json("status", "ended-1"))["error"]["message"] == "trial"
-    assert "terminated: trial" in (await cli("trace", "ended-1")).err
     result = await cli("result", "ended-1", "--json")
     assert (result.code, "terminated: trial" in result.err) == (1, True)
     shown = json.loads(result.out)

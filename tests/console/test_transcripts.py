@@ -81,17 +81,7 @@ def picture(causes: list[Standstill]) -> Picture:
 
 
 def drawn() -> Console:
-    return Console(
-        force_terminal=True,
-        color_system=None,
-        width=COLUMNS,
-        height=30,
-        record=True,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        quiet=False,
-    )
+    return Console(width=COLUMNS, height=30, record=True, force_terminal=True, color_system=None)
 
 
 @pytest.mark.parametrize("causes", [[], [LATE, ALONE]], ids=["going on", "standing still"])
@@ -103,11 +93,12 @@ def test_the_screen_of_a_followed_run_is_the_one_that_is_kept(causes: list[Stand
 
 def test_the_screen_of_events_is_the_one_that_is_kept() -> None:
     console = drawn()
-    for seq, (kind, subtask, data) in enumerate(EVENTS, 1):
-        event = line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data))
-        console.print(log_line(event), no_wrap=True, overflow="ellipsis", crop=True)
+    lines = [
+        line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data))
+        for seq, (kind, subtask, data) in enumerate(EVENTS, 1)
+    ]
+    for each in lines:
+        console.print(log_line(each), no_wrap=True, overflow="ellipsis", crop=True)
     console.print()
-    for seq, (kind, subtask, data) in enumerate(EVENTS, 1):
-        for row in story(line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data)), console):
-            console.print(row)
+    console.print(*(row for each in lines for row in story(each, console)), sep="\n")
     compare(f"events.{COLUMNS}", console.export_text().splitlines())

@@ -110,7 +110,7 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
 
     async def caught_up() -> bool:
         lines.extend(await poller.poll())
-        return poller.ended and poller.caught_up
+        return bool(poller.picture.closed) and poller.caught_up
 
     await until(caught_up)
     followed = {("t1", "storey starts"), ("t1/t1", "walker starts"), ("t1/t1", "turn 1: walked"), ("", "done")}
@@ -127,7 +127,7 @@ async def test_a_person_follows_and_reaches_the_subtasks_of_a_team_below(
 
     monkeypatch.setattr(RunHandle, "status", noted)
     monkeypatch.setattr(limits, "STATUS_PAGE", 1)
-    while not (late.ended and late.caught_up):
+    while not (late.picture.closed and late.caught_up):
         await late.poll()
     assert asked == {(run_id, 0), (f"{run_id}/t1/1", 0)}, "each page of an ended run is a replay"
     states = {"t1": "completed", "t1/t1": "completed", "t1/t2": "skipped"}
