@@ -53,8 +53,7 @@ from supervision.contract.team import is_name
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
-SERVING = "serving"
-"""The file of the cache folder that health checks read: a Worker that serves touches it again and again."""
+SERVING = "serving"  # the file of the cache folder that health checks read: a Worker that serves keeps touching it
 _BEAT_SECONDS = 5.0
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
 _NO_MODEL = (

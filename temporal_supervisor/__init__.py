@@ -51,10 +51,7 @@ from supervision.contract import TracePage
 from supervision.contract import UpdateReply as UpdateReply
 from supervision.contract import Wait as Wait
 from supervision.contract.status import Asked as Asked
-from supervision.contract.updates import DecidePlan, DecideToolCall, Reply, Update, read_update
-from supervision.contract.updates import Pause as Pause
-from supervision.contract.updates import Resume as Resume
-from supervision.contract.updates import Steer as Steer
+from supervision.contract.updates import DecidePlan, DecideToolCall, Pause, Reply, Resume, Steer, Update, read_update
 from supervision.run.attempt_rules import is_child_id
 from supervision.run.waits import AWAITED
 
@@ -270,8 +267,8 @@ async def decide(
             revision = int(wait.id.rpartition(".")[2])
             return await decide_plan(client, run_id, revision, decision, plan=plan, comment=text, by=by)
         case "tool", ("approve" | "deny" as decided) if plan is None:
-            fields = {"id": wait.id, "decision": decided, "arguments_sha256": wait.arguments_sha256}
-            return await send(client, run_id, DecideToolCall, **fields, comment=text, by=by)
+            sha256 = wait.arguments_sha256 or ""
+            return await decide_tool_call(client, run_id, wait.id, decided, sha256, comment=text, by=by)
         case (("question" | "finding"), "reply"):
             return await reply(client, run_id, wait.id, text or "", by=by)
     fits = {"plan": "approve, deny or reply", "tool": "approve or deny"}.get(wait.kind, "reply")
@@ -296,6 +293,36 @@ async def decide_plan(
 async def reply(client: Client, run_id: str, wait_id: str, text: str, *, by: str | None = None) -> UpdateReply:
     """Replies to a question, or hands in the finding of a person's subtask."""
     return await send(client, run_id, Reply, id=wait_id, text=text, by=by)
+
+
+async def decide_tool_call(
+    client: Client,
+    run_id: str,
+    wait_id: str,
+    decision: Literal["approve", "deny"],
+    arguments_sha256: str,
+    *,
+    comment: str | None = None,
+    by: str | None = None,
+) -> UpdateReply:
+    """Decides about a tool call with the arguments of that hash; the `comment` goes to the model."""
+    fields = {"id": wait_id, "decision": decision, "arguments_sha256": arguments_sha256}
+    return await send(client, run_id, DecideToolCall, **fields, comment=comment, by=by)
+
+
+async def pause(client: Client, run_id: str, *, now: bool = False, by: str | None = None) -> UpdateReply:
+    """Begins no more work; worker agents stop after their turn, or `now`, which may pay for it again."""
+    return await send(client, run_id, Pause, now=now, by=by)
+
+
+async def resume(client: Client, run_id: str, *, by: str | None = None) -> UpdateReply:
+    """Ends a pause, and waits for the provider's account."""
+    return await send(client, run_id, Resume, by=by)
+
+
+async def steer(client: Client, run_id: str, text: str, *, to: str = "*", by: str | None = None) -> UpdateReply:
+    """Says a word to the worker agent of the subtask `to`, or to all and to later prompts of the run."""
+    return await send(client, run_id, Steer, text=text, to=to, by=by)
 
 
 async def send(client: Client, run_id: str, kind: type[Update], **fields: object) -> UpdateReply:

@@ -1,4 +1,4 @@
-"""The gate between this process and the provider: by model a breaker, a limit of calls in flight, a wait after 429."""
+"""The gate between this process and the provider: by model a breaker, a window of calls in flight, a wait after 429."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ class ModelGate:
 
     It raises ModelFailure CircuitOpen with the remaining seconds while the breaker of the request's model is open, and
     RateLimited where the call would have to wait for more than GATE_WAIT after a 429, or has waited for GATE_PATIENCE
-    for room among the calls in flight (at most `most` of a model). Runs are served in turn.
+    for room among the calls in flight (`most` of a model at first). Runs are served in turn.
     """
 
     def __init__(

@@ -7,9 +7,10 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,8 @@ from supervision.base import limits
 from supervision.base.text import NAME_SHOWN_BYTES, one_line
 from supervision.contract.team import ToolRights
 
+_PATIENCE = timedelta(seconds=1)  # a thread that does not answer for so long after a call's timeout is blocked
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -32,32 +35,51 @@ T = TypeVar("T")
 class OwnTools(ToolSource):
     """The source of an author's tools. A call that blocks their thread delays the team's other calls, not the Worker.
 
-    The thread is a daemon with an event loop, and lives while a call may still come.
+    The thread is a daemon with an event loop, and lives while a call may still come. If a call that did not end in its
+    time still blocks it, the file is imported again in another one.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._loop: asyncio.AbstractEventLoop
+        self._tools: dict[str, Tool[Any]] = {}
+        self._may_block = False  # a call did not end by itself
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools, for this thread. Raises ValueError with every problem of the file."""
         read: Future[list[Tool[Any]]] = Future()
         runner, name = asyncio.Runner(loop_factory=asyncio.new_event_loop), f"team-{self._file.parent.name}"
-        self._loop = runner.get_loop()
+        self._loop, self._may_block = runner.get_loop(), False
         threading.Thread(target=_serve, args=[runner, read, self._file], name=name, daemon=True).start()
         # The thread has no reference to this object, but calls in flight have.
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop).atexit = False
-        tools = await asyncio.wrap_future(read)
+        self._tools = {tool.name: tool for tool in await asyncio.wrap_future(read)}
         # A catalogue of the author's would run on the Worker's loop.
-        return [replace(tool, run=partial(self._run, tool), own=True, catalogue=None) for tool in tools]
+        safe: Mapping[str, Any] = {"own": True, "catalogue": None}
+        return [replace(tool, run=partial(self._run, name), **safe) for name, tool in self._tools.items()]
 
-    async def _run(self, tool: Tool[Any], arguments: Any, context: ToolContext) -> Any:
+    async def _run(self, name: str, arguments: Any, context: ToolContext) -> Any:
         """Returns what the tool returns; raises what it raises."""
-        running = asyncio.run_coroutine_threadsafe(_outcome(tool, arguments, context), self._loop)
-        output, error = await asyncio.wrap_future(running)
+        if self._may_block and not await self._answers():
+            log.error("a call blocks the tools of %s: the file is imported again in another thread", self._file)
+            await self.open()
+        running = asyncio.run_coroutine_threadsafe(_outcome(self._tools[name], arguments, context), self._loop)
+        try:
+            output, error = await asyncio.wrap_future(running)
+        except asyncio.CancelledError:
+            self._may_block = True
+            raise
         if error is not None:
             raise error
         return output
+
+    async def _answers(self) -> bool:
+        """True if the thread is free, or another call has just replaced it."""
+        loop = self._loop
+        asked = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop)
+        await asyncio.wait([asyncio.wrap_future(asked)], timeout=_PATIENCE.total_seconds())
+        self._may_block = self._may_block and not asked.done()
+        return asked.done() or loop is not self._loop
 
 
 async def _outcome(tool: Tool[Any], arguments: Any, context: ToolContext) -> tuple[Any, BaseException | None]:

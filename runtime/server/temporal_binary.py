@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import deque
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +18,8 @@ VERSION = "1.5.1"  # later tags need a `replace`: Go does not install them by na
 GO_PACKAGE = f"github.com/temporalio/cli/cmd/temporal@v{VERSION}"
 _DOWNLOAD_TIMEOUT = timedelta(seconds=120)  # ~50 MB; offline it fails at once
 _VERSION_TIMEOUT = timedelta(seconds=20)  # `temporal --version`: milliseconds, seconds from a cold disk
+_PACKAGES_A_LINE = 100  # of some 1,500
+_LAST_LINES = 5  # of a build that failed
 
 
 class TemporalNotFound(RuntimeError):
@@ -71,16 +74,24 @@ def _make(target: Path) -> None:
 
 
 def _built(folder: Path) -> Path | None:
-    """Lets Go build VERSION into `folder`, which shows each package. Returns the program, None if there is none."""
+    """Lets Go build VERSION into `folder`, and says how far it is. Returns the program, None if there is none."""
     if (go := shutil.which("go")) is None:
         return None
     say(f"building the temporal program with {go}: some minutes, once")
     cross = {"GOOS", "GOARCH"}  # go install refuses GOBIN when they are set
     environ = {name: value for name, value in os.environ.items() if name not in cross}
     environ |= {"GOBIN": str(folder), "GOFLAGS": ""}
-    subprocess.run([go, "install", "-v", GO_PACKAGE], env=environ, cwd=folder, stdout=sys.stderr)
-    made = folder / "temporal"
-    return made if runs(made) else None
+    command = [go, "install", "-v", GO_PACKAGE]
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    with subprocess.Popen(command, env=environ, cwd=folder, stderr=subprocess.PIPE, text=True) as building:
+        for number, line in enumerate(building.stderr or [], 1):  # a line for each package
+            last.append(line)
+            if number % _PACKAGES_A_LINE == 0:
+                say(f"building temporal: {number} steps, {line.strip()}")
+    if runs(made := folder / "temporal"):
+        return made
+    say("".join(["it could not be built:\n", *last]).rstrip())
+    return None
 
 
 def downloaded(folder: Path) -> Path | None:

@@ -1,7 +1,7 @@
 """The circuit breaker of one provider and model in a process: an outage costs a handful of requests, then probes.
 
-A 429 opens nothing: it holds calls back for a while. Callers ask before they send and report the outcome with their
-ticket. The clock is an argument, in seconds.
+A 429 opens nothing: it narrows the window of calls in flight. Callers ask before they send and report the outcome with
+their ticket. The clock is an argument, in seconds.
 """
 
 from datetime import timedelta
@@ -12,11 +12,39 @@ from supervision.base.errors import OUTAGES, ErrorKind
 
 BREAKER_WINDOW = 4  # unanswered calls while nothing proves that the provider serves: 5 failures + 3 in flight < 10
 BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently gets any number of calls at once
+_NEVER = float("-inf")
+_HALVINGS_APART = 1.0  # seconds: a burst is refused as one, within a moment
+_GRANTS = 4  # for one call more, at most: with as many as a large window has, slow calls would take an hour to fill it
+
+
+class CallWindow:
+    """The calls that may be in flight: halved by a 429, widened by one after some granted calls, up to `most`.
+
+    A call is granted with its first content: how long an answer takes says nothing about the limit.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.size = most  # calls that may be in flight
+        self._granted = 0  # since the size changed
+        self._halved_at = _NEVER
+
+    def refused(self, in_flight: int, now: float) -> None:
+        """Records a refused call; `in_flight` includes it."""
+        if now - self._halved_at >= _HALVINGS_APART:
+            self._halved_at = now
+            self._granted = 0
+            self.size = max(min(self.size, in_flight) // 2, 1)
+
+    def granted(self) -> None:
+        """Records a call that the provider began to answer."""
+        self._granted += 1
+        if self._granted >= min(self.size, _GRANTS):
+            self._granted = 0
+            self.size = min(self.size + 1, self._most)
+
 
 ProviderState = Literal["closed", "open", "half_open"]
-
-_NEVER = float("-inf")
-
 
 CallTicket = int
 """An admitted call, to be sent and reported on: its place in the order of sending."""
@@ -38,16 +66,16 @@ class ProviderBreaker:
     A row ends with the first content of a call sent after the row began, so that a few refused calls among many slow
     good ones do not open the breaker.
 
-    At most `most` calls are in flight. Unless the provider is trusted, at most BREAKER_WINDOW of them are unanswered,
-    which bounds the requests that an outage costs. It is trusted for BREAKER_TRUST after content, until a failure or a
-    429.
+    The window bounds the calls in flight. Unless the provider is trusted, at most BREAKER_WINDOW of them are
+    unanswered, which bounds the requests that an outage costs. It is trusted for BREAKER_TRUST after content, until a
+    failure.
 
     Half-open leases one probe at a time. Any readable answer to it closes the breaker, a 429 or a rejection too. An
     outage or an unreadable answer opens it for another cool-down.
     """
 
     def __init__(self, most: int = limits.MODEL_SLOTS) -> None:
-        self._most = most
+        self.window = CallWindow(most)
         self._sent = 0  # calls admitted, ever: the latest ticket
         self._in_flight: set[CallTicket] = set()  # sent, without outcome yet
         self._unanswered: set[CallTicket] = set()  # those of them without content
@@ -76,7 +104,7 @@ class ProviderBreaker:
         if (wait := self._paced_until - now) > 0:
             return Hold("paced", wait)
         undecided = now >= self._trusted_until and len(self._unanswered) >= BREAKER_WINDOW
-        is_full = undecided or len(self._in_flight) >= self._most
+        is_full = undecided or len(self._in_flight) >= self.window.size
         probing = self._open_until is not None
         if self._probe is not None or (is_full and not probing):
             return Hold("no room")
@@ -88,7 +116,9 @@ class ProviderBreaker:
 
     def answering(self, ticket: CallTicket, now: float) -> None:
         """Records a call's first content: the provider works, the call may still fail."""
-        self._unanswered.discard(ticket)
+        if ticket in self._unanswered:
+            self._unanswered.discard(ticket)
+            self.window.granted()
         if self._open_until is None and ticket > self._row_start:
             self.failures = 0
             self._trusted_until = now + BREAKER_TRUST.total_seconds()
@@ -102,12 +132,15 @@ class ProviderBreaker:
 
     def failed(self, ticket: CallTicket, now: float, kind: ErrorKind, retry_after: float | None = None) -> None:
         """Records a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
+        if kind is ErrorKind.RATE_LIMITED:
+            self.window.refused(len(self._in_flight), now)
+            asked = retry_after or 0.0
+            if self.window.size == 1:  # no narrower: less is later
+                asked = asked or limits.MODEL_RETRY_INITIAL.total_seconds()
+            self._paced_until = max(self._paced_until, now + min(asked, limits.PACE_MAX.total_seconds()))
+            self._unanswered.discard(ticket)  # answered, not granted
         if kind not in OUTAGES | {ErrorKind.BAD_RESPONSE}:
             self.succeeded(ticket, now)  # an answer, whatever it says
-            if kind is ErrorKind.RATE_LIMITED:
-                pause = min(retry_after or limits.MODEL_RETRY_INITIAL.total_seconds(), limits.PACE_MAX.total_seconds())
-                self._paced_until = max(self._paced_until, now + pause)
-                self._trusted_until = _NEVER
             return
         is_probe = ticket == self._probe
         self.released(ticket)

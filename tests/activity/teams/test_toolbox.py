@@ -13,6 +13,7 @@ from pydantic import Field
 
 from activities.bounded.child_processes import NotStarted
 from activities.store.artifacts import ArtifactUnavailable
+from activities.teams import own_tools
 from activities.teams.own_tools import OwnTools
 from activities.teams.team_files import TeamError, TeamFiles
 from activities.teams.toolbox import Toolbox, ToolRun
@@ -268,6 +269,7 @@ def crew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Crew:
 @pytest.fixture
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "TOOL_TIMEOUT", timedelta(milliseconds=200))
+    monkeypatch.setattr(own_tools, "_PATIENCE", timedelta(milliseconds=100))
 
 
 LATE = "The tool did not answer within 0.2 s."
@@ -304,17 +306,28 @@ async def test_a_waiting_tool_ends_at_its_timeout(crew: Crew, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("short_times")
-async def test_a_tool_that_blocks_leaves_the_workers_loop_free_and_later_calls_wait_for_it(crew: Crew) -> None:
+async def test_a_tool_that_blocks_leaves_the_workers_loop_free_and_its_thread_is_replaced(
+    crew: Crew, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = set(threading.enumerate())
     await crew.call("quick")
+    [former] = {each for each in threading.enumerate() if each.name == "team-crew"} - before
     blocked = asyncio.create_task(crew.call("block"))
     ticks = 0
     while not blocked.done():
         await asyncio.sleep(0.01)
         ticks += 1
     assert ticks > 3
-    assert blocked.result().text == (await crew.call("quick")).text == LATE
+    assert blocked.result().text == LATE
+
+    async def answers() -> bool:
+        return (await crew.call("quick")).text == "team-crew"
+
+    await until(answers)
+    assert "imported again in another thread" in caplog.text
     threading.release.set()  # type: ignore[attr-defined]
-    assert (await crew.call("quick")).text == "team-crew"
+    crew.box, crew.source = Toolbox([]), OwnTools(Path())
+    await until(lambda: not former.is_alive())
 
 
 async def test_a_thread_ends_after_the_last_call_once_nothing_has_its_tools(crew: Crew) -> None:

@@ -1,4 +1,6 @@
-"""The provider breaker: when it opens, what it lets through meanwhile, how a 429 paces."""
+"""The provider breaker and its window of calls."""
+
+import math
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from supervision.provider.provider_breaker import (
     BREAKER_TRUST,
     BREAKER_WINDOW,
     CallTicket,
+    CallWindow,
     Hold,
     ProviderBreaker,
 )
@@ -138,16 +141,36 @@ def test_each_call_that_ends_leaves_its_room_to_another(outcome: str) -> None:
         breaker.released(ticket)
     else:
         breaker.failed(ticket, 0, ErrorKind(outcome))
-    assert isinstance(breaker.ask(1), CallTicket)
+    assert isinstance(breaker.ask(1), Hold if outcome == ErrorKind.RATE_LIMITED else CallTicket)
 
 
-def test_after_a_429_few_calls_are_unanswered_until_one_is_answered() -> None:
+def test_a_429_halves_the_calls_in_flight_and_first_content_brings_them_back() -> None:
     breaker = _trusted()
-    breaker.failed(_go(breaker), 0, ErrorKind.RATE_LIMITED, 2)
-    first, *_ = [_go(breaker, 2) for _ in range(WINDOW)]
-    assert breaker.ask(2) == NO_ROOM
-    breaker.answering(first, 2)
-    assert _trusts(breaker, 2)
+    flying = [_go(breaker) for _ in range(8)]
+    breaker.failed(flying.pop(), 0, ErrorKind.RATE_LIMITED)
+    assert (breaker.window.size, breaker.ask(0)) == (4, NO_ROOM)
+    for ticket in flying[:4]:
+        breaker.succeeded(ticket, 0)
+        breaker.answering(ticket, 0)  # again: a call is granted once
+    assert breaker.window.size == 5
+    refused = _go(breaker)
+    breaker.answering(flying[4], 0)
+    breaker.failed(flying[4], 5, ErrorKind.RATE_LIMITED)  # refused in the middle of its answer
+    assert breaker.window.size == 2
+    breaker.failed(refused, 5, ErrorKind.RATE_LIMITED)
+    assert breaker.window.size == 2
+
+
+def test_a_probe_waits_for_no_room() -> None:
+    breaker = _trusted()
+    hanging = [_go(breaker) for _ in range(4)]
+    flying = [_go(breaker) for _ in range(FAILURES + 2)]
+    for now in (0, 1):
+        breaker.failed(flying.pop(), now, ErrorKind.RATE_LIMITED)
+    assert breaker.window.size < len(hanging)
+    for ticket in flying:
+        breaker.failed(ticket, 1, ErrorKind.OVERLOADED)
+    assert isinstance(breaker.ask(1 + COOLDOWN), CallTicket)
 
 
 @given(st.integers(1, 300), st.booleans(), st.data())
@@ -273,3 +296,46 @@ def test_calls_from_before_an_opening_do_not_count_after_it() -> None:
     for ticket in old:
         breaker.failed(ticket, COOLDOWN, ErrorKind.OVERLOADED)
     assert (breaker.state(COOLDOWN), breaker.failures) == ("closed", 0)
+
+
+# --- the window of calls in flight -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("most", "course", "sizes"),
+    [
+        (200, [(9, 0), (200, 1)], [4, 2]),
+        (64, [(64, 7.0), (64, 7.0), (64, 7.9), (64, 8.0)], [32, 32, 32, 16]),  # within a second they are one
+        (8, [None, None, None, (8, 0), None, None, None, None], [8, 8, 8, 4, 4, 4, 4, 5]),  # counted from there
+        (7, [(1, 0), *[None] * 22], [1, 2, 2, 3, 3, 3, *[4] * 4, *[5] * 4, *[6] * 4, *[7] * 5]),
+    ],
+)
+def test_a_refusal_halves_it_and_grants_widen_it(
+    most: int, course: list[tuple[int, float] | None], sizes: list[int]
+) -> None:
+    """A step is a grant, or a refusal with the calls in flight and the time."""
+    window, seen = CallWindow(most), []
+    for step in course:
+        window.refused(*step) if step else window.granted()
+        seen.append(window.size)
+    assert seen == sizes
+
+
+@given(st.integers(1, 50), st.lists(st.tuples(st.booleans(), st.integers(1, 60), st.floats(0, 3)), max_size=200))
+def test_it_is_never_below_one_nor_above_the_most_and_halved_once_a_second(
+    most: int, course: list[tuple[bool, int, float]]
+) -> None:
+    window, now, halved = CallWindow(most), 0.0, -math.inf
+    for is_refused, in_flight, seconds in course:
+        now += seconds
+        before = window.size
+        if is_refused:
+            window.refused(in_flight, now)
+        else:
+            window.granted()
+        assert 1 <= window.size <= most
+        assert before // 2 <= window.size or in_flight < before
+        assert window.size <= before + (not is_refused)
+        if window.size < before:
+            assert now - halved >= 1
+            halved = now
