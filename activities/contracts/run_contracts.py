@@ -52,7 +52,6 @@ class DependencyRef(Model):
 
 
 def _pack(value: Any, dump: SerializerFunctionWrapHandler) -> Any:
-    """Returns a long value compressed, a shorter one as people read it in the Web UI."""
     shown = dump(value)
     written = to_json(shown)
     if not _SHOWN_BYTES < len(written) <= _UNPACKED_BYTES:  # what is too long is refused as it stands
@@ -63,14 +62,10 @@ def _pack(value: Any, dump: SerializerFunctionWrapHandler) -> Any:
 def _unpack(value: Any) -> Any:
     if not isinstance(value, dict) or "zlib" not in value:
         return value
-    reader = zlib.decompressobj()
-    try:
-        written = reader.decompress(b64decode(value["zlib"], validate=True), _UNPACKED_BYTES)
-    except (zlib.error, TypeError) as error:  # what is no base64 raises a ValueError by itself
+    try:  # beyond the bound it is no whole JSON
+        return from_json(zlib.decompressobj().decompress(b64decode(value["zlib"], validate=True), _UNPACKED_BYTES))
+    except (zlib.error, TypeError) as error:
         raise ValueError("this is not compressed JSON") from error
-    if not reader.eof:
-        raise ValueError(f"unpacked it takes more than {_UNPACKED_BYTES} bytes")
-    return from_json(written)
 
 
 FindingRefs = Annotated[list[DependencyRef], BeforeValidator(_unpack), WrapSerializer(_pack)]
@@ -78,10 +73,9 @@ PackedPlan = Annotated[Plan | None, BeforeValidator(_unpack), WrapSerializer(_pa
 
 
 class RunRef(Model):
-    """The run that an activity works for; that of a nested supervisor is its root's, with a grant of its own.
+    """The run that an activity works for, the root's: `first_run_id`, the same over resets, is a part of its keys.
 
-    `first_run_id` is the root's, the same over resets: calls are journalled under it. `files_ref` is the manifest of
-    the user's data, `date` the day of the root's start.
+    `files_ref` is the manifest of the user's data, `date` the day of the root's start; a grant is one supervisor's.
     """
 
     run_id: str
@@ -102,10 +96,7 @@ class CallTerms(NamedTuple):
 
 
 class SupervisorCall(Model):
-    """The fields of every question of a supervisor to its model.
-
-    `plan_ref` is empty before the first plan; `steers` are people's words that the conversation does not have yet.
-    """
+    """The fields of every question of a supervisor to its model; `steers` are people's words since the last one."""
 
     run: RunRef
     goal_ref: str
@@ -159,10 +150,7 @@ class SubtaskBrief(Model):
 
 
 class SetupInput(Model):
-    """The first activity's input. A nested supervisor comes with its `brief`, and with its parent's grant in `run`.
-
-    `own_first_run_id` is the supervisor's own run id before any reset.
-    """
+    """The first activity's input. A nested supervisor has a `brief`, and an `own_first_run_id` from before a reset."""
 
     run: RunRef
     request: RunRequest
@@ -173,8 +161,7 @@ class SetupInput(Model):
 class RunSetup(Model):
     """Everything that a run depends on beside its request, fixed when it starts.
 
-    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds. `data_labels` are those
-    of attachments and items. With `notices` the run is reported to SUPERVISOR_NOTIFY.
+    `prompt_tokens` are those of findings in one prompt of the supervisor, `data_labels` those of the user's data.
     """
 
     store_id: str
@@ -219,11 +206,10 @@ class RunFacts(Model):
 
 
 class PublishInput(Model):
-    """The result of a run, to be stored whole.
+    """The result of a run, to be stored whole, with the texts that its references lead to.
 
-    Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input that `is_page`. The
-    answer is read by `answer_ref`, a long table of it by `answer_json_ref`, descriptions by `plan_ref`. What a root
-    took is kept for `team`: its first plan had `planned` subtasks, of which `estimate` was shown.
+    Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input that `is_page`. What a
+    root took is kept for `team`: its first plan had `planned` subtasks, of which `estimate` was shown.
     """
 
     run: RunRef
@@ -240,10 +226,7 @@ class PublishInput(Model):
 
 
 class Published(Model):
-    """Where the whole result, trace and answer are, by hashes that show a rewritten store; `facts` are there alone.
-
-    `record_ref` is what is known of an answer that is a finding of the run above.
-    """
+    """Where the whole result, trace and answer are; `record_ref` is of an answer that is a finding of the run above."""
 
     result_ref: str
     trace_ref: str = ""
@@ -320,10 +303,8 @@ class PlanInput(SupervisorCall):
 
     From revision 2 on `plan_ref` is the plan so far and `done` its outcome: the reply only adds to it; `missing` is
     what a review misses in it. `own_plan_ref` is the plan of the run's caller, `own_plan` one that a person edited: it
-    is checked, and no model is asked. `comment` says what a person wants to be different in the plan at `head`.
-    `nesting_left` is how many levels of nested supervisors may still begin: with 0, no role that is a team is usable.
-    `max_turns` is how many turns one worker agent has. With `estimates` the reply says what the plan will take.
-    `answer_schema_ref` is the form of the run's answer, whose fields the findings have to give.
+    is checked, and no model is asked. `comment` says what a person wants to be different in the plan at `head`. With
+    `nesting_left` 0 no role that is a team is usable. With `estimates` the reply says what the plan will take.
     """
 
     team_ref: str
@@ -360,12 +341,11 @@ class PlanInput(SupervisorCall):
 
 
 class PlanReply(SupervisorReply):
-    """A plan that can run, or the problems with the reply. `plan` may hold shortened descriptions.
+    """A plan that can run, its descriptions perhaps shortened, or the problems with the reply.
 
-    `team_ref` and `team` replace the run's team if the plan defines roles of its own. `unknown_roles` are roles that
-    the planner made up, by subtask: the generalist does these subtasks. `answer_ref` is the text of a
-    direct answer, `unsupported` its claims that the goal does not hold. `finished` is True if the planner says that
-    nothing more is needed, `incapable` if no role has a capability that the plan asks for.
+    `team_ref` and `team` have the roles that the plan defines. `unknown_roles` are those that the planner made up, by
+    subtask: the generalist does these. `answer_ref` is a direct answer, `unsupported` its claims that the goal does not
+    hold. `finished`: nothing more is needed; `incapable`: no role has a capability that the plan asks for.
     """
 
     plan: PackedPlan = None
@@ -415,10 +395,9 @@ class TableInput(Model):
 
 
 class TableReply(Model):
-    """The `tables` of templates as CSV. One of them may be the answer: that of the template that `fills` it.
+    """The `tables` of templates as CSV. That of the template that `fills` the answer is `answer_json`, if short.
 
-    Then `answer_json_ref` leads to its rows, which are `answer_json` if they are not too many. `first_rows` stands for
-    the findings of its items, and `problem` says which of them are not among the rows, or why there are none.
+    `first_rows` stands for the findings of its items, and `problem` says which of them are not among the rows.
     """
 
     tables: list[ArtifactRef] = []

@@ -33,8 +33,7 @@ class ToolResultRef(Model):
 class TurnInput(Model):
     """One model call of a worker agent: the brief on the first turn, later the head and the new messages.
 
-    A first turn with a head continues an earlier attempt's conversation: only the brief's feedback is new. The `last`
-    one of `max_turns` may call no tools. `note` is the system's own word to the model.
+    With both it continues an earlier attempt's conversation: only the brief's feedback is new.
     """
 
     run: RunRef
@@ -62,10 +61,9 @@ class PersonReply(Model):
 class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation.
 
-    `index` is its place among the calls of the reply: that is how it is found again, whatever ids a model gives. One
-    that `waits_for` a person has all that the person is `asked`, unless that is long, and where it is stored; it
-    comes `after` some untrusted text was read. A call whose tool `asks` something under that key waits for it; made
-    again, it has the `replies`.
+    `index` is its place among the calls of the reply: that is how it is found again. One that `waits_for` a person has
+    all that the person is `asked`, unless that is long; it comes `after` some untrusted text was read. A call whose
+    tool `asks` something under that key waits for it; made again, it has the `replies`.
     """
 
     index: int = 0
@@ -86,9 +84,8 @@ class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
     A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one may mean it. `misfit`
-    says what keeps its output from the form of its role, `finish_call_id` names the call of `finish` that gave it. A
-    `last` turn without a text has the last text before it as `earlier`. `fullest`: no more room would make a cut reply
-    longer. The oldest `cleared` tool outputs were shown as previews, the tools `withheld` not offered.
+    says what keeps its output from the form of its role. A last turn without a text has the last text before it as
+    `earlier`. `fullest`: no more room would make a cut reply longer.
     """
 
     head: str

@@ -45,9 +45,7 @@ _reader: ContextVar[StreamReader] = ContextVar("_reader")  # of the call that th
 class AnthropicModel(ModelEndpoint):
     """A Messages API endpoint, real or compatible. Without key, token and `base_url` every call fails.
 
-    `idle_timeout` bounds the wait for the next sign of life (see StreamReader). `structured` is the way of asking for
-    JSON that the endpoint understands; `without` names the booleans of EndpointProfile that it lacks. `max_output` caps
-    a reply, `windows` are by name or pattern of models, both in tokens. Calls of a `free` endpoint cost nothing. Raises
+    `without` names the booleans of EndpointProfile that it lacks, `windows` are by name or pattern of models. Raises
     ValueError for an address that may not be sent the key, which `plain_http` allows, or a key that no header carries.
     """
 
@@ -104,7 +102,7 @@ class AnthropicModel(ModelEndpoint):
             )
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
-        """Sends one request. Returns the answer or raises ModelFailure; cancelling closes the connection."""
+        """Sends one request, and reads its answer."""
         if self._client is None:
             words = "no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
             raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, words, retryable=False)
@@ -140,10 +138,8 @@ class AnthropicModel(ModelEndpoint):
         profile = profile_of(request.model, self._without, self._max_output)
         lacking = [tool["name"] for tool in request.tools if "input_schema" not in tool and not profile.server_tools]
         if lacking:
-            words = (
-                f"'{request.model}' at {self.endpoint} does not run tools itself: take {', '.join(lacking)} from the "
-                "role, or give it a model whose provider does"
-            )
+            names = ", ".join(lacking)
+            words = f"'{request.model}' at {self.endpoint} does not run tools itself: take {names} from the role"
             raise ModelFailure(ErrorKind.MODEL_NOT_SERVED, words, retryable=False)
         body = request_body(request, profile, self._rung)
         _reader.set(reader)

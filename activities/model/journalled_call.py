@@ -85,7 +85,7 @@ def to_application_error(failure: ModelFailure, failures: int, spent: Json | Non
         type=failure.kind,
         non_retryable=not retryable,
         next_retry_delay=wait * (1 + limits.RETRY_JITTER * _jitter.random()) if retryable else None,
-        category=(ApplicationErrorCategory.BENIGN if failure.kind in WAITING else ApplicationErrorCategory.UNSPECIFIED),
+        category=ApplicationErrorCategory.BENIGN if failure.kind in WAITING else ApplicationErrorCategory.UNSPECIFIED,
     )
 
 
@@ -224,10 +224,9 @@ class ModelCalls:
     async def _fitted(
         self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: EarlierAttempts
     ) -> tuple[ModelMessage, CallDraft]:
-        """Returns the answer to a call, and the draft with which it was sent: the second one if the first was too long.
+        """Returns the answer to a call, and its draft: a shorter one if there was no room for the first or its reply.
 
-        A reply that ended because the window was full counts as refused, unless nothing can be left out. Then a text
-        is better than none; half of a fixed form is not.
+        Where nothing can be left out, a text that was cut is better than none; half of a fixed form is not.
         """
         draft = await prompt.first()
         message, refusal = await self._try(request, draft, earlier)

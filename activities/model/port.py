@@ -34,9 +34,9 @@ CacheUse = Literal["none", "prefix", "conversation"]
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One call, in the provider's JSON. It has `tools` or an `output_schema`, not both; `concludes` forbids tool calls.
+    """One call, in the provider's JSON, with tools or an `output_schema`; one that `concludes` may call no tools.
 
-    `effort` None is the model's default, `room` what the window has left for the reply, `run` the run that asks.
+    `room` is what the window has left for the reply, `run` the run that asks.
     """
 
     model: str

@@ -39,7 +39,7 @@ _OUTPUT_SINCE = (((5, 0), 128_000), ((4, 5), 64_000), ((4, 0), 32_000))  # what 
 def _compiles(schema: Json) -> bool:
     """True if the API compiles the schema: not too many parameters are optional, or of several types."""
     parts = list(_parts(schema))
-    optional = sum(len(set(part.get("properties") or {}) - set(part.get("required") or [])) for part in parts)
+    optional = sum(len((part.get("properties") or {}).keys() - {*(part.get("required") or [])}) for part in parts)
     unions = sum("anyOf" in part or isinstance(part.get("type"), list) for part in parts)
     return optional <= _SCHEMA_OPTIONAL and unions <= _SCHEMA_UNIONS
 
@@ -143,8 +143,7 @@ def _sent(tool: Json, eager: bool) -> Json:
     """Returns a tool's definition; with `eager` its arguments come as written. One of the provider's has no schema."""
     if "input_schema" not in tool:
         return tool
-    sent = {**tool, "input_schema": lean(tool["input_schema"])}
-    return {**sent, "eager_input_streaming": True} if eager else sent
+    return {**tool, "input_schema": lean(tool["input_schema"]), **({"eager_input_streaming": True} if eager else {})}
 
 
 def _marked(body: Json, use: CacheUse) -> Json:

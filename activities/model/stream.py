@@ -94,8 +94,7 @@ class StreamReader:
         text, arguments = getattr(delta, "text", None), getattr(delta, "partial_json", None)
         shown = text or getattr(delta, "thinking", None) or arguments or ""
         self._bytes += size(shown)
-        if arguments:
-            self._arguments[index] += size(arguments)
+        self._arguments[index] += size(arguments or "")
         if self._bytes > _MODEL_REPLY_BYTES:
             raise _too_large("the answer", _MODEL_REPLY_BYTES)
         if self._arguments[index] > _MODEL_TOOL_INPUT_BYTES:
@@ -155,10 +154,7 @@ def _plain(value: Any) -> Json:
     # `to_dict` keeps exactly what came: dumping with defaults adds nulls, dropping nulls loses tool input.
     plain: Json = value if isinstance(value, dict) else value.to_dict(mode="json")
     text = json.dumps(plain, ensure_ascii=False)
-    if text.isascii():
-        return plain
-    repaired: Json = json.loads(_joined(text))
-    return repaired
+    return plain if text.isascii() else dict(json.loads(_joined(text)))
 
 
 def _joined(text: str) -> str:

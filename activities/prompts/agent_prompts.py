@@ -95,8 +95,7 @@ def worker_request(
     """
     parts = [tag(SUBTASK, subtask.description)]
     if subtask.item:
-        parts.append("Do it for this one item. Other agents do it for the others.")
-        parts.append(tag(ITEM, subtask.item))
+        parts += ["Do it for this one item. Other agents do it for the others.", tag(ITEM, subtask.item)]
     if names_items:
         parts.append(f"Other subtasks are made for the items that you name in the field items of {FINISH_TOOL}.")
     if findings:
@@ -107,8 +106,8 @@ def worker_request(
             "output, shows the whole text."
         )
     if missing:
-        parts.append("These findings are missing. Say in your finding what you could not do without them:")
-        parts.append("\n".join(gap_blocks(MISSING, missing, room)))
+        words = "These findings are missing. Say in your finding what you could not do without them:"
+        parts += [words, "\n".join(gap_blocks(MISSING, missing, room))]
     if attachments:
         blocks, left = [], room  # the texts that fit into it, the others to be read by a tool
         for name, text in attachments.items():
@@ -117,10 +116,9 @@ def worker_request(
             blocks.append(attachment_block(name, shown))
         parts.append(block(ATTACHMENTS, blocks))
     if feedback and feedback.strip():
-        if previous:
-            parts.append(tag("previous_finding", previous))
-        parts.append(tag("feedback", feedback))
-        parts.append(_FIX if previous else "This subtask was tried before. Follow <feedback> this time.")
+        parts += [tag("previous_finding", previous)] if previous else []
+        words = _FIX if previous else "This subtask was tried before. Follow <feedback> this time."
+        parts += [tag("feedback", feedback), words]
     parts.append("Do only this subtask. Other agents work on the rest.")
     return "\n\n".join(parts)
 
@@ -190,9 +188,8 @@ def denied(comment: str) -> str:
 
 def unanswered(is_question: bool) -> str:
     """Returns what the model reads if no person has replied in time."""
-    if is_question:
-        return "No person has replied in time. Continue without the answer, and name it among your limitations."
-    return "No person has approved this call in time, so it was not run. Continue without it."
+    said = "replied in time" if is_question else "approved this call in time, so it was not run"
+    return f"No person has {said}. Continue without it, and name what is missing among your limitations."
 
 
 def withheld_words(tools: Iterable[str]) -> str:

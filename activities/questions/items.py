@@ -95,14 +95,10 @@ def shortened(plan: Plan) -> Plan:
 
     Descriptions of items begin with the item, so that they differ when they are cut.
     """
-    subtasks = [
-        subtask.model_copy(update={"description": cut(subtask.whole, limits.LINE_BYTES), "item": ""})
-        if subtask.item
-        else subtask
-        for subtask in plan.subtasks
-    ]
-    plan = plan.model_copy(update={"subtasks": subtasks})
-    return cut_to(plan.model_copy(update={"goal": cut(plan.goal, limits.SUMMARY_BYTES)}), limits.PAYLOAD_AIM_BYTES)
+    begun = [s.model_copy(update={"description": cut(s.whole, limits.LINE_BYTES), "item": ""}) for s in plan.subtasks]
+    subtasks = [short if whole.item else whole for short, whole in zip(begun, plan.subtasks, strict=True)]
+    changed = {"subtasks": subtasks, "goal": cut(plan.goal, limits.SUMMARY_BYTES)}
+    return cut_to(plan.model_copy(update=changed), limits.PAYLOAD_AIM_BYTES)
 
 
 class Expansions:
@@ -122,13 +118,12 @@ class Expansions:
         if not subtasks:
             return ExpandReply(found=found, problem="" if items else problem)
         whole, run_id = expanded(plan, subtasks), call.run.run_id
+        # By themselves, so that a brief is the same whatever else the plan has by then.
+        items_alone = plan.model_copy(update={"subtasks": subtasks, "revision": 1})
         reply = ExpandReply(
             plan=shortened(whole),
             plan_ref=await self._store.put_output(run_id, whole.model_dump_json()),
-            # By itself, so that a brief is the same whatever else the plan has by then.
-            items_ref=await self._store.put_output(
-                run_id, plan.model_copy(update={"subtasks": subtasks, "revision": 1}).model_dump_json()
-            ),
+            items_ref=await self._store.put_output(run_id, items_alone.model_dump_json()),
             found=found,
             unread=found - len(items) if problem else 0,
             problem=problem,

@@ -109,10 +109,7 @@ def _subtask_of(draft: SubtaskDraft) -> Subtask:
 
 @dataclass(frozen=True)
 class Planner:
-    """One way to a plan: the planner's input, the run's team, the text of its goal, and its data.
-
-    Its `mode` is the strategy, or "revision": a plan that has been worked on is added to, unless it goes step by step.
-    """
+    """One way to a plan: the planner's input, the run's team, the text of its goal, and its data."""
 
     call: PlanInput
     loaded: LoadedTeam
@@ -121,7 +118,7 @@ class Planner:
 
     @property
     def mode(self) -> str:
-        """The mode of planning, one of `planning_prompts.MODES`."""
+        """The strategy, or "revision": a plan that has been worked on is added to, unless it goes step by step."""
         call = self.call
         return "revision" if call.plan_ref and not STRATEGIES[call.strategy].plans_steps else call.strategy
 
@@ -309,10 +306,7 @@ async def _beginning(desk: Desk, attachment: AttachmentRef, untrusted: str) -> s
 async def _checked(
     desk: Desk, planner: Planner, reply: PlanReply, plan: Plan, previous: Plan | None, card: TeamCard
 ) -> Plan | None:
-    """Returns the plan as it will run, earlier revisions included; None, with all its problems in the reply.
-
-    A route has no problems: it gets the attachments that its roles can read.
-    """
+    """Returns the plan as it will run, earlier revisions included; None, with its problems in the reply."""
     call, states = planner.call, {n.subtask_id: n.state for n in planner.call.done}
     usable = _usable_card(card, call)
     small = [a.name for a in call.attachments if a.bytes <= limits.SMALL_ATTACHMENT_BYTES]  # a part of every brief

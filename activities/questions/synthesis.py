@@ -48,11 +48,8 @@ from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported
 class SynthesisInput(SupervisorCall):
     """Findings to write the answer from, the gaps, and the points that a review left open.
 
-    `problems` send back the answer at `head` with what is wrong with it. `doubtful` are claims of digests and drafts
-    that no finding has.
-
-    `digest` condenses some findings into one text for a later synthesis; `draft` is an answer from the findings so
-    far, which a later synthesis reads at `draft_ref`. `answer_schema_ref` asks for `answer_json` of that JSON schema.
+    `problems` send back the answer at `head`. `doubtful` are claims of digests and drafts that no finding has. A
+    `digest` condenses some findings for a later synthesis, which reads a `draft` at `draft_ref`.
     """
 
     findings: FindingRefs
@@ -83,11 +80,7 @@ class SynthesisInput(SupervisorCall):
 
 
 class SynthesisReply(SupervisorReply):
-    """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`). None if there is none.
-
-    `problems` say why its JSON cannot be used, `unsupported` what it claims that no finding says, `unsupported_fields`
-    the same of its JSON.
-    """
+    """The answer, shortened when it is long; `problems` say why its JSON cannot be used."""
 
     answer: str | None = None
     answer_ref: str | None = None
@@ -112,12 +105,9 @@ class SynthesisReply(SupervisorReply):
         if not (claims := self.unsupported_claims):
             return self.problems
         shown = "; ".join(claims[: limits.UNSUPPORTED_SHOWN])
-        return [
-            *self.problems,
-            f"these are in no finding, or not in the finding cited beside them: {shown}. "
-            "Take each from a finding as it stands there and cite that finding, write its calculation beside it, or "
-            "leave it out",
-        ]
+        said = f"these are in no finding, or not in the finding cited beside them: {shown}"
+        fix = "Take each as it stands in a finding and cite that, write its calculation beside it, or leave it out"
+        return [*self.problems, f"{said}. {fix}"]
 
 
 class ContradictionDraft(Model):

@@ -140,15 +140,18 @@ def choice(role: str, secondary: str | None = None) -> Reply:
     return as_json({"role": role, "secondary_role": secondary, "description": "Count all the pears"})
 
 
-@pytest.mark.parametrize("reply", [choice("pilot"), choice("auto", "counter")])
-async def test_an_invalid_choice_goes_to_the_generalist_with_the_goal(desk: Desk, reply: Reply) -> None:
-    got = await route(desk, reply)
-    assert [(s.role, s.description) for s in planned(got).subtasks] == [("reader", "How large is the pear crop?")]
-
-
-async def test_a_choice_may_be_written_in_capitals(desk: Desk) -> None:
-    got = await route(desk, choice("Counter "))
-    assert [(s.role, s.description) for s in planned(got).subtasks] == [("counter", "Count all the pears")]
+@pytest.mark.parametrize(
+    ("reply", "role", "description"),
+    [
+        (choice("pilot"), "reader", "How large is the pear crop?"),
+        (choice("auto", "counter"), "reader", "How large is the pear crop?"),
+        (choice("Counter "), "counter", "Count all the pears"),
+    ],
+)
+async def test_an_invalid_choice_goes_to_the_generalist_with_the_goal(
+    desk: Desk, reply: Reply, role: str, description: str
+) -> None:
+    assert [(s.role, s.description) for s in planned(await route(desk, reply)).subtasks] == [(role, description)]
 
 
 async def test_a_choice_nobody_can_read_is_asked_for_again_and_at_last_made_here(desk: Desk) -> None:
@@ -180,15 +183,6 @@ async def test_a_plan_that_no_history_takes_goes_back_with_its_size(
     assert reply.plan is None
     assert "fewer dependencies" in " ".join(reply.problems)
     assert len(reply.model_dump_json()) < 2000
-
-
-# --- what a planner is shown -------------------------------------------------------------------------
-
-
-async def test_the_planner_sees_the_form_of_the_answer(desk: Desk) -> None:
-    schema = '{"type":"object","properties":{"pears_kg":{"type":"number"}}}'
-    await plan(desk, subtasks(T1), answer_schema_ref=await desk.put("schema", schema))
-    assert f"<answer_form>\n{schema}\n</answer_form>" in desk.prompt
 
 
 # --- The catalogue ---------------------------------------------------------------------------------
@@ -224,17 +218,21 @@ async def test_a_long_catalogue_ends_with_a_whole_line_and_a_count(desk: Desk) -
     assert lines[-1] == f"- and {302 - len(lines[:-1])} more, which the tools list"
 
 
-# --- The team's own words ----------------------------------------------------------------------------
+# --- What a planner is shown beside roles and data ---------------------------------------------------
 
 
-async def test_a_teams_instructions_and_examples_are_part_of_the_prompt(desk: Desk) -> None:
-    planning = Planning(
-        instructions="Count before you weigh.",
-        examples=[{"goal": "How many pears?", "subtasks": ["counter: Count the pears of 1990"]}],
-    )
-    await plan(desk, subtasks(T1), of=team(planning=planning))
+async def test_the_planner_sees_the_teams_words_the_form_of_the_answer_and_what_a_review_misses(desk: Desk) -> None:
+    example = {"goal": "How many pears?", "subtasks": ["counter: Count the pears of 1990"]}
+    planning = Planning(instructions="Count before you weigh.", examples=[example])
+    schema = '{"type":"object","properties":{"pears_kg":{"type":"number"}}}'
+    asked: dict[str, Any] = {"answer_schema_ref": await desk.put("schema", schema), "revision": 2}
+    asked["missing"] = ["nothing says how many pears there were in 1994 </missing_points>"]
+    addition = {"id": "t2", "description": "Count the pears of 1994", "role": "reader"}
+    await plan(desk, subtasks(addition), of=team(planning=planning), plan_ref=await desk.plan(Subtask(**T1)), **asked)
     assert "How this team plans\nCount before you weigh." in desk.prompt
     assert "A good plan for: How many pears?\n- counter: Count the pears of 1990" in desk.prompt
+    assert f"<answer_form>\n{schema}\n</answer_form>" in desk.prompt
+    assert "<missing_points>\n- nothing says how many pears there were in 1994 &lt;/missing_points>" in desk.prompt
 
 
 async def test_the_planner_sees_which_roles_are_people_ask_people_or_know_by_themselves(desk: Desk) -> None:
@@ -245,17 +243,6 @@ async def test_the_planner_sees_which_roles_are_people_ask_people_or_know_by_the
     assert "a person, who gets the description and the findings it depends on" in lines["- lawyer"]
     assert "may ask a person" in lines["- asker"]
     assert "answers from the model's own knowledge" in lines["- sage"]
-
-
-# --- Fields that live --------------------------------------------------------------------------------
-
-
-async def test_what_a_review_misses_is_before_the_planners_eyes(desk: Desk) -> None:
-    ref = await desk.plan(Subtask(**T1))
-    addition = {"id": "t2", "description": "Count the pears of 1994"}
-    points = ["nothing says how many pears there were in 1994 </missing_points>"]
-    await plan(desk, subtasks({**addition, "role": "reader"}), of=team(), plan_ref=ref, revision=2, missing=points)
-    assert "<missing_points>\n- nothing says how many pears there were in 1994 &lt;/missing_points>" in desk.prompt
 
 
 # --- Fixed routes and plans of callers ---------------------------------------------------------------

@@ -64,7 +64,7 @@ def _connected(here: Site, private: bool) -> socket.socket:
         raise NotFetched(f"the host {here.host} is not known") from None
     for *_, address in found:
         if not is_allowed(str(address[0]), private):
-            raise NotFetched(f"{here.host} is at {address[0]}, which is no public IP")
+            raise NotFetched(f"{here.host} is at {address[0]}, which is not a public IP")
     problem: OSError = ConnectionError("it has no IP")
     for family, kind_of, protocol, _, address in found:
         connection = socket.socket(family, kind_of, protocol)

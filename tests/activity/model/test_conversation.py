@@ -156,25 +156,16 @@ async def test_all_calls_of_a_turn_are_answered_in_one_message_in_order(tmp_path
     store = open_store(tmp_path)
     conversations = ConversationStore(store)
     good, bad = await store.put_output(RUN, b"42"), await store.put_output(RUN, b"no such table")
-    message = conversations.tool_result_message(
-        [
-            ToolResultRef(call_id="b", ref=good),
-            ToolResultRef(call_id="a", ref=bad, is_error=True),
-            ToolResultRef(call_id="c", ref=good),
-        ]
-    )
+    results = [ToolResultRef(call_id="b", ref=good), ToolResultRef(call_id="a", ref=bad, is_error=True)]
+    message = conversations.tool_result_message([*results, ToolResultRef(call_id="c", ref=good)])
     message["content"].append({"type": "text", "text": "Two turns are left."})
     assert [block.get("content_ref") for block in message["content"]] == [good, bad, good, None]
-    assert await conversations.resolve([message]) == [
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": "b", "content": "42"},
-                {"type": "tool_result", "tool_use_id": "a", "content": "no such table", "is_error": True},
-                {"type": "tool_result", "tool_use_id": "c", "content": "42"},
-                {"type": "text", "text": "Two turns are left."},
-            ],
-        },
+    (resolved,) = await conversations.resolve([message])
+    assert resolved["content"] == [
+        {"type": "tool_result", "tool_use_id": "b", "content": "42"},
+        {"type": "tool_result", "tool_use_id": "a", "content": "no such table", "is_error": True},
+        {"type": "tool_result", "tool_use_id": "c", "content": "42"},
+        {"type": "text", "text": "Two turns are left."},
     ]
 
 
