@@ -77,9 +77,7 @@ class ChildLinks:
             grant=grant,
             deadline_at=self._deadline(own_end),
             root_has_finding=state.has_finding,
-            lease=state.slots.lend(
-                subtask_id, sum(state.board.in_flight().values()) + state.slots.starved
-            ).model_copy(),
+            lease=state.slots.lend(subtask_id, state.board.beside(subtask_id)).model_copy(),
         )
         self._links[subtask_id] = _Link(account, own_end, terms)
         state.nested.begin(subtask_id)
