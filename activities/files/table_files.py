@@ -66,7 +66,7 @@ _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 _FIRST_ROWS = "(FROM texts LIMIT 2000)"  # what most of them are not is not tried on all: each look takes time
 
 
-class Reading(NamedTuple):
+class ColumnReading(NamedTuple):
     """A way to read the texts of a column: the type that they get, their shape, the SQL that is cast, and a note."""
 
     kind: str
@@ -82,28 +82,28 @@ class Reading(NamedTuple):
         return f"count(TRY_CAST({self.sql} AS {self.kind})) FILTER ({matches})"
 
 
-def _readings(value: str, *, semicolons: bool) -> list[Reading]:
+def _readings(value: str, *, semicolons: bool) -> list[ColumnReading]:
     """Returns the ways to read a column; the first that fits all values is taken."""
     bare = f"regexp_replace({value}, {literal(_SIGNS)}, '', 'g')"
-    grouped = Reading("DOUBLE", bare, _POINT, f"replace({bare}, ',', '')", "commas group thousands")
+    grouped = ColumnReading("DOUBLE", bare, _POINT, f"replace({bare}, ',', '')", "commas group thousands")
     decimal = f"replace(replace({bare}, '.', ''), ',', '.')"
     readings = [
-        Reading("BIGINT", bare, r"^[+-]?\d{1,18}$", bare),
-        Reading("DOUBLE", bare, r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$", bare),
+        ColumnReading("BIGINT", bare, r"^[+-]?\d{1,18}$", bare),
+        ColumnReading("DOUBLE", bare, r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$", bare),
         *([] if semicolons else [grouped._replace(shape=_GROUPS)]),
-        Reading("DOUBLE", bare, _COMMA, decimal, "decimal commas are read as numbers"),
+        ColumnReading("DOUBLE", bare, _COMMA, decimal, "decimal commas are read as numbers"),
         grouped,
-        Reading("DATE", value, r"^\d{4}-\d\d-\d\d$", value),
-        Reading("TIMESTAMP", value, r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?$", value),
+        ColumnReading("DATE", value, r"^\d{4}-\d\d-\d\d$", value),
+        ColumnReading("TIMESTAMP", value, r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?$", value),
     ]
     for time in _TIMES:
         for note, days in _DATES.items():
             dated = f"try_strptime({value}, {[day + time for day in days]})"
-            readings.append(Reading("TIMESTAMP" if time else "DATE", value, _ALIKE, dated, note))
+            readings.append(ColumnReading("TIMESTAMP" if time else "DATE", value, _ALIKE, dated, note))
     return readings
 
 
-def typed(name: str, scalars: Scalar, *, semicolons: bool) -> tuple[Reading | None, list[str]]:
+def typed(name: str, scalars: Scalar, *, semicolons: bool) -> tuple[ColumnReading | None, list[str]]:
     """Returns how to read a column, None for text, and what a reader should know of it.
 
     All values that are not blank must fit. Identifiers (a leading zero, 19 digits) and ambiguous dates stay text.

@@ -87,12 +87,13 @@ class NextPrompt:
     async def first(self) -> CallDraft:
         """Returns the conversation as it was shown last, or where that is too long with previews, of new outputs last.
 
-        A clearing leaves the newest third of what was seen if it can.
+        A clearing leaves the newest third of what was shown so far if it can: one that frees much is not soon followed
+        by another, each of which makes the provider read all of it again.
         """
-        draft, target = self._shown(self._view), self.window.target
+        draft, target, before = self._shown(self._view), self.window.target, self._view.cleared
         if draft.tokens <= target:
             return draft
-        shorter = map(self._cleared, (self._seen * 2 // 3, self._seen, self._all))
+        shorter = map(self._cleared, (before + (self._seen - before) * 2 // 3, self._seen, self._all))
         return next((each for each in shorter if each.tokens <= target * _CLEARED_SHARE), draft)
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:

@@ -93,7 +93,7 @@ async def test_a_page_is_read_and_its_label_reaches_what_builds_on_it(surfing: L
     assert first.sources[0] in {f"{page} (fetched on {day})" for day in days}
     assert first.labels.untrusted == second.labels.untrusted == f"web_fetch {page} in t1"
     first_shown, second_shown = (surfing.prompt(f"{task}/1/turn.2") for task in ("t1", "t2"))
-    assert f"{NAMED} is not fetched: 127.0.0.1 is at 127.0.0.1, which is no public IP" in first_shown
+    assert f"{NAMED} is not fetched: 127.0.0.1 is at 127.0.0.1, which is not a public IP" in first_shown
     assert f"{NAMED}&more is not fetched: it stands, exactly so, neither in the subtask" in first_shown
     assert f"{NAMED} is not fetched: the brief, in which it might stand" in second_shown
 

@@ -250,7 +250,7 @@ class TableTools(ToolSource):
         shown = [_describe(table, self._options) for table in store.tables] or ["There are no tables."]
         if sum(map(len, shown)) > (room := limits.TOOL_OUTPUT_CHARS - _REST_CHARS):
             shown = [cut(text, room // len(shown)) for text in shown]
-            shown.append("Tables are cut: this tool lists one whole, given its name as `table`.")
+            shown.append("Tables are cut: this tool shows all of one if you give its name as `table`.")
         if self._options.examples:
             shown += ["\nExample queries:", *map(_example, self._options.examples)]
         if store.unread:

@@ -264,7 +264,7 @@ async def test_wide_tables_are_listed_in_part_and_one_of_them_whole(folder: Path
     tool, _ = await tools(folder)
     listed = (await tool.run(tool.arguments(), ToolContext())).text
     assert len(listed) < limits.TOOL_OUTPUT_CHARS
-    assert "Tables are cut: this tool lists one whole" in listed
+    assert "Tables are cut: this tool shows all of one" in listed
     assert "table cities (" in listed
     whole = (await tool.run(tool.arguments(table="wide"), ToolContext())).text
     assert '  "column 299": some text' in whole
