@@ -337,7 +337,7 @@ class Board:
         """Returns the ids of the subtasks that are worked on."""
         return [r.id for r in self._reports.values() if r.state == "running" and r.counts is None]
 
-    def in_flight(self) -> dict[str, int]:
+    def in_flight(self) -> Counter[str]:
         """Returns how many subtasks of each role are running."""
         return Counter(self._reports[subtask_id].role for subtask_id in self.running())
 

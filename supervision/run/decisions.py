@@ -202,7 +202,10 @@ class Steering:
     def _report(self, subtask_id: str) -> SubtaskReport:
         if subtask_id in self._board:
             return self._board[subtask_id]
-        if "/" in subtask_id:
-            raise ValueError(f"{quoted(subtask_id)} is in a nested run: send this to its workflow")
+        first, _, rest = subtask_id.partition("/")
+        if rest:
+            workflow = first in self._board and self._board[first].workflow_id
+            where = f"'{workflow}', as '{rest}'" if workflow else "its workflow"
+            raise ValueError(f"{quoted(subtask_id)} is in a nested run: send this to {where}")
         known = [report.id for report in self._board.reports()]
         raise ValueError(f"the plan has no subtask {quoted(subtask_id)}{did_you_mean(subtask_id, known)}")

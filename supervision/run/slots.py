@@ -54,7 +54,7 @@ class Slots:
 
     `lease` is what a nested run has from above, None in the root; `leases` are those of the runs below, by subtask.
     `starved` is how many subtasks are ready and lack a slot. `is_waiting` is True while work here or below waits for
-    a provider or a person.
+    a provider, a person, or budget.
     """
 
     def __init__(self, most: Callable[[], int], lease: SlotLease | None = None) -> None:

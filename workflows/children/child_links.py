@@ -116,7 +116,10 @@ class ChildLinks:
         return True
 
     async def fund(self, report: NestedReport) -> None:
-        """Decides the request for budget in a report: raises the grant as far as there is budget, here or above."""
+        """Decides the request for budget in a report: raises the grant as far as there is budget, here or above.
+
+        While other work holds grants it waits: some may be returned. Grants of runs that ask themselves are not.
+        """
         link = self._links.get(report.subtask_id)
         if link is None or report.asked <= link.asked:
             return
@@ -124,6 +127,13 @@ class ChildLinks:
         budget = self._state.time_and_budget
         if self._parent is not None:
             await self._parent.more_budget(max(report.tokens, limits.LEAST_GRANT_TOKENS))
+        await workflow.wait_condition(
+            lambda: (
+                not budget.ledger.exhausted
+                or budget.ledger.open_grants <= sum(each.asked > each.terms.answered for each in self._links.values())
+                or self._links.get(report.subtask_id) is not link
+            )
+        )
         shares = budget.shares(self._state.board.agents(self._state.request.max_parallel))
         grant = budget.ledger.top_up(link.account, shares, report.tokens) or link.terms.grant
         link.terms = link.terms.model_copy(update={"grant": grant, "answered": report.asked})

@@ -12,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.mailbox import Mailbox
     from workflows.children.nested_result import nested_run
 
-_NESTED_WAITS = 50  # waits in one report: more would make it larger than a payload may be
+_NESTED_WAITS = 50  # waits in one report, people's first: more would make it larger than a payload may be
 
 
 class ParentLink:
@@ -24,7 +24,8 @@ class ParentLink:
         self._state = state
         self._asked, self._tokens = 0, 0
         self._lease = state.slots.lease = nested.terms.lease.model_copy()
-        state.slots.is_waiting = lambda: bool(state.waits.current)
+        # Work that waits for budget needs no slot: other work may need it, to end and return budget.
+        state.slots.is_waiting = lambda: bool(state.waits.current) or self._asked > self.terms.answered
         self._reports = Mailbox("nested_report", self._latest, news=_news)
 
     @property
@@ -49,7 +50,7 @@ class ParentLink:
             subtask_id=self._nested.subtask_id,
             report_key=self._nested.terms.report_key,
             run=nested_run(self._state),
-            waits=self._state.waits.current[:_NESTED_WAITS],
+            waits=sorted(self._state.waits.current, key=lambda wait: not wait.for_decision)[:_NESTED_WAITS],
             lease=self._lease.model_copy(),
             asked=self._asked,
             tokens=self._tokens,

@@ -238,7 +238,7 @@ class _Attempt:
         agents hold grants it waits: some may be returned.
         """
         context = self.context
-        budget, board = context.state.time_and_budget, context.state.board
+        budget, board, refused = context.state.time_and_budget, context.state.board, context.parent is None
         while True:
             if context.state.steering.paused:
                 context.free(slot)
@@ -249,20 +249,24 @@ class _Attempt:
             shares = budget.shares(board.agents(context.state.request.max_parallel))
             if (grant := budget.ledger.grant(account, shares)) is not None:
                 return _Funding(grant, last=False)
-            if await context.more_budget(limits.LEAST_GRANT_TOKENS):
-                continue
-            if not budget.ledger.open_grants:
+            if refused and not budget.ledger.open_grants:
                 return _Funding(budget.ledger.last_grant(account), last=True) if under_way else None
-            await self._wait_for_budget(slot)
+            refused = not await self._wait_for_budget(slot)
 
-    async def _wait_for_budget(self, slot: Slot) -> None:
-        """Returns when there may be some. It holds no slot: agents with budget may need it, to end and return some."""
+    async def _wait_for_budget(self, slot: Slot) -> bool:
+        """Returns when there may be some: False if the supervisor above has none left.
+
+        It holds no slot: agents with budget may need it, to end and return some.
+        """
         budget = self.context.state.time_and_budget
         self.context.free(slot)
         budget.agents_waiting += 1
         try:
+            if await self.context.more_budget(limits.LEAST_GRANT_TOKENS):
+                return True
             # Several may wake from this wait at once, and the first takes what is free: so they ask again.
             await workflow.wait_condition(lambda: not budget.ledger.exhausted or not budget.ledger.open_grants)
+            return False
         finally:
             budget.agents_waiting -= 1
             self.context.changed.set()

@@ -233,7 +233,7 @@ async def test_nested_runs_pause_and_hear_with_their_root(lab: Lab) -> None:
     hold.set()
     await until(partial(is_in, below, "completed", "f1"))
     refused = await refusal(say(handle, "steer", text=WORD, to="t1/f2"))
-    assert "'t1/f2' is in a nested run" in refused
+    assert f"'t1/f2' is in a nested run: send this to '{lab.run_id}/t1/1', as 'f2'" in refused
     assert lab.run_id in await refusal(say(below, "resume"))
     await say(handle, "steer", text=WORD)
     await say(below, "steer", text="Mind the medlars", to="f2")

@@ -3,7 +3,9 @@
 import asyncio
 import functools
 import logging
-from datetime import datetime, timedelta
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from temporalio import workflow
@@ -11,11 +13,14 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, Wor
 from temporalio.worker import Worker
 
 from standin.server.api_reply import ApiReply
+from supervision.budget.amount import Amount
 from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts
-from supervision.contract.request import Attachment
+from supervision.contract.request import Attachment, RunRequest
 from supervision.contract.result import RunResult
+from supervision.contract.status import Wait
 from supervision.contract.updates import ExtendLimits, NewBudget
+from supervision.run.run_state import RunState
 from tests.scripted_model import Reply, Script, answer, plan, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
@@ -23,6 +28,8 @@ from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import GOAL, Lab, end_soon, found, is_in, scheduled, status_of
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, one_waits, tree
+from workflows.children.child_contracts import NestedInput, NestedTerms
+from workflows.children.parent_link import ParentLink
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house", "max_depth": 3}
@@ -130,6 +137,25 @@ async def test_a_nested_supervisor_answers_at_its_own_deadline_before_the_parent
         "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
     }  # fmt: skip
     assert "answer of t1/1" in lab.prompt("synthesis.1")
+
+
+async def test_a_nested_run_waits_for_budget_that_other_work_returns(lab: Lab) -> None:
+    hold = asyncio.Event()
+    plans = {
+        "": subtasks(item("t1", "storey"), item("t2")),
+        "t1/1": subtasks(item("f1", "walker"), item("f2", "walker", depends_on=["f1"])),
+    }
+    calls = {"t2/1/turn.1": when(hold, text("late")), "f1/1/turn.1": text("dear pears", tokens=47_000)}
+    lab.play(tree(plans, **calls))
+    handle = await lab.start(max_parallel=2, budget={"tokens": 300_000})
+    await until(lambda: "t1/1/f1/1/turn.1" in lab.steps)
+    card: Any = (await status_of(handle)).limits.ledger["tokens"]
+    budget = NewBudget(tokens=math.ceil((card["spent"] + card["promised"]) / 0.9) + 10)
+    await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(budget=budget))
+    await until(functools.partial(is_in, nested_handle(lab.client, f"{lab.run_id}/t1/1"), "completed", "f1"))
+    await asyncio.sleep(1)  # it has asked by then, and nothing is free
+    hold.set()
+    assert (await handle.result()).gaps == []
 
 
 # --- failure and cancellation ---------------------------------------------------------------------------
@@ -291,6 +317,19 @@ async def test_limits_that_a_person_changes_at_the_root_reach_every_level(lab: L
     await until(extended)
     hold.set()
     assert (await handle.result()).status == "completed"
+
+
+def test_what_people_decide_is_shown_above_before_any_number_of_waits_for_a_provider() -> None:
+    now = datetime.now(UTC)
+    state = RunState(RunRequest(goal=GOAL), lambda: now, now, None)
+    fields = {"workflow_id": "r/t1/1", "since": ""}
+    waits = [Wait(id=f"t{n}/1", kind="provider" if n < 60 else "question", **fields) for n in range(61)]
+    for wait in waits:
+        state.waits.show(wait, None)
+    terms = NestedTerms(grant=Amount(tokens=None, usd=None), deadline_at=now)
+    values: Any = {"terms": terms, "subtask_id": "t1"}
+    report = ParentLink(NestedInput.model_construct(**values), state)._latest()
+    assert [wait.id for wait in report.waits] == ["t60/1", *[f"t{n}/1" for n in range(49)]]
 
 
 # --- slots -------------------------------------------------------------------------------------------
