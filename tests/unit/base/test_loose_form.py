@@ -35,6 +35,7 @@ class Wood(Model):
         ({"near": "t1, t2"}, {"near": ["t1", "t2"]}),
         ({"near": '["t1", 2]'}, {"near": ["t1", "2"]}),
         ({"near": "- by the lake\n- behind it\n"}, {"near": ["by the lake", "behind it"]}),
+        ({"near": "t1\nt2"}, {"near": ["t1", "t2"]}),
         ({"near": "by the lake, behind the house"}, {"near": ["by the lake, behind the house"]}),
         ({"near": "red pears, apples"}, {"near": ["red pears, apples"]}),
         ({"rings": None}, {"rings": 7}),
