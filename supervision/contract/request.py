@@ -24,6 +24,7 @@ ATTACHMENT_TEXT_BYTES = 16 * limits.KIB  # inline text travels in the start even
 MIN_SUBTASK_TIMEOUT = timedelta(seconds=1)  # Temporal's timers are no finer
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
+_SHOWN_NAME_CHARS = 64  # of an item that is wrong: a longer one would hide the field behind it
 _Label = Annotated[str, Field(max_length=200)]
 _DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
 
@@ -191,7 +192,7 @@ def _input_problem(value: object, surplus: tuple[object, ...]) -> str:
     if isinstance(value, Undecodable):
         return f"the input can't be decoded ({value.reason}): pass an object in UTF-8 JSON, encoding json/plain"
     if not isinstance(value, (dict, RunRequest)):
-        return f'the input must be an object such as {{"goal": "..."}}, not a {type(value).__name__}'
+        return f'the input must be an object such as {{"goal": "..."}}, not of type {type(value).__name__}'
     if isinstance(value, dict) and depth_exceeds(value, REQUEST_DEPTH):
         return f"the request is nested too deeply: at most {REQUEST_DEPTH} levels"
     return ""
@@ -229,7 +230,8 @@ def _named(location: tuple[int | str, ...], value: Any) -> Iterator[str]:
             value = value[part]
         except (LookupError, TypeError):
             value = None
-        yield str(value.get("name", part) if isinstance(part, int) and isinstance(value, dict) else part)
+        name = value.get("name") if isinstance(part, int) and isinstance(value, dict) else None
+        yield name if isinstance(name, str) and len(name) <= _SHOWN_NAME_CHARS else str(part)
 
 
 def _fields() -> set[str]:

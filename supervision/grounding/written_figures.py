@@ -10,6 +10,7 @@ from supervision.grounding.units import (
     DIMENSIONS,
     LETTER,
     LETTER_SCALE,
+    OF_MONEY,
     SCALE,
     UNIT,
     mentioned_scales,
@@ -27,16 +28,17 @@ _DIGITS = r"\d(?:\d{0,2}(?:[,.'’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,]\d{1,1
 _POWER = r"(?:[eE][-+]?\d{1,3}|\s?[x×·*]\s?10(?:\^|\*\*)?(?:[-−]?\d{1,3}|⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"
 _FIGURE = re.compile(
     rf"(?P<digits>{_DIGITS})(?P<power>{_POWER})?"
-    rf"(?:[\s\u00a0]?(?P<scale>{SCALE})|(?P<letter>{LETTER_SCALE}))?"
+    rf"(?:[\s\u00a0]?(?P<scale>{SCALE})|[\s\u00a0]?(?P<money>{OF_MONEY})|(?P<letter>{LETTER_SCALE}))?"
     rf"(?:[\s\u00a0-]?(?P<unit>{UNIT}))?",
     re.IGNORECASE,
 )
 _CURRENCY = re.compile(rf"(?<!\w)(?P<currency>{CURRENCY})\s?[-−]?$", re.IGNORECASE)
 _IN_A_WORD = re.compile(rf"(?:{LETTER}|[.,]|[A-Za-z][-‑])\Z")  # not $, which also matches before a line's end
 _ABOUT = re.compile(
-    r"(?:\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.|some|etwa|rund|ungefähr|environ|près de|unos|"
-    r"unas|nearly|almost|over|above|below|under|more than|less than|up to|at least|knapp|gut|fast|über|unter|mehr als|"
-    r"weniger als|bis zu|presque|plus de|moins de|casi|más de|menos de)|[~≈<>约近]|超过)\s?[$€£¥]?$",
+    r"(?:\b(?:(?P<near>about|around|approximately|approx\.?|roughly|circa|ca\.|some|etwa|rund|ungefähr|environ|près de|"
+    r"unos|unas)|nearly|almost|over|above|below|under|more than|less than|up to|at least|knapp|gut|fast|über|unter|"
+    r"mehr als|weniger als|bis zu|presque|plus de|moins de|casi|más de|menos de)|(?P<sign>[~≈约近])|[<>]|超过)"
+    r"\s?[$€£¥]?$",
     re.IGNORECASE,
 )
 # What comes before the number of a section, a standard or a step: the number is a name there.
@@ -47,7 +49,10 @@ _LABEL = re.compile(
     r"chapitre|tableau|annexe)\s|[#№§第]\s?)(?:\d{1,7}\s?[-–,]\s?)?$",
     re.IGNORECASE,
 )
+# 12.3 and 14.5 million
+_JOINING = re.compile(r"\s?(?:and|to|or|vs\.?|und|bis|oder|auf|et|à|ou|a|[-–—/,、和至到])\s?")
 _SURE = re.compile(r"(?:confidence|konfidenz|confiance|confianza)\W{0,6}$", re.IGNORECASE)
+_SURE_AFTER = re.compile(r"\s?-?(?:confiden|konfidenz|sicher\b)", re.IGNORECASE)
 _ACRONYM = re.compile(
     r"\b(?!(?:IN|OF|TO|BY|AT|ON|IS|WAS|AND|OR|THE|FROM|FOR|USD|EUR|GBP|JPY|CHF|CNY|INR)\b)[A-Z&]{2,6} $"
 )
@@ -80,8 +85,8 @@ class Figure:
     """A figure of a text. `text` is the figure as written, with its unit; signs are left out of the readings.
 
     `scale` is what a word such as million multiplies it by, `start` where its digits begin, `end` where all of it ends.
-    `others` are what it may mean as well: with a unit or scale that the text names elsewhere, as beside the second of
-    two figures, or in a head such as `(€m)`.
+    `others` are what it may mean as well: with the unit or scale of the figure it is joined to, or of a head such as
+    `(€m)`.
     """
 
     text: str
@@ -95,23 +100,39 @@ class Figure:
 
 
 def figures(text: str) -> Iterator[Figure]:
-    """Yields the figures of a text that need support, in their order.
+    """Returns the figures of a text that need support, in their order.
 
     Whole numbers below 13 without a unit, numbers of lists, sections and pages, and digits that are part of a name
     are left out.
     """
     text = _with_plain_digits(text)
     numbered = {at for match in _LIST_NUMBER.finditer(text) for at in range(*match.span())}
+    heads = _heads(_FIGURE.sub(" ", text))
+    behind, begins = None, len(text)
+    found = []
+    for match in reversed([*_FIGURE.finditer(text)]):
+        figure = None if match.start() in numbered else _figure(match, text)
+        if figure is None or _is_name(match, figure, text):
+            continue
+        if figure.unit is not None or figure.scale != 1:
+            behind = figure
+        elif _YEAR.fullmatch(figure.digits):
+            behind = None
+        else:
+            behind = behind if _JOINING.fullmatch(text, match.end(), begins) else None
+            meant = [*heads, *([(behind.scale, behind.unit)] if behind else [])]
+            figure = replace(figure, others=tuple(replace(figure, scale=scale, unit=unit) for scale, unit in meant))
+        begins = match.start()
+        if not _needs_none(figure):
+            found.append(figure)
+    return reversed(found)
+
+
+def _heads(text: str) -> list[tuple[Decimal, str | None]]:
+    """Returns the scales and units that a text names without a figure: "(in Mio. €)", "Share (%)" over a column."""
     units = [unit for unit in sorted(mentioned_units(text)) if DIMENSIONS[unit] not in ("time", "currency")]
     scales = [scale for scale in sorted(mentioned_scales(text)) if scale != 1]
-    for match in _FIGURE.finditer(text):
-        figure = None if match.start() in numbered else _figure(match, text)
-        if figure is None or _is_name(match, figure, text) or _needs_none(figure):
-            continue
-        if figure.unit is None and figure.scale == 1 and not _YEAR.fullmatch(figure.digits):
-            others = [replace(figure, scale=scale) for scale in scales] + [replace(figure, unit=unit) for unit in units]
-            figure = replace(figure, others=tuple(others))
-        yield figure
+    return [*((scale, None) for scale in scales), *((Decimal(1), unit) for unit in units)]
 
 
 def values(text: str) -> Iterator[Figure]:
@@ -138,21 +159,22 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
     before = text[max(0, match.start() - 40) : match.start()]
     if _IN_A_WORD.search(before[-2:]):
         return None
-    scaled = match["scale"] or match["letter"]
-    scale = scale_of(scaled) if scaled else Decimal(1)
+    scaled = match["scale"] or match["money"] or match["letter"]
+    scale = scale_of(scaled, bool(match["money"])) if scaled else Decimal(1)
     currency = _CURRENCY.search(before) if before[-2:].strip() else None
     unit = unit_of(match["unit"]) if match["unit"] else unit_of(currency["currency"]) if currency else None
-    about = _ABOUT.search(before[-20:]) is not None
-    readings = tuple(_readings(match["digits"], _power(match["power"]), about))
+    about = _ABOUT.search(before[-20:])
+    width = Decimal(0) if about is None else Decimal("0.5") if about["near"] or about["sign"] else Decimal(1)
+    readings = tuple(_readings(match["digits"], _power(match["power"]), width))
     if scale == 1 and unit is None and not about and _YEAR.fullmatch(match["digits"]) and not match["power"]:
         readings = (Reading(Decimal(match["digits"]), Decimal("0.5")),)
     written = text[match.start() - len(currency[0]) if currency else match.start() : match.end()].strip()
     return Figure(written, readings, scale, unit, *match.span(), match["digits"]) if readings else None
 
 
-def _readings(digits: str, power: Decimal, about: bool) -> Iterator[Reading]:
+def _readings(digits: str, power: Decimal, width: Decimal) -> Iterator[Reading]:
     for written in _decimal_forms(re.sub(r"['’\u00a0\u2009\u202f ]", "", digits)):
-        yield Reading(Decimal(written) * power, _tolerance(written, about) * power)
+        yield Reading(Decimal(written) * power, _tolerance(written, width) * power)
 
 
 def _decimal_forms(plain: str) -> Iterator[str]:
@@ -166,13 +188,13 @@ def _decimal_forms(plain: str) -> Iterator[str]:
         yield f"{whole}.{rest}"
 
 
-def _tolerance(written: str, about: bool) -> Decimal:
-    """Returns how far a figure may be from its source: about 30 is 25 to 35."""
+def _tolerance(written: str, width: Decimal) -> Decimal:
+    """Returns how far a figure may be from its source: about 30 is 25 to 35, more than 30 up to 40."""
     whole, _, decimals = written.partition(".")
     zeros = len(whole) - len(whole.rstrip("0")) if whole.strip("0") and not decimals else 0
     place = Decimal(10) ** (zeros - len(decimals))
-    if about:
-        return place if decimals else max(place / 2, Decimal(1))
+    if width:
+        return place if decimals else max(place * width, Decimal(1))
     return place / 2 if decimals or len(whole) - zeros >= _SIGNIFICANT else Decimal("0.5")
 
 
@@ -193,7 +215,7 @@ def _needs_none(figure: Figure) -> bool:
 def _is_name(match: re.Match[str], figure: Figure, text: str) -> bool:
     """True if the digits are part of a name or of a reference, not a figure."""
     before, after = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 12]
-    if figure.unit in (None, "%") and _SURE.search(before[-20:]):
+    if figure.unit in (None, "%") and (_SURE.search(before[-20:]) or _SURE_AFTER.match(after)):
         return True
     if figure.unit is not None or figure.scale != 1:
         return False

@@ -132,9 +132,9 @@ class ProviderBreaker:
 
     def failed(self, ticket: CallTicket, now: float, kind: ErrorKind, retry_after: float | None = None) -> None:
         """Records a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
+        asked = retry_after or 0.0
         if kind is ErrorKind.RATE_LIMITED:
             self.window.refused(len(self._in_flight), now)
-            asked = retry_after or 0.0
             if self.window.size == 1:  # no narrower: less is later
                 asked = asked or limits.MODEL_RETRY_INITIAL.total_seconds()
             self._paced_until = max(self._paced_until, now + min(asked, limits.PACE_MAX.total_seconds()))
@@ -144,7 +144,6 @@ class ProviderBreaker:
             return
         is_probe = ticket == self._probe
         self.released(ticket)
-        asked = retry_after or 0.0
         if is_probe:
             self._open(now, asked)
         elif kind in OUTAGES and ticket > self._opened_at:

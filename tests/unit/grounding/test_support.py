@@ -479,7 +479,7 @@ OF_SALES = [
     "Returns rose from 11.9 to 12.1 %, von 11,9 auf 12,1 Prozent.",
     "A receita caiu de 3,19 milhões para 2,10 milhões de euros; 3,19 miljoen euro; 10,2 mil pedidos; 3,19 M€.",
     "It fell by €1.1 million, in 2017 wind had 21.9 TWh.",
-    "Beschlossen am 25.03.2026, also am 25.03. (orders.csv, rows 14–27; Zeilen 14-27). Confidence: 95%.",
+    "Beschlossen am 25.03.2026, also am 25.03. (orders.csv, rows 14–27; Zeilen 14-27). Confidence: 95%. 95 % sicher.",
     "南区收入约319万欧元,订单10,233份,2026年3月25日决定涨价3.5%,投资1.5亿元。",
     "بلغت الإيرادات ٣٬١٨٧٬٤٥٠ يورو و ١١٫٩٪ و３１８７４５０.",
 ]
@@ -524,9 +524,25 @@ def test_the_nearest_figure_in_the_same_unit_is_shown(claim: str, source: str, l
     assert [found.line for found in check(claim, [Source(source)])] == [line]
 
 
-def test_a_unit_or_scale_that_a_text_names_may_be_that_of_its_other_figures() -> None:
+def test_a_unit_or_scale_behind_several_figures_is_that_of_those_joined_to_it() -> None:
     assert missing("12.3 and 14.5 million", "12300000 and 14500000") == []
-    assert missing("12.3 and 14.5 thousand", "12300000 and 14500000") == ["12.3", "14.5 thousand"]
+    assert missing("12.3 were lost before it became 14.5 million", "12300000 and 14500000") == ["12.3"]
+    assert missing("45 shops gained 3 %", "0.45, 0.03") == ["45"]
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("3,19 M€ et 2,10 M€", "3187450, 2100000"),
+        ("120 k€ und 3.2 M USD", "119870, 3210000"),
+        ("3,2 Md €", "3210000000"),
+        ("| Umsatz (k€) |\n|---|\n| 3.187 |", "3187450"),
+        ("| Revenue (USD m) |\n|---|\n| 3.19 |", "3187450"),
+        ("3,210,000 euros", "budget (M€)\n3.21"),
+    ],
+)
+def test_a_scale_of_money_may_be_a_letter_beside_its_currency(text: str, source: str) -> None:
+    assert missing(text, source) == []
 
 
 def test_what_was_computed_may_be_in_a_multiple_of_a_unit_unless_the_data_name_another() -> None:

@@ -34,9 +34,9 @@ def readings(text: str) -> list[tuple[Decimal, Decimal]]:
         ("12.5 kg", [("12.5", "0.05")]),
         ("about 12.5 kg", [("12.5", "0.1")]),
         ("about 1200 people", [("1200", "50")]),
-        ("more than 1200 people", [("1200", "50")]),
+        ("more than 1200 people", [("1200", "100")]),
         ("rund 30 Leute", [("30", "5")]),
-        ("knapp 30 Leute", [("30", "5")]),
+        ("knapp 30 Leute", [("30", "10")]),
         ("000 kg", [("0", "0.5")]),
         ("about 0 kg", [("0", "1")]),
         ("2e3 kg", [("2000", "500")]),
@@ -84,16 +84,23 @@ def test_digits_of_names_and_references_are_no_figures(text: str) -> None:
 
 
 def test_words_far_before_a_figure_say_nothing_of_it() -> None:
-    assert readings("about the two of them all: 120")[0][1] == Decimal("0.5")
-    assert readings("more than 120")[0][1] == readings("nearly 120")[0][1] == 5
+    assert readings("about the two of them all: 12500")[0][1] == 50
+    assert readings("more than 12500")[0][1] == readings("nearly 12500")[0][1] == 100
 
 
-def test_a_figure_may_have_a_scale_or_unit_that_the_text_names_elsewhere() -> None:
-    texts = ("12.5 to 14.5 million", "12.5 to 14.5", "12.5 % to 14.5", "2016 to 14.5 %")
-    read = [[(each.scale, each.unit) for each in next(iter(figures(text))).others] for text in texts]
-    assert read == [[(Decimal(10**6), None)], [], [], []]
-    assert [(each.scale, each.unit) for each in [*figures("12.5 % to 14.5 million (€m)")][1].others] == []
-    assert [(each.scale, each.unit) for each in [*figures("a % and 14.5")][0].others] == [(Decimal(1), "%")]
+def test_a_figure_may_have_the_scale_of_the_next_one() -> None:
+    texts = (
+        "12.5 to 14.5 million",
+        "12.5 to 14.5",
+        "12.5 kg to 14.5 million",
+        "12.5 to ",
+        "12.5 auf 14.5 %",
+        "2016 to 14.5 %",
+    )
+    read = [next(iter(figures(text))).others for text in texts]
+    assert [[(each.scale, each.unit) for each in others] for others in read] == [
+        [(Decimal(10**6), None)], [], [], [], [(Decimal(1), "%")], [],
+    ]  # fmt: skip
 
 
 def test_everything_in_a_source_may_be_a_value() -> None:

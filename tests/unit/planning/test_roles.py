@@ -133,6 +133,11 @@ def test_of_the_able_roles_one_that_reads_gets_the_attachments(wanted: Subtask, 
     assert [item.role for item in assigned(plan(wanted), READERS, FILES).subtasks] == [expected]
 
 
+def test_where_none_of_the_able_roles_reads_the_first_one_is_named_as_unable_to() -> None:
+    (item,) = assigned(plan(work("auto", "sql", attachments=("a.txt",))), SHOP, FILES).subtasks
+    assert item.role == "analyst"
+
+
 @pytest.mark.parametrize(
     ("wanted", "cannot_read"),
     [
