@@ -76,7 +76,9 @@ async def extend(
     if deadline is None and given is None:
         options = "--deadline, --budget-tokens, --budget-usd or --unlimited"
         raise CommandFailed(BAD_INPUT, f"nothing to change: give {options}")
-    return await tell(run, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
+    await require_open(run)
+    reply = await send(run.client, run.id, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
+    return _said(run, f"{reply.message}; deadline {(await run.status()).deadline_at[:19].replace('T', ' ')} UTC")
 
 
 async def pause(
