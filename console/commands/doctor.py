@@ -198,7 +198,9 @@ async def _model(settings: Settings) -> CheckRow:
         status = await asyncio.to_thread(_status, settings)
     except (OSError, http.client.HTTPException, ValueError) as error:
         fix = "start it, or correct ANTHROPIC_BASE_URL" if settings.anthropic_base_url else "check the network"
-        return CheckRow("problem", "model", f"{name} can't be reached: {safe_line(str(error), 200)}", fix)
+        return CheckRow(
+            "problem", "model", f"{name} can't be reached: {safe_line(str(getattr(error, 'reason', error)), 200)}", fix
+        )
     if status in (401, 403):
         fix = "check ANTHROPIC_API_KEY and what the key may do, here and where Workers run"
         return CheckRow("problem", "model", f"{name}: it refuses the credential ({status})", fix)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from temporalio.client import WorkflowFailureError
 
+from activities.store.artifacts import ArtifactError
 from console.base.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed, hint, user
 from console.base.terminal import Report, look_alikes, print_err, revealed, safe_line
 from console.run.command_line import RunId
@@ -69,11 +70,15 @@ async def extend(
 ) -> Report:
     """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
     budget = {"tokens": budget_tokens, "usd": budget_usd, "unlimited": unlimited}
+    if both := [name for name in unlimited or () if budget.get(name) is not None]:
+        raise CommandFailed(BAD_INPUT, f"give --budget-{both[0]} or --unlimited {both[0]}, not both")
     given = {name: new for name, new in budget.items() if new is not None} or None
     if deadline is None and given is None:
         options = "--deadline, --budget-tokens, --budget-usd or --unlimited"
         raise CommandFailed(BAD_INPUT, f"nothing to change: give {options}")
-    return await tell(run, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
+    await require_open(run)
+    reply = await send(run.client, run.id, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
+    return _said(run, f"{reply.message}; deadline {(await run.status()).deadline_at[:19].replace('T', ' ')} UTC")
 
 
 async def pause(
@@ -239,7 +244,9 @@ async def _behind(access: Access, run: RunHandle, wait: Wait) -> tuple[str, dict
     built_on = [reports[name] for name in asking.depends_on if name in reports] if wait.kind == "finding" else []
     refs = {report.id: report.finding.text_ref for report in built_on if report.finding}
     store = await access.store_or_none() if refs else None
-    texts = {name: (await store.get(ref)).decode("utf-8", "replace") for name, ref in refs.items()} if store else {}
+    texts = dict[str, str]()
+    with contextlib.suppress(ArtifactError):  # this environment may name another store
+        texts = {name: (await store.get(ref)).decode("utf-8", "replace") for name, ref in refs.items() if store}
     return f"{wait.subtask_id} ({asking.role})", texts
 
 

@@ -1,11 +1,13 @@
 """The commands `run` and `follow`: starting a run, asking about its plan, following it to its answer."""
 
 import asyncio
+import contextlib
 import os
 import shlex
 import sys
 import tempfile
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -89,7 +91,7 @@ class PlanQuestion:
     async def _decide(self, page: PlanPage, wait: Wait) -> None:
         keys = {"approve": "approve a", "edit": "edit e", "change": 'change c "what to change"', "reject": "reject r"}
         named = [words for choice, words in keys.items() if choice in wait.choices]
-        line = await _typed(" · ".join([*named, "leave it q: "]))
+        line = await self._typed(" · ".join([*named, "leave it q: "]), wait)
         key, _, rest = line.strip().partition(" ")
         if key == "q" or not line:
             raise PlanLeft(_left(page, wait, shown=True))
@@ -101,6 +103,29 @@ class PlanQuestion:
         self._decided.add(wait.id)
         if key != "e":
             self.clean_up()
+
+    async def _typed(self, prompt: str, wait: Wait) -> str:
+        """Returns the line that a person types, empty at the end of the input. Raises CommandFailed without a wait."""
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        loop, typed = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(sys.stdin.fileno(), typed.set)  # a thread that reads would outlive Ctrl-C
+        try:
+            while not typed.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(typed.wait(), _LOOK.total_seconds())
+                if not typed.is_set() and not await self._still(wait):
+                    raise CommandFailed(FAILED, "\nthe plan no longer waits: it was decided about elsewhere")
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
+        return os.read(sys.stdin.fileno(), 1 << 16).decode("utf-8", "replace")
+
+    async def _still(self, wait: Wait) -> bool:
+        """True if a plan waits, as far as is known."""
+        try:
+            return any(other.id == wait.id for other in (await self._run.status()).waiting)
+        except NoAnswer:
+            return True
 
     async def _edited(self, plan: Plan) -> Plan:
         """Returns the plan as the person's editor leaves it. Raises CommandFailed if it can't run, or is the same."""
@@ -126,19 +151,6 @@ class PlanQuestion:
         self._file = None
 
 
-async def _typed(prompt: str) -> str:
-    """Returns the line that a person types, empty at the end of the input."""
-    sys.stdout.write(prompt)
-    sys.stdout.flush()
-    loop, typed = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), typed.set)  # a thread that reads would outlive Ctrl-C
-    try:
-        await typed.wait()
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-    return os.read(sys.stdin.fileno(), 1 << 16).decode("utf-8", "replace")
-
-
 def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
     """Returns what to say about a plan that is left waiting."""
     rows = [*([] if shown else page.rows()), "the plan waits for approval", *way_rows(page.run_id, wait)]
@@ -147,6 +159,7 @@ def _left(page: PlanPage, wait: Wait, *, shown: bool) -> Report:
 
 
 _HINT = "Ctrl-C leaves the run going"
+_LOOK = timedelta(seconds=2)  # between two looks at whether a plan that is asked about still waits
 _LISTED_AFTER = 2.0  # seconds after which the server lists a Worker that has just said that it is ready
 
 

@@ -112,7 +112,10 @@ async def pin_team(settings: Settings, team: str) -> Report:
     changed = [line for offer in found for line in offer.changes]
     if changed and not wrong:
         write_pins(folder, {offer.server: offer.listed for offer in found})
-    rows = [*_diff_rows(changed), f"{folder / LOCK}: {'written' if changed and not wrong else 'nothing has changed'}"]
+    rows = [
+        *_diff_rows(changed),
+        f"{folder / LOCK}: {'nothing has changed' if not changed else 'not written' if wrong else 'written'}",
+    ]
     if not found:
         rows = [f"team '{team}' has no section [mcp_servers.NAME], so there is nothing to pin"]
     notes = [f"mcp_servers.{offer.server} is not pinned: {offer.summary}" for offer in wrong]

@@ -207,6 +207,16 @@ async def test_at_a_terminal_a_plan_is_changed_edited_and_approved(cli: Cli, tmp
     assert all(subtask.description.endswith("in Japan alone") for subtask in plan.subtasks)
 
 
+async def test_a_plan_that_waits_is_in_the_report_and_a_decision_from_elsewhere_ends_the_prompt(cli: Cli) -> None:
+    async with cli.terminal("run", "--approve-plan", "--id", "people-else", GOAL, columns=100, rows=40) as terminal:
+        await terminal.until("leave it q: ")
+        assert (await cli("report", "people-else", "-o", "waits.html")).code == 0
+        assert "There is no plan yet" not in (cli.folder / "waits.html").read_text(encoding="utf-8")
+        assert (await cli("approve", "people-else", "plan.1")).code == 0
+        await terminal.until("the plan no longer waits")
+        assert "completed: 3/3 subtasks" in await terminal.whole()
+
+
 async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli) -> None:
     async with cli.terminal("run", "--approve-plan", "--id", "people-left", GOAL) as terminal:
         await terminal.until("leave it q: ")
@@ -234,6 +244,7 @@ async def test_a_plan_is_left_at_a_terminal_and_changed_from_elsewhere(cli: Cli)
         (["approve", "RUN", "plan.1", "--plan", "field.json"], 2, "colour"),
         (["approve", "RUN", "plan.1", "--plan", "huge.json"], 2, "huge.json is larger than"),
         (["approve", "RUN", "plan.1", "--plan", "deep.json"], 2, "deep.json is not JSON"),
+        (["extend", "RUN", "--budget-usd", "1", "--unlimited", "usd"], 2, "--budget-usd or --unlimited usd, not both"),
         (["retry", "RUN", "t9"], 1, "the plan has no subtask 't9'"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,

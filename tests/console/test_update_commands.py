@@ -42,6 +42,7 @@ async def test_new_limits_are_totals_and_what_can_not_be_is_refused(cli: Cli, st
         done = await cli("extend", "extend-1", *options)
         assert (done.code, expected in done.sentence) == (code, True), done.err
     done = await cli("extend", "extend-1", "--deadline", "PT2H", "--budget-tokens", "2000000")
+    assert re.search(r"; deadline \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", done.out)
     assert done.code == 0
     assert "of 2,000,000 tokens spent" in done.out
     after = await cli.json("status", "extend-1")
