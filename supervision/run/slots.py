@@ -1,7 +1,8 @@
 """Slots of worker agents: how many may work at a time, in a run and in each role.
 
-The slots of a tree are the root's. A nested run has a share of them from its start to its end, but none while all its
-work waits. So waiting work holds no slot, every level can continue, and all together never have more than the root.
+The slots of a tree are the root's. A nested run has a share of them from its start to its end, which grows as other
+work ends, but none while all its work waits. So waiting work holds no slot, every level can continue, and all together
+never have more than the root.
 """
 
 from collections import Counter
@@ -43,7 +44,7 @@ class SlotLease(Model):
 
     def take(self, told: "SlotLease") -> None:
         """Takes over what the other side knows."""
-        if told.given > self.given:
+        if (told.given, told.slots) > (self.given, self.slots):
             self.slots, self.given = told.slots, told.given
         self.returned = max(self.returned, told.returned)
         self.wanted = told.wanted and not self.held
@@ -125,6 +126,13 @@ class Slots:
         free = self.total - self.held
         self.leases[subtask_id] = SlotLease(slots=1 + max(0, min(free, self.total // max(1, agents) - 1)))
         return self.leases[subtask_id]
+
+    def grow(self, agents: int) -> None:
+        """Gives nested runs more of the free slots as other work ends: each its share among so many agents."""
+        for lease in self.leases.values():
+            if lease.held:
+                more = min(self.total // max(1, agents) - lease.slots, self.total - self.held)
+                lease.slots += max(0, more)
 
     def settle(self) -> None:
         """Returns the slots of a nested run while all its work waits, and asks for them when some could continue."""

@@ -153,6 +153,8 @@ class ChildLinks:
             return  # after every event of a run without nested ones
         if self._parent is None:
             self._deliver()
+        counts = self._state.board.counts()
+        self._state.slots.grow(counts.running + counts.waiting)
         for subtask_id, link in self._links.items():
             lease = self._state.slots.leases[subtask_id].model_copy(update={"returned": 0, "wanted": False})
             changes = {"root_has_finding": self._state.has_finding, "lease": lease}

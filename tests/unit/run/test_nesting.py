@@ -121,6 +121,20 @@ def test_a_nested_run_is_lent_its_share_and_no_more_than_is_free(
     assert some.held == others + lent <= total
 
 
+def test_a_nested_run_has_more_as_other_work_ends_and_is_told_so() -> None:
+    some = slots(8)
+    held = [slot for _ in range(5) if (slot := some.take(WIDE))]
+    below = some.lend("t1", 5).model_copy()
+    for ended, agents, grown in ((0, 5, 1), (1, 4, 2), (2, 2, 4), (1, 1, 8)):
+        for _ in range(ended):
+            some.give_back(held.pop())
+        some.grow(agents)
+        below.take(some.leases["t1"])
+        assert (below.held, some.held) == (grown, len(held) - 1 + grown)
+    below.take(SlotLease(slots=2))
+    assert below.held == 8, "a late word takes nothing away"
+
+
 def test_late_words_leave_slots_idle_and_never_count_one_twice() -> None:
     lease = SlotLease(slots=3, given=2, returned=1)
     lease.take(SlotLease(slots=3, returned=1, wanted=True))
@@ -161,6 +175,7 @@ class Branch:
             self.held.append(slot)
         waiting = [branch for branch in self.below if branch.busy and branch not in self.begun]
         self.slots.starved = self.own - len(self.held) + len(waiting)
+        self.slots.grow(self.own + sum(branch.busy for branch in self.below))
         for branch in self.begun:
             branch.begin()
             branch.slots.settle()
