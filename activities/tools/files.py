@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from activities.files.file_cache import FileCache, FileReport, Files, local_file, with_unique_tables
+from activities.files.file_cache import FileCache, FileReport, Files, copy_file, local_file, with_unique_tables
 from supervision.base import limits
 from supervision.base.trust import distrust
 
@@ -32,8 +32,8 @@ class FolderFiles(Files):
         return fingerprint(self._paths())
 
     async def _read(self) -> list[FileReport]:
-        sources = await asyncio.to_thread(lambda: [local_file(path.name, path) for path in self._paths()])
-        return await self.cache.reports(sources, str(self._folder))
+        files = await asyncio.to_thread(lambda: [local_file(path.name, path) for path in self._paths()])
+        return await self.cache.reports(files, str(self._folder), copy_file)
 
     def _paths(self) -> list[Path]:
         return files_inside(self._folder, self._pattern) if self._pattern else []
