@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from cachetools import LRUCache
+
 from activities.files.file_cache import FileCache, FileReport, Files, copy_file, local_file, with_unique_tables
 from supervision.base import limits
 from supervision.base.trust import distrust
@@ -45,18 +47,16 @@ class FileData(Generic[T]):
     def __init__(self, files: Files, make: Callable[[list[FileReport]], T]) -> None:
         self._files = files
         self._make = make
-        self._made: dict[Hashable, T] = {}
+        self._made: LRUCache[Hashable, T] = LRUCache(_MADE)
 
     async def get(self, run: Files | None = None) -> T:
         """Returns it for the files as they are now. Raises ValueError if they cannot be used."""
         of_run = await run.reports() if run else []
         reports = [*await self._files.reports(), *of_run]
         key = tuple(map(_content, reports))
-        made = self._made.pop(key, None) or self._make(with_unique_tables(reports))
-        self._made[key] = made
-        for old in list(self._made)[:-_MADE]:
-            del self._made[old]
-        return made
+        if key not in self._made:
+            self._made[key] = self._make(with_unique_tables(reports))
+        return self._made[key]
 
 
 def _content(report: FileReport) -> Hashable:
