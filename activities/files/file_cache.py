@@ -19,6 +19,7 @@ from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Fa
 from activities.files.values import VERSION, is_data, numbered
 from supervision.base import limits
 from supervision.base.text import clean, one_line
+from supervision.contract.base import Model
 
 Json = dict[str, Any]
 
@@ -33,30 +34,31 @@ _MODULE = "activities.files.conversion"
 GONE = "it is no longer stored"
 
 
-@dataclass(frozen=True)
-class SourceFile:
-    """A file that people know by `name`; `fetch` writes its content to a path, which is needed once per content.
-
-    One with a `problem` has no content. `fetch` raises FileNotFoundError with the reason if there is none any longer.
-    """
+class FileEntry(Model):
+    """A file by its name or its path below a folder, and where its parts lie, in order; none with a `problem`."""
 
     name: str
-    sha256: str
-    fetch: Callable[[Path], Awaitable[None]]
+    bytes: int = 0
+    sha256: str = ""
+    parts: list[str] = []
     problem: str | None = None
 
 
-def local_file(name: str, path: Path, problem: str | None = None) -> SourceFile:
+Fetch = Callable[[FileEntry, Path], Awaitable[None]]
+"""Writes the content of a file to a path. Raises FileNotFoundError with the reason if there is none any longer."""
+
+
+def local_file(name: str, path: Path, problem: str | None = None) -> FileEntry:
     """Returns a file of this machine, known to have a problem or none. Raises OSError if it can't be read."""
-
-    async def fetch(target: Path) -> None:
-        await asyncio.to_thread(shutil.copyfile, path, target)
-
     if problem:
-        return SourceFile(name, "", fetch, problem)
+        return FileEntry(name=name, problem=problem)
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return SourceFile(name, digest, fetch)
+        return FileEntry(name=name, sha256=hashlib.file_digest(file, "sha256").hexdigest(), parts=[str(path)])
+
+
+async def copy_file(file: FileEntry, target: Path) -> None:
+    """Writes the content of a `local_file` to a path."""
+    await asyncio.to_thread(shutil.copyfile, file.parts[0], target)
 
 
 @dataclass(frozen=True)
@@ -95,16 +97,19 @@ class FileCache:
         seconds = _CONVERSION_TIME.total_seconds()
         self._children = ChildProcesses(_MODULE, _CHILDREN, _MEMORY_BYTES, seconds=seconds, file_bytes=_FILE_BYTES)
 
-    async def reports(self, sources: Iterable[SourceFile], owner: str) -> list[FileReport]:
-        """Returns a report on each file, or on each member of a zipped folder. Table names are unique among them."""
+    async def reports(self, files: Iterable[FileEntry], owner: str, fetch: Fetch) -> list[FileReport]:
+        """Returns a report on each file, or on each member of a zipped folder. Table names are unique among them.
+
+        `fetch` is needed once for each content.
+        """
         places = asyncio.Semaphore(_CHILDREN)  # else as many parts as there are files are in memory
 
-        async def read(source: SourceFile) -> list[Json]:
+        async def read(file: FileEntry) -> list[Json]:
             async with places:
-                return await self._report(source, owner)
+                return await self._report(file, owner, fetch)
 
         kept = self._kept
-        found = await asyncio.gather(*map(read, sources))
+        found = await asyncio.gather(*map(read, files))
         if self._kept > kept:
             await asyncio.to_thread(self._make_room)
         reports = [FileReport(**report) for several in found for report in several]
@@ -128,13 +133,13 @@ class FileCache:
         rows: list[str] = await self._children.call(owner, _CONVERSION_TIME, "read_rows", file, count)
         return rows
 
-    async def _report(self, source: SourceFile, owner: str) -> list[Json]:
-        if source.problem:
-            return [{"name": source.name, "problem": source.problem}]
-        if not is_data(source.name):
-            kind = PurePosixPath(source.name).suffix or source.name
-            return [{"name": source.name, "problem": f"files of the kind '{kind}' are not read"}]
-        key = hashlib.sha256(f"{source.sha256} {source.name}".encode("utf-8", "replace")).hexdigest()
+    async def _report(self, file: FileEntry, owner: str, fetch: Fetch) -> list[Json]:
+        if file.problem:
+            return [{"name": file.name, "problem": file.problem}]
+        if not is_data(file.name):
+            kind = PurePosixPath(file.name).suffix or file.name
+            return [{"name": file.name, "problem": f"files of the kind '{kind}' are not read"}]
+        key = hashlib.sha256(f"{file.sha256} {file.name}".encode("utf-8", "replace")).hexdigest()
         folder = self._folder / key
         if (known := await asyncio.to_thread(_read, folder)) is not None:
             return known
@@ -143,16 +148,16 @@ class FileCache:
         fetched = made / "fetched"
         try:
             try:
-                await source.fetch(fetched)
+                await fetch(file, fetched)
             except FileNotFoundError as gone:
-                return [{"name": source.name, "problem": str(gone)}]
-            if (await asyncio.to_thread(local_file, "", fetched)).sha256 != source.sha256:
+                return [{"name": file.name, "problem": str(gone)}]
+            if (await asyncio.to_thread(local_file, "", fetched)).sha256 != file.sha256:
                 # Kept under that name, it would be what other runs read for the file that really has this content.
-                return [{"name": source.name, "problem": "its content is not what its list says"}]
-            reports = await self._converted(source.name, fetched, owner)
+                return [{"name": file.name, "problem": "its content is not what its list says"}]
+            reports = await self._converted(file.name, fetched, owner)
             kept = await asyncio.to_thread(_keep, reports, made, folder)
         except (BoundExceeded, Failed) as problem:  # perhaps of a busy machine: the next run may have more luck
-            return [{"name": source.name, "problem": f"it can't be read: {problem}"}]
+            return [{"name": file.name, "problem": f"it can't be read: {problem}"}]
         finally:
             await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
         self._kept += 1

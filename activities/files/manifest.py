@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from activities.files.file_cache import GONE, FileCache, FileReport, Files, SourceFile
+from activities.files.file_cache import GONE, FileCache, FileEntry, FileReport, Files
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from supervision.base import limits
 from supervision.base.store_keys import is_upload, upload_key
@@ -25,16 +25,6 @@ class DataFile(NamedTuple):
 
     name: str
     path: Path
-    problem: str | None = None
-
-
-class FileEntry(Model):
-    """One file: its path below the folder, and the references of its parts in order; none with a `problem`."""
-
-    name: str
-    bytes: int
-    sha256: str
-    parts: list[str]
     problem: str | None = None
 
 
@@ -106,7 +96,7 @@ async def put_files(
     entries = []
     for name, path, problem in files:
         if problem:
-            entries.append(FileEntry(name=name, bytes=0, sha256="", parts=[], problem=problem))
+            entries.append(FileEntry(name=name, problem=problem))
             continue
         whole, parts, size, sent = hashlib.sha256(), list[str](), 0, 0
         with path.open("rb") as file:
@@ -170,18 +160,15 @@ class RunFiles(Files):
 
     async def _read(self) -> list[FileReport]:
         manifest = Manifest.model_validate_json(await self._store.get(self.ref))
-        return await self._cache.reports(map(self._source, manifest.files), self._run_id)
+        return await self._cache.reports(manifest.files, self._run_id, self._fetch)
 
-    def _source(self, file: FileEntry) -> SourceFile:
-        async def fetch(target: Path) -> None:
-            with target.open("wb") as out:
-                try:
-                    for part in file.parts:
-                        await asyncio.to_thread(out.write, await self._store.get(part))
-                except ArtifactMissing:
-                    raise FileNotFoundError(GONE) from None
-
-        return SourceFile(file.name, file.sha256, fetch, file.problem)
+    async def _fetch(self, file: FileEntry, target: Path) -> None:
+        with target.open("wb") as out:
+            try:
+                for part in file.parts:
+                    await asyncio.to_thread(out.write, await self._store.get(part))
+            except ArtifactMissing:
+                raise FileNotFoundError(GONE) from None
 
 
 def unread_of(reports: Sequence[FileReport]) -> str:

@@ -22,7 +22,8 @@ from activities.contracts.run_contracts import (
     SetupInput,
     WordsInput,
 )
-from activities.files.manifest import MANIFEST_TYPE, FileEntry, Manifest, adopt_files, is_text, read_manifest
+from activities.files.file_cache import FileEntry
+from activities.files.manifest import MANIFEST_TYPE, Manifest, adopt_files, is_text, read_manifest
 from activities.files.values import is_data
 from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import usage_of

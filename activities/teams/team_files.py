@@ -233,15 +233,11 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
     roles = []
     for role in loaded.team.roles:
         models = role.model or default_models
-        shared, cards = role.model_dump(include=set(RoleBase.model_fields)), tool_cards(loaded.toolbox, role.tools)
+        shared = role.model_dump(include=set(RoleBase.model_fields))
+        cards = [ToolCard.model_validate(tool, from_attributes=True) for tool in loaded.toolbox.named(role.tools)]
         roles.append(RoleCard(**shared, tools=cards, model=models[0], fallback_models=models[1:]))
     team = loaded.team
     return TeamCard(name=team.name, generalist=team.generalist, roles=roles, on_failure=team.on_failure)
-
-
-def tool_cards(toolbox: Toolbox, names: list[str]) -> list[ToolCard]:
-    """Returns the cards of those of the named tools that there are."""
-    return [ToolCard.model_validate(tool, from_attributes=True) for tool in toolbox.named(names)]
 
 
 def roles_of_teams(folders: Sequence[Path]) -> dict[str, Role]:
@@ -306,17 +302,14 @@ def _unknown_tools(team: Team, toolbox: Toolbox) -> list[str]:
 def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> str:
     """Returns the `team/tool` that a role of an inline team means; TeamError if there is no single one for it."""
     offered = [name for name, tool in registered.items() if tool.inline]
-    every = [name for name in registered if wanted in (name, name.split("/")[1])]
-    matches = [name for name in every if name in offered]
+    matches = [name for name in offered if wanted in (name, name.split("/")[1])]
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise _refused(f"{where}: several teams have a {quoted(wanted)}, name one: {', '.join(matches)}")
-    if every:
-        raise _refused(f"{where}: {every[0]} is for its own team alone, its file says inline = false")
     known = ", ".join(sorted(offered)) or "none"
     meant = did_you_mean(wanted, offered)
-    raise _refused(f"{where}: no team file has a tool {quoted(wanted)}{meant}; registered are: {known}")
+    raise _refused(f"{where}: no team file offers a tool {quoted(wanted)}{meant}; registered are: {known}")
 
 
 def _refused(problem: str) -> TeamError:

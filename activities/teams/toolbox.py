@@ -227,38 +227,18 @@ def _error(text: str) -> ToolRun:
 
 
 class Kind(NamedTuple):
-    """What `uses` of a team file may name; `files` is the option that says which files the tools read."""
+    """What `uses` of a team file may name; `files` is the option that says which files the tools read.
 
-    source: Callable[[FolderFiles, dict[str, str], Any], ToolSource]
+    Kinds without a `source` are single tools that read no files.
+    """
+
+    source: Callable[[Any, dict[str, str], Any], ToolSource] | None = None
     options: type[StrictModel] = NoOptions
     files: str = ""
 
 
-class PlainTools(ToolSource):
-    """The source of the tools that read no files. `tools` gives the kind of each tool by its name."""
-
-    def __init__(self, files: FolderFiles, tools: dict[str, str], options: NoOptions) -> None:
-        self._tools = tools
-
-    async def open(self) -> list[Tool[Any]]:
-        """Returns the tools."""
-        return [replace(PLAIN[kind], name=name) for name, kind in self._tools.items()]
-
-
-class UnreadTools(PlainTools):
-    """The source of tools over files in a process that reads none: it has their names."""
-
-    async def open(self) -> list[Tool[Any]]:
-        """Returns the tools."""
-        return [Tool(name, "", Arguments, self._run) for name in self._tools]
-
-    @staticmethod
-    def _run(arguments: Arguments, context: ToolContext) -> None:
-        raise ToolMisuse("This process does not read the files of teams.")
-
-
 KINDS = {
-    **dict.fromkeys(PLAIN, Kind(PlainTools)),
+    **dict.fromkeys(PLAIN, Kind()),
     "document_read": Kind(DocumentTools, DocumentOptions, "documents"),
     "document_search": Kind(DocumentTools, DocumentOptions, "documents"),
     "provider_web_fetch": Kind(ProviderTools, ProviderOptions),
@@ -267,6 +247,23 @@ KINDS = {
     "sql_tables": Kind(TableTools, TableOptions, "tables"),
     "web_fetch": Kind(WebTools, WebOptions),
 }
+
+
+def _unread(arguments: Arguments, context: ToolContext) -> None:
+    raise ToolMisuse("This process does not read the files of teams.")
+
+
+def _grouped(entries: list[ToolEntry], problems: list[str]) -> dict[tuple[Kind, str], dict[str, ToolEntry]]:
+    """Returns the tools that have one source, by their kind and what they read; adds a problem for an unknown kind."""
+    groups = dict[tuple[Kind, str], dict[str, ToolEntry]]()
+    for entry in entries:
+        if kind := KINDS.get(entry.uses):
+            read = entry.options.get("url") or entry.options.get(kind.files, "") if kind.files else entry.name
+            groups.setdefault((kind, str(read)), {})[entry.name] = entry
+        else:
+            meant = f"{did_you_mean(entry.uses, KINDS)}; kinds are: {', '.join(KINDS)}"
+            problems.append(f"tools.{entry.name}: there is no kind '{entry.uses}'{meant}")
+    return groups
 
 
 async def open_toolbox(
@@ -284,45 +281,38 @@ async def open_toolbox(
     or the same database, have one source. An option that several of them give is that of the last one. Without `data`
     no file is read, and the tools over files are there by their names alone.
     """
-    sources, problems = list[tuple[str, ToolSource]](), list[str]()
-    groups = dict[tuple[Kind, str], dict[str, ToolEntry]]()
-    for entry in entries:
-        if (kind := KINDS.get(entry.uses)) is None:
-            meant = f"{did_you_mean(entry.uses, KINDS)}; kinds are: {', '.join(KINDS)}"
-            problems.append(f"tools.{entry.name}: there is no kind '{entry.uses}'{meant}")
-        else:
-            read = entry.options.get("url") or entry.options.get(kind.files, "")
-            files = str(read) if kind.files else entry.name
-            groups.setdefault((kind, files), {})[entry.name] = entry
-    for (kind, files), group in groups.items():
+    opened, tools, problems = list[ToolSource](), list[Tool[Any]](), list[str]()
+
+    async def add(where: str, source: ToolSource) -> None:
+        try:
+            tools.extend(await source.open())
+            opened.append(source)
+        except (ValueError, OSError) as error:
+            problems.append(f"{where}: {error}")
+
+    for where, source in others:
+        await add(where, source)
+    for (kind, files), group in _grouped(entries, problems).items():
         where = ", ".join(f"tools.{name}" for name in group)
-        options = {key: value for entry in group.values() for key, value in entry.options.items()}
         kinds = {name: entry.uses for name, entry in group.items()}
         try:
-            checked = kind.options.model_validate(options)
-            if isinstance(checked, TableOptions) and checked.database:
-                sources.append((where, TableTools(Database(checked.url, secrets or Secrets()), kinds, checked)))
+            options: Any = kind.options.model_validate(
+                {k: v for entry in group.values() for k, v in entry.options.items()}
+            )
+            of_database = isinstance(options, TableOptions) and options.database
+            read = Database(options.url, secrets or Secrets()) if of_database else FolderFiles(folder, files, cache)
+            if kind.source is None:
+                tools += [replace(PLAIN[uses], name=name) for name, uses in kinds.items()]
+            elif kind.files and not data and not of_database:
+                tools += [Tool(name, "", Arguments, _unread) for name in kinds]
             else:
-                opens: Callable[..., ToolSource] = UnreadTools if kind.files and not data else kind.source
-                sources.append((where, opens(FolderFiles(folder, files, cache), kinds, checked)))
+                await add(where, kind.source(read, kinds, options))
         except ValidationError as error:
             problems.append(f"{where}.options: {complaints(error)}")
         except ValueError as error:
             problems.append(f"{where}: {error}")
-    by_name = {each.name: each for each in entries}
-    opened, tools = list[ToolSource](), list[Tool[Any]]()
-    for where, source in [*others, *sources]:
-        try:
-            found = await source.open()
-        except (ValueError, OSError) as error:
-            problems.append(f"{where}: {error}")
-            continue
-        opened.append(source)
-        tools += [
-            replace(tool, inline=given.inline, **given.said) if (given := by_name.get(tool.name)) else tool
-            for tool in found
-        ]
+    said = {each.name: {"inline": each.inline, **each.said} for each in entries}
     try:
-        return Toolbox(tools, opened), problems
+        return Toolbox([replace(tool, **said.get(tool.name, {})) for tool in tools], opened), problems
     except ValueError as error:
         return Toolbox([], opened), [*problems, str(error)]

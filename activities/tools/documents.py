@@ -113,16 +113,11 @@ class Document:
 
 
 class Hit(NamedTuple):
-    """The best passage of one document, and the page or heading where it stands."""
+    """The best passage of one document, and its source: the document's id with the page; headings are in the text."""
 
-    document: Document
-    place: str
+    source: str
+    title: str
     passage: str
-
-    @property
-    def source(self) -> str:
-        """The id with the page; headings are in the text."""
-        return f"{self.document.id} {self.place}" if re.fullmatch(r"p\. \d+", self.place) else self.document.id
 
 
 class Library:
@@ -148,27 +143,22 @@ class Library:
 
     async def search(self, query: str, limit: int) -> list[Hit]:
         """Returns the best passage of each of the best documents; none if no word occurs."""
-        if not self.documents:
-            return []
-        index = await self._cache.index(self._reports)
-        return await asyncio.to_thread(self._search, index, query, limit)
-
-    def _search(self, file: Path, query: str, limit: int) -> list[Hit]:
         words = re.findall(r"\w+", query)[:_SEARCH_TERMS]
+        if not (self.documents and words):
+            return []
         match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
+        return await asyncio.to_thread(self._search, await self._cache.index(self._reports), match, limit)
+
+    def _search(self, file: Path, match: str, limit: int) -> list[Hit]:
         hits: dict[str, Hit] = {}
-        if match:
-            with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as index:
-                rows = index.execute(
-                    "SELECT name, place, text FROM passages WHERE passages MATCH ? "
-                    "ORDER BY bm25(passages, 0, 0, 2, 2, 1)",
-                    [match],
-                )
-                for name, place, passage in rows:
-                    document = self.documents[document_id(name)]
-                    hits.setdefault(document.id, Hit(document, place, passage))
-                    if len(hits) == limit:
-                        break
+        with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as index:
+            found = "SELECT name, place, text FROM passages WHERE passages MATCH ?"
+            for name, place, passage in index.execute(f"{found} ORDER BY bm25(passages, 0, 0, 2, 2, 1)", [match]):
+                document = self.documents[document_id(name)]
+                page = f" {place}" if re.fullmatch(r"p\. \d+", place) else ""
+                hits.setdefault(document.id, Hit(document.id + page, document.title, passage))
+                if len(hits) == limit:
+                    break
         return list(hits.values())
 
     def catalogue(self) -> str:
@@ -211,7 +201,7 @@ class DocumentTools(ToolSource):
                 "No document contains any of these keywords. Try other words for the same thing. "
                 f"These are all documents:\n{library.catalogue()}"
             )
-        text = "\n\n".join(f"[{hit.source}] {hit.document.title}: {hit.passage}" for hit in hits)
+        text = "\n\n".join(f"[{hit.source}] {hit.title}: {hit.passage}" for hit in hits)
         return ToolOutput(clean(text), sources=[hit.source for hit in hits])
 
     async def _read(self, arguments: ReadDocument, context: ToolContext) -> ToolOutput:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from activities.files.file_cache import FileCache, FileReport, Files, local_file, with_unique_tables
+from cachetools import LRUCache
+
+from activities.files.file_cache import FileCache, FileReport, Files, copy_file, local_file, with_unique_tables
 from supervision.base import limits
 from supervision.base.trust import distrust
 
@@ -32,8 +34,8 @@ class FolderFiles(Files):
         return fingerprint(self._paths())
 
     async def _read(self) -> list[FileReport]:
-        sources = await asyncio.to_thread(lambda: [local_file(path.name, path) for path in self._paths()])
-        return await self.cache.reports(sources, str(self._folder))
+        files = await asyncio.to_thread(lambda: [local_file(path.name, path) for path in self._paths()])
+        return await self.cache.reports(files, str(self._folder), copy_file)
 
     def _paths(self) -> list[Path]:
         return files_inside(self._folder, self._pattern) if self._pattern else []
@@ -45,18 +47,16 @@ class FileData(Generic[T]):
     def __init__(self, files: Files, make: Callable[[list[FileReport]], T]) -> None:
         self._files = files
         self._make = make
-        self._made: dict[Hashable, T] = {}
+        self._made: LRUCache[Hashable, T] = LRUCache(_MADE)
 
     async def get(self, run: Files | None = None) -> T:
         """Returns it for the files as they are now. Raises ValueError if they cannot be used."""
         of_run = await run.reports() if run else []
         reports = [*await self._files.reports(), *of_run]
         key = tuple(map(_content, reports))
-        made = self._made.pop(key, None) or self._make(with_unique_tables(reports))
-        self._made[key] = made
-        for old in list(self._made)[:-_MADE]:
-            del self._made[old]
-        return made
+        if key not in self._made:
+            self._made[key] = self._make(with_unique_tables(reports))
+        return self._made[key]
 
 
 def _content(report: FileReport) -> Hashable:

@@ -13,7 +13,7 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.files.file_cache import FileCache, FileReport, local_file
+from activities.files.file_cache import FileCache, FileReport, copy_file, local_file
 from activities.files.manifest import MANIFEST_TYPE, DataFile, put_files
 from activities.files.values import is_data
 from activities.store.artifacts import ArtifactStore, Stored, read_contents
@@ -46,7 +46,7 @@ async def reports_on(files: list[DataFile]) -> list[FileReport]:
     """Returns what each file holds. Raises CommandFailed if one cannot be opened."""
     cache = FileCache(cache_dir())
     try:
-        return await cache.reports([local_file(*file) for file in files], _OWNER)
+        return await cache.reports([local_file(*file) for file in files], _OWNER, copy_file)
     except OSError as error:
         raise CommandFailed(BAD_INPUT, f"{error.filename} can't be read: {error.strerror}") from None
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from activities.files.file_cache import FileCache, local_file
+from activities.files.file_cache import FileCache, copy_file, local_file
 from activities.tools.sql.sql_tools import TableStore
 
 CACHE = FileCache()
@@ -11,4 +11,4 @@ CACHE = FileCache()
 
 async def tables_of(path: Path) -> TableStore:
     """Returns the store of the tables in a file."""
-    return TableStore(await CACHE.reports([local_file(path.name, path)], "test"))
+    return TableStore(await CACHE.reports([local_file(path.name, path)], "test", copy_file))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from activities.files import table_files
 from activities.files.conversion import convert
-from activities.files.file_cache import FileCache, FileReport, local_file
+from activities.files.file_cache import FileCache, FileReport, copy_file, local_file
 from activities.tools.sql.sql_check import check
 from standin.extract.tables import parse_tables
 from tests.office_files import docx_bytes, pdf_bytes, xlsx_bytes
@@ -259,7 +259,7 @@ async def read_by_cache(tmp_path: Path, files: dict[str, bytes]) -> list[FileRep
     for name, content in files.items():
         (tmp_path / "given" / name).write_bytes(content)
     cache = FileCache(tmp_path / "cache")
-    return await cache.reports([local_file(name, tmp_path / "given" / name) for name in files], "test")
+    return await cache.reports([local_file(name, tmp_path / "given" / name) for name in files], "test", copy_file)
 
 
 def compound(*streams: str) -> bytes:

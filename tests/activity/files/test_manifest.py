@@ -16,9 +16,8 @@ import pytest
 
 from activities.bounded import child_processes
 from activities.bounded.child_processes import BoundExceeded, NotStarted
-from activities.files.file_cache import FileCache, FileReport, SourceFile
+from activities.files.file_cache import Fetch, FileCache, FileEntry, FileReport
 from activities.files.manifest import (
-    FileEntry,
     FilesRefused,
     Manifest,
     RunFiles,
@@ -228,10 +227,10 @@ async def test_what_was_deleted_is_made_again(store: ArtifactStore, tmp_path: Pa
 async def test_a_reading_goes_on_when_its_caller_stops_waiting(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache, begun, may_end, read = FileCache(), asyncio.Queue[str](), asyncio.Event(), FileCache.reports
 
-    async def slow(cache: FileCache, sources: Iterable[SourceFile], owner: str) -> list[FileReport]:
+    async def slow(cache: FileCache, files: Iterable[FileEntry], owner: str, fetch: Fetch) -> list[FileReport]:
         begun.put_nowait(owner)
         await may_end.wait()
-        return await read(cache, sources, owner)
+        return await read(cache, files, owner, fetch)
 
     monkeypatch.setattr(FileCache, "reports", slow)
     files = FolderFiles(folder, "*.csv", cache)
@@ -272,7 +271,7 @@ async def test_two_processes_share_a_folder(store: ArtifactStore, tmp_path: Path
 async def test_few_files_are_in_memory_at_a_time(tmp_path: Path) -> None:
     open_now, most = 0, 0
 
-    async def fetch(target: Path) -> None:
+    async def fetch(file: FileEntry, target: Path) -> None:
         nonlocal open_now, most
         open_now, most = open_now + 1, max(most, open_now + 1)
         await asyncio.to_thread(target.write_bytes, b"a note")
@@ -280,7 +279,7 @@ async def test_few_files_are_in_memory_at_a_time(tmp_path: Path) -> None:
 
     digest = hashlib.sha256(b"a note").hexdigest()
     cache = FileCache(tmp_path / "cache")
-    reports = await cache.reports([SourceFile(f"{n}.txt", digest, fetch) for n in range(20)], "run")
+    reports = await cache.reports([FileEntry(name=f"{n}.txt", sha256=digest) for n in range(20)], "run", fetch)
     assert all(report.document for report in reports)
     assert most <= 2
 
