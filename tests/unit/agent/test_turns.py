@@ -274,6 +274,7 @@ def test_a_confidence_is_a_share_or_a_percentage(given: float | None, read: floa
         ({"limitations": '["old", "null"]'}, {"limitations": ["old"]}),
         ({"limitations": "- old, or older\n- thin"}, {"limitations": ["old, or older", "thin"]}),
         ({"outcome": "Done."}, {"outcome": "done"}),
+        ({"outcome": "Completed."}, {"outcome": "done"}),
         ({"outcome": "partially"}, {"outcome": "partial"}),
         ({"outcome": None}, {"outcome": "done"}),
         ({"outcome": "null", "finding": "I could not find this."}, {"outcome": "partial", "unclear": True}),
@@ -293,6 +294,11 @@ def test_a_call_that_is_slightly_wrong_is_read(wrong: dict[str, Any], right: dic
 def test_closing_lines_may_be_in_the_language_of_the_goal(line: str) -> None:
     read = conclude(f"Der Umsatz wuchs.\n\n{line}\nEinschränkungen: keine", forced=True)
     assert (read.text, read.confidence, read.limitations, read.outcome) == ("Der Umsatz wuchs.", 0.85, [], "done")
+
+
+def test_a_confidence_in_words_is_none_and_hides_no_closing_line() -> None:
+    read = conclude("Sales grew.\n\nLimitations: none\nConfidence: High", forced=True)
+    assert (read.text, read.confidence, read.outcome) == ("Sales grew.", None, "done")
 
 
 plain = st.lists(any_text.filter(lambda t: "onfidence" not in t.lower() and "imitation" not in t.lower()), max_size=20)
