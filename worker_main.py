@@ -212,9 +212,9 @@ def main() -> None:
     parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
     parser.add_argument("--log-format", choices=["text", "json"], help="instead of SUPERVISOR_LOG_FORMAT")
     options = parser.parse_args()
-    roles = options.roles or list(POOL_ROLES if options.pool else ALL_ROLES)
-    if options.pool and not (is_name(options.pool) and roles in (["tools"], list(POOL_ROLES))):
-        parser.error("--pool is 1 to 32 lower-case letters, digits or hyphens; it serves model,tools, or tools alone")
+    roles = options.roles or list(ALL_ROLES if options.pool is None else POOL_ROLES)
+    if options.pool is not None and not (is_name(options.pool) and roles in (["tools"], list(POOL_ROLES))):
+        parser.error("--pool is named like a role of a team; it serves model,tools, or tools alone")
     process.keep_private()
     process.keep_files_private()
     try:

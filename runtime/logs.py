@@ -65,9 +65,11 @@ class ShortLines(logging.Filter):
         line = TRACES_LOST if of_collector else _SERVER_AWAY if away else one_line(text, limits.SENTENCE_BYTES)
         record.msg, record.args, record.exc_info = line, (), None
         last = self._told.get(line)
-        if last is not None:
+        if last is None:
+            return True
+        if is_due := record.created - last > _SAME_OUTAGE:
             self._told[line] = record.created
-        return last is None or record.created - last > _SAME_OUTAGE
+        return is_due
 
 
 class CleanLines(logging.Formatter):

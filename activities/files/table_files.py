@@ -76,10 +76,14 @@ class ColumnReading(NamedTuple):
     note: str = ""
 
     @property
+    def shaped(self) -> str:
+        """The SQL that is true for a value of the shape; the engine takes others, such as 'nan', for numbers, too."""
+        return f"regexp_matches({self.text}, {literal(self.shape)})"
+
+    @property
     def fits(self) -> str:
         """The SQL of the number of values that can be read so."""
-        matches = f"regexp_matches({self.text}, {literal(self.shape)})"
-        return f"count(TRY_CAST({self.sql} AS {self.kind})) FILTER ({matches})"
+        return f"count(TRY_CAST({self.sql} AS {self.kind})) FILTER ({self.shaped})"
 
 
 def _readings(value: str, *, semicolons: bool) -> list[ColumnReading]:
@@ -276,7 +280,7 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
     columns = {name: typed(name, scalars, semicolons=semicolons) for name in names}
     for name, (reading, _) in columns.items():  # one by one: an expression over a column takes some 2 MiB
         if reading:
-            read = f"{reading.kind} USING TRY_CAST({reading.sql} AS {reading.kind})"
+            read = f"{reading.kind} USING TRY_CAST(CASE WHEN {reading.shaped} THEN {reading.sql} END AS {reading.kind})"
             database.execute(f"ALTER TABLE texts ALTER {quoted(name)} TYPE {read}")
     unnamed = [name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({quoted(name)})")[0]]
     kept = {name: quoted(name) for name in names if name not in unnamed or len(unnamed) == len(names)}

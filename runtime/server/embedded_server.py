@@ -259,6 +259,8 @@ def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
     if wanted is None and usual and _free(PORT) and _free(PORT + _UI_OFFSET):
         wanted = PORT
     if wanted is not None:
+        if not _free(wanted):  # what answers there would be taken for ours
+            raise ServerFailed(f"port {wanted} of {HOST} is taken")
         return wanted, wanted + _UI_OFFSET
     with socket.create_server((HOST, 0)) as first, socket.create_server((HOST, 0)) as second:
         return first.getsockname()[1], second.getsockname()[1]

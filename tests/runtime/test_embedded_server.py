@@ -23,8 +23,8 @@ from tests.waiting import lives, until
 pytestmark = pytest.mark.usefixtures("cache")
 
 
-def private(db: Path | None = None, headless: bool = True) -> EmbeddedServer:
-    return EmbeddedServer(shared=False, db=db, headless=headless)
+def private(db: Path | None = None, headless: bool = True, port: int | None = None) -> EmbeddedServer:
+    return EmbeddedServer(shared=False, db=db, headless=headless, port=port)
 
 
 def failing(place: Path, temporal: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
@@ -119,6 +119,13 @@ async def test_a_server_that_has_just_ended_is_stopped_without_an_error(monkeypa
         with monkeypatch.context() as before:
             before.setattr(embedded_server, "read_record", lambda: info)
             assert await stop_running() == info
+
+
+async def test_a_server_at_the_wanted_port_is_not_taken_for_its_own() -> None:
+    async with private() as other:
+        port = int(other.address.rpartition(":")[2])
+        with pytest.raises(ServerFailed, match=f"port {port} of 127.0.0.1 is taken"):
+            await AsyncExitStack().enter_async_context(private(port=port))
 
 
 async def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(

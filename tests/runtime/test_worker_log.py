@@ -91,6 +91,15 @@ def test_as_json_each_record_is_an_object_on_a_line(written: io.StringIO) -> Non
     assert not set(str(first) + str(second)) & set("\x1b\x9b\r\u202e")
 
 
+def test_an_outage_is_told_once_a_minute_for_as_long_as_it_lasts() -> None:
+    record = logging.LogRecord("opentelemetry.sdk", logging.ERROR, "", 0, "Failed to export", None, None)
+    short, told = ShortLines(), []
+    for second in range(0, 180, 20):
+        record.created = 1_000_000.0 + second
+        told += [second] if short.filter(record) else []
+    assert told == [0, 80, 160]
+
+
 def test_a_collector_that_takes_no_traces_is_told_once(written: io.StringIO) -> None:
     exporter = shortening("opentelemetry.exporter.otlp.proto.http.trace_exporter", written)
     for _ in range(3):

@@ -123,6 +123,11 @@ def test_a_column_is_what_all_its_values_are(tmp_path: Path, values: list[str], 
     )
 
 
+def test_a_value_that_says_there_is_none_is_null_among_numbers(tmp_path: Path) -> None:
+    (table,) = converted(tmp_path, "t.csv", b"id,x\n1,1.5\n2,NaN\n3,n/a\n")["tables"]
+    assert duckdb.execute(f"SELECT x FROM read_parquet('{table['file']}')").fetchall() == [(1.5,), (None,), (None,)]
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_fields_may_hold_anything(tmp_path: Path, delimiter: str) -> None:
     header = delimiter.join(["Order ID", '"He said ""yes"""', "", "order id"])

@@ -102,7 +102,8 @@ async def polls(client: Client, queue: str, pid: int) -> bool:
     return any(identity.startswith(f"{pid}@") for identity in identities)
 
 
-async def test_a_pool_that_can_not_be_served_is_a_usage_error(processes: WorkerProcesses) -> None:
-    worker = processes.launch("--pool", "far", "--roles", "workflows,tools")
+@pytest.mark.parametrize("words", [["far", "--roles", "workflows,tools"], [""]])
+async def test_a_pool_that_can_not_be_served_is_a_usage_error(processes: WorkerProcesses, words: list[str]) -> None:
+    worker = processes.launch("--pool", *words)
     assert await worker.ended() == 2
     assert "--pool" in worker.log.read_text()
