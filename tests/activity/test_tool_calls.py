@@ -16,7 +16,7 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import ModelMessage, ModelUsage
 from activities.prompts.agent_prompts import NOT_APPROVED, REFUSED, UNKNOWN_OUTCOME
-from activities.store.artifacts import ArtifactStore, ArtifactUnavailable, open_store
+from activities.store.artifacts import ArtifactUnavailable, open_store
 from activities.teams.stored_teams import StoredTeams, TeamUnavailable
 from activities.teams.team_files import TeamFiles
 from supervision.base import limits
@@ -81,17 +81,14 @@ class Shop:
         head = _head(name)
         entry = Entry(opening=Opening(system="s", model="m"), input=[], reply=reply, labels=labels)
         await ConversationStore(self.store).save(head, entry)
-        team_ref, _ = await self._teams(self.store).save(RUN, "crew")
+        team_ref, _ = await self._teams.save(RUN, "crew")
         call = ToolCallRef(call_id="c0", name=name, arguments_sha256=arguments_sha256(arguments))
         run = RunRef(run_id=RUN, store_id=await self.store.identity())
         return ToolInput(run=run, team_ref=team_ref, role="hand", head=head, call=call)
 
-    async def attempt(
-        self, request: ToolInput, store: ArtifactStore | None = None, number: int = 1, workflow_run_id: str = "w1"
-    ) -> ToolReply:
+    async def attempt(self, request: ToolInput, number: int = 1, workflow_run_id: str = "w1") -> ToolReply:
         """One attempt at a call, in a process of its own as far as the activity can tell."""
-        used = store or self.store
-        activities = ToolActivities(used, self._teams(used), AnthropicModel())
+        activities = ToolActivities(self.store, self._teams, AnthropicModel())
         environment = ActivityEnvironment()
         environment.info = dataclasses.replace(environment.info, attempt=number, workflow_run_id=workflow_run_id)
         return await environment.run(activities.run_tool, request)
@@ -99,11 +96,12 @@ class Shop:
     async def text(self, reply: ToolReply) -> str:
         return (await self.store.get(reply.result.ref)).decode()
 
+    @property
+    def _teams(self) -> StoredTeams:
+        return StoredTeams(self.store, TeamFiles([self.folder / "teams"]))
+
     def begun(self) -> int:
         return self.log.read_text().count("begun") if self.log.exists() else 0
-
-    def _teams(self, store: ArtifactStore) -> StoredTeams:
-        return StoredTeams(store, TeamFiles([self.folder / "teams"]))
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 GOAL = "How did life expectancy in Japan change from 1952 to 2007, and why? Write a short report."
+RUN = "hints-1"
 _OURS = ("ANTHROPIC_", "SUPERVISOR_", "OTEL_", "TEMPORAL_", "NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR", "PYTHON")
 
 
@@ -245,6 +246,15 @@ async def cli(served: dict[str, str], standin: Model, place: Path) -> AsyncItera
     """Commands where a Worker serves."""
     yield Cli(served, place)
     await standin.usual()
+
+
+@pytest.fixture(scope="package")
+async def read(served: dict[str, str], place: Path) -> Cli:
+    """Commands, as they are installed, where run RUN has completed."""
+    cli = Cli(served, place)
+    cli = cli.with_environ(PATH=os.pathsep.join([str(Path(sys.executable).parent), served["PATH"]]))
+    assert (await cli("run", GOAL, "--id", RUN, "--max-parallel", "1")).code == 0
+    return cli
 
 
 @pytest.fixture(scope="package")

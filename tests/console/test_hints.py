@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,13 +10,12 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from console.base.command import hint, keep_connection, worker_hint
-from tests.console.conftest import GOAL, ROOT, Cli, Model
+from tests.console.conftest import GOAL, ROOT, RUN, Cli, Model
 from tests.console.transcripts import compare
 
 _HINT = re.compile(r"`([^`]*(?:temporal-supervisor|starter\.py)\b[^`]*)`")
 _EVENT = re.compile(r"\d\d:\d\d:\d\d ")
 _TREE = re.compile(r"^ *(?:└ )?[✔✘–■▶·] |^ {4,}")  # rows of the plan may be cut: `plan` has them whole
-RUN = "hints-1"
 
 
 def hints(text: str) -> list[str]:
@@ -49,15 +46,6 @@ async def all_run(cli: Cli, text: str) -> list[str]:
         assert code in (0, 1, 4), (command, code, out)
         assert "Usage:" not in out, (command, out)
     return printed
-
-
-@pytest.fixture(scope="module")
-async def read(served: dict[str, str], place: Path) -> Cli:
-    """Commands where run `hints-1` has completed."""
-    cli = Cli(served, place)
-    cli = cli.with_environ(PATH=os.pathsep.join([str(Path(sys.executable).parent), served["PATH"]]))
-    assert (await cli("run", GOAL, "--id", RUN, "--max-parallel", "1")).code == 0
-    return cli
 
 
 async def test_the_hints_of_starting_leaving_and_reading_run_as_printed(read: Cli) -> None:

@@ -11,7 +11,6 @@ from typing import cast
 
 import pytest
 from rich.console import RenderableType
-from temporalio import workflow
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -27,7 +26,7 @@ from tests.console.conftest import GOAL, ROOT, Cli
 from tests.console.test_hints import hints, run_as_printed
 from tests.scripted_model import Reply, Step, plan, script, text, tools
 from tests.waiting import until
-from tests.workflow.runs import Lab
+from tests.workflow.runs import Caller, Lab
 from tests.workflow.subtasks.test_people import asking
 
 LIMITS = RunLimits(max_subtasks=9, max_parallel=9, max_turns=9, deadline_seconds=9, budget_usd=5)
@@ -146,20 +145,11 @@ async def test_the_inbox_lists_what_waits_and_show_has_all_of_it(cli: Cli) -> No
     assert await cli.json("inbox", "--owner", "ann") == []
 
 
-@workflow.defn(sandboxed=False)
-class Monday:
-    """A workflow of a program's own that has a run as its child."""
-
-    @workflow.run
-    async def run(self, run_id: str) -> None:
-        request = {"goal": GOAL, "approve_plan": True}
-        await workflow.execute_child_workflow("SupervisorWorkflow", request, id=run_id, task_queue="supervisor")
-
-
 async def test_a_run_that_another_workflow_starts_is_a_run_as_any(cli: Cli, place: Path) -> None:
     client = await Client.connect(cli.environ["TEMPORAL_ADDRESS"])
-    async with Worker(client, task_queue="monday", workflows=[Monday]):
-        monday = await client.start_workflow(Monday.run, "monday-run", id="monday", task_queue="monday")
+    async with Worker(client, task_queue="monday", workflows=[Caller]):
+        given = ["monday-run", {"goal": GOAL, "approve_plan": True}]
+        monday = await client.start_workflow(Caller.run, args=given, id="monday", task_queue="monday")
 
         async def asks() -> bool:
             return "monday-run" in [item["run_id"] for item in await cli.json("inbox")]
@@ -172,7 +162,7 @@ async def test_a_run_that_another_workflow_starts_is_a_run_as_any(cli: Cli, plac
     refused = await cli("delete", "monday", "--yes")
     assert (refused.code, refused.sentence.partition(":")[2]) == (
         1,
-        " 'monday' is a Monday, not a run: name the run's id",
+        " 'monday' is a Caller, not a run: name the run's id",
     )
 
     async def deleted() -> bool:

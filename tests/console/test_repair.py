@@ -20,7 +20,7 @@ from supervision.base import limits
 from supervision.contract.result import RunResult
 from tests.console.conftest import Cli
 from tests.console.test_hints import hints, run_as_printed
-from tests.console.test_standstills import waits
+from tests.console.test_standstills import screens_say, waits
 from tests.replay.record import HISTORIES
 from tests.replay.replaying import recorded, replayer
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, scripted_model, text, tools, when
@@ -131,16 +131,9 @@ async def test_a_run_that_does_not_replay_is_named_and_mended_with_its_agents_an
     run_id, cli = "broken-1", workshop.cli
     handle = await workshop.broken(run_id, STARTS_CHILDREN, TAKES_A_TURN)
     workshop.released.set()
-    words = ("history", f"repair {run_id}")
     async with serving(workshop.client, workshop.settings, strict_sandbox=False):
         cause = await waits(cli, run_id, "code", "t1")
-        async with cli.terminal("follow", run_id) as terminal:
-            for word in words:
-                await until(lambda word=word: word in " ".join(terminal.text.split()), 60)
-        for command in (["status", run_id], ["list", "--state", "running"], ["doctor"]):
-            done = await cli(*command)
-            for word in words:
-                assert word in " ".join(done.out.split()), (command, done.out, done.err)
+        await screens_say(cli, run_id, "history", f"repair {run_id}")
         (printed,) = hints(cause["helps"])
         code, out = await run_as_printed(cli, printed)
         assert code == 0, out

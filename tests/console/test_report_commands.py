@@ -2,25 +2,13 @@
 
 from pathlib import Path
 
-import pytest
-
 from console.run.run_handle import RunHandle
 from console.run.run_outcome import replayed
 from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from supervision.contract.plan import Plan
 from supervision.contract.status import Status, TraceEvent
-from tests.console.conftest import GOAL, Cli, Model, worker_of
-
-RUN = "report-1"
-
-
-@pytest.fixture(scope="module")
-async def read(served: dict[str, str], place: Path) -> Cli:
-    """Commands where run `report-1` has completed."""
-    cli = Cli(served, place)
-    assert (await cli("run", GOAL, "--id", RUN)).code == 0
-    return cli
+from tests.console.conftest import GOAL, RUN, Cli, Model, worker_of
 
 
 async def test_status_and_plan_are_the_contracts_json(read: Cli) -> None:

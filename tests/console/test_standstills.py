@@ -29,20 +29,25 @@ async def waits(cli: Cli, run_id: str, for_whom: str, subject: str = "") -> dict
     return seen[0]
 
 
-async def every_screen_says(cli: Cli, run_id: str, *words: str) -> None:
+async def screens_say(cli: Cli, run_id: str, *words: str) -> None:
     """`status`, `doctor`, `list` and `follow` show the words, on 80 columns, whole."""
+    async with cli.terminal("follow", run_id) as terminal:
+        for word in words:
+            await until(lambda word=word: word in " ".join(terminal.text.split()), 60)
     for command in (["status", run_id], ["doctor"], ["list", "--state", "running"]):
         done = await cli(*command)
         for word in words:
             assert word in " ".join(done.out.split()), (command, done.out, done.err)
+
+
+async def every_screen_says(cli: Cli, run_id: str, *words: str) -> None:
+    """So do they, and what `doctor` suggests runs as it is printed."""
+    await screens_say(cli, run_id, *words)
     doctor = await cli("doctor")
     assert doctor.code == 1
     for printed in hints(" ".join(doctor.out.split())):
         if " worker" not in printed:
             assert (await run_as_printed(cli, printed))[0] in (0, 1), printed
-    async with cli.terminal("follow", run_id) as terminal:
-        for word in words:
-            await until(lambda word=word: word in " ".join(terminal.text.split()), 60)
 
 
 @contextlib.asynccontextmanager

@@ -8,8 +8,8 @@ from temporalio.client import Client
 
 from tests.scripted_model import Reply, Step, plan, script
 from tests.serving import own_server, settings_for
-from tests.workflow.plan.test_approval import asked, decide, refusal
-from tests.workflow.runs import Lab, settled
+from tests.workflow.plan.test_approval import asked, decide
+from tests.workflow.runs import Lab, refusal, settled
 from tests.workflow.subtasks.test_people import asking, reply
 from tests.workflow.subtasks.trees import nested_handle
 from worker_main import serving
@@ -50,9 +50,9 @@ async def test_an_approval_and_nested_questions_outlive_workers_and_server(lone:
             wait = await asked(handle, wait_id)
             assert wait.levels == 1
         nested = nested_handle(client, wait.workflow_id)
-        assert "decide at its root" in await refusal(lambda: reply(nested, "n1/1:1.0", "x"))
+        assert "decide at its root" in await refusal(reply(nested, "n1/1:1.0", "x"))
         before = await settled(handle)
-        assert "what does: t1/n1/1:1.0" in await refusal(lambda: reply(handle, "n1/1:1.0", "x"))
+        assert "what does: t1/n1/1:1.0" in await refusal(reply(handle, "n1/1:1.0", "x"))
         at_the_questions = await settled(handle)
         assert at_the_questions - before < 10
     async with _processes(lone, tmp_path) as client:

@@ -17,13 +17,7 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from runtime.server import embedded_server
-from runtime.server.embedded_server import (
-    EmbeddedServer,
-    ServerFailed,
-    ServerInfo,
-    read_record,
-    stop_running,
-)
+from runtime.server.embedded_server import EmbeddedServer, ServerFailed, ServerInfo, read_record, stop_running
 from tests.waiting import lives, until
 
 pytestmark = pytest.mark.usefixtures("cache")

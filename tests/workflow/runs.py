@@ -3,16 +3,23 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.sdk.v1 import WorkflowMetadata
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowUpdateFailedError,
+)
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
@@ -50,6 +57,13 @@ async def failure(handle: Handle) -> ApplicationError:
     return caught.value.cause
 
 
+async def refusal(call: Awaitable[Any]) -> str:
+    """Returns the sentence with which an update is refused."""
+    with pytest.raises(WorkflowUpdateFailedError) as caught:
+        await call
+    return str(caught.value.cause)
+
+
 def partial_result(error: ApplicationError) -> RunResult:
     """Returns the result that a failed run carries in its error."""
     return RunResult.model_validate(error.details[0])
@@ -79,19 +93,9 @@ async def status_of(handle: Handle) -> Status:
     return await handle.query(SupervisorWorkflow.status)
 
 
-async def states(handle: Handle) -> dict[str, str]:
-    """Returns the states of a run's subtasks, by id."""
-    return {subtask.id: subtask.state for subtask in (await status_of(handle)).subtasks}
-
-
 async def is_in(handle: Handle, state: str, subtask_id: str) -> bool:
     """True if a run has that subtask, in that state."""
-    return (await states(handle)).get(subtask_id) == state
-
-
-async def roles(handle: Handle) -> dict[str, str]:
-    """Returns the roles of a run's subtasks, by id."""
-    return {subtask.id: subtask.role for subtask in (await status_of(handle)).subtasks}
+    return (subtask_id, state) in {(report.id, report.state) for report in (await status_of(handle)).subtasks}
 
 
 async def waiting_status(handle: Handle) -> Status:
@@ -173,6 +177,16 @@ async def is_answered(client: Client, workflow_id: str) -> bool:
     described = await client.get_workflow_handle(workflow_id).describe()
     assert described.status is WorkflowExecutionStatus.RUNNING
     return not described.raw_description.pending_activities
+
+
+@workflow.defn(sandboxed=False)
+class Caller:
+    """A workflow of a program's own that has a run as its child."""
+
+    @workflow.run
+    async def run(self, run_id: str, more: dict[str, Any]) -> None:
+        request = {"goal": GOAL, **more}
+        await workflow.execute_child_workflow("SupervisorWorkflow", request, id=run_id, task_queue="supervisor")
 
 
 # --- a test's own run ------------------------------------------------------------------------------------

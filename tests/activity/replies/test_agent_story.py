@@ -51,29 +51,24 @@ async def store(tmp_path: Path) -> ArtifactStore:
     return store
 
 
-def stories(store: ArtifactStore) -> AgentStories:
-    return AgentStories(store)
-
-
 async def test_a_conversation_is_told_before_the_event_that_ends_it(store: ArtifactStore) -> None:
     begun = TraceEvent(seq=1, at=at(1), type="subtask_started", subtask_id="t1")
     other = TraceEvent(seq=2, at=at(3), type="phase")
-    events = await stories(store).whole([begun, other, ended(5, SECOND)])
+    events = await AgentStories(store).whole([begun, other, ended(5, SECOND)])
     assert [(event.seq, event.type) for event in events] == [
         *((1, "subtask_started"), (2, "turn"), (3, "tool"), (4, "phase"), (5, "note"), (6, "turn")),
         (7, "subtask_completed"),
     ]
-    assert events[1].data == {**{"turn": 1, "stop_reason": "end_turn", "preview": "", "tokens": 12, "model": "a-model"}}
-    assert events[2].data == {
-        **{"name": "count", "arguments": '{"crop": "pears"}', "is_error": False, "preview": "44 pears"}
-    }
+    assert events[1].data == {"turn": 1, "stop_reason": "end_turn", "preview": "", "tokens": 12, "model": "a-model"}
+    called = {"name": "count", "arguments": '{"crop": "pears"}', "is_error": False, "preview": "44 pears"}
+    assert events[2].data == called
     assert events[4].data == {"text": "two turns are left"}
     assert (events[5].data["turn"], events[5].data["preview"]) == (2, "It is 44.")
     assert events[6].data == {"turns": 2}
 
 
 async def test_a_conversation_that_goes_on_is_told_from_where_it_ended(store: ArtifactStore) -> None:
-    events = await stories(store).whole([ended(5, SECOND), ended(6, THIRD)])
+    events = await AgentStories(store).whole([ended(5, SECOND), ended(6, THIRD)])
     assert [event.type for event in events].count("turn") == 3
     assert [event.type for event in events][-3:] == ["note", "turn", "subtask_completed"]
     assert events[-2].at == at(6)  # a Worker's clock may be ahead of the server's
@@ -81,17 +76,17 @@ async def test_a_conversation_that_goes_on_is_told_from_where_it_ended(store: Ar
 
 async def test_what_cannot_be_read_or_is_too_much_stays_named(store: ArtifactStore) -> None:
     gone = call_key(RUN, UUID, f"{RUN}/t1/1", "turn.9", SHA)
-    (unread,) = await stories(store).whole([ended(5, gone)])
+    (unread,) = await AgentStories(store).whole([ended(5, gone)])
     assert unread.data["head"] == gone
-    *_, second = await stories(store).whole([ended(5, SECOND), ended(6, THIRD)], most=1)
+    *_, second = await AgentStories(store).whole([ended(5, SECOND), ended(6, THIRD)], most=1)
     assert second.data["head"] == THIRD
-    assert (await stories(store).whole([second]))[-2].data["preview"] == "1990"
+    assert (await AgentStories(store).whole([second]))[-2].data["preview"] == "1990"
 
 
 async def test_a_nested_run_is_told_with_paths_of_subtasks(store: ArtifactStore) -> None:
     nested = "[" + ended(5, SECOND).model_dump_json() + "]"
     ref = await store.put_output(RUN, nested.encode())
     above = TraceEvent(seq=1, at=at(6), type="subtask_completed", subtask_id="t3", data={"trace_ref": ref})
-    events = await stories(store).whole([above])
+    events = await AgentStories(store).whole([above])
     assert [event.subtask_id for event in events] == ["t3/t1"] * 5 + ["t3"]
     assert events[-1].data == {}

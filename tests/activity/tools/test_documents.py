@@ -64,10 +64,6 @@ async def test_a_changed_document_is_seen_by_the_next_search(folder: Path) -> No
     assert (await tool.run(tool.arguments(query="yeast"), ToolContext())).sources == ["bread"]
 
 
-async def test_an_id_may_stand_in_the_brackets_in_which_a_search_shows_it(folder: Path) -> None:
-    assert (await read(folder, "[tides]")).text == (await read(folder, "tides")).text
-
-
 @pytest.mark.parametrize("document_id", ["../secret.txt", "/etc/passwd", "documents/tides.md", "/dev/zero"])
 async def test_an_id_that_no_search_showed_is_answered_with_the_ids(folder: Path, document_id: str) -> None:
     with pytest.raises(ToolMisuse, match=r"\[tides\] Tides") as misuse:

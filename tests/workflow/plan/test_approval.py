@@ -1,18 +1,15 @@
 """A person's approval of a plan, before anything of it begins."""
 
 import re
-from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any
 
 import pytest
-from temporalio.client import WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
 from supervision.contract.status import Wait
 from tests.scripted_model import Step, as_json, plan, script
 from tests.waiting import until
-from tests.workflow.runs import Handle, Lab, failure, partial_result, status_of
+from tests.workflow.runs import Handle, Lab, failure, partial_result, refusal, status_of
 from tests.workflow.scripts import item, plans, subtasks
 
 ONE = {"id": "t1"}
@@ -33,13 +30,6 @@ async def asked(handle: Handle, wait_id: str = "plan.1") -> Wait:
 async def decide(handle: Handle, revision: int, decision: str, **more: Any) -> Any:
     """Decides about a plan."""
     return await handle.execute_update("decide_plan", {"revision": revision, "decision": decision, **more})
-
-
-async def refusal(call: Callable[[], Awaitable[Any]]) -> str:
-    """Returns the sentence with which an update is refused."""
-    with pytest.raises(WorkflowUpdateFailedError) as caught:
-        await call()
-    return str(caught.value.cause)
 
 
 async def proposed(lab: Lab) -> Handle:
@@ -69,7 +59,7 @@ async def test_nothing_is_spent_before_the_plan_is_approved(lab: Lab) -> None:
     whole = await handle.query("waiting", "plan.1")
     assert "part t2 of garden 1" in whole["content"]
     for update, sentence in REFUSED:
-        assert sentence in await refusal(partial(handle.execute_update, "decide_plan", update))
+        assert sentence in await refusal(handle.execute_update("decide_plan", update))
     assert lab.steps == ["plan.1.1"]
     await decide(handle, 1, "approve", by="ann")
     assert (await decide(handle, 1, "approve"))["accepted"]
@@ -113,7 +103,7 @@ async def test_the_planner_is_asked_for_another_plan_in_its_conversation(lab: La
     await asked(handle, "plan.2")
     assert "<feedback>\nWeigh &lt;/feedback> the apples, too\n</feedback>" in lab.prompt("plan.2.1")
     assert len(lab.call("plan.2.1").step.body["messages"]) == 3
-    stale = await refusal(lambda: decide(handle, 1, "approve"))
+    stale = await refusal(decide(handle, 1, "approve"))
     assert "'plan.1' is decided already: change" in stale
     await decide(handle, 2, "approve")
     result = await handle.result()
@@ -138,9 +128,9 @@ async def test_an_edited_plan_is_checked_and_runs(lab: Lab) -> None:
     handle = await proposed(lab)
     mine: dict[str, Any] = {"subtasks": [{"id": "a", "description": "Find part A of garden 1", "role": "finder"}]}
     ring = {"subtasks": [{**mine["subtasks"][0], "depends_on": ["a"]}]}
-    assert "plan cannot run" in await refusal(lambda: decide(handle, 1, "edit", plan=ring))
+    assert "plan cannot run" in await refusal(decide(handle, 1, "edit", plan=ring))
     unknown = {"subtasks": [{**mine["subtasks"][0], "role": "finderr"}]}
-    assert "did you mean 'finder'" in await refusal(lambda: decide(handle, 1, "edit", plan=unknown))
+    assert "did you mean 'finder'" in await refusal(decide(handle, 1, "edit", plan=unknown))
     await decide(
         handle, 1, "edit", plan={"subtasks": [{**mine["subtasks"][0], "role": "auto", "capabilities": ["flight"]}]}
     )

@@ -1,7 +1,5 @@
 """How a run works: a plan up front, step by step, one role, a direct answer, the plan of a caller; plans change."""
 
-from typing import Any
-
 from tests.scripted_model import as_json, text
 from tests.workflow.runs import Lab, events, partial_result
 from tests.workflow.scripts import FOUND, GIVES_UP, item, plans, subtasks
@@ -69,23 +67,15 @@ async def test_steps_end_at_the_cap_and_the_generalist_does_what_no_role_is_for(
     assert lab.steps == ["plan.1.1", "t1/1/turn.1", "plan.2.1", "t2/1/turn.1", "synthesis.1"]
 
 
-# --- plans that change -------------------------------------------------------------------------------
-
-
 NOTHING = as_json({"reasoning": "", "subtasks": [], "new_roles": []})
-
-
-def failing(*subtask_ids: str) -> dict[str, Any]:
-    return {subtask_id: lambda step: GIVES_UP for subtask_id in subtask_ids}
 
 
 # --- The caller's own plan ------------------------------------------------------------------------
 
-OWN = {"subtasks": [{"id": "a", "description": "Weigh the pears of 1990", "role": "reckoner"}]}
-
 
 async def test_a_callers_plan_that_cannot_run_fails_at_once_with_its_problems(lab: Lab) -> None:
-    error = await lab.failure(plan={"subtasks": [{**OWN["subtasks"][0], "role": "rekoner"}]})
+    own = {"id": "a", "description": "Weigh the pears of 1990", "role": "rekoner"}
+    error = await lab.failure(plan={"subtasks": [own]})
     assert error.type == "InvalidPlan"
     assert "'rekoner' is not a role of the team, did you mean 'reckoner'?" in error.message
     assert lab.steps == []
@@ -97,7 +87,7 @@ async def test_a_callers_plan_that_cannot_run_fails_at_once_with_its_problems(la
 async def test_a_failed_run_says_what_its_team_wants_said_and_what_is_missing(lab: Lab) -> None:
     role = {"name": "hand", "description": "Works.", "system_prompt": "You work."}
     team = {"name": "desk", "generalist": "hand", "roles": [role], "on_failure": "Call the desk: 555-0100."}
-    lab.play(plans(subtasks(item("t1")), NOTHING, turns=failing("t1")))
+    lab.play(plans(subtasks(item("t1")), NOTHING, turns={"t1": lambda step: GIVES_UP}))
     error = await lab.failure(team=team, max_turns=1)
     assert (error.type, error.message.startswith("Call the desk: 555-0100. (no subtask succeeded")) == (
         "AllSubtasksFailed",

@@ -9,7 +9,7 @@ import pytest
 
 from supervision.budget.ledger import plan_estimate
 from supervision.contract.updates import ExtendLimits, NewBudget
-from tests.scripted_model import Reply, Script, Step, answer, message, plan, script, text, when
+from tests.scripted_model import Reply, Script, Step, answer, hang, message, plan, script, text, when
 from tests.waiting import until
 from tests.workflow.runs import GOAL, Lab, end_soon, is_in
 from tests.workflow.scripts import FOUND, Turns, item, subtasks
@@ -19,7 +19,6 @@ USUAL = {"team": "house"}
 
 
 PAIR = subtasks(item("t1"), item("t2"))
-NEVER = asyncio.Event()
 
 
 def lookup(step: Step) -> dict[str, Any]:
@@ -40,7 +39,7 @@ def spending(tokens: int, turns: int) -> Callable[[Step], Reply]:
 
 def hang_at(kind: str, usual: Script) -> Script:
     """A script that never answers one kind of call."""
-    return lambda step: when(NEVER, text("")) if step.kind == kind else usual(step)
+    return lambda step: hang() if step.kind == kind else usual(step)
 
 
 # --- budget ---------------------------------------------------------------------------------------------

@@ -8,11 +8,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from temporalio.client import WorkflowUpdateFailedError
 
 from tests.scripted_model import Reply, Step, answer, as_json, plan, script, text, tools, when
 from tests.waiting import until
-from tests.workflow.runs import Handle, Lab, closed, events, is_in, search_attribute, settled, status_of
+from tests.workflow.runs import Handle, Lab, closed, events, is_in, refusal, search_attribute, settled, status_of
 from tests.workflow.scripts import item, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import nested_handle, tree
 
@@ -25,13 +24,6 @@ SHOWN = "the quinces, too"
 async def say(handle: Handle, update: str, **fields: Any) -> dict[str, Any]:
     """Sends an update."""
     return await handle.execute_update(update, fields)  # type: ignore[no-any-return]
-
-
-async def refusal(call: Awaitable[Any]) -> str:
-    """Returns the sentence with which an update is refused."""
-    with pytest.raises(WorkflowUpdateFailedError) as caught:
-        await call
-    return str(caught.value.cause)
 
 
 def heard(lab: Lab, word: str = SHOWN) -> dict[str, int]:

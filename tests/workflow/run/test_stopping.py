@@ -18,7 +18,7 @@ from supervision.base.store_keys import run_prefix
 from supervision.contract.updates import ExtendLimits
 from supervision.run.board import Board
 from tests.replay.replaying import replayer
-from tests.scripted_model import Reply, Step, plan, script, stop, text, tools, when
+from tests.scripted_model import Reply, Step, hang, plan, script, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
@@ -30,7 +30,7 @@ from workflows.tool_loop import ToolLoop
 
 MANY = tuple(f"t{number}" for number in range(8))
 HALF = stop("max_tokens", "so far there are three")
-NEVER = when(asyncio.Event(), text("never"))
+NEVER = hang()
 
 
 class Held:
@@ -245,7 +245,7 @@ async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(lab: Lab) ->
     def turns(step: Step) -> Reply:
         if step.number == 1:
             return tools(("lookup", {"query": "x"}))
-        return when(asyncio.Event(), text("never")) if slow["on"] else text("found at last")
+        return NEVER if slow["on"] else text("found at last")
 
     lab.play(script(plan({"id": "t1"}), {"t1": turns}))
     expired = await lab.start()

@@ -2,31 +2,14 @@
 
 import asyncio
 import functools
-from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from standin.server.api_reply import text_block
-from supervision.base import limits
 from supervision.contract.result import RunResult
 from supervision.contract.updates import Resume
-from tests.scripted_model import (
-    Reply,
-    Step,
-    answer,
-    message,
-    plan,
-    script,
-    status,
-    stop,
-    text,
-    tools,
-    when,
-)
+from tests.scripted_model import Reply, Step, answer, hang, message, plan, script, status, stop, text, tools, when
 from tests.waiting import until
-from tests.workflow import runs
-from tests.workflow.runs import Lab, details, events, found, partial_result, scheduled, status_of, waits_for_provider
+from tests.workflow.runs import Lab, details, events, found, is_in, scheduled, status_of, waits_for_provider
 from tests.workflow.scripts import FOUND, GIVES_UP, with_replies
 from workflows.supervisor import SupervisorWorkflow
 
@@ -74,10 +57,6 @@ async def test_without_a_last_word_the_last_text_before_it_is_the_finding(lab: L
 # --- a subtask's own time ----------------------------------------------------------------------------
 
 
-NEVER = when(asyncio.Event(), text("never"))
-"""A reply that is cut: the worker agent has a text, and asks for a longer one."""
-
-
 async def test_the_clock_goes_on_where_it_stood_after_a_wait_for_a_person(lab: Lab) -> None:
     first, refused = asyncio.Event(), {"on": True}
 
@@ -86,15 +65,12 @@ async def test_the_clock_goes_on_where_it_stood_after_a_wait_for_a_person(lab: L
             return text("found at last")
         if step.number == 1:
             return when(first, tools(("lookup", {"query": "x"})))
-        return status(401, "authentication_error") if refused["on"] else NEVER
+        return status(401, "authentication_error") if refused["on"] else hang()
 
     lab.play(script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
     handle = await lab.start(team="lab", subtask_timeout="PT4S")
 
-    async def other_is_done() -> bool:
-        return (await runs.status_of(handle)).counts.completed == 1
-
-    await until(other_is_done)
+    await until(functools.partial(is_in, handle, "completed", "t2"))
     first.set()
     await until(functools.partial(waits_for_provider, handle))
     before = (await scheduled(lab.client, f"{lab.run_id}/t1/1", "timer"))[0]
@@ -184,13 +160,3 @@ async def test_an_impossible_subtask_is_rewritten_once_then_the_fallback_has_it_
     assert (result.status, [gap.subtask_id for gap in result.gaps]) == ("partial", ["t1"])
     assert "the pond has no swans" in result.gaps[0].reason
     assert (await status_of(handle)).breakers == []
-
-
-async def test_a_run_stands_still_for_a_failing_role_only_so_long(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "ROLE_REST_TOTAL", timedelta(seconds=1))
-    shape = plan(*[{"id": f"t{n}", "role": "lone"} for n in (1, 2)])
-    lab.play(script(shape, {f"t{n}": attempts(GIVES_UP) for n in (1, 2)}))
-    error = await lab.failure(max_turns=1, max_parallel=1)
-    assert error.type == "AllSubtasksFailed"
-    reasons = {report.id: report.error and report.error.type for report in partial_result(error).subtasks}
-    assert "NoCapableWorker" in reasons.values()

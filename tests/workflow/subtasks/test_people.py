@@ -11,8 +11,8 @@ from activities.run import run_activities
 from tests.scripted_model import Reply as ModelReply
 from tests.scripted_model import Step, hang, plan, script, text, tools, when
 from tests.waiting import until
-from tests.workflow.plan.test_approval import asked, refusal
-from tests.workflow.runs import Handle, Lab, failure, found, is_in, status_of
+from tests.workflow.plan.test_approval import asked
+from tests.workflow.runs import Handle, Lab, failure, found, is_in, refusal, status_of
 from tests.workflow.scripts import Turns
 
 HASH = "0" * 64
@@ -92,8 +92,8 @@ async def test_a_tool_call_waits_for_approval(lab: Lab, decision: str) -> None:
     whole = await handle.query("waiting", "t1/1:1.0")
     assert '"words": "Sell"' in whole["content"]
     wrong = {"id": "t1/1:1.0", "decision": "approve", "arguments_sha256": HASH}
-    assert "other arguments" in await refusal(lambda: handle.execute_update("decide_tool_call", wrong))
-    assert "something else" in await refusal(lambda: reply(handle, "t1/1:1.0", "yes"))
+    assert "other arguments" in await refusal(handle.execute_update("decide_tool_call", wrong))
+    assert "something else" in await refusal(reply(handle, "t1/1:1.0", "yes"))
     await decide(handle, "t1/1:1.0", decision, comment="not to the board")
     await handle.result()
     said = lab.prompt("t1/1/turn.2")

@@ -35,7 +35,4 @@ async def die(arguments: Hazard, context: ToolContext) -> ToolOutput:
     os._exit(9)
 
 
-TOOLS = [
-    Tool("freeze_once", "Freezes.", Hazard, freeze_once),
-    Tool("die", "Dies.", Hazard, die),
-]
+TOOLS = [Tool("freeze_once", "Freezes.", Hazard, freeze_once), Tool("die", "Dies.", Hazard, die)]
