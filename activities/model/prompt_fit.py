@@ -20,7 +20,7 @@ _AGENT_CONTEXT_SHARE = 0.4  # of the room that a prompt has for findings, where 
 PromptWriter = Callable[[int], Awaitable[str]]
 """Writes a prompt; the texts in it that can be cut have at most so many tokens."""
 
-_CLEARED_SHARE = 0.9  # of the tokens that a prompt should have at most, after a clearing: the next one is not soon due
+_LEAST_GAIN = 0.1  # of the tokens that a prompt should have at most: a smaller gain is not worth reading it all again
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,16 @@ class NextPrompt:
         """Returns the conversation as it was shown last, or where that is too long with previews, of new outputs last.
 
         A clearing leaves the newest third of what was shown so far if it can: one that frees much is not soon followed
-        by another, each of which makes the provider read all of it again.
+        by another, each of which makes the provider read all of it again. New outputs are previews only where the
+        prompt fits by that, as the model has not seen them.
         """
         draft, target, before = self._shown(self._view), self.window.target, self._view.cleared
         if draft.tokens <= target:
             return draft
-        shorter = map(self._cleared, (before + (self._seen - before) * 2 // 3, self._seen, self._all))
-        return next((each for each in shorter if each.tokens <= target * _CLEARED_SHARE), draft)
+        counts = ((before + (self._seen - before) * 2 // 3, 1 - _LEAST_GAIN), (self._seen, 1), (self._all, 1))
+        drafts = ((self._cleared(count), share * target) for count, share in counts)
+        best = next((each for each, most in drafts if each.tokens <= most), None) or self._cleared(self._seen)
+        return best if draft.tokens - best.tokens >= target * _LEAST_GAIN else draft
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
         """Returns the conversation with previews of the outputs already seen, else of all; None if it stays as long."""
@@ -112,8 +115,10 @@ class NextPrompt:
         messages = visible_messages([*self.past.inputs, self.whole], replies, view)
         usage = last.reply.usage
         if usage.prompt_tokens:
-            before = _json_tokens(visible_messages(self.past.inputs, replies, last.view))
-            tokens = usage.prompt_tokens + usage.output_tokens + _json_tokens(messages) - before
+            before = visible_messages(self.past.inputs, replies, last.view)
+            changed = [pair for pair in zip(messages, before, strict=False) if pair[0] != pair[1]]
+            tokens = usage.prompt_tokens + usage.output_tokens + _json_tokens(messages[len(before) :])
+            tokens += sum(_json_tokens([new]) - _json_tokens([old]) for new, old in changed)
         else:  # the endpoint does not count
             tokens = opening_tokens(self.opening, messages)
         return CallDraft(self.past, self.added, messages, view, tokens)

@@ -323,11 +323,12 @@ async def _checked(
         if previous is None
         else revision_problems(previous, plan, call.max_subtasks, states, names, data)
     )
-    single = {role.name for role in usable.roles if role.team is None}  # a team is no candidate
-    for subtask in plan.subtasks:
-        subtask.candidate_roles = [name for name in subtask.candidate_roles if name in single]
     problems += planner.nesting_problems(plan)
     problems += unknown_role_problems(plan, card) if call.is_given else []
+    single = {role.name for role in usable.roles if role.team is None}  # a team is no candidate
+    able = [{"candidate_roles": [name for name in item.candidate_roles if name in single]} for item in plan.subtasks]
+    changed = [item.model_copy(update=to) for item, to in zip(plan.subtasks, able, strict=True)]
+    plan = plan.model_copy(update={"subtasks": changed})  # not in place: plans that are read are shared
     incapable = capabilities.incapable(plan, usable)
     reply.problems, reply.incapable = problems + incapable, bool(incapable)
     if reply.problems:

@@ -318,12 +318,14 @@ def open_store(url: str | Path, namespace: str = "", seal: Seal | None = None) -
     parts = urlsplit(text)
     if "://" in text and parts.scheme != "file":
         return _remote_store(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(folder)}".rstrip("/")), seal)
-    return _local_store(unquote(parts.path) if parts.scheme == "file" else text, folder, seal)
+    if parts.scheme == "file":
+        text = "" if parts.netloc not in ("", "localhost") else unquote(parts.path)
+    return _local_store(text, folder, seal)
 
 
 def _local_store(directory: str, folder: str, seal: Seal | None) -> ArtifactStore:
     if not directory.strip():
-        raise ValueError(f"the artifact store's URL is empty: name {_KINDS}")
+        raise ValueError(f"the artifact store's URL names no directory: name {_KINDS}")
     root = Path(directory).expanduser().absolute() / folder
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -340,10 +342,10 @@ def _remote_store(parts: SplitResult, seal: Seal | None) -> ArtifactStore:
         raise ValueError(f"'{shown}' is no artifact store: name {_KINDS}")
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError(f"the URL of '{shown}' holds more than a bucket and a prefix: credentials go into variables")
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    endpoints = [os.environ.get(name, "") for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")]
     allowed = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
     client: ClientConfig = {
-        "allow_http": allowed or not is_exposed(endpoint),
+        "allow_http": parts.scheme == "s3" and (allowed or not any(map(is_exposed, endpoints))),
         "connect_timeout": _STORE_CONNECT_TIMEOUT,
         "timeout": limits.STORE_REQUEST_TIMEOUT,
     }

@@ -41,11 +41,12 @@ def unknown_roles(plan: Plan, team: Team | TeamCard) -> dict[str, str]:
 
 
 def unknown_role_problems(plan: Plan, team: TeamCard) -> list[str]:
-    """Returns a sentence for each of these roles."""
+    """Returns a sentence for each of these roles, and for candidates of no such role."""
     names = [role.name for role in team.roles] + [role.name for role in plan.new_roles]
+    candidates = [(item.id, name) for item in plan.subtasks for name in item.candidate_roles if name not in names]
     return [
         f"subtask {quoted(subtask_id)}: {quoted(role)} is not a role of the team{did_you_mean(role, names)}"
-        for subtask_id, role in unknown_roles(plan, team).items()
+        for subtask_id, role in [*unknown_roles(plan, team).items(), *candidates]
     ]
 
 

@@ -113,6 +113,12 @@ async def test_a_candidate_is_never_a_role_that_is_none(desk: Desk) -> None:
     assert planned(got).subtasks[0].candidate_roles == ["counter"]
 
 
+async def test_a_callers_plan_with_an_unknown_candidate_is_refused_as_with_an_unknown_role(desk: Desk) -> None:
+    item = Subtask(id="t1", description="Count the pears.", role="reader", candidates=2, candidate_roles=["conter"])
+    got = await plan(desk, own_plan=Plan(goal="g", subtasks=[item]))
+    assert got.problems == ["subtask 't1': 'conter' is not a role of the team, did you mean 'counter'?"]
+
+
 # --- teams as roles ----------------------------------------------------------------------------------
 
 

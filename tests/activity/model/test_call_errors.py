@@ -113,6 +113,8 @@ def test_the_first_object_is_found(text: str, value: Any) -> None:
         "[" * 100_000,
         '{"a": "\\u00',
         '{"a" 1} {"a": 1}',
+        'The rows: [{"a": 1}, {"a": 2}]',
+        '[ { "a": 1, }, ]',
     ],
 )
 def test_text_without_a_whole_object_is_refused(text: str) -> None:

@@ -44,6 +44,7 @@ async def test_a_redirect_is_a_bad_response_and_is_not_followed(status: int) -> 
         failure = await refused(http.plain(status, "", location=f"{internal.url}/secret-internal"))
     assert internal.requests == []
     assert "INTERNAL-SECRET" not in failure.message
+    assert "check ANTHROPIC_BASE_URL" in failure.message
 
 
 async def test_a_compressed_answer_is_a_bad_response_and_of_an_error_the_status_counts() -> None:

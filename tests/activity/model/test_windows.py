@@ -8,9 +8,10 @@ from temporalio.exceptions import ApplicationError
 
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.conversation import Opening, tool_results
+from activities.model.conversation import Conversation, Entry, Opening, tool_results
 from activities.model.journalled_call import Answered, CallOptions
-from activities.model.port import Json
+from activities.model.port import Json, ModelMessage, ModelUsage, Window, user_message
+from activities.model.prompt_fit import NextPrompt
 from runtime.settings import Settings, load_settings
 from standin.server.api_reply import ApiReply
 from supervision.base import limits
@@ -168,6 +169,29 @@ async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(de
         await desk.do(begin, OPTIONS)
     assert caught.value.type == "ContextOverflow"
     assert caught.value.details[0]["spent"]["output_tokens"] == 70, "what it cost counts"
+
+
+@pytest.mark.parametrize(
+    ("counted", "seen", "cleared"),
+    [
+        (8_700, 2, 0),  # with the new output 14,400
+        (13_000, 1, 1),  # then 13,300: nine tenths of what a prompt should have are no reason to hide what is new
+        (13_800, 0, 1),  # it fits without the new output alone
+        (40_000, 3, 3),  # too long in any case, but by much less
+        (20_000, 1, 1),
+        (20_000, 0, 0),
+    ],
+)
+async def test_a_clearing_frees_much_and_spares_new_outputs_where_it_can(counted: int, seen: int, cleared: int) -> None:
+    def output() -> list[Json]:
+        return [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": LONG}]}]
+
+    inputs = [[user_message("Look.")], *(output() for _ in range(seen))]
+    usage = ModelUsage(input_tokens=counted)
+    reply = ModelMessage(content=[{"type": "text", "text": "?"}], stop_reason="x", usage=usage, model="", message_id="")
+    past = Conversation(OPENING, [Entry(input=added, reply=reply) for added in inputs], inputs, "head")
+    window = Window(1_000_000, long_context_threshold=14_500)
+    assert (await NextPrompt(window, past, [], output()).first()).view.cleared == cleared
 
 
 async def test_what_the_provider_counted_decides(desk: Desk) -> None:

@@ -199,6 +199,7 @@ async def test_a_write_that_fails_halfway_leaves_nothing_and_says_why(tmp_path: 
     ("url", "complaint"),
     [
         ("s3://", "Check the bucket"),
+        ("file://var/artifacts", "names no directory: .*file:///directory"),
         ("s3://key:hush@bucket/prefix", "credentials go into variables"),
         ("az://container/prefix", "AZURE_STORAGE_"),
     ],
@@ -244,6 +245,20 @@ async def test_plain_http_beyond_loopback_needs_consent(s3_environment: str, mon
     with pytest.raises(ArtifactUnavailable) as sent:
         await open_store("s3://bucket").find("run/goal")
     assert "builder error" not in str(sent.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "variable"), [("s3://bucket", "AWS_ENDPOINT"), ("az://container", "AZURE_STORAGE_ENDPOINT")]
+)
+async def test_no_variable_but_the_consent_lets_a_credential_go_unencrypted(
+    url: str, variable: str, s3_environment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "STORE_REQUEST_RETRIES", 0)
+    for name, value in {"AZURE_STORAGE_ACCOUNT_NAME": "us", "AZURE_STORAGE_ACCOUNT_KEY": "aHVzaA=="}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(variable, "http://elsewhere.invalid:9000")
+    with pytest.raises(ArtifactUnavailable, match="builder error"):
+        await open_store(url).find("run/goal")
 
 
 @pytest.fixture
