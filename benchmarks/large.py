@@ -17,7 +17,6 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from benchmarks.scene import BenchModel, Row, System, holds_all, measured, scene
-from console.demo import Served
 from runtime.process import exit_now
 
 LONGEST_TASK = 3.0  # seconds a workflow task may take, of the server's ten
@@ -96,7 +95,7 @@ async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base:
     tasks = Tasks()
     model.prepare(row.latency)
     began = time.time()
-    ready = first = None
+    ready = first_call = None
     results: list[Any] = []
     async with project.worker:
         handles = [await project.start(row, f"{base}-{number}", **_MORE) for number in range(row.runs)]
@@ -108,7 +107,8 @@ async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base:
                 await asyncio.sleep(_LOOK)
             await project.worker.kill()
             tasks.killed = time.time()
-            ready, first = await _started_again(project.worker, model, waiting)
+            await project.worker.__aenter__()
+            ready = time.time() - tasks.killed
         with contextlib.suppress(TimeoutError):
             results = await asyncio.wait_for(waiting, max(1.0, _PATIENCE - (time.time() - began)))
         wall = time.time() - began
@@ -117,25 +117,15 @@ async def _cross(project: System, model: BenchModel, row: Row, kill: bool, base:
             for workflow_id in (handle.id, *agents):
                 with contextlib.suppress(RPCError):  # a run that failed early has no such agents
                     await tasks.read(project.client, workflow_id)
+    if kill:
+        calls = (entry["at"] for entry in model.ledger() if entry["event"] == "received")
+        first_call = next((at - tasks.killed for at in calls if at > tasks.killed), None)
     ended = [result for result in results if isinstance(result, dict)]
     whole = sum(result["status"] == "completed" and holds_all(row, result) for result in ended)
     answered = model.answered()
     holds = whole == row.runs and tasks.longest <= LONGEST_TASK and not tasks.failed
-    seen = {"name": row.name, "whole": whole, "runs": row.runs, "wall": wall, "ready": ready, "first_call": first}
+    seen = {"name": row.name, "whole": whole, "runs": row.runs, "wall": wall, "ready": ready, "first_call": first_call}
     return {**seen, "repeated": len(answered) - len(set(answered)), "holds": holds, **asdict(tasks)}
-
-
-async def _started_again(worker: Served, model: BenchModel, runs: asyncio.Future[Any]) -> tuple[float, float | None]:
-    """Returns how long the new process took to be ready, and to send the first model call."""
-    before = len(model.ledger())
-    began = time.time()
-    await worker.__aenter__()
-    ready = time.time() - began
-    while not (new := [e for e in model.ledger()[before:] if e["event"] == "received" and e["at"] > began]):
-        if runs.done():
-            return ready, None
-        await asyncio.sleep(_LOOK)
-    return ready, float(new[0]["at"]) - began
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Answers: a worker agent's finding, the synthesis of findings, plain text, and what can be counted of findings."""
+"""Answers: a worker agent's finding, the synthesis of findings, plain text."""
 
 import re
 
-from standin.extract.prompt_parts import FindingText, Parts, blocks, clip, figures_in, key_lines, sentences
+from standin.extract.prompt_parts import FindingText, Parts, clip, figures_in, key_lines, sentences
 from standin.extract.tables import parse_grids, parse_tables, result_of, statements
 from standin.server.api_request import Json, PastCall
 from supervision.base import prompt_marks as marks
@@ -11,7 +11,6 @@ FOOTER = "_An extract by the stand-in model, not an answer: it does not reason._
 
 _CLOSING = re.compile(r"^[^\S\n]*+(confidence|limitations?)\s*:.*$", re.IGNORECASE | re.MULTILINE)
 _NOTHING = "The tools returned nothing about: "
-_COUNTED = "holds the most figures; they were counted, not understood."
 _ROOM = 12_000  # characters of all findings in one text: a third of what a digest may be made of
 _LEAST_ROOM = 80  # of one finding among very many
 _REPLY_CHARS = 1000  # of a person's, who seldom writes more
@@ -59,30 +58,6 @@ def source_text(prompt: Parts) -> str:
     """Returns the draft and the findings; without any, all user text."""
     texts = [prompt.draft, *(finding.text for finding in prompt.findings)]
     return "\n\n".join(filter(None, map(strip, texts))) or prompt.request.user_text
-
-
-def review(prompt: Parts) -> Json:
-    """Returns a verdict on every finding: ok unless it is empty."""
-    feedback = "The finding is empty: write down what the tools returned."
-    full = {finding.subtask_id: bool(strip(finding.text)) for finding in prompt.findings}
-    verdicts = [{"subtask_id": key, "ok": ok, "feedback": "" if ok else feedback} for key, ok in full.items()]
-    return {"verdicts": verdicts, "conflicts": []}
-
-
-def select(prompt: Parts) -> Json:
-    """Returns the candidate with most figures, the first of several."""
-    counts = [figures_in(strip(text)) for _, text in blocks(prompt.text, marks.CANDIDATE)]
-    return {"choice": counts.index(max(counts, default=0)) + 1 if counts else 1, "reason": f"It {_COUNTED}"}
-
-
-def settle(prompt: Parts) -> Json:
-    """Returns the side with most figures."""
-    sides = prompt.findings
-    best = max(sides, key=lambda side: figures_in(strip(side.text))).subtask_id if sides else None
-    return {
-        "prefer": best,
-        "resolution": f"The finding of {best} {_COUNTED}" if best else "No finding was handed over.",
-    }
 
 
 def strip(text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from standin.extract import answers
-from standin.extract.prompt_parts import Parts, RoleLine, block, clip, focus, sentences
+from standin.extract.prompt_parts import Parts, RoleLine, clip, sentences
 from standin.extract.schema_fill import Filler
 from standin.extract.tool_use import composes, looked_up, next_calls
 from standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block
@@ -14,15 +14,13 @@ from standin.server.api_request import ApiRequest, Json
 from supervision.base import limits
 from supervision.base import prompt_marks as marks
 
-_JUDGEMENTS = {"verdicts": answers.review, "choice": answers.select, "prefer": answers.settle}
-_FAILED = "An earlier attempt failed:"  # what a description says if it is not the first of its kind
+_JUDGED = {"verdicts", "choice", "prefer", "description"}  # the defaults accept all, and change nothing
+_NO_JUDGEMENT = "The stand-in model does not judge."
 _NO_ROWS = "The stand-in model fills in no lists: an empty one does not say that there is nothing."
-_FINAL_INSTRUCTION = "Answer the goal from the findings, with their figures."
 _MOST_ROLES = 4  # of a larger team only those that fit the goal best
 _CAP = re.compile(marks.MOST_SUBTASKS.format(most=r"(\d+)"))
 _OPENER = re.compile(r"^(how|what|why|when)\s+(did|do|does|is|are|was|were|has|have)\s+", re.IGNORECASE)
 _PURPOSE_CHARS = 300
-_ERROR_CHARS = 200
 _ESTIMATED_TOKENS = 4000
 
 
@@ -65,10 +63,7 @@ def _structured(prompt: Parts, schema: Json) -> Any:
 def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
     """The values for the fields of a schema; None if the kind of call is not known by them."""
     if "items" in fields.get("subtasks", {}):
-        if "finished" in fields:
-            return _step(prompt, filler)
-        adds = "replaces" in filler.properties(fields["subtasks"]["items"])
-        return _revision(prompt) if adds else _plan(prompt, filler)
+        return _plan(prompt, filler)
     if "answer" in fields:
         made = answers.synthesis(prompt)
         if "answer_json" in fields:
@@ -76,12 +71,9 @@ def _wanted(prompt: Parts, filler: Filler, fields: Json) -> Json | None:
             if "[]" in json.dumps(made["answer_json"]):
                 made["answer"] += f"\n\n_{_NO_ROWS}_"
         return made
-    for name, judge in _JUDGEMENTS.items():
-        if name in fields:
-            return judge(prompt)
     if "secondary_role" in fields:
         return _route(prompt, filler)
-    return _refined(prompt) if list(fields) == ["description"] else None
+    return dict.fromkeys(("reason", "resolution"), _NO_JUDGEMENT) if fields.keys() & _JUDGED else None
 
 
 def _structured_answer(prompt: Parts, schema: Json, text: str = "") -> Any:
@@ -93,49 +85,31 @@ def _structured_answer(prompt: Parts, schema: Json, text: str = "") -> Any:
 
 
 def _plan(prompt: Parts, filler: Filler) -> Json:
-    """Returns one subtask per role, the composing ones after the others."""
+    """Returns a subtask per role, the composing one after the others; of a step the next one, of a revision none."""
+    planned, made = [head for head, _ in prompt.planned], list[Json]()
+    done = [head.get("id", "") for head in planned if head["state"] == "completed"]
+    used = {head.get("role") for head in planned}
     stated = _CAP.search(prompt.text)
-    made = list[Json]()
-    for role in _roles(prompt, filler)[: int(stated[1]) if stated else limits.MAX_SUBTASKS]:
-        after = [one["id"] for one in made] if role.composes else []
-        made.append(_subtask(prompt, len(made), role, prompt.question, after))
-    reasoning = "One subtask for each role that fits the goal."
-    return {"strategy": "plan", "reasoning": reasoning, "final_instruction": _FINAL_INSTRUCTION, "subtasks": made}
-
-
-def _step(prompt: Parts, filler: Filler) -> Json:
-    """Returns one subtask for a role that has not worked yet; else that nothing is left."""
-    done = [head.get("id", "") for head, _ in prompt.planned if head["state"] == "completed"]
-    used = {head.get("role") for head, _ in prompt.planned}
-    left = [role for role in _roles(prompt, filler) if role.name not in used][:1]
-    made = [_subtask(prompt, 0, role, prompt.question, done if role.composes else []) for role in left]
-    return {"finished": not made, "subtasks": made, "final_instruction": _FINAL_INSTRUCTION}
-
-
-def _revision(prompt: Parts) -> Json:
-    """Returns each subtask that failed once more; one that was another try already is left."""
-    completed = {head.get("id") for head, _ in prompt.planned if head["state"] == "completed"}
-    made = list[Json]()
-    for head, text in prompt.planned:
-        if head["state"] == "failed" and "replaced_by" not in head and _FAILED not in text:
-            after = [one for one in head.get("depends_on", "").split(", ") if one in completed]
-            description, note = text.partition(f"\n<{marks.OUTCOME}>")[0], block(text, marks.OUTCOME) or ""
-            again = _subtask(prompt, len(made), RoleLine(head.get("role", "")), "", after)
-            made.append({**again, "description": _again(description, note), "replaces": [head.get("id")]})
-    return {"subtasks": made}
+    most = int(stated[1]) if stated else limits.MAX_SUBTASKS
+    most = 1 if "finished" in filler.properties() else 0 if planned else most
+    for role in [role for role in _roles(prompt, filler) if role.name not in used][:most]:
+        after = [*done, *(one["id"] for one in made)] if role.composes else []
+        made.append(_subtask(prompt, len(planned) + len(made), role, after))
+    return {
+        "strategy": "plan",
+        "reasoning": "One subtask for each role that fits the goal.",
+        "final_instruction": "Answer the goal from the findings, with their figures.",
+        "subtasks": made,
+        "finished": not made,
+    }
 
 
 def _route(prompt: Parts, filler: Filler) -> Json:
     """Returns the role that shares most words with the goal."""
     offered = _offered(prompt, filler.properties()["role"])
     role = min(offered, key=lambda role: (role.composes, -role.fit(prompt.question)))
-    described = _subtask(prompt, 0, role, prompt.question)["description"]
+    described = _subtask(prompt, 0, role, [])["description"]
     return {"role": role.name, "secondary_role": None, "description": described}
-
-
-def _refined(prompt: Parts) -> Json:
-    """Returns the question of a subtask that failed, after a line about the error."""
-    return {"description": _again(prompt.question, block(prompt.text, marks.ERROR) or "")}
 
 
 def _roles(prompt: Parts, filler: Filler) -> list[RoleLine]:
@@ -156,19 +130,17 @@ def _offered(prompt: Parts, schema: Json) -> list[RoleLine]:
     return known or [RoleLine(name, name) for name in options or ["auto"]]
 
 
-def _subtask(prompt: Parts, at: int, role: RoleLine, question: str, after: list[str] | None = None) -> Json:
-    """A subtask, number `at` of those to add: what its role is for, by which people know it, and the question."""
-    known = [int(number) for number in re.findall(r'\bid="t(\d+)"', prompt.request.user_text)]
-    reads = any("attachment" in one.extras for one in prompt.roles if one.name == role.name)
+def _subtask(prompt: Parts, at: int, role: RoleLine, after: list[str]) -> Json:
+    """Subtask number `at`, from 0: what its role is for, by which people know it, and the question."""
     purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", _PURPOSE_CHARS)
     return {
-        "id": f"t{max(known, default=0) + 1 + at}",
-        "description": f"{purpose}.\nQuestion: {clip(_asked(question), limits.DESCRIPTION_CHARS - 1000)}",
+        "id": f"t{at + 1}",
+        "description": f"{purpose}.\nQuestion: {clip(_asked(prompt.question), limits.DESCRIPTION_CHARS - 1000)}",
         "role": role.name,
-        "depends_on": after or [],
+        "depends_on": after,
         "reasoning": f"The work of {role.name}.",
         "estimated_tokens": _ESTIMATED_TOKENS,
-        "attachments": prompt.attachments if reads else [],
+        "attachments": prompt.attachments if "attachment" in role.extras else [],
     }
 
 
@@ -176,9 +148,3 @@ def _asked(goal: str) -> str:
     """Returns the questions of a goal, without what it asks the author of the answer to do."""
     asked = [sentence for sentence in sentences(goal) if sentence.endswith("?")]
     return _OPENER.sub("", " ".join(asked)).rstrip("? ") or goal
-
-
-def _again(description: str, error: str) -> str:
-    """The question of a description after a line about the error; its line about an older error is dropped."""
-    reason = clip(error.replace("Question:", ""), _ERROR_CHARS)
-    return f"{_FAILED} {reason}. Take another way.\nQuestion: {focus(description)}"

@@ -1,6 +1,7 @@
 """The tools to call next: each once, its arguments from the subtask and from what earlier tools showed."""
 
 import base64
+import json
 import re
 import secrets
 from functools import cache
@@ -27,28 +28,30 @@ def looked_up(prompt: Parts) -> list[Json]:
     begun = any(block.get("type") == "server_tool_use" for m in request.messages for block in m["content"])
     if begun or not request.provided:
         return []
-    named = next((url for url in _pages() if url in subtask), None)
+    named = [url for url in _pages() if url in subtask][:1]
+    content: Json | list[Json]
     if "web_fetch" in request.provided and named:
-        return _ran("web_fetch", {"url": named}, _fetched(named), [named], subtask)
-    if "web_search" not in request.provided:
+        tool, urls, arguments = "web_fetch", named, {"url": named[0]}
+        content = _fetched(named[0])
+    elif "web_search" in request.provided:
+        wanted = key_stems(subtask)
+        urls = sorted(_pages(), key=lambda url: -len(shared(wanted, _pages()[url])))[:_FOUND]
+        words = [word for word in key_words(subtask) if not word.isdigit()][:_WORDS]
+        tool, arguments = "web_search", {"query": " ".join(words)}
+        content = [_hit(url) for url in urls]
+    else:
         return []
-    wanted = key_stems(subtask)
-    best = sorted(_pages(), key=lambda url: -len(shared(wanted, _pages()[url])))[:_FOUND]
-    hits = [{"type": "web_search_result", "url": url, "title": _title(url), "page_age": None} for url in best]
-    content = [
-        hit | {"encrypted_content": base64.b64encode(_pages()[str(hit["url"])].encode()).decode()} for hit in hits
-    ]
-    query = " ".join([word for word in key_words(subtask) if not word.isdigit()][:_WORDS])
-    return _ran("web_search", {"query": query}, content, best, subtask)
-
-
-def _ran(tool: str, arguments: Json, content: Json | list[Json], urls: list[str], question: str) -> list[Json]:
     number = f"srvtoolu_{secrets.token_hex(12)}"
     return [
         {"type": "server_tool_use", "id": number, "name": tool, "input": arguments},
         {"type": f"{tool}_tool_result", "tool_use_id": number, "content": content},
-        *(_cited(tool, url, line) for url in urls for line in key_lines(_pages()[url], question, _CITED)),
+        *(_cited(tool, url, line) for url in urls for line in key_lines(_pages()[url], subtask, _CITED)),
     ]
+
+
+def _hit(url: str) -> Json:
+    text = base64.b64encode(_pages()[url].encode()).decode()
+    return {"type": "web_search_result", "url": url, "title": _title(url), "page_age": None, "encrypted_content": text}
 
 
 def _cited(tool: str, url: str, line: str) -> Json:
@@ -82,10 +85,9 @@ _MOST_CALLS = 8  # of one turn
 _DOCUMENTS = 2
 _KEYS = 10  # words of a search
 _TITLE_CHARS = 120
-_NAME_CHARS = 200  # a longer argument is a question or a text, no name to look up
-_MOST_CHARS = re.compile(r"maxLength: (\d+)")
-_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")  # capitals that begin no sentence
-_SENTENCE_STARTS = ("i",)
+_NAME_CHARS = 200  # an argument that may be longer is a question or a text, no name to look up
+_MOST_CHARS = re.compile(r"maxLength\W+(\d+)")  # a strict schema says it in the description
+_NAME = re.compile(r"(?<=[a-z,;:] )(?!I\b)[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")  # capitals that begin no sentence
 _ID = re.compile(
     r"^[^\S\n]*+(?:(?:[-*]|\d++[.)])[^\S\n]*+)?\[([^\]\n]{1,120}?)(?: p\. \d{1,5})?\]"  # a page is no part of it
     r"|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})",
@@ -124,8 +126,8 @@ def next_calls(prompt: Parts) -> list[NewCall]:
     early, composing = _question(prompt), list[NewCall]()
     for tool in request.tools:
         if tool["name"] not in called:
-            sets = _names(tool, prompt.question) or _argument_sets(tool, prompt)
-            (composing if composes(tool) else early).extend((tool["name"], chosen) for chosen in sets)
+            calls = [(tool["name"], chosen) for chosen in _argument_sets(tool, prompt)]
+            (composing if composes(tool) else early).extend(calls)
     return (early or composing)[:_MOST_CALLS]
 
 
@@ -136,27 +138,6 @@ def _question(prompt: Parts) -> list[NewCall]:
         return []
     asked = clip(prompt.question, _NAME_CHARS)
     return [(marks.ASK_TOOL, {"question": f"What do you know of this that no tool tells: {asked}"})]
-
-
-def _names(tool: Json, subtask: str) -> list[Json]:
-    """The arguments for a tool that looks something up by one short text: the first name or word of the subtask."""
-    schema = tool["input_schema"]
-    required = schema.get("required") or []
-    specs = Filler(schema).properties()
-    if composes(tool) or len(required) != 1 or _kind_of(required[0]) not in ("title", "question"):
-        return []
-    spec = specs[required[0]]
-    if spec.get("type") != "string" or _most_chars(spec) > _NAME_CHARS or "enum" in spec:
-        return []
-    names = [name for name in _NAME.findall(subtask) if name.lower() not in _SENTENCE_STARTS]
-    words = [word for word in key_words(subtask) if not word.isdigit()]
-    return [{required[0]: text} for text in [*names, *words][:1]]
-
-
-def _most_chars(spec: Json) -> int:
-    """How long a text may be; a strict schema says so in the description."""
-    described = _MOST_CHARS.search(spec.get("description", ""))
-    return int(spec.get("maxLength") or (described[1] if described else _NAME_CHARS + 1))
 
 
 def composes(tool: Json) -> bool:
@@ -170,23 +151,27 @@ def _kind_of(name: str) -> str:
 
 def _argument_sets(tool: Json, prompt: Parts) -> list[Json]:
     """The argument sets worth calling the tool with now; none if something it needs is not known yet."""
-    schema = tool["input_schema"]
-    specs, required = Filler(schema).properties(), schema.get("required") or []
-    values = {name: _values(name, specs[name], schema, prompt) for name in required}
+    values = {name: _values(tool, name, prompt) for name in tool["input_schema"].get("required") or []}
     if not all(values.values()):
         return []
     most = max(map(len, values.values()), default=1)  # the others keep to their first value
     return [{n: v[at] if len(v) == most else v[0] for n, v in values.items()} for at in range(most)]
 
 
-def _values(name: str, spec: Json, schema: Json, prompt: Parts) -> list[Any]:
+def _values(tool: Json, name: str, prompt: Parts) -> list[Any]:
+    filler = Filler(tool["input_schema"])
+    spec, kind = filler.properties()[name], _kind_of(name)
     if "enum" in spec or spec.get("type") in ("integer", "number", "boolean"):
         return [Filler(spec, prompt.question).fill()]
-    kind = _kind_of(name)
     if kind == "sections":
-        fields = [*Filler(schema).properties(spec.get("items")), "heading", "body"][:2]
+        fields = [*filler.properties(spec.get("items")), "heading", "body"][:2]
         made = sections(prompt.findings, prompt.question)
         return [[dict(zip(fields, section, strict=True)) for section in made]]
+    most_chars = _MOST_CHARS.search(json.dumps(spec))
+    short = spec.get("type") == "string" and most_chars and int(most_chars[1]) <= _NAME_CHARS
+    if kind in ("title", "question") and short and not composes(tool):
+        words = [word for word in key_words(prompt.question) if not word.isdigit()]
+        return [*_NAME.findall(prompt.question), *words, prompt.question][:1]
     values = _texts(kind, prompt)
     return [values] if spec.get("type") == "array" and values else values
 

@@ -71,26 +71,17 @@ class ApiRequest:
     @cached_property
     def calls(self) -> list[PastCall]:
         """Returns the tool calls so far, oldest first; of those that the server ran, what was cited."""
-        results = {
-            block["tool_use_id"]: block
-            for message in self.messages
-            for block in message["content"]
-            if block.get("type") == "tool_result"
-        }
-        ran = [
-            PastCall(block["name"], block["input"], _text([b for b in message["content"] if b.get("citations")]))
-            for message in self.messages
-            for block in message["content"]
-            if block.get("type") == "server_tool_use"
-        ]
-        return ran + [
-            PastCall(
-                block["name"], block.get("input") or {}, _text(result.get("content", "")), bool(result.get("is_error"))
-            )
-            for message in self.messages
-            for block in message["content"]
-            if block.get("type") == "tool_use" and (result := results.get(block["id"])) is not None
-        ]
+        every = [(message["content"], block) for message in self.messages for block in message["content"]]
+        results = {block["tool_use_id"]: block for _, block in every if block.get("type") == "tool_result"}
+        made = list[PastCall]()
+        for beside, block in every:
+            if block.get("type") == "server_tool_use":
+                cited = _text([one for one in beside if one.get("citations")])
+                made.append(PastCall(block["name"], block["input"], cited))
+            elif block.get("type") == "tool_use" and (result := results.get(block["id"])) is not None:
+                output, failed = _text(result.get("content", "")), bool(result.get("is_error"))
+                made.append(PastCall(block["name"], block.get("input") or {}, output, failed))
+        return made
 
 
 class _Message(BaseModel):

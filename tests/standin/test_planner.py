@@ -68,6 +68,9 @@ def test_a_finished_document_is_the_answer() -> None:
 (item(a={"const": 3}, b={"enum": ["x", "y"]}, c={"type": ["null", "string"]}), {"a": 3, "b": "x", "c": None}),
 (item(two={"type": "array", "items": {"type": "boolean"}, "minItems": 2}), {"two": [False, False]}),
 (item(either={"anyOf": [item(kind={"const": "k"}), TEXT]}), {"either": {"kind": "k"}}),
+(item(reason=TEXT, choice={"type": "integer"}), {"reason": "The stand-in model does not judge.", "choice": 1}),
+(item(verdicts={"type": "array"}), {"verdicts": []}),
+(item(description=TEXT), {"description": ""}),
 ],
 )  # fmt: skip
 def test_other_schemas_are_filled_with_defaults_and_from_the_findings(schema: dict[str, Any], expected: Any) -> None:
@@ -84,16 +87,6 @@ def test_an_empty_list_does_not_read_like_none_found() -> None:
     value = ask(FINDINGS, item(answer=TEXT, answer_json=rows))
     assert value["answer_json"] == {"breaches": []}
     assert "fills in no lists" in value["answer"]
-
-
-def test_a_refined_description_keeps_the_subtask_and_names_the_error() -> None:
-    prompt = "<goal>G</goal><subtask>{}</subtask><error>{}</error>"
-    value = ask(prompt.format("Count the pears of 1990", "Timeout: too slow"), item(description=TEXT))
-    first = "An earlier attempt failed: Timeout: too slow. Take another way.\nQuestion: Count the pears of 1990"
-    assert value == {"description": first}
-    again = ask(prompt.format(first, "TurnLimit: ten turns"), item(description=TEXT))["description"]
-    assert "too slow" not in again
-    assert again.endswith("ten turns. Take another way.\nQuestion: Count the pears of 1990")
 
 
 KITCHEN = """You plan.
@@ -120,6 +113,7 @@ def test_each_role_gets_a_subtask_and_the_composing_one_waits_for_the_others() -
     assert [one["role"] for one in made] == ["forager", "weigher", "scribe"]
     assert [one["depends_on"] for one in made] == [[], [], ["t1", "t2"]]
     assert all("beans and leeks for 1200 guests" in one["description"] for one in made)
+    assert plan('<goal>A soup</goal><planned id="t1" role="forager" state="failed">Look</planned>') == []
 
 
 def test_a_description_begins_with_the_part_and_leaves_the_goal_out() -> None:

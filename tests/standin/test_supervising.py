@@ -2,12 +2,11 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from activities.contracts.run_contracts import DependencyRef, PlanInput, PlanReply, WorkNote
-from activities.questions.judgement import JUDGE, JudgeInput
 from activities.questions.planning import PLAN
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
 from standin.extract.answers import FOOTER
@@ -76,40 +75,6 @@ async def test_step_by_step_each_fitting_role_works_once_and_then_it_ends(desk: 
         before, reply = reply, await plan(desk, strategy="step", **previous)
     assert shape(before) == [("t1", "reader", []), ("t2", "counter", []), ("t3", "scribe", ["t1", "t2"])]
     assert (reply.finished, reply.plan) == (True, None)
-
-
-async def test_failed_work_is_tried_once_more_in_a_revision(desk: Desk) -> None:
-    notes = [
-        WorkNote(subtask_id="t1", role="counter", state="failed", note="TurnLimit: ten turns"),
-        WorkNote(subtask_id="t2", role="reader", state="completed", note="It rained."),
-    ]
-    plan_ref = await desk.plan(T1, T2)
-    reply = await plan(desk, plan_ref=plan_ref, done=notes, revision=2)
-    assert shape(reply) == [("t1", "counter", []), ("t2", "reader", []), ("t3", "counter", [])]
-    assert reply.plan is not None
-    again = reply.plan.subtasks[2]
-    assert again.replaces == ["t1"]
-    assert "ten turns" in again.description
-    assert again.description.endswith("Question: How many pears?")
-    notes.append(WorkNote(subtask_id="t3", role="counter", state="failed", note="TurnLimit"))
-    last = await plan(desk, plan_ref=reply.plan_ref, done=notes, revision=3)
-    assert (last.finished, last.problems) == (True, [])
-
-
-@pytest.mark.parametrize("question", ["select", "conflict"])
-async def test_the_finding_with_most_figures_is_chosen(desk: Desk, question: Literal["select", "conflict"]) -> None:
-    request = JudgeInput(
-        run=await desk.run_ref(),
-        goal_ref=await desk.put("goal", GOAL),
-        plan_ref=await desk.plan(T1, T2),
-        model=MODEL,
-        number=1,
-        question=question,
-        description="How many pears?",
-        findings=await desk.findings(t1="Many pears, a great many of them.", t2="44 pears in 2020, 20 in 1980."),
-    )
-    reply = await desk.ask(JUDGE, request)
-    assert (reply.choice, "figures" in reply.resolution) == (1, True)
 
 
 async def synthesized(desk: Desk, findings: list[DependencyRef], number: int = 1, **fields: Any) -> SynthesisReply:
