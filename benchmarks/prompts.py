@@ -11,7 +11,7 @@ from typing import Any
 from console.demo import GOAL
 from runtime.settings import BUILTIN_TEAMS
 from standin.extract.kind_of_call import think
-from standin.server.api_reply import ApiReply
+from standin.server.api_reply import ApiReply, json_reply
 from standin.server.api_request import ApiRequest
 from standin.server.app import BrainServer
 from standin.server.app import serving as serving_model
@@ -25,9 +25,46 @@ _KINDS = ("plan", "turn", "review", "synthesis")
 _INTRODUCTION = """# What the default team sends
 
 The requests of one run of the demo's goal, without the sampled replies: the first one of each kind and role. The \
-plan and all other replies are the stand-in model's: a model's subtasks are more exact. Written by \
+plan was written by hand, as a model would plan the goal; the other replies are the stand-in model's. Written by \
 `make prompts`; the texts are from `activities/prompts/`, `activities/questions/` and the default team's file.
 """
+_PLAN: list[dict[str, Any]] = [
+    {
+        "id": "t1",
+        "description": "From table life_expectancy, give life expectancy in Rwanda and in Botswana, in years, for each "
+        "year of the table from 1952 to 2007, as one table, with the change from 1952 to 2007 of each and its largest "
+        "fall between two years of the table. Leave the causes to t2. Done when all years are there, or when the table "
+        "shows that some are missing.",
+        "reasoning": "Only the analyst sees the table.",
+        "role": "analyst",
+        "depends_on": [],
+    },
+    {
+        "id": "t2",
+        "description": "From the documents on life expectancy, name what made it fall in Rwanda and in Botswana "
+        "between 1952 and 2007, with the years and the document of each cause, and what they say of the quality of "
+        "the figures for these years. t1 has the figures. Done with a cause for each country, or when none is named.",
+        "reasoning": "The causes are in documents.",
+        "role": "researcher",
+        "depends_on": [],
+    },
+    {
+        "id": "t3",
+        "description": "Write a short report from the findings of t1 and t2 on how life expectancy in Rwanda and "
+        "Botswana changed from 1952 to 2007: the figures, the falls, their causes, and what is uncertain. One page.",
+        "reasoning": "The goal asks for a report.",
+        "role": "writer",
+        "depends_on": ["t1", "t2"],
+    },
+]
+_REPLY = {
+    "reasoning": "Figures and causes have different sources, and the goal asks for a report.",
+    "direct_answer": None,
+    "strategy": "plan",
+    "subtasks": _PLAN,
+    "aggregation": "merge",
+    "final_instruction": "Give the changes of both countries first, then the falls and their causes.",
+}
 
 
 async def sent() -> list[tuple[str, dict[str, Any]]]:
@@ -35,8 +72,9 @@ async def sent() -> list[tuple[str, dict[str, Any]]]:
     seen: list[tuple[str, dict[str, Any]]] = []
 
     def listening(request: ApiRequest) -> ApiReply:
-        seen.append((request.call.partition("/")[2], request.body))
-        return think(request)
+        step = request.call.partition("/")[2]
+        seen.append((step, request.body))
+        return json_reply(_REPLY) if _kind(step) == "plan" else think(request)
 
     with tempfile.TemporaryDirectory() as folder:
         async with own_server() as client, serving_model(BrainServer(listening)) as url:
