@@ -120,6 +120,8 @@ _DYNAMIC_CONFIG: Mapping[str, JsonValue] = {
     "history.maxInFlightUpdatePayloads": 2**20,
 }
 _START_WAIT = timedelta(seconds=60)  # 0.3 s on a quiet machine; a cold disk reads 210 MB first
+_PORT_TRIES = 4  # a port that was free may be taken before the server binds it, also one that it chooses itself
+_PORT_TAKEN = "address already in use"
 _LOCK_POLL = timedelta(milliseconds=200)  # a file lock does not announce that it is free
 _LOG = "server.log"
 _NOT_INHERITED = ("TEMPORAL_", "ANTHROPIC_")
@@ -173,15 +175,20 @@ class EmbeddedServer:
         return await asyncio.to_thread(self._process.wait)
 
     async def _launch(self) -> ServerInfo:
-        info = self._spawn(await asyncio.to_thread(find_temporal))
-        try:
-            if await self._serves(info):
-                return info
-            output = Path(info.log).read_text(encoding="utf-8", errors="replace").strip()
-            raise ServerFailed(f"the Temporal server did not start: {output[-limits.ERROR_BYTES :]}")
-        except BaseException:
+        program, output = await asyncio.to_thread(find_temporal), ""
+        for _ in range(_PORT_TRIES):
+            info = self._spawn(program)
+            try:
+                if await self._serves(info):
+                    return info
+                output = Path(info.log).read_text(encoding="utf-8", errors="replace").strip()
+            except BaseException:
+                await self._end()
+                raise
             await self._end()
-            raise
+            if _PORT_TAKEN not in output:
+                break
+        raise ServerFailed(f"the Temporal server did not start: {output[-limits.ERROR_BYTES :]}")
 
     def _spawn(self, program: Path) -> ServerInfo:
         port, ui_port = _choose_ports(self.port, usual=self.shared)
