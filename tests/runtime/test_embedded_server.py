@@ -121,6 +121,18 @@ async def test_a_server_that_has_just_ended_is_stopped_without_an_error(monkeypa
             assert await stop_running() == info
 
 
+async def test_a_port_taken_in_between_is_tried_again_with_another(
+    tmp_path: Path, temporal_program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = tmp_path / "tried"
+    again = f'[ -e "{tried}" ] && exec "{temporal_program}" "$@"'
+    taken = f'touch "{tried}"; echo "bind: address already in use"; exit 1'
+    failing(tmp_path / "temporal", temporal_program, monkeypatch, f"{again}\n{taken}")
+    async with private() as info:
+        assert tried.exists()
+        assert info.pid > 0
+
+
 async def test_a_server_at_the_wanted_port_is_not_taken_for_its_own() -> None:
     async with private() as other:
         port = int(other.address.rpartition(":")[2])
