@@ -7,7 +7,7 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
@@ -55,8 +55,8 @@ class OwnTools(ToolSource):
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop).atexit = False
         self._tools = {tool.name: tool for tool in await asyncio.wrap_future(read)}
         # A catalogue of the author's would run on the Worker's loop.
-        safe: Mapping[str, Any] = {"own": True, "catalogue": None}
-        return [replace(tool, run=partial(self._run, name), **safe) for name, tool in self._tools.items()]
+        tools = self._tools.values()
+        return [replace(each, run=partial(self._run, each.name), own=True, catalogue=None) for each in tools]
 
     async def _run(self, name: str, arguments: Any, context: ToolContext) -> Any:
         """Returns what the tool returns; raises what it raises."""
