@@ -118,9 +118,7 @@ async def skip(run: RunId, subtask: SubtaskPath, by: By, why: Why = None) -> Rep
 
 async def resume(run: RunId, by: By) -> Report:
     """Continue a paused run, or one that waits for the model provider, once key or account are fixed."""
-    await require_open(run)
-    await send(run.client, run.id, Resume, by=by)
-    return _said(run, "continues")
+    return await tell(run, Resume, by=by)
 
 
 async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields: object) -> Report:

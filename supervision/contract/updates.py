@@ -1,5 +1,6 @@
 """The inputs and replies of a run's updates."""
 
+import re
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
@@ -37,6 +38,11 @@ class Update(StrictModel):
     comment: _Comment | None = None
     by: Annotated[str, Field(max_length=200)] | None = None
     request_id: Annotated[str, Field(max_length=200)] | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the update: that of its type, in lower case with underscores."""
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
 
 class DecidePlan(Update):

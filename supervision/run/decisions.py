@@ -11,7 +11,7 @@ from supervision.contract.plan import Plan, folded, template_of
 from supervision.contract.progress import Phase
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Wait, WaitKind
-from supervision.contract.updates import RetrySubtask, SkipSubtask, Steer
+from supervision.contract.updates import DecidePlan, DecideToolCall, Reply, RetrySubtask, SkipSubtask, Steer
 from supervision.run.board import Board, is_blocked
 
 Choice = Literal["approve", "edit", "change", "reject", "deny", "reply", "retry"]
@@ -36,6 +36,18 @@ class Decision(Model):
     arguments_sha256: str | None = None
 
 
+def decision_in(update: DecidePlan | Reply | DecideToolCall) -> Decision:
+    """Returns the decision in an update."""
+    by = update.by or ""
+    if isinstance(update, Reply):
+        return Decision(id=update.id, choice="reply", text=update.text, by=by)
+    text = update.comment or ""
+    if isinstance(update, DecidePlan):
+        return Decision(id=f"plan.{update.revision}", choice=update.decision, text=text, plan=update.plan, by=by)
+    sha256 = update.arguments_sha256
+    return Decision(id=update.id, choice=update.decision, text=text, by=by, arguments_sha256=sha256)
+
+
 class Decisions:
     """The decisions of a run by wait. The first one stands, after a reset, too: ids and hashes are the same then.
 
@@ -46,10 +58,10 @@ class Decisions:
         self.in_advance = False
         self._taken: dict[tuple[str, str | None], Decision] = {}
 
-    def take(self, decision: Decision) -> bool:
-        """Takes a decision over. Returns False if there was one."""
-        key = (decision.id, decision.arguments_sha256)
-        return self._taken.setdefault(key, decision) is decision
+    def take(self, decision: Decision) -> str:
+        """Takes a decision over, unless there was one. Returns what became of it."""
+        taken = self._taken.setdefault((decision.id, decision.arguments_sha256), decision)
+        return f"{taken.id}: {taken.choice}" if taken is decision else "decided before: the first decision stands"
 
     def on(self, wait: Wait) -> Decision | None:
         """Returns the decision about a wait, if there is one."""
@@ -69,6 +81,8 @@ class Decisions:
                 raise ValueError(f"nothing with the id '{decision.id}' waits for a person; {_waiting(waits)}")
         elif wait.kind not in kinds:
             raise ValueError(f"'{wait.id}' waits for something else: it is of the kind '{wait.kind}'")
+        elif wait.kind == "plan" and decision.choice not in wait.choices:
+            raise ValueError(f"'{wait.id}' cannot be decided so: possible are {', '.join(wait.choices)}")
         elif wait.arguments_sha256 != decision.arguments_sha256:
             raise ValueError(
                 f"'{wait.id}' has other arguments than those that were decided about: their SHA-256 is "

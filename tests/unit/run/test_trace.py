@@ -73,12 +73,12 @@ NOTED = ("workflows", "supervision", "console/run")
 
 
 def notes() -> Iterator[tuple[str, ast.Call, str]]:
-    """Every call of `note`, `_note` or `_said` with a type of event: where it stands, and that type."""
+    """Every call of `note` or `_note` with a type of event: where it stands, and that type."""
     for path in (path for folder in NOTED for path in sorted((ROOT / folder).rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 given = [item for item in node.args if isinstance(item, ast.Constant) and isinstance(item.value, str)]
-                if node.func.attr in ("note", "_note", "_said") and given:
+                if node.func.attr in ("note", "_note") and given:
                     yield f"{path.name}:{node.lineno}", node, str(given[0].value)
 
 
