@@ -31,12 +31,12 @@ with workflow.unsafe.imports_passed_through():
     from supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
     from supervision.base import limits
     from supervision.base.errors import RESUMABLE, STORE, ErrorKind
-    from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
+    from supervision.base.prompt_marks import READ_OUTPUT_TOOL
     from supervision.base.text import cut
     from supervision.budget.amount import NextCall, next_call
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
-    from supervision.contract.usage import ToolTally, Usage
+    from supervision.contract.usage import Usage
     from supervision.run.events import Trace
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed
@@ -304,9 +304,6 @@ class ToolLoop:
                 progress.pending.append(_asking(call, tool_reply))
                 continue
             progress.results.append(tool_reply.result)
-            if call.name != FINISH_TOOL:  # a conclusion that came too early is no failure of a tool
-                tally = progress.tools.get(call.name, ToolTally())
-                progress.tools[call.name] = tally.counted(tool_reply.preview if tool_reply.result.is_error else None)
         progress.results += not_run
         if progress.pending:
             raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
@@ -350,7 +347,6 @@ class ToolLoop:
             stopped=stopped,
             turns=progress.turn - progress.turns_booked,
             usage=progress.usage,
-            tools=progress.tools,
             head=progress.head,
             heard=progress.heard,
             labels=progress.labels,

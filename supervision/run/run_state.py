@@ -20,7 +20,7 @@ from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction, Gap, Problem, RunResult, SubtaskReport, Timing
 from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
-from supervision.contract.usage import ToolTally, Usage
+from supervision.contract.usage import Usage
 from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer, with_gaps
 from supervision.results.confidence import ceiling, unsupported_in
 from supervision.results.payload_fit import PAYLOAD_ROOM_BYTES, cut_to
@@ -88,7 +88,6 @@ class RunState:
         self._open_points: dict[str, Gap] = {}
         self._lacks: list[Gap] = []
         self._contradictions: dict[frozenset[str], Contradiction] = {}
-        self._tools: dict[str, ToolTally] = {}
         self._numbers: Counter[str] = Counter()
 
     @property
@@ -182,20 +181,6 @@ class RunState:
         """Adds a warning to the result, once."""
         if warning not in self.warnings:
             self.warnings.append(warning)
-
-    def count_tools(self, tallies: dict[str, ToolTally]) -> None:
-        """Adds what became of a worker agent's tool calls."""
-        for name, tally in tallies.items():
-            self._tools[name] = self._tools.get(name, ToolTally()) + tally
-
-    @property
-    def all_warnings(self) -> list[str]:
-        """The warnings, and the tools of which no call succeeded so far."""
-        return self.warnings + [
-            f"tool {name} failed {tally.failures} of {tally.calls} calls: {tally.error}"
-            for name, tally in self._tools.items()
-            if tally.failures == tally.calls
-        ]
 
     def open_point(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete."""
@@ -296,7 +281,7 @@ class RunState:
             breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
             deadline_at=deadline_at,
-            warnings=self.all_warnings,
+            warnings=self.warnings,
             model_notice=self.model_notice,
             error=self.error,
         )
@@ -327,7 +312,7 @@ class RunState:
             spend=self.spending.rows(),
             timing=timing(reports, wall, self.own_seconds, now, held),
             plan_revisions=self.revision,
-            warnings=self.all_warnings,
+            warnings=self.warnings,
             truncated=answer.json_ref is not None,
         )
 

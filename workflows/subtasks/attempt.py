@@ -283,7 +283,6 @@ class _Attempt:
         state.labels |= succeeded.labels if succeeded else result.labels
         state.child_has_finding |= result.finding is not None and not result.stopped and result.progress is None
         state.board.record(self.subtask_id, result.turns, result.usage, result.gaps)
-        state.count_tools(result.tools)
         self.assignment.results.append(result)
 
     async def _run_agent(

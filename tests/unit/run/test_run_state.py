@@ -17,7 +17,7 @@ from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Citation, Contradiction, Timing
 from supervision.contract.team import RoleCard
-from supervision.contract.usage import ToolTally, Usage
+from supervision.contract.usage import Usage
 from supervision.results.answer import Answer
 from supervision.run.run_state import RunState, longest_chain, timing
 from supervision.run.serving_models import Outage
@@ -119,7 +119,7 @@ def test_a_point_is_open_until_its_finding_is_better() -> None:
     assert [gap.subtask_id for gap in run.open_points] == ["b", "answer"]
 
 
-def test_a_warning_is_said_once_as_those_of_unknown_prices_and_of_tools_that_never_worked() -> None:
+def test_a_warning_is_said_once_as_that_of_unknown_prices() -> None:
     run = state(budget={"usd": 1.0})
     for usd, warnings in ((0.1, 0), (None, 1), (None, 1)):
         run.note_spending("hand", "m", Usage(usd=usd))
@@ -127,12 +127,9 @@ def test_a_warning_is_said_once_as_those_of_unknown_prices_and_of_tools_that_nev
     assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
     run = state(budget={"usd": None})
     run.note_spending("hand", "m", Usage(usd=None))
-    run.warn("one")
-    run.count_tools({"dig": ToolTally(calls=2, failures=2, error="no spade"), "look": ToolTally(calls=2, failures=1)})
-    run.count_tools({"dig": ToolTally(calls=1, failures=1, error="no spade left")})
-    assert run.all_warnings == ["one", "tool dig failed 3 of 3 calls: no spade left"]
-    run.count_tools({"dig": ToolTally(calls=1)})
-    assert run.all_warnings == ["one"]
+    for _ in range(2):
+        run.warn("one")
+    assert run.warnings == ["one"]
 
 
 @pytest.mark.parametrize(
