@@ -64,18 +64,12 @@ async def extend(
     deadline: Annotated[str | None, typer.Option(help="such as 2h, counted from the run's start")] = None,
     budget_tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
     budget_usd: Annotated[float | None, typer.Option(help="the new total")] = None,
-    unlimited: Annotated[
-        list[str] | None, typer.Option(help="tokens or usd: no limit but the operator's; may be repeated")
-    ] = None,
 ) -> Report:
     """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
-    budget = {"tokens": budget_tokens, "usd": budget_usd, "unlimited": unlimited}
-    if both := [name for name in unlimited or () if budget.get(name) is not None]:
-        raise CommandFailed(BAD_INPUT, f"give --budget-{both[0]} or --unlimited {both[0]}, not both")
+    budget = {"tokens": budget_tokens, "usd": budget_usd}
     given = {name: new for name, new in budget.items() if new is not None} or None
     if deadline is None and given is None:
-        options = "--deadline, --budget-tokens, --budget-usd or --unlimited"
-        raise CommandFailed(BAD_INPUT, f"nothing to change: give {options}")
+        raise CommandFailed(BAD_INPUT, "nothing to change: give --deadline, --budget-tokens or --budget-usd")
     await require_open(run)
     reply = await send(run.client, run.id, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
     return _said(run, f"{reply.message}; deadline {(await run.status()).deadline_at[:19].replace('T', ' ')} UTC")

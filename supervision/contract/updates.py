@@ -110,16 +110,14 @@ class SkipSubtask(Update):
 
 
 class NewBudget(StrictModel):
-    """New totals of a budget; None leaves one as it is. Those in `unlimited` have the operator's ceiling alone."""
+    """New totals of a budget; None leaves one as it is."""
 
     tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] | None = None
     usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = None
-    unlimited: list[Literal["tokens", "usd"]] = []
 
     def over(self, budget: Budget) -> Budget:
         """Returns `budget` with the new totals."""
-        new = self.model_dump(exclude_none=True, exclude={"unlimited"})
-        return budget.model_copy(update=new | dict.fromkeys(self.unlimited))
+        return budget.model_copy(update=self.model_dump(exclude_none=True))
 
 
 class ExtendLimits(Update):
