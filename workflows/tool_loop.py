@@ -126,9 +126,9 @@ class ToolLoop:
         return progress.note is not None
 
     def _unheard(self) -> tuple[str, int]:
-        """Returns what people said that is not in the conversation yet, as a note, and the number of its last word."""
-        words = [word for word in self.instructions.words if word.number > self._progress.heard]
-        return steering(word.text for word in words), words[-1].number if words else self._progress.heard
+        """Returns what people said that is not in the conversation yet, as a note, and how many words there are."""
+        words = self.instructions.words
+        return steering(words[self._progress.heard :]), len(words)
 
     def _handed_over(self) -> WorkerAgentResult | None:
         """Returns the progress of a worker agent that went first; continues as new if the server suggests it."""

@@ -98,13 +98,6 @@ def _waiting(waits: Sequence[Wait]) -> str:
 # --- steering -------------------------------------------------------------------------------------
 
 
-class Word(Model):
-    """One word to agents; the `number` counts those of the run that says it, so that each is taken once."""
-
-    number: int
-    text: str
-
-
 class Instructions(Model):
     """All words to the agents of a subtask so far: the signal `instructions`, also to nested supervisors.
 
@@ -116,7 +109,7 @@ class Instructions(Model):
     paused: bool = False
     now: bool = False
     resumes: int = 0
-    words: list[Word] = []
+    words: list[str] = []
 
 
 class Steering:
@@ -129,7 +122,7 @@ class Steering:
         self.retries: dict[str, str] = {}
         self.skips: dict[str, Problem] = {}
         self._board = board
-        self._words: list[tuple[str, Word]] = []
+        self._words: list[tuple[str, str]] = []
         self._toggles = 0
         self._above = Instructions()
 
@@ -144,16 +137,14 @@ class Steering:
 
     def say(self, text: str, to: str = ALL) -> None:
         """Adds a word to the agents of a subtask, or to all."""
-        self._words.append((to, Word(number=len(self._words) + 1, text=text)))
+        self._words.append((to, text))
 
     def take(self, new: Instructions) -> None:
         """Takes over the instructions to the supervisor above: they hold for all work here."""
         if new.number < self._above.number:
             return
-        known = self._above.words[-1].number if self._above.words else 0
-        for word in new.words:
-            if word.number > known:
-                self.say(word.text)
+        for word in new.words[len(self._above.words) :]:
+            self.say(word)
         self.resumes += new.resumes - self._above.resumes
         if (new.paused, new.now) != (self.paused, self.now) or new.resumes != self._above.resumes:
             self.paused, self.now, self._toggles = new.paused, new.now, self._toggles + 1
@@ -170,7 +161,7 @@ class Steering:
     @property
     def words_to_all(self) -> list[str]:
         """The words that hold for the supervisor's own work, too."""
-        return [word.text for to, word in self._words if to == ALL]
+        return [word for to, word in self._words if to == ALL]
 
     # --- what can be done now: each raises ValueError with what is current ----------------------------
 

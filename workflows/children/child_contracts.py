@@ -38,7 +38,7 @@ class LoopProgress(Model):
     time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
     `feedback_due` until a review's feedback was given in the conversation at `head`. Of the last turn's calls `pending`
     ones wait for a person, and `approved` ones are to be run; the `results` are those of the others. `note` is the
-    system's word for the next turn; people's words up to the number `heard` are in the conversation. `labels` are those
+    system's word for the next turn; of people's words the first `heard` are in the conversation. `labels` are those
     of the conversation.
     """
 
@@ -100,8 +100,8 @@ class WorkerAgentResult(Model):
     `stopped`: it was cancelled before it had finished. `finding` is what it had, also then, and with a `problem`; the
     supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
     next try can resume from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a nested
-    run. `head` is its conversation's, with people's words up to the number `heard`; `finish_call_id` names the call in
-    it that gave the finding, if one did. `labels` are those of all that its work has read.
+    run. `head` is its conversation's, with `heard` of people's words in it; `finish_call_id` names the call in it that
+    gave the finding, if one did. `labels` are those of all that its work has read.
     """
 
     finding: Finding | None = None

@@ -177,7 +177,7 @@ def test_a_run_takes_a_bounded_number_of_words() -> None:
     for _ in range(20):
         steering.check_word(Steer(text="look", to=ALL))
         steering.say("look")
-    assert [word.number for word in steering.instructions("t1").words] == [*range(1, 21)]
+    assert len(steering.instructions("t1").words) == 20
     with pytest.raises(ValueError, match="steered 20 times"):
         steering.check_word(Steer(text="look", to=ALL))
 
@@ -223,7 +223,7 @@ def test_a_nested_run_hears_each_word_once_however_late_a_signal_comes(
     for place in [*order, len(said)]:
         below.take(told[min(place, len(said))])
     words = [f"word {number}" for number, (what, to) in enumerate(said) if what == "say" and to != "t2"]
-    assert below.words_to_all == [word.text for word in below.instructions("any").words] == words
+    assert below.words_to_all == below.instructions("any").words == words
     assert (below.paused, below.now) == (above.paused, above.now)
     assert [one.number for one in told] == sorted(one.number for one in told)
 
