@@ -36,8 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.run_state import RunState
     from supervision.run.web_details import markdown
     from workflows.children.child_contracts import NestedReport, NestedTerms
-    from workflows.children.child_links import ChildLinks
-    from workflows.children.parent_link import ParentLink
+    from workflows.children.links import ChildLinks, ParentLink
     from workflows.run_context import RunContext
 
 M = TypeVar("M", bound=BaseModel)

@@ -26,8 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.slots import Slot
     from supervision.run.waits import AWAITED
     from workflows.children.child_contracts import NestedInput
-    from workflows.children.child_links import ChildLinks
-    from workflows.children.parent_link import ParentLink
+    from workflows.children.links import ChildLinks, ParentLink
 
 _log = logging.getLogger("supervisor.run")
 _LOGGED = (

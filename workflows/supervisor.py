@@ -40,9 +40,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import NestedInput
-    from workflows.children.child_links import ChildLinks
+    from workflows.children.links import ChildLinks, ParentLink
     from workflows.children.nested_result import nested_result
-    from workflows.children.parent_link import ParentLink
     from workflows.handlers import Handlers
     from workflows.plan.make_plan import Replanning, make_plan, next_step
     from workflows.run_context import RunContext, log_event

@@ -23,7 +23,7 @@ from supervision.contract.result import Problem
 from supervision.run.events import Trace
 from supervision.run.run_state import RunState
 from workflows.children.child_contracts import NestedInput, WorkerAgentInput
-from workflows.children.parent_link import ParentLink
+from workflows.children.links import ParentLink
 from workflows.tool_loop import ToolLoop
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)

@@ -28,7 +28,7 @@ from tests.workflow.runs import GOAL, Caller, Lab, end_soon, found, is_in, refus
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, one_waits, tree
 from workflows.children.child_contracts import NestedInput, NestedTerms
-from workflows.children.parent_link import ParentLink
+from workflows.children.links import ParentLink
 from workflows.supervisor import SupervisorWorkflow
 
 USUAL = {"team": "house", "max_depth": 3}
