@@ -10,10 +10,10 @@ with workflow.unsafe.imports_passed_through():
 
     from supervision.base import limits
     from supervision.base.errors import SupervisionError
-    from supervision.base.text import cut
+    from supervision.base.text import cut, one_line
     from supervision.contract.plan import Plan, WrittenPlan
     from supervision.contract.result import RunResult
-    from supervision.contract.status import Asked, Status, TracePage, WaitKind
+    from supervision.contract.status import Asked, Status, TracePage
     from supervision.contract.updates import (
         DecidePlan,
         DecideToolCall,
@@ -42,7 +42,7 @@ with workflow.unsafe.imports_passed_through():
 M = TypeVar("M", bound=BaseModel)
 
 
-def _update(kind: type[Update], description: str) -> Any:
+def _update(kind: type[Update]) -> Any:
     """Returns the handler of the update that is named as its type. Its validator is `_check`."""
 
     # Any JSON is taken, so that its sender gets to know what is wrong with it.
@@ -53,17 +53,10 @@ def _update(kind: type[Update], description: str) -> Any:
     def validate(self: Any, update: JsonValue = None) -> None:
         self._check(read_update(kind, update))
 
+    description = one_line(kind.__doc__ or "", limits.SENTENCE_BYTES)
     handler: Any = workflow.update(name=kind.name(), description=description)(handle)
     handler.validator(validate)
     return handler
-
-
-_WAITS: dict[type[Update], tuple[WaitKind, ...]] = {
-    DecidePlan: ("plan",),
-    Reply: ("question", "finding"),
-    DecideToolCall: ("tool",),
-}
-"""The kinds of waits that a decision may end."""
 
 
 class Handlers:
@@ -112,42 +105,15 @@ class Handlers:
         """Returns the Markdown for the Web UI: what the SDK's own query for metadata shows."""
         return markdown(self._state) if isinstance(self._state, RunState) else self._state.message
 
-    extend_limits = _update(
-        ExtendLimits,
-        'Gives the run new totals, which count from its start: {"deadline": "PT2H", "budget": {"usd": 10, "tokens": '
-        "2000000}}. What is left out stays as it is.",
-    )
-    decide_plan = _update(
-        DecidePlan,
-        'Decides about a plan: {"revision": 1, "decision": "approve"}, or "reject"; "change" with a "comment" for the '
-        'planner, "edit" with the "plan".',
-    )
-    reply = _update(
-        Reply,
-        'Replies to a question, or hands in a person\'s finding: {"id": "t3/1:4.0", "text": "..."}. The id is that in '
-        "the status.",
-    )
-    decide_tool_call = _update(
-        DecideToolCall,
-        'Decides about a tool call: {"id": "t3/1:4.0", "decision": "approve", "arguments_sha256": "..."}, or "deny" '
-        'with a "comment" for the model. Id and hash are those in the status.',
-    )
-    pause = _update(
-        Pause,
-        'Pauses the run: no work begins, worker agents stop after their turn. {} or {"now": true}, which stops their '
-        "calls in flight: these may be paid again.",
-    )
-    resume = _update(Resume, "Resumes the run: ends a pause, and the waits for the provider's account. {}")
-    steer = _update(
-        Steer,
-        'Says a word to the agents of a subtask, or to all and to later prompts: {"text": "...", "to": "t3"}; "to" is '
-        '"*" by default.',
-    )
-    retry_subtask = _update(
-        RetrySubtask,
-        'Has a subtask that has ended worked on again: {"subtask_id": "t3", "instruction": "..."}.',
-    )
-    skip_subtask = _update(SkipSubtask, 'Ends a subtask, with what it has: {"subtask_id": "t3", "comment": "why"}.')
+    extend_limits = _update(ExtendLimits)
+    decide_plan = _update(DecidePlan)
+    reply = _update(Reply)
+    decide_tool_call = _update(DecideToolCall)
+    pause = _update(Pause)
+    resume = _update(Resume)
+    steer = _update(Steer)
+    retry_subtask = _update(RetrySubtask)
+    skip_subtask = _update(SkipSubtask)
 
     def _check(self, update: Update) -> None:
         """Raises ValueError with what is current if an update cannot be taken: nothing of it is written then."""
@@ -158,13 +124,12 @@ class Handlers:
             isinstance(update, Resume) and not state.steering.paused
         )
         if self._parent is not None and not is_own:
-            root = self._parent.root_id
-            raise ValueError(f"this is a nested run: send this to its root '{root}', with the id that is shown there")
+            raise ValueError(f"this is a nested run: send this to its root '{self._parent.root_id}'")
         if state.seen(update.request_id):
             return
         match update:
             case DecidePlan() | Reply() | DecideToolCall():
-                state.decisions.check(decision_in(update), _WAITS[type(update)], state.waits.current)
+                state.decisions.check(decision_in(update), update.waits, state.waits.current)
                 if isinstance(update, DecidePlan) and update.plan is not None:
                     self._check_plan(state, update.plan)
             case ExtendLimits():

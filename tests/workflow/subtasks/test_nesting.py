@@ -286,7 +286,7 @@ async def test_limits_that_a_person_changes_at_the_root_reach_every_level(lab: L
     before = (await nested_status(lab.client, f"{lab.run_id}/t1/1")).limits.budget_tokens
     for where in DEEP:  # they are given at the root only
         below, more = nested_handle(lab.client, f"{lab.run_id}/{where}"), {"budget": {"tokens": 50_000_000}}
-        assert f"those of '{lab.run_id}'" in await refusal(below.execute_update("extend_limits", more))
+        assert f"its root '{lab.run_id}'" in await refusal(below.execute_update("extend_limits", more))
     assert (await nested_status(lab.client, f"{lab.run_id}/t1/1")).limits.budget_tokens == before
     reply = await handle.execute_update(
         SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(hours=2), budget=NewBudget(tokens=2_000_000))
