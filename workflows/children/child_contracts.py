@@ -12,7 +12,7 @@ from supervision.budget.amount import Amount
 from supervision.contract.base import Model, number_exceeds
 from supervision.contract.finding import Finding, Labels, Read
 from supervision.contract.model_choice import Effort
-from supervision.contract.progress import Counts, NestedRun, Phase
+from supervision.contract.progress import NestedRun
 from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.status import Wait
 from supervision.contract.team import RoleCard
@@ -183,12 +183,12 @@ class NestedTerms(Model):
 class NestedResult(RunResult):
     """What a nested supervisor returns, or leaves in the details of its error.
 
-    `finding` is its answer, or what it had when it had to end: then it is `partial`. With the phase `cancelled` it
-    was stopped.
+    The supervisor above reads it as a WorkerAgentResult. `finding` is its answer, or what it had when it had to end:
+    then it is `partial`.
     """
 
     finding: Finding | None = None
-    phase: Phase = "done"
-    counts: Counts = Counts()
+    nested: NestedRun
+    stopped: bool = False
     turns: int = 0
     labels: Read = Labels()

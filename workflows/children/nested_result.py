@@ -4,15 +4,14 @@ from supervision.base import limits
 from supervision.base.text import cut, size
 from supervision.contract.finding import Finding
 from supervision.contract.progress import NestedRun
-from supervision.contract.result import Gap, RunResult
+from supervision.contract.result import RunResult
 from supervision.grounding.citations import with_valid_marks
 from supervision.results.answer import answer_record
 from supervision.results.payload_fit import fit
 from supervision.run.run_state import RunState
-from workflows.children.child_contracts import NestedResult, WorkerAgentResult
+from workflows.children.child_contracts import NestedResult
 
 _NESTED_RESULT_BYTES = 16 * 1024  # what a nested run returns goes into two histories: its whole result is in the store
-NESTED_GAPS = 20  # missing subtasks of a nested run that the run above lists one by one
 
 
 def nested_run(state: RunState) -> NestedRun:
@@ -26,14 +25,14 @@ def nested_run(state: RunState) -> NestedRun:
 
 def nested_result(state: RunState, whole: RunResult, record_ref: str) -> NestedResult:
     """Returns the result of a subtask for the supervisor above; the `whole` one and its record are in the store."""
-    fitted = fit(whole, _NESTED_RESULT_BYTES)
+    ended = {"status": whole.status, "result_ref": whole.result_ref, "trace_ref": whole.trace_ref}
     return NestedResult(
-        **dict(fitted),
+        **dict(fit(whole, _NESTED_RESULT_BYTES)),
         finding=_finding(state, whole, record_ref),
-        labels=state.labels,
-        phase=state.phase,
-        counts=state.board.counts() + state.nested.counts,
+        nested=nested_run(state).model_copy(update=ended),
+        stopped=state.phase == "cancelled",
         turns=sum(report.turns for report in whole.subtasks),
+        labels=state.labels,
     )
 
 
@@ -53,29 +52,4 @@ def _finding(state: RunState, whole: RunResult, record_ref: str) -> Finding | No
         text_bytes=size(whole.answer),
         artifacts=whole.artifacts[: limits.FINDING_SOURCES],
         record_ref=record_ref,
-    )
-
-
-def as_agent_result(value: object) -> WorkerAgentResult:
-    """Returns what a nested supervisor returned, or left in its error, as an attempt's result."""
-    result = NestedResult.model_validate(value)
-    gaps = [Gap(subtask_id=gap.subtask_id, reason=cut(gap.reason, 300)) for gap in result.gaps[:NESTED_GAPS]]
-    if more := len(result.gaps) - len(gaps):
-        gaps.append(Gap(subtask_id="…", reason=f"{more} more, in the result of the nested run"))
-    return WorkerAgentResult(
-        finding=result.finding,
-        stopped=result.phase == "cancelled",
-        turns=result.turns,
-        usage=result.usage,
-        nested=NestedRun(
-            phase=result.phase,
-            status=result.status,
-            counts=result.counts,
-            usage=result.usage,
-            result_ref=result.result_ref,
-            trace_ref=result.trace_ref,
-        ),
-        gaps=gaps,
-        spend=result.spend,
-        labels=result.labels,
     )

@@ -25,8 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.attempt_rules import child_id
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
-    from workflows.children.child_contracts import NestedInput, NestedResult, WorkerAgentInput, WorkerAgentResult
-    from workflows.children.nested_result import as_agent_result
+    from workflows.children.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext, let_ready_tasks_finish
     from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -46,7 +45,6 @@ async def run_worker_agent(
             context,
             name,
             booked,
-            WorkerAgentResult.model_validate,
             {
                 "workflow": WorkerAgentWorkflow.run,
                 "args": [agent],
@@ -103,12 +101,11 @@ async def run_nested(
                 context,
                 name,
                 booked,
-                as_agent_result,
                 {
                     "workflow": "SupervisorWorkflow",
                     "args": [request, nested],
                     "static_summary": label(f"{subtask_id} · team {request.team_name}: {description}", _LABEL_BYTES),
-                    "result_type": NestedResult,
+                    "result_type": WorkerAgentResult,
                 },
                 partial(links.started, subtask_id, account),
             )
@@ -148,14 +145,12 @@ class _Child:
 
     A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for that, and a start
     that is under way is never given up. The child is cancelled by its id: a cancel through its handle reaches only the
-    first execution, and a worker agent that has continued as new would continue. `read` takes its result, or the
-    details of its error; `start` are the arguments that begin it.
+    first execution, and a worker agent that has continued as new would continue. `start` begins it.
     """
 
     context: RunContext
     workflow_id: str
     booked: WorkerAgentResult
-    read: Callable[[object], WorkerAgentResult]
     start: dict[str, Any]
     started: Callable[[str], None] = lambda workflow_id: None
     is_started: bool = False
@@ -208,10 +203,11 @@ class _Child:
             self.is_started = True
             self.context.children.listens(self.workflow_id, self.workflow_id)
             self.started(self.workflow_id)
-            result = self.read(await handle)
+            result: WorkerAgentResult = await handle
         except FailureError as error:
             details = None if cancelled(error) else details_of(error)
-            result = self.read(details) if isinstance(details, dict) else await self.consumed()
+            left = WorkerAgentResult.model_validate(details) if isinstance(details, dict) else None
+            result = left or await self.consumed()
             problem = _CANCELLED if cancelled(error) else problem_of(error)
             return result.model_copy(update={"problem": problem})
         return result.model_copy(update={"problem": _CANCELLED if result.stopped else None})
