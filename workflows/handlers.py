@@ -166,7 +166,8 @@ class Handlers:
             case ExtendLimits():
                 state.extend(update.budget, update.deadline)
                 self._children.limits_changed()
-                message = state.time_and_budget.spent_line()
+                deadline_at = state.time_and_budget.deadline_at
+                message = f"{state.time_and_budget.spent_line()}; deadline {deadline_at:%Y-%m-%d %H:%M:%S} UTC"
             case Pause():
                 steering.pause(now=update.now or steering.now)
                 state.trace.note("paused", **said(update, now=update.now))
@@ -258,7 +259,6 @@ class Handlers:
 
 
 def _read(model: type[M], value: object) -> M | None:
-    """Returns a signal's argument; None if it is something else."""
     try:
         return model.model_validate(value)
     except ValidationError:

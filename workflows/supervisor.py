@@ -130,7 +130,6 @@ class SupervisorWorkflow(Handlers):
             self._show()
 
     async def _supervise(self, state: RunState) -> RunResult:
-        """Prepares the run and leads it through its phases."""
         context = await self._prepare(state)
         self._enter(state, "planning")
         reply = await make_plan(context, state.request.strategy)
@@ -209,7 +208,6 @@ class SupervisorWorkflow(Handlers):
         return True
 
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
-        """Returns the error of a run that gave no answer, the partial result in its details."""
         state.error = problem
         message = cut(problem.message, limits.ERROR_BYTES)
         if self._context is not None and (advice := self._context.team.on_failure.strip()):
@@ -228,7 +226,6 @@ class SupervisorWorkflow(Handlers):
         return result
 
     async def _closed(self, state: RunState, phase: Phase, why: Problem | None = None) -> RunResult:
-        """Ends the run in a phase, and returns its result."""
         state.finished_at = workflow.now()
         if why is not None:
             state.board.close(why)
@@ -257,7 +254,6 @@ class SupervisorWorkflow(Handlers):
 
 
 def _run_problem(error: SupervisionError | CallFailed) -> Problem:
-    """Returns the problem that a run ends with."""
     if isinstance(error, SupervisionError):
         return Problem(type=error.kind, message=error.message)
     return error.problem.model_copy(update={"type": run_kind(error.problem.type)})

@@ -70,9 +70,7 @@ async def extend(
     given = {name: new for name, new in budget.items() if new is not None} or None
     if deadline is None and given is None:
         raise CommandFailed(BAD_INPUT, "nothing to change: give --deadline, --budget-tokens or --budget-usd")
-    await require_open(run)
-    reply = await send(run.client, run.id, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
-    return _said(run, f"{reply.message}; deadline {(await run.status()).deadline_at[:19].replace('T', ' ')} UTC")
+    return await tell(run, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
 
 
 async def pause(
@@ -120,10 +118,7 @@ async def tell(run: RunHandle, kind: type[Update], subtask: str = "*", **fields:
     if subtask != "*":
         run, fields["to" if kind is Steer else "subtask_id"] = await _level(run, subtask)
     await require_open(run)
-    return _said(run, (await send(run.client, run.id, kind, **fields)).message)
-
-
-def _said(run: RunHandle, message: str) -> Report:
+    message = (await send(run.client, run.id, kind, **fields)).message
     return Report({"run_id": run.id, "message": message}, lambda _: [f"run '{run.id}': {message}"])
 
 
@@ -173,7 +168,7 @@ def _inbox_rows(items: Sequence[Item], screen: Console) -> Iterator[RenderableTy
     for item in items:
         wait, run = item.wait, short_id(item.run_id)
         what = f"{wait.kind}: {wait.prompt_preview}"
-        cells = [_ago(wait.since), run, wait.id, what, _day(wait.expires_at)]
+        cells = [_day(wait.since), run, wait.id, what, _day(wait.expires_at)]
         table.add_row(*[Text(safe_line(cell, limits.PARAGRAPH_BYTES)) for cell in cells])
     if not screen.is_terminal:
         screen.width = limits.PARAGRAPH_BYTES * len(table.columns)  # nothing is cut for a pipe
@@ -323,11 +318,3 @@ def _pretty(text: str) -> str:
 
 def _day(at: str | None) -> str:
     return f"{datetime.fromisoformat(at).astimezone():%d %b %H:%M}" if at else ""
-
-
-def _ago(at: str) -> str:
-    seconds = max(0, int((datetime.now().astimezone() - datetime.fromisoformat(at)).total_seconds()))
-    for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {name}"
-    return f"{seconds} s"

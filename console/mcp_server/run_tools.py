@@ -349,7 +349,6 @@ def _by(ctx: Ctx, how: str = "") -> str:
 
 
 async def _asked(run: RunHandle) -> list[temporal_supervisor.Item]:
-    """Returns what waits for a word of a person in a run."""
     return [item for item in await temporal_supervisor.waiting(run.client, run.id) if item.wait.for_decision]
 
 

@@ -158,7 +158,6 @@ async def silence(client: Client, error: NoAnswer) -> CommandFailed:
 
 
 def _is_served(described: WorkflowExecutionDescription) -> bool:
-    """True unless work for the workflow itself has been queued for long."""
     pending = described.raw_description.pending_workflow_task
     if pending.state != PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_SCHEDULED:
         return True
@@ -184,7 +183,6 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
 
 
 def _of_code(run: RunHandle, workflow_id: str, why: str) -> Standstill:
-    """Returns what a workflow needs whose code fails."""
     who = (subtask_path(workflow_id, run.id) or "the run",)
     repair = f"{hint('repair', run.id)} resets it if its history does not replay"
     return Standstill("code", who, f"fixed code: {why}", f"{repair}; else the Worker's log says why it fails")
@@ -204,7 +202,6 @@ async def _open_workflows(
 
 
 async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivityInfo) -> Standstill | None:
-    """Returns what an activity stands still for; None while it is worked on."""
     who = (subtask_path(workflow_id, run.id) or activity.activity_type.name,)
     queue, due = activity.activity_options.task_queue.name, _time(activity.next_attempt_schedule_time)
     queued = max(_time(activity.scheduled_time), due)

@@ -317,7 +317,6 @@ class RunState:
         )
 
     def _timed(self, report: SubtaskReport, now: datetime) -> SubtaskReport:
-        """Returns a report with how long the clock stood still during its work."""
         if report.started_at is None:
             return report
         end = datetime.fromisoformat(report.finished_at) if report.finished_at else now

@@ -99,6 +99,5 @@ def breaker_note(card: Mapping[str, JsonValue]) -> str:
 
 
 def _provider_card(wait: Wait) -> dict[str, JsonValue]:
-    """Returns the breaker of a provider that work waits for."""
     shown = {"provider": wait.model, "state": "open", "waiting": wait.subject, "retry_at": wait.expires_at}
     return {**shown, "why": wait.prompt_preview}

@@ -136,7 +136,6 @@ class ParentLink:
 
 
 def _news(report: NestedReport) -> object:
-    """Returns what is worth a report when it changes."""
     return milestone(report.run.phase, report.run.counts), report.waits, report.lease, report.asked
 
 
