@@ -6,11 +6,13 @@ the reports, funds the runs below and sends them terms through its `ChildLinks`.
 
 import asyncio
 import contextlib
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Generic, TypeVar
+from itertools import chain
+from typing import Any, Generic, TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError
@@ -154,42 +156,41 @@ class _Link:
 
 
 class ChildLinks:
-    """The links of a supervisor to those nested in it, by the subtasks that they work on."""
+    """The links of a supervisor to those nested in it, by the subtasks that they work on; mailboxes to all children."""
 
     def __init__(self, state: RunState, parent: ParentLink | None) -> None:
         self._state = state
         self._parent = parent
         self._links: dict[str, _Link] = {}
-        self._listeners: dict[str, Mailbox[Instructions]] = {}
+        self._mailboxes: dict[str, list[Mailbox[Any]]] = defaultdict(list)  # by the child's id
         self._delivered: dict[str, asyncio.Task[None]] = {}
-
-    # --- instructions of people -------------------------------------------------------------------
-
-    def listen(self, name: str, subtask_id: str) -> Instructions:
-        """Returns the instructions for a child that is about to start; later ones are sent to it."""
-        latest = partial(self._state.steering.instructions, subtask_id)
-        instructions = latest()
-        self._listeners[name] = Mailbox("instructions", latest, instructions)
-        return instructions
-
-    def listens(self, name: str, workflow_id: str) -> None:
-        """Sends a child that has started the instructions that came meanwhile."""
-        if mailbox := self._listeners.get(name):
-            mailbox.workflow_id = workflow_id
-            mailbox.post()
-
-    def leave(self, name: str) -> None:
-        """Sends nothing more to a child that has ended."""
-        self._listeners.pop(name, None)
-
-    def send_instructions(self) -> None:
-        """Sends new instructions to the children."""
-        for mailbox in self._listeners.values():
-            mailbox.post()
 
     # --- their lives ------------------------------------------------------------------------------
 
-    def open(self, subtask_id: str, account: str, grant: Amount) -> NestedTerms:
+    def listen(self, workflow_id: str, subtask_id: str) -> Instructions:
+        """Returns the instructions of people for a child that is about to start; later ones are sent to it."""
+        latest = partial(self._state.steering.instructions, subtask_id)
+        instructions = latest()
+        self._mailboxes[workflow_id].append(Mailbox("instructions", latest, instructions))
+        return instructions
+
+    def started(self, workflow_id: str) -> None:
+        """Sends a child that has started what came meanwhile."""
+        for mailbox in self._mailboxes.get(workflow_id, ()):
+            mailbox.workflow_id = workflow_id
+            mailbox.post()
+        self.update()
+
+    def leave(self, workflow_id: str) -> None:
+        """Sends nothing more to a child that has ended."""
+        self._mailboxes.pop(workflow_id, None)
+
+    def send_instructions(self) -> None:
+        """Sends new instructions to the children."""
+        for mailbox in chain(*self._mailboxes.values()):
+            mailbox.post()
+
+    def open(self, workflow_id: str, subtask_id: str, account: str, grant: Amount) -> NestedTerms:
         """Opens the link to a nested supervisor that is about to start. Returns its first terms."""
         state = self._state
         own = state.timeout_of(subtask_id)
@@ -201,29 +202,20 @@ class ChildLinks:
             root_has_finding=state.has_finding,
             lease=state.slots.lend(subtask_id, state.board.beside(subtask_id)).model_copy(),
         )
-        self._links[subtask_id] = _Link(account, own_end, terms)
+        link = self._links[subtask_id] = _Link(account, own_end, terms)
+        self._mailboxes[workflow_id].append(link.mailbox)
         state.nested.begin(subtask_id)
         return terms
 
-    def started(self, subtask_id: str, account: str, workflow_id: str) -> None:
-        """Sends a nested supervisor that has started what changed while it did."""
-        if link := self._link(subtask_id, account):
-            link.mailbox.workflow_id = workflow_id
-            self.update()
-
     def close(self, subtask_id: str, account: str, run: NestedRun | None) -> None:
         """Closes the link to a nested supervisor that has ended; its late messages are ignored."""
-        if self._link(subtask_id, account) is None:
+        link = self._links.get(subtask_id)
+        if link is None or link.account != account:  # it is of the next attempt at the subtask
             return
         del self._links[subtask_id]
         self._state.slots.leases.pop(subtask_id, None)
         self._state.slots.serve()
         self._state.nested.end(subtask_id, run)
-
-    def _link(self, subtask_id: str, account: str) -> _Link | None:
-        """Returns the link if it is still of the attempt with that account, not of the next one at the subtask."""
-        link = self._links.get(subtask_id)
-        return link if link is not None and link.account == account else None
 
     # --- reports ----------------------------------------------------------------------------------
 

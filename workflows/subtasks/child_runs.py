@@ -4,9 +4,7 @@ A stop always reaches it, and a reset ends the one that an earlier execution lef
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -69,7 +67,8 @@ async def run_nested(
     if the nested supervisor asks for more.
     """
     state, subtask_id, links = context.state, brief.subtask_id, context.children
-    terms = links.open(subtask_id, account, grant)
+    name = child_id(workflow.info().workflow_id, subtask_id, attempt)
+    terms = links.open(name, subtask_id, account, grant)
     description = state.board.subtask(subtask_id).description
     request = state.request.model_copy(
         update={
@@ -85,7 +84,6 @@ async def run_nested(
             "attachments": [],
         }
     )
-    name = child_id(workflow.info().workflow_id, subtask_id, attempt)
     nested = NestedInput(
         run=context.run,
         subtask_id=subtask_id,
@@ -107,7 +105,6 @@ async def run_nested(
                     "static_summary": label(f"{subtask_id} · team {request.team_name}: {description}", _LABEL_BYTES),
                     "result_type": WorkerAgentResult,
                 },
-                partial(links.started, subtask_id, account),
             )
         )
     finally:
@@ -152,7 +149,6 @@ class _Child:
     workflow_id: str
     booked: WorkerAgentResult
     start: dict[str, Any]
-    started: Callable[[str], None] = lambda workflow_id: None
     is_started: bool = False
     is_cancelled: bool = False
 
@@ -201,8 +197,7 @@ class _Child:
                     id=self.workflow_id, id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING, **self.start
                 )
             self.is_started = True
-            self.context.children.listens(self.workflow_id, self.workflow_id)
-            self.started(self.workflow_id)
+            self.context.children.started(self.workflow_id)
             result: WorkerAgentResult = await handle
         except FailureError as error:
             details = None if cancelled(error) else details_of(error)
