@@ -47,8 +47,9 @@ def _update(kind: type[Update]) -> Any:
 
     # Any JSON is taken, so that its sender gets to know what is wrong with it.
     def handle(self: Any, update: JsonValue = None) -> UpdateReply:
-        message = self._take(read_update(kind, update))
-        return UpdateReply(accepted=True, phase=self._run_state().phase, message=message)
+        state, new = self._run_state(), read_update(kind, update)
+        message = "taken before" if new.request_id in state.requests else self._take(state, new)
+        return UpdateReply(accepted=True, phase=state.phase, message=message)
 
     def validate(self: Any, update: JsonValue = None) -> None:
         self._check(read_update(kind, update))
@@ -125,7 +126,7 @@ class Handlers:
         )
         if self._parent is not None and not is_own:
             raise ValueError(f"this is a nested run: send this to its root '{self._parent.root_id}'")
-        if state.seen(update.request_id):
+        if update.request_id in state.requests:
             return
         match update:
             case DecidePlan() | Reply() | DecideToolCall():
@@ -151,15 +152,13 @@ class Handlers:
             if problems:
                 raise ValueError(cut("the plan cannot run: " + "; ".join(problems), limits.ERROR_BYTES))
 
-    def _take(self, update: Update) -> str:
-        """Takes over what an update says, once, and returns what its sender reads.
+    def _take(self, state: RunState, update: Update) -> str:
+        """Takes over what an update says, and returns what its sender reads.
 
         It only changes the state: the work looks at that before it begins anything.
         """
-        state = self._run_state()
         steering = state.steering
-        if not state.once(update.request_id):
-            return "taken before"
+        state.requests.update(filter(None, [update.request_id]))
         match update:
             case DecidePlan() | Reply() | DecideToolCall():
                 message = state.decisions.take(decision_in(update))
@@ -235,9 +234,7 @@ class Handlers:
         """Instructions of people to the run above."""
         valid, state = _read(Instructions, instructions), self._state
         if valid is not None and self._parent is not None and isinstance(state, RunState):
-            resumes = state.steering.resumes
-            state.steering.take(valid)
-            if state.steering.resumes != resumes:
+            if state.steering.take(valid):
                 state.models.retry_all()
             self._heed(state)
 

@@ -139,16 +139,18 @@ class Steering:
         """Adds a word to the agents of a subtask, or to all."""
         self._words.append((to, text))
 
-    def take(self, new: Instructions) -> None:
-        """Takes over the instructions to the supervisor above: they hold for all work here."""
+    def take(self, new: Instructions) -> bool:
+        """Takes over the instructions to the supervisor above: they hold for all work here. True if it was resumed."""
         if new.number < self._above.number:
-            return
+            return False
         for word in new.words[len(self._above.words) :]:
             self.say(word)
-        self.resumes += new.resumes - self._above.resumes
-        if (new.paused, new.now) != (self.paused, self.now) or new.resumes != self._above.resumes:
+        resumed = new.resumes - self._above.resumes
+        if (new.paused, new.now) != (self.paused, self.now) or resumed:
             self.paused, self.now, self._toggles = new.paused, new.now, self._toggles + 1
+        self.resumes += resumed
         self._above = new
+        return resumed > 0
 
     def instructions(self, subtask_id: str) -> Instructions:
         """Returns the instructions to the agents of a subtask."""

@@ -42,9 +42,9 @@ class RunState:
 
     The parts own their fields. `proposed` is a plan that waits for approval, `approved_roles` those of approved
     ones; `estimate` is what was shown with the last of them. `planned` is how many subtasks the first plan had.
-    `rejected_subtasks` are those whose model calls the provider refuses for all alike;
-    `child_has_finding` is True once a worker agent returned a finding. `labels` are those of all that worker agents
-    wrote, findings and failures.
+    `rejected_subtasks` are those whose model calls the provider refuses for all alike, `requests` the ids of the
+    updates that were taken; `child_has_finding` is True once a worker agent returned a finding. `labels` are those of
+    all that worker agents wrote, findings and failures.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class RunState:
         self.trace_ref: str | None = None
         self.started_at = started_at
         self.finished_at: datetime | None = None
+        self.requests: set[str] = set()
         self._now = now
-        self._seen_requests: set[str] = set()
         self._open_points: dict[str, Gap] = {}
         self._lacks: list[Gap] = []
         self._contradictions: dict[frozenset[str], Contradiction] = {}
@@ -123,18 +123,6 @@ class RunState:
     def finding_may_come(self) -> bool:
         """True while work is under way that may bring a finding: any but that of `rejected_subtasks`."""
         return self.slots.held > 0 or not self.rejected_subtasks.issuperset(self.board.running())
-
-    def once(self, request_id: str | None) -> bool:
-        """True if no message with that id was taken before; marks it as taken."""
-        if request_id is None:
-            return True
-        fresh = not self.seen(request_id)
-        self._seen_requests.add(request_id)
-        return fresh
-
-    def seen(self, request_id: str | None) -> bool:
-        """True if a message with that id was taken."""
-        return request_id in self._seen_requests
 
     def prepared(self, ceilings: Ceilings | None) -> None:
         """Drops the request's content, as a Worker holds many runs for days, and keeps to the operator's ceilings."""

@@ -87,16 +87,7 @@ def test_the_first_contradiction_between_the_same_subtasks_stands() -> None:
     assert run.result().contradictions == [first, other]
 
 
-# --- Messages, points, warnings -------------------------------------------------------------------
-
-
-@given(st.lists(st.sampled_from(["a", "b", "c"]) | st.none(), max_size=8))
-def test_a_message_counts_once_unless_it_has_no_id(ids: list[str | None]) -> None:
-    run = state()
-    for place, request_id in enumerate(ids):
-        before = set(ids[:place])
-        assert run.seen(request_id) == (request_id is not None and request_id in before)
-        assert run.once(request_id) == (request_id is None or request_id not in before)
+# --- Points, warnings -------------------------------------------------------------------
 
 
 def test_a_point_is_open_until_its_finding_is_better() -> None:
