@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
@@ -339,16 +339,10 @@ class Visibility:
 
     def enter(self, state: RunState) -> None:
         """Shows the phase, the team, the owner, the cost so far, and how the run has ended."""
-        updates: list[SearchAttributeUpdate[Any]] = [
-            PHASE.value_set(state.phase),
-            TEAM.value_set(state.request.team_name),
-            *([OWNER.value_set(state.owner)] if state.owner else []),
-            *([USD.value_set(state.usage.usd)] if state.usage.usd else []),
-            *([STATUS.value_set(state.ending)] if state.ending else []),
-        ]
-        usable = [update for update in updates if update.key.name in self.usable]
-        if usable:
-            workflow.upsert_search_attributes(usable)
+        shown: dict[SearchAttributeKey[Any], Any] = {PHASE: state.phase, TEAM: state.request.team_name}
+        shown |= {OWNER: state.owner, USD: state.usage.usd, STATUS: state.ending}
+        if updates := [key.value_set(value) for key, value in shown.items() if value and key.name in self.usable]:
+            workflow.upsert_search_attributes(updates)
         if PHASE.name not in self.usable:
             workflow.upsert_memo({"phase": state.phase, "team": state.request.team_name})
 
