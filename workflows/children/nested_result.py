@@ -27,12 +27,12 @@ def nested_result(state: RunState, whole: RunResult, record_ref: str) -> NestedR
     """Returns the result of a subtask for the supervisor above; the `whole` one and its record are in the store."""
     ended = {"status": whole.status, "result_ref": whole.result_ref, "trace_ref": whole.trace_ref}
     return NestedResult(
-        **dict(fit(whole, _NESTED_RESULT_BYTES)),
         finding=_finding(state, whole, record_ref),
         nested=nested_run(state).model_copy(update=ended),
         stopped=state.phase == "cancelled",
         turns=sum(report.turns for report in whole.subtasks),
         labels=state.labels,
+        **dict(fit(whole, _NESTED_RESULT_BYTES)),
     )
 
 
