@@ -110,10 +110,13 @@ class SupervisorWorkflow(Handlers):
             raise await self._failed(state, problem) from error
         except asyncio.CancelledError:
             # Temporal asks for a cancellation once: what closes the books below is not cancelled again.
-            result = await self._cancelled(state)
-            if self._nested is None:
-                raise
-            return result
+            why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
+            self._keep_findings(state, why)
+            result = await self._closed(state, "cancelled", why)
+            if self._nested is not None:
+                return result  # what it has, for the supervisor above
+            self._visibility.keep_partial(result)
+            raise
         finally:
             restarts.cancel()
 
@@ -215,15 +218,6 @@ class SupervisorWorkflow(Handlers):
             message = f"{advice} ({message})"
         result = await self._closed(state, "failed", problem)
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
-
-    async def _cancelled(self, state: RunState) -> RunResult:
-        """Keeps what a cancelled run had, in the store and in the memo; a nested supervisor returns it to the root."""
-        why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
-        self._keep_findings(state, why)
-        result = await self._closed(state, "cancelled", why)
-        if self._nested is None:
-            self._visibility.keep_partial(result)
-        return result
 
     async def _closed(self, state: RunState, phase: Phase, why: Problem | None = None) -> RunResult:
         state.finished_at = workflow.now()
