@@ -19,7 +19,6 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from console.base.command import BAD_INPUT, EXAMPLE_GOAL, FAILED, CommandFailed, hint
 from console.base.terminal import counted
-from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TracePage
@@ -165,15 +164,9 @@ async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
     attributes = execution.typed_search_attributes
     phase, team = attributes.get(_PHASE), attributes.get(_TEAM)
     if not phase or not team:
-        memo = await readable_memo(execution)
+        memo = await execution.memo()
         phase, team = phase or memo.get("phase"), team or memo.get("team")
     return str(phase or ""), str(team or ""), attributes.get(_USD)
-
-
-async def readable_memo(execution: WorkflowExecution) -> Mapping[str, Any]:
-    """The memo of a run; "?" for what can't be read: any client may have written it."""
-    memo = await execution.memo()
-    return {name: "?" if isinstance(value, Undecodable) else value for name, value in memo.items()}
 
 
 def stuck(described: WorkflowExecutionDescription) -> str | None:
