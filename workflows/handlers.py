@@ -140,7 +140,7 @@ class Handlers:
             case RetrySubtask() if state.waits.for_help(update.subtask_id) is None:
                 state.steering.check_retry(update, state.phase, has_time=state.time_and_budget.time_left)
             case SkipSubtask():
-                state.steering.check_skip(update)
+                state.steering.check_open(update.subtask_id)
 
     def _check_plan(self, state: RunState, plan: WrittenPlan) -> None:
         if self._context is not None:

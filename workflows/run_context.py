@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypedDict
 
 from temporalio import workflow
@@ -204,12 +205,9 @@ class RunContext:
                 self.show()
                 if wait.for_decision:
                     self.changed.set()  # the dispatch holds the clock if nothing else is left to do
-
-                # The deadline may move while this waits, or stand still: then the timer is set again.
-                def over_or_moved(seen: datetime | None = end) -> bool:
-                    return ended() or deadline() != seen
-
                 left = None if expires_at is None else expires_at - workflow.now()
+                # The deadline may move while this waits, or stand still: then the timer is set again.
+                over_or_moved = partial(lambda seen: ended() or deadline() != seen, end)
                 with contextlib.suppress(TimeoutError):
                     await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
         finally:

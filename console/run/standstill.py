@@ -82,7 +82,9 @@ async def observed(
         causes.append(await _no_worker(run, described))
     for workflow in await _open_workflows(run, described):
         if why := stuck(workflow):
-            causes.append(_of_code(run, workflow.id, why))
+            who = (subtask_path(workflow.id, run.id) or "the run",)
+            helps = f"{hint('repair', run.id)} resets it if its history does not replay; else the Worker's log says why"
+            causes.append(Standstill("code", who, f"fixed code: {why}", helps))
         for activity in workflow.raw_description.pending_activities:
             if cause := await _of_activity(run, workflow.id, activity):
                 causes.append(cause)
@@ -180,12 +182,6 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
         which = f" (the last one was {shown(seen)})" if seen else ""
     helps = f"start one with {worker_hint(build=build)}; the run is safe and continues then"
     return Standstill("worker", ("the run",), f"a Worker{which}", helps, since)
-
-
-def _of_code(run: RunHandle, workflow_id: str, why: str) -> Standstill:
-    who = (subtask_path(workflow_id, run.id) or "the run",)
-    repair = f"{hint('repair', run.id)} resets it if its history does not replay"
-    return Standstill("code", who, f"fixed code: {why}", f"{repair}; else the Worker's log says why it fails")
 
 
 async def _open_workflows(

@@ -171,10 +171,8 @@ class Steering:
         """Raises ValueError if the word has no agent left to reach."""
         if len(self._words) >= _MOST_STEERS:
             raise ValueError(f"the run was steered {_MOST_STEERS} times: use retry_subtask, with an instruction")
-        if new.to != ALL and (report := self._report(new.to)).state not in _OPEN:
-            raise ValueError(
-                f"{quoted(new.to)} has ended, it is {report.state}: use retry_subtask, with this as the instruction"
-            )
+        if new.to != ALL:
+            self.check_open(new.to)
 
     def check_retry(self, new: RetrySubtask, phase: Phase, *, has_time: bool) -> None:
         """Raises ValueError if the subtask cannot be worked on again."""
@@ -191,11 +189,12 @@ class Steering:
             if applies:
                 raise ValueError(why)
 
-    def check_skip(self, new: SkipSubtask) -> None:
+    def check_open(self, subtask_id: str) -> None:
         """Raises ValueError if the subtask has ended."""
-        report = self._report(new.subtask_id)
-        if report.state not in _OPEN:
-            raise ValueError(f"{quoted(new.subtask_id)} has ended already: it is {report.state}")
+        if (report := self._report(subtask_id)).state not in _OPEN:
+            raise ValueError(
+                f"{quoted(subtask_id)} has ended already: it is {report.state}. retry_subtask has it done again"
+            )
 
     def retry(self, new: RetrySubtask) -> None:
         """Has a subtask worked on again."""

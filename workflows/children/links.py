@@ -141,18 +141,17 @@ def _news(report: NestedReport) -> object:
     return milestone(report.run.phase, report.run.counts), report.waits, report.lease, report.asked
 
 
+@dataclass
 class _Link:
-    """One nested supervisor: its `account` in the ledger, its terms, how often it has `asked` for budget.
+    """One nested supervisor: its `account` in the ledger, the end of its subtask's own time, how often it `asked`."""
 
-    `own_end` is the end of its subtask's own time.
-    """
+    account: str
+    own_end: datetime | None
+    terms: NestedTerms
+    asked: int = 0
 
-    def __init__(self, account: str, own_end: datetime | None, terms: NestedTerms) -> None:
-        self.account = account
-        self.own_end = own_end
-        self.terms = terms
-        self.asked = 0
-        self.mailbox = Mailbox("nested_terms", lambda: self.terms, terms)
+    def __post_init__(self) -> None:
+        self.mailbox = Mailbox("nested_terms", lambda: self.terms, self.terms)
 
 
 class ChildLinks:
