@@ -1,7 +1,7 @@
 """The messages that a run takes: queries, updates, and the signals between supervisors."""
 
 import asyncio
-from typing import Any, TypeVar
+from typing import Any
 
 from temporalio import workflow
 
@@ -39,8 +39,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.links import ChildLinks, ParentLink
     from workflows.run_context import RunContext
 
-M = TypeVar("M", bound=BaseModel)
-
 
 def _update(kind: type[Update]) -> Any:
     """Returns the handler of the update that is named as its type. Its validator is `_check`."""
@@ -60,12 +58,25 @@ def _update(kind: type[Update]) -> Any:
     return handler
 
 
-class Handlers:
-    """Handlers over the state of SupervisorWorkflow, which owns it; `_children` is there if the input was valid.
+def _signal(name: str, kind: type[BaseModel]) -> Any:
+    """Returns the handler of a signal between supervisors. What does not fit is ignored: an error would block the run.
 
-    Updates and signals take any JSON. Signals may come before the first workflow task: one that raised an error would
-    block the run for ever.
+    It takes anything, undecoded as yet, as it may come before the run has begun.
     """
+
+    async def handle(self: Any, message: object = None, *surplus: object) -> None:
+        try:
+            valid = kind.model_validate(message)
+        except ValidationError:
+            return
+        if isinstance(self._state, RunState):
+            await self._hear(self._state, valid)
+
+    return workflow.signal(name=name)(handle)
+
+
+class Handlers:
+    """Handlers over the state of SupervisorWorkflow, which owns it; `_children` is there if the input was valid."""
 
     _state: RunState | SupervisionError
     _changed: asyncio.Event
@@ -204,46 +215,33 @@ class Handlers:
         self._changed.set()
         self._show()
 
-    # Signals take anything, undecoded as yet: an error raised in a signal would block the run, and a signal may come
-    # before the run has begun. What does not fit is ignored.
+    nested_report = _signal("nested_report", NestedReport)
+    nested_terms = _signal("nested_terms", NestedTerms)
+    instructions = _signal("instructions", Instructions)
+    decided = _signal("decided", Decision)
 
-    @workflow.signal
-    async def nested_report(self, report: object = None, *surplus: object) -> None:
-        """The report of a nested supervisor."""
-        valid = _read(NestedReport, report)
-        if valid is not None and isinstance(self._state, RunState) and self._children.take(valid):
-            self._changed.set()  # of its slots some may be free now, or more may be wanted
-            self._show()
-            await self._children.fund(valid)
-
-    @workflow.signal
-    def nested_terms(self, terms: object = None, *surplus: object) -> None:
-        """New terms for this nested supervisor, from the one above it."""
-        valid, parent = _read(NestedTerms, terms), self._parent
-        if valid is None or parent is None:
+    async def _hear(self, state: RunState, message: BaseModel) -> None:
+        """Takes a report of a nested supervisor, or what the ones above have sent."""
+        if isinstance(message, NestedReport):
+            if self._children.take(message):
+                self._changed.set()  # of its slots some may be free now, or more may be wanted
+                self._show()
+                await self._children.fund(message)
+        elif self._parent is None:
             return
-        deadline_at = parent.terms.deadline_at
-        if parent.take(valid):
-            if valid.deadline_at != deadline_at:
-                self._children.limits_changed()
-            self._changed.set()
-            self._show()
-
-    @workflow.signal
-    def instructions(self, instructions: object = None, *surplus: object) -> None:
-        """Instructions of people to the run above."""
-        valid, state = _read(Instructions, instructions), self._state
-        if valid is not None and self._parent is not None and isinstance(state, RunState):
-            if state.steering.take(valid):
+        elif isinstance(message, NestedTerms):
+            deadline_at = self._parent.terms.deadline_at
+            if self._parent.take(message):
+                if message.deadline_at != deadline_at:
+                    self._children.limits_changed()
+                self._changed.set()
+                self._show()
+        elif isinstance(message, Instructions):
+            if state.steering.take(message):
                 state.models.retry_all()
             self._heed(state)
-
-    @workflow.signal
-    def decided(self, decision: object = None, *surplus: object) -> None:
-        """What a person decided at the root about work of this nested supervisor."""
-        valid, state = _read(Decision, decision), self._state
-        if valid is not None and self._parent is not None and isinstance(state, RunState):
-            state.decisions.take(valid)
+        elif isinstance(message, Decision):
+            state.decisions.take(message)
 
     def _show(self) -> None:
         """Makes a change of the state visible."""
@@ -253,10 +251,3 @@ class Handlers:
         if isinstance(self._state, SupervisionError):
             raise ValueError(f"this run did not begin, its input was not valid: {self._state.message}")
         return self._state
-
-
-def _read(model: type[M], value: object) -> M | None:
-    try:
-        return model.model_validate(value)
-    except ValidationError:
-        return None
