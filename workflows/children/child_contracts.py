@@ -144,7 +144,6 @@ class NestedInput(ParentsInput):
     """
 
     run: RunRef
-    subtask_id: str
     depth: int
     brief: SubtaskBrief
     terms: "NestedTerms"
@@ -157,7 +156,6 @@ class NestedReport(Model):
     `asked` counts its requests for budget; the last one is for `tokens`.
     """
 
-    subtask_id: str
     report_key: str = ""
     run: NestedRun
     waits: list[Wait] = []

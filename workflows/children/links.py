@@ -98,7 +98,6 @@ class ParentLink:
     def _latest(self) -> NestedReport:
         self._state.slots.settle()
         return NestedReport(
-            subtask_id=self._nested.subtask_id,
             report_key=self._nested.terms.report_key,
             run=nested_run(self._state),
             waits=sorted(self._state.waits.current, key=lambda wait: not wait.for_decision)[:_NESTED_WAITS],
@@ -145,6 +144,7 @@ def _news(report: NestedReport) -> object:
 class _Link:
     """One nested supervisor: its `account` in the ledger, the end of its subtask's own time, how often it `asked`."""
 
+    subtask_id: str
     account: str
     own_end: datetime | None
     terms: NestedTerms
@@ -155,7 +155,7 @@ class _Link:
 
 
 class ChildLinks:
-    """The links of a supervisor to those nested in it, by the subtasks that they work on; mailboxes to all children."""
+    """The links of a supervisor to those nested in it, by the keys that only both know; mailboxes to all children."""
 
     def __init__(self, state: RunState, parent: ParentLink | None) -> None:
         self._state = state
@@ -201,30 +201,29 @@ class ChildLinks:
             root_has_finding=state.has_finding,
             lease=state.slots.lend(subtask_id, state.board.beside(subtask_id)).model_copy(),
         )
-        link = self._links[subtask_id] = _Link(account, own_end, terms)
+        # An attempt that was given up may not have ended yet.
+        self._links = {key: link for key, link in self._links.items() if link.subtask_id != subtask_id}
+        link = self._links[terms.report_key] = _Link(subtask_id, account, own_end, terms)
         self._mailboxes[workflow_id].append(link.mailbox)
         state.nested.begin(subtask_id)
         return terms
 
-    def close(self, subtask_id: str, account: str, run: NestedRun | None) -> None:
+    def close(self, report_key: str, run: NestedRun | None) -> None:
         """Closes the link to a nested supervisor that has ended; its late messages are ignored."""
-        link = self._links.get(subtask_id)
-        if link is None or link.account != account:  # it is of the next attempt at the subtask
-            return
-        del self._links[subtask_id]
-        self._state.slots.leases.pop(subtask_id, None)
-        self._state.slots.serve()
-        self._state.nested.end(subtask_id, run)
+        if link := self._links.pop(report_key, None):
+            self._state.slots.leases.pop(link.subtask_id, None)
+            self._state.slots.serve()
+            self._state.nested.end(link.subtask_id, run)
 
     # --- reports ----------------------------------------------------------------------------------
 
     def take(self, report: NestedReport) -> bool:
         """Takes over a report. Returns False if it is a stranger's, or of an attempt that has ended."""
-        link = self._links.get(report.subtask_id)
-        if link is None or report.report_key != link.terms.report_key:
+        link = self._links.get(report.report_key)
+        if link is None:
             return False
-        self._state.nested.report(report.subtask_id, report.run, report.waits)
-        self._state.slots.leases[report.subtask_id].take(report.lease)
+        self._state.nested.report(link.subtask_id, report.run, report.waits)
+        self._state.slots.leases[link.subtask_id].take(report.lease)
         self._state.slots.serve()
         return True
 
@@ -233,7 +232,7 @@ class ChildLinks:
 
         While other work holds grants it waits: some may be returned. Grants of runs that ask themselves are not.
         """
-        link = self._links.get(report.subtask_id)
+        link = self._links.get(report.report_key)
         if link is None or report.asked <= link.asked:
             return
         link.asked = report.asked
@@ -244,7 +243,7 @@ class ChildLinks:
             lambda: (
                 not budget.ledger.exhausted
                 or budget.ledger.open_grants <= sum(each.asked > each.terms.answered for each in self._links.values())
-                or self._links.get(report.subtask_id) is not link
+                or report.report_key not in self._links
             )
         )
         shares = budget.shares(self._state.board.agents(self._state.request.max_parallel))
@@ -268,8 +267,8 @@ class ChildLinks:
             self._deliver()
         counts = self._state.board.counts()
         self._state.slots.grow(counts.running + counts.waiting)
-        for subtask_id, link in self._links.items():
-            lease = self._state.slots.leases[subtask_id].model_copy(update={"returned": 0, "wanted": False})
+        for link in self._links.values():
+            lease = self._state.slots.leases[link.subtask_id].model_copy(update={"returned": 0, "wanted": False})
             changes = {"root_has_finding": self._state.has_finding, "lease": lease}
             link.terms = link.terms.model_copy(update=changes)
             link.mailbox.post()

@@ -86,7 +86,6 @@ async def run_nested(
     )
     nested = NestedInput(
         run=context.run,
-        subtask_id=subtask_id,
         depth=context.depth + 1,
         brief=brief,
         terms=terms,
@@ -108,7 +107,7 @@ async def run_nested(
             )
         )
     finally:
-        links.close(subtask_id, account, result.nested)
+        links.close(terms.report_key, result.nested)
     return result
 
 
