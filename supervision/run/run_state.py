@@ -87,7 +87,7 @@ class RunState:
         self._now = now
         self._open_points: dict[str, Gap] = {}
         self._lacks: list[Gap] = []
-        self._contradictions: dict[frozenset[str], Contradiction] = {}
+        self.contradictions: list[Contradiction] = []
         self._numbers: Counter[str] = Counter()
 
     @property
@@ -239,20 +239,13 @@ class RunState:
 
     def add_contradiction(self, contradiction: Contradiction) -> None:
         """Adds a contradiction; the first between the same subtasks stands."""
-        self._contradictions.setdefault(frozenset(contradiction.subtask_ids), contradiction)
-
-    @property
-    def contradictions(self) -> list[Contradiction]:
-        """Findings that disagree, with what became of it."""
-        return list(self._contradictions.values())
+        if all({*known.subtask_ids} != {*contradiction.subtask_ids} for known in self.contradictions):
+            self.contradictions.append(contradiction)
 
     def status(self, cursor: int = 0) -> Status:
         """Returns the status, with the page at `cursor` of the subtasks and of the waits."""
-        reports, waiting = self.board.reports(), self.waits.current
-        cursor = max(0, cursor)
+        reports, waiting, cursor = self.board.reports(), self.waits.current, max(0, cursor)
         following = cursor + limits.STATUS_PAGE
-        page, waiting_page = reports[cursor:following], waiting[cursor:following]
-        deadline_at = self.time_and_budget.deadline_at.isoformat()
         status = Status(
             goal=one_line(self.request.goal, 400),
             team=self.request.team_name,
@@ -260,15 +253,15 @@ class RunState:
             flags=self.flags,
             revision=self.revision,
             counts=self.board.counts(),
-            subtasks=page,
+            subtasks=reports[cursor:following],
             next_cursor=following if following < max(len(reports), len(waiting)) else None,
             usage=self.usage + self.nested.usage,
             spend=self.spending.rows(),
             limits=self.time_and_budget.card(),
-            waiting=waiting_page,
+            waiting=waiting[cursor:following],
             breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
-            deadline_at=deadline_at,
+            deadline_at=self.time_and_budget.deadline_at.isoformat(),
             warnings=self.warnings,
             model_notice=self.model_notice,
             error=self.error,
