@@ -100,8 +100,7 @@ class Handlers:
         """What waits for a person under an id that `status` shows, with all of what is asked."""
         state = self._run_state()
         asked = state.waits.asked(wait_id)
-        asked.estimate = state.estimate if asked.wait.kind == "plan" else None
-        return asked
+        return asked.model_copy(update={"estimate": state.estimate if asked.wait.kind == "plan" else None})
 
     @workflow.query
     def trace(self, cursor: int = 0) -> TracePage:
