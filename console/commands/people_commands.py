@@ -68,8 +68,6 @@ async def extend(
     """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
     budget = {"tokens": budget_tokens, "usd": budget_usd}
     given = {name: new for name, new in budget.items() if new is not None} or None
-    if deadline is None and given is None:
-        raise CommandFailed(BAD_INPUT, "nothing to change: give --deadline, --budget-tokens or --budget-usd")
     return await tell(run, ExtendLimits, deadline=deadline and seconds(deadline), budget=given)
 
 
