@@ -25,15 +25,7 @@ from console.run.standstill import ways
 from console.view.plan_view import plan_page
 from supervision.base import limits
 from supervision.contract.status import Wait
-from supervision.contract.updates import (
-    ExtendLimits,
-    Pause,
-    Resume,
-    RetrySubtask,
-    SkipSubtask,
-    Steer,
-    Update,
-)
+from supervision.contract.updates import ExtendLimits, Pause, Resume, RetrySubtask, SkipSubtask, Steer, Update
 from supervision.run.waits import AWAITED
 from temporal_supervisor import Item, asked, decide, inbox, send, waiting
 
