@@ -40,8 +40,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed
     from workflows.children.child_contracts import NestedInput
-    from workflows.children.links import ChildLinks, ParentLink
-    from workflows.children.nested_result import nested_result
+    from workflows.children.links import ChildLinks, ParentLink, nested_result
     from workflows.handlers import Handlers
     from workflows.plan.make_plan import Replanning, make_plan, next_step
     from workflows.run_context import RunContext, log_event
@@ -255,12 +254,10 @@ def _run_problem(error: SupervisionError | CallFailed) -> Problem:
 
 def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tuple[object, ...]]:
     """Takes what only a parent workflow may add out of the surplus inputs; the others are for the caller to refuse."""
-    if workflow.info().parent is None or len(surplus) != 1:
-        return None, surplus
-    try:
-        return NestedInput.model_validate(surplus[0]), ()
-    except ValidationError:
-        return None, surplus
+    if workflow.info().parent is not None and len(surplus) == 1:
+        with contextlib.suppress(ValidationError):
+            return NestedInput.model_validate(surplus[0]), ()
+    return None, surplus
 
 
 async def _published(state: RunState, context: RunContext | None, parent: ParentLink | None) -> RunResult:

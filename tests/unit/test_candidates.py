@@ -14,7 +14,7 @@ from supervision.results.answer import Answer
 from supervision.run.run_state import RunState
 from tests.unit.shapes import START, Clock
 from workflows.children.child_contracts import WorkerAgentResult
-from workflows.children.nested_result import nested_result
+from workflows.children.links import nested_result
 from workflows.subtasks import dispatch
 
 ANSWER = Answer("The pears weigh 3 kg.", "run/outputs/answer")

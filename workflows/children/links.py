@@ -1,4 +1,4 @@
-"""The links between a supervisor and its children: reports upward, terms and people's words downward.
+"""The links between a supervisor and its children: reports and results upward, terms and people's words downward.
 
 A nested supervisor reports, asks for budget and takes its terms through its `ParentLink`. The supervisor above takes
 the reports, funds the runs below and sends them terms through its `ChildLinks`.
@@ -19,15 +19,22 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
+    from supervision.base.text import cut, size
     from supervision.budget.amount import Amount
+    from supervision.contract.finding import Finding
     from supervision.contract.progress import NestedRun
+    from supervision.contract.result import RunResult
+    from supervision.grounding.citations import with_valid_marks
+    from supervision.results.answer import answer_record
+    from supervision.results.payload_fit import fit
     from supervision.run.decisions import Instructions
     from supervision.run.nested_runs import milestone
     from supervision.run.run_state import RunState
-    from workflows.children.child_contracts import NestedInput, NestedReport, NestedTerms
-    from workflows.children.nested_result import nested_run
+    from workflows.children.child_contracts import NestedInput, NestedReport, NestedResult, NestedTerms
 
 _NESTED_WAITS = 50  # waits in one report, people's first: more would make it larger than a payload may be
+
+_NESTED_RESULT_BYTES = 16 * 1024  # what a nested run returns goes into two histories: its whole result is in the store
 
 T = TypeVar("T")
 
@@ -138,6 +145,47 @@ class ParentLink:
 
 def _news(report: NestedReport) -> object:
     return milestone(report.run.phase, report.run.counts), report.waits, report.lease, report.asked
+
+
+def nested_run(state: RunState) -> NestedRun:
+    """Returns where a nested supervisor stands, for the one above it."""
+    return NestedRun(
+        phase=state.phase,
+        counts=state.board.counts() + state.nested.counts,
+        usage=state.usage + state.nested.usage,
+    )
+
+
+def nested_result(state: RunState, whole: RunResult, record_ref: str) -> NestedResult:
+    """Returns the result of a subtask for the supervisor above; the `whole` one and its record are in the store."""
+    ended = {"status": whole.status, "result_ref": whole.result_ref, "trace_ref": whole.trace_ref}
+    return NestedResult(
+        finding=_finding(state, whole, record_ref),
+        nested=nested_run(state).model_copy(update=ended),
+        stopped=state.phase == "cancelled",
+        turns=sum(report.turns for report in whole.subtasks),
+        labels=state.labels,
+        **dict(fit(whole, _NESTED_RESULT_BYTES)),
+    )
+
+
+def _finding(state: RunState, whole: RunResult, record_ref: str) -> Finding | None:
+    """Returns the answer as a finding; what is missing from it are its limitations. A run that failed has none."""
+    if not whole.answer_ref or state.phase == "failed":
+        return None
+    # Its marks name its own subtasks: above, [t1] is another one.
+    answer = with_valid_marks(whole.answer, {subtask.id for subtask in state.plan.subtasks}, set())
+    record = answer_record(whole).model_copy(update={"summary": cut(answer, limits.SUMMARY_BYTES)})
+    if state.answer.is_findings:
+        record.outcome = "partial"
+    record.labels = state.labels
+    return Finding(
+        **record.model_dump(exclude={"checked", "evidence"}),
+        text_ref=whole.answer_ref,
+        text_bytes=size(whole.answer),
+        artifacts=whole.artifacts[: limits.FINDING_SOURCES],
+        record_ref=record_ref,
+    )
 
 
 @dataclass
