@@ -83,6 +83,7 @@ class Handlers:
     _parent: ParentLink | None
     _children: ChildLinks
     _context: RunContext | None
+    _show: Any  # a method that makes a change of the state visible
 
     @workflow.query
     def status(self, cursor: int = 0) -> Status:
@@ -241,10 +242,6 @@ class Handlers:
             self._heed(state)
         elif isinstance(message, Decision):
             state.decisions.take(message)
-
-    def _show(self) -> None:
-        """Makes a change of the state visible."""
-        raise NotImplementedError
 
     def _run_state(self) -> RunState:
         if isinstance(self._state, SupervisionError):

@@ -54,13 +54,11 @@ class RunHandle:
     async def whole_status(self) -> Status:
         """Returns the status with all its pages in one."""
         status = await self.status()
-        cursor = status.next_cursor
-        while cursor is not None:
-            page = await self.status(cursor)
+        while status.next_cursor is not None:
+            page = await self.status(status.next_cursor)
             status.subtasks += page.subtasks
             status.waiting += page.waiting
-            cursor = page.next_cursor
-        status.next_cursor = None
+            status.next_cursor = page.next_cursor
         return status
 
     async def plan(self) -> Plan:
