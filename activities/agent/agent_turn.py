@@ -22,9 +22,9 @@ from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.model.request_body import ALL_JSON, first_json
 from activities.prompts.agent_prompts import (
     LAST_OUTPUT,
+    WITHHELD,
     correction_request,
     is_correction_request,
-    withheld_words,
     worker_request,
     worker_system,
 )
@@ -44,7 +44,7 @@ from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, foun
 from supervision.run.attempt_rules import subtask_path
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
-SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
+_SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
 _CHECKED_CLAIMS = 40  # of one finding, for those who judge it
 _CHOICES = 20  # of a question to a person: more do not fit on a screen
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output
@@ -66,12 +66,6 @@ class Grounds(NamedTuple):
     calls: list[Evidence]
     sources: list[str]
     artifacts: list[ArtifactRef]
-
-    @property
-    def left_out(self) -> list[str]:
-        """One sentence for each kind of which a finding cannot carry all."""
-        more = {"sources": len(self.sources) - SOURCES, "artifacts": len(self.artifacts) - SOURCES}
-        return [f"{count} more {kind} stand only in the tool outputs" for kind, count in more.items() if count > 0]
 
 
 async def read_grounds(
@@ -99,7 +93,7 @@ async def read_grounds(
         if kind != "nothing":
             name = one_line(f"{use.name} {preview(json.loads(use.arguments))}", _CALL_BYTES)
             texts.append(Source(use.output, kind, use.arguments, name))
-    return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources], artifacts)
+    return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources][:_SOURCES], artifacts[:_SOURCES])
 
 
 class AgentTurnActivities:
@@ -127,7 +121,8 @@ class AgentTurnActivities:
         )
         name = CallName.of(turn, turn.step)
         known = [] if turn.head is None else (await conversations.entry(turn.head)).view.withheld
-        note = "\n\n".join(filter(None, [turn.note, withheld_words(tool for tool in withheld if tool not in known)]))
+        missing = ", ".join(tool for tool in withheld if tool not in known)
+        note = "\n\n".join(filter(None, [turn.note, f"{WITHHELD} {missing}." if missing else ""]))
         if turn.head is None:
             assert turn.brief is not None
             opening, text = await self._opening(turn, turn.brief, loaded, role)
@@ -209,7 +204,6 @@ class AgentTurnActivities:
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
             calls=[] if concluded else await self._tool_calls(turn, loaded, role, calls, answered.labels),
             fullest=message.fullest,
-            cleared=answered.view.cleared,
             withheld=answered.view.withheld,
             labels=answered.labels,
             usage=answered.usage,
@@ -294,8 +288,8 @@ class AgentTurnActivities:
             grounding=role.grounding,
             summary=conclusion.summary or cut(conclusion.text or text, limits.SUMMARY_BYTES),
             confidence=conclusion.confidence,
-            limitations=[*(cut(item, limits.SENTENCE_BYTES) for item in limitations), *grounds.left_out],
-            sources=grounds.sources[:SOURCES],
+            limitations=[cut(item, limits.SENTENCE_BYTES) for item in limitations],
+            sources=grounds.sources,
             unsupported=found_nowhere(claims),
             checked=[claim.model_copy(update={"text": cut(claim.text, UNSUPPORTED_BYTES)}) for claim in shown],
             evidence=grounds.calls,
@@ -303,7 +297,7 @@ class AgentTurnActivities:
         )
         finding = Finding(
             **record.model_dump(exclude={"checked", "evidence"}),
-            artifacts=grounds.artifacts[:SOURCES],
+            artifacts=grounds.artifacts,
             text_ref=await keep(text),
             items_ref="" if conclusion.items is None else await keep(json.dumps([*conclusion.items])),
             output_ref=await keep(json.dumps(output)) if isinstance(output, dict) else "",

@@ -75,8 +75,8 @@ class ToolActivities:
         if tool is not None and tool.name in role.tools:
             labels = entry.labels | loaded.toolbox.labels_of(role, entry.reply.provided_uses())
             verdict = policy.decide(tool, labels, block.get("input"))
-            # The call's hash is that of the arguments in the conversation: see _shown_block.
-            approved = verdict == "ask" and request.approved_sha256 == request.call.arguments_sha256
+            # What a person approved has the arguments in the conversation: see _shown_block.
+            approved = verdict == "ask" and request.call.waits_for is not None
             if verdict != "allowed" and not approved:
                 words = NOT_APPROVED if verdict == "ask" else REFUSED
                 return await self._reply(request, ToolRun(words, is_error=True))

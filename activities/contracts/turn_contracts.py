@@ -79,6 +79,10 @@ class ToolCallRef(Model):
     asks: Annotated[str, Field(exclude_if=lambda asks: not asks)] = ""
     replies: Annotated[list[PersonReply], Field(exclude_if=lambda replies: not replies)] = []
 
+    def without_result(self, why: str) -> ToolResultRef:
+        """Returns the answer to this call if it gave no result."""
+        return ToolResultRef(call_id=self.call_id, text=why, is_error=True)
+
 
 class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
@@ -101,14 +105,13 @@ class TurnReply(Model):
     finish_call_id: str | None = None
     earlier: Finding | None = None
     fullest: bool = False
-    cleared: int = 0
     withheld: Annotated[list[str], Field(exclude_if=lambda names: not names)] = []
     labels: Read = Labels()
     usage: Usage
 
 
 class ToolInput(Model):
-    """One tool call of the reply at `head`; it may read `findings`. `approved_sha256` is of what a person approved."""
+    """One tool call of the reply at `head`; it may read `findings`. One that waited for a person was approved."""
 
     run: RunRef
     team_ref: str
@@ -117,7 +120,6 @@ class ToolInput(Model):
     call: ToolCallRef
     attachments: list[AttachmentRef] = []
     findings: FindingRefs = []
-    approved_sha256: str | None = None
 
 
 class ToolReply(Model):

@@ -16,27 +16,23 @@ class AfterAgent(Enum):
     """What follows in an attempt after its worker agent has ended."""
 
     END = auto()  # the attempt has ended, too
-    RETRY_FUNDED = auto()  # its grant is used up: resume it with another one
+    RESUME = auto()  # with the run if that is paused, with another grant if its own is used up
     WAIT_PROVIDER = auto()  # the provider's breaker is open: wait, then resume it
     WAIT_RESUME = auto()  # a person must act at the provider: wait for `resume`
     WAIT_PERSON = auto()  # a person must reply or decide: wait, then resume it
-    WAIT_RESUMED = auto()  # a person paused the run: resume it with the run
-    FAIL_RUN = auto()  # the same, but the run has no finding to lose
 
 
 def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
     """Returns what follows in the attempt; a run that has a finding waits rather than fails."""
     if problem is None or problem not in RESUMABLE or not can_resume:
         return AfterAgent.END
-    if problem is ErrorKind.PAUSED:
-        return AfterAgent.WAIT_RESUMED
     if problem in ACCOUNT:
-        return AfterAgent.WAIT_RESUME if has_finding else AfterAgent.FAIL_RUN
+        return AfterAgent.WAIT_RESUME if has_finding else AfterAgent.END
     if problem is ErrorKind.NEEDS_PERSON:
         return AfterAgent.WAIT_PERSON
     if problem is ErrorKind.CIRCUIT_OPEN:
         return AfterAgent.WAIT_PROVIDER
-    return AfterAgent.END if had_last_grant else AfterAgent.RETRY_FUNDED
+    return AfterAgent.END if had_last_grant and problem is ErrorKind.BUDGET_EXHAUSTED else AfterAgent.RESUME
 
 
 class NextTry(Enum):

@@ -91,7 +91,7 @@ def use_agent(agent: WorkerAgentInput) -> None:
     timer(attempt_time(more_room(agent.role.max_tokens or limits.TURN_MAX_TOKENS)).total_seconds())
     timer((agent.expires_at - NOW).total_seconds())
     with contextlib.suppress(ApplicationError):
-        loop._with_turns_left("note", loop._must_conclude())
+        loop._note("note", loop._is_last())
     loop.failure(Problem(type=ErrorKind.CIRCUIT_OPEN, message="away"))
     loop.stopped().model_dump_json()
 

@@ -13,14 +13,11 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
-    from supervision.base.errors import FATAL, ErrorKind, SupervisionError
+    from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
-    from supervision.contract.team import RoleCard
     from supervision.planning.capabilities import role_for
-    from supervision.run.attempt_rules import DECLINED, counts_against_role, is_retried
-    from workflows.children.child_contracts import WorkerAgentResult
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
-    from workflows.subtasks.assignment import Assignment
+    from workflows.subtasks.assignment import Assignment, may_begin
     from workflows.subtasks.attempt import run_attempt
 
 
@@ -92,12 +89,8 @@ class Dispatch:
         """Returns the subtask's assignment, a new one to the role that the plan names, or to the best one able."""
         if subtask_id in self._assignments:
             return self._assignments[subtask_id]
-        state, roles = self._state, self._context.assignable_roles
-
-        def is_free(role: RoleCard) -> bool:
-            return state.slots.has_room(role) and state.waits.breaker(role.name).admits()
-
-        name = role_for(state.board.subtask(subtask_id), roles, in_flight, is_free)
+        roles, is_free = self._context.assignable_roles, partial(may_begin, self._state)
+        name = role_for(self._state.board.subtask(subtask_id), roles, in_flight, is_free)
         return Assignment(self._context, subtask_id, roles.role(name))
 
     async def execute(self) -> None:
@@ -219,8 +212,6 @@ class Dispatch:
         board, slots, probes = self._state.board, self._state.slots, []
         slots.starved = 0
         in_flight = board.in_flight()  # once: with a role at its limit, each of its subtasks is looked at every time
-        if self._state.rejected_subtasks and not self._state.has_finding:
-            return None  # others would be refused, too: those at work decide whether the run fails
         if self._state.time_and_budget.agents_waiting:
             return None  # nor could others be paid now
         for subtask_id in board.ready():
@@ -232,7 +223,7 @@ class Dispatch:
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
             assignment = self._assignment(subtask_id, in_flight)
-            if self._running and self._state.models.is_away(assignment.models):
+            if self._running and self._state.models.is_away(assignment.models_of(assignment.role)):
                 continue  # those that run wait for it already, and one of them tries it first
             if assignment.take_role():
                 self._assignments[subtask_id] = assignment
@@ -319,58 +310,20 @@ async def _run_subtask(assignment: Assignment) -> None:
 
     Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask and is not raised.
     """
+    context, subtask_id = assignment.context, assignment.subtask_id
     try:
-        await _try(assignment)
-    except asyncio.CancelledError:
+        while (problem := assignment.take(await run_attempt(assignment))) is not None:
+            if not await assignment.prepare_retry(problem) and not await assignment.helped(problem):
+                return
+            if not assignment.take_role():
+                context.state.board.put_back(subtask_id)
+                context.state.trace.note("subtask_held", subtask_id, role=assignment.role.name)
+                return
+    except (asyncio.CancelledError, SupervisionError) as error:
         # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
         assignment.stop()
-    except SupervisionError:
-        assignment.stop()
-        raise
+        if isinstance(error, SupervisionError):
+            raise
     finally:
         if assignment.slot is not None:  # no attempt took it up
-            assignment.context.free(assignment.slot)
-
-
-async def _try(assignment: Assignment) -> None:
-    context, subtask_id = assignment.context, assignment.subtask_id
-    while True:
-        context.state.board.begin(subtask_id, assignment.role.name)
-        result = await run_attempt(assignment)
-        assignment.last, assignment.resume_from = result, None
-        problem = await _retryable_problem(assignment, result)
-        if problem is None:
-            return
-        is_persons = assignment.role.person is not None
-        assignment.count_outcome(False if counts_against_role(problem.type) and not is_persons else None)
-        assignment.failures += 1
-        assignment.declined += problem.type in DECLINED
-        if not await assignment.prepare_retry(problem, result.model) and not await assignment.helped(problem):
-            return
-        if not assignment.take_role():
-            context.state.board.put_back(subtask_id)
-            context.state.trace.note("subtask_held", subtask_id, role=assignment.role.name)
-            return
-
-
-async def _retryable_problem(assignment: Assignment, result: WorkerAgentResult) -> Problem | None:
-    """Returns the problem that another attempt may mend; None once the subtask has ended."""
-    problem = result.problem
-    if assignment.has_ended:  # the run did not wait for it any longer
-        return None
-    if problem is None:
-        if result.succeeded:
-            assignment.complete(result)
-        else:
-            assignment.stop()
-        return None
-    if problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
-        assignment.stop(problem)
-        return None
-    if not is_retried(problem.type):
-        assignment.count_outcome(None)
-        if problem.type in FATAL and assignment.previous is None:
-            await assignment.context.wait_for_first_finding(assignment.subtask_id)
-        assignment.fail(problem)
-        return None
-    return problem
+            context.free(assignment.slot)

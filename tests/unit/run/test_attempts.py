@@ -33,11 +33,11 @@ ALWAYS = [(last, finding) for last in (False, True) for finding in (False, True)
     ("kinds", "cases", "step"),
     [
         ({ErrorKind.CIRCUIT_OPEN}, ALWAYS, AfterAgent.WAIT_PROVIDER),
-        ({ErrorKind.PAUSED}, ALWAYS, AfterAgent.WAIT_RESUMED),
+        ({ErrorKind.PAUSED}, ALWAYS, AfterAgent.RESUME),
         ({ErrorKind.NEEDS_PERSON}, ALWAYS, AfterAgent.WAIT_PERSON),
-        ({ErrorKind.BUDGET_EXHAUSTED}, ALWAYS[:2], AfterAgent.RETRY_FUNDED),
+        ({ErrorKind.BUDGET_EXHAUSTED}, ALWAYS[:2], AfterAgent.RESUME),
         ({ErrorKind.BUDGET_EXHAUSTED}, ALWAYS[2:], AfterAgent.END),  # it had the last grant
-        (ACCOUNT, ALWAYS[::2], AfterAgent.FAIL_RUN),
+        (ACCOUNT, ALWAYS[::2], AfterAgent.END),  # the run fails
         (ACCOUNT, ALWAYS[1::2], AfterAgent.WAIT_RESUME),  # the run has a finding to lose
         ({None, *ErrorKind} - RESUMABLE, ALWAYS, AfterAgent.END),
     ],
@@ -119,29 +119,18 @@ def _admit(breaker: RoleBreaker) -> int:
 
 def _fail(breaker: RoleBreaker, times: int = 1) -> None:
     for _ in range(times):
-        breaker.failed(_admit(breaker))
-
-
-def test_each_failed_probe_doubles_the_cooldown_up_to_its_cap(breaker: RoleBreaker, clock: Clock) -> None:
-    _fail(breaker, 3)
-    waits = []
-    for _ in range(7):
-        assert breaker.retry_at is not None
-        waits.append((breaker.retry_at - clock.at).total_seconds())
-        clock.at = breaker.retry_at
-        _fail(breaker)
-    assert waits == [10, 20, 40, 80, 160, 300, 300]
+        breaker.settle(_admit(breaker), False)
 
 
 def test_a_late_failure_neither_prolongs_nor_reopens_it(breaker: RoleBreaker, clock: Clock) -> None:
     early = [_admit(breaker) for _ in range(4)]
     _fail(breaker, 3)
-    breaker.failed(early[0])
+    breaker.settle(early[0], False)
     assert breaker.retry_at == START + COOLDOWN
     clock.at += COOLDOWN
-    breaker.succeeded(_admit(breaker))
+    breaker.settle(_admit(breaker), True)
     for ticket in early[1:]:
-        breaker.failed(ticket)
+        breaker.settle(ticket, False)
     assert (_state(breaker), breaker.failures) == ("closed", 0)
 
 
@@ -149,12 +138,12 @@ def test_a_cancelled_probe_gives_its_lease_back(breaker: RoleBreaker, clock: Clo
     _fail(breaker, 3)
     clock.at += COOLDOWN
     first = _admit(breaker)
-    breaker.released(first)
+    breaker.settle(first, None)
     second = _admit(breaker)
-    breaker.succeeded(first)
-    breaker.failed(first)
+    breaker.settle(first, True)
+    breaker.settle(first, False)
     assert _state(breaker) == "half_open"
-    breaker.succeeded(second)
+    breaker.settle(second, True)
     assert _state(breaker) == "closed"
 
 
@@ -177,7 +166,7 @@ def test_one_probe_at_a_time_closes_it_and_it_never_stays_shut(course: list[tupl
             clock.tick(number)
         elif running:
             ticket = running.pop(number % len(running))
-            getattr(breaker, step)(ticket)
+            breaker.settle(ticket, {"succeeded": True, "failed": False}.get(step))
             if before != "closed" and _state(breaker) == "closed":
                 assert (ticket, step) == (probe, "succeeded")
             if before == "closed" and _state(breaker) != "closed":
@@ -188,7 +177,7 @@ def test_one_probe_at_a_time_closes_it_and_it_never_stays_shut(course: list[tupl
             case "open":
                 assert not breaker.admits()
                 assert breaker.retry_at is not None
-                assert breaker.retry_at - clock.at <= limits.ROLE_BREAKER_COOLDOWN_MAX
+                assert breaker.retry_at - clock.at <= COOLDOWN
 
 
 # --- fallback chains ---------------------------------------------------------------------------------
