@@ -1,7 +1,6 @@
 """The tool loop of a worker agent: model call, tool calls, model call, ... until the finding."""
 
 import asyncio
-from collections.abc import Sequence
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -15,19 +14,7 @@ with workflow.unsafe.imports_passed_through():
         TurnInput,
         TurnReply,
     )
-    from activities.prompts.agent_prompts import (
-        DEADLY_CALL,
-        FINISH_TAKEN,
-        LAST_ITEMS,
-        LAST_TURN,
-        NO_ITEMS,
-        NOT_RUN,
-        NUDGE,
-        TURNS_LEFT,
-        UNKNOWN_OUTCOME,
-        objection,
-        steering,
-    )
+    from activities.prompts import agent_prompts as prompts
     from supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
     from supervision.base import limits
     from supervision.base.errors import RESUMABLE, STORE, ErrorKind
@@ -64,28 +51,21 @@ class ToolLoop:
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
-        asked_again, insisted = 0, False
+        state = LoopState(progress.turn, agent.max_turns)
         max_tokens = agent.role.max_tokens or limits.TURN_MAX_TOKENS
         await self._run_approved()
         while True:
-            last = self._is_last()
+            state.last = self._is_last()
             # Words that come while the call is under way are for the next one.
             unheard, heard = self._unheard()
-            reply = await self._call_model(self._note(unheard, last), max_tokens, last=last)
-            state = LoopState(
-                progress.turn,
-                agent.max_turns,
-                asked_again,
-                progress.pauses,
-                last=last,
-                insisted=insisted,
-                can_grow=not reply.fullest and more_room(max_tokens) > max_tokens,
-            )
+            reply = await self._call_model(self._note(unheard, state.last), max_tokens, last=state.last)
+            state.turn, state.pauses = progress.turn, progress.pauses
+            state.can_grow = not reply.fullest and more_room(max_tokens) > max_tokens
             step = next_step(reply.stop_reason, reply.finding is not None, len(reply.calls), state)
             if step is Next.ASK_AGAIN:
-                asked_again, max_tokens = asked_again + 1, more_room(max_tokens)
+                state.asked_again, max_tokens = state.asked_again + 1, more_room(max_tokens)
                 continue
-            progress.head, progress.results, progress.note, asked_again = reply.head, [], None, 0
+            progress.head, progress.results, progress.note, state.asked_again = reply.head, [], None, 0
             progress.feedback_due, progress.heard = False, heard
             if finding := _finding_of(step, reply, agent.subtask_id):
                 if self._goes_on(step, reply):
@@ -94,13 +74,15 @@ class ToolLoop:
                 result.finish_call_id = reply.finish_call_id
                 return result
             if step is Next.TOOLS:
-                await self._run_tools(reply)
+                self._take_calls(reply.calls)
+                await self._run_calls()
             elif step is Next.CONTINUE:
                 progress.pauses += 1
             elif step is Next.NUDGE:
-                progress.note = NUDGE
+                progress.note = prompts.NUDGE
             elif step is Next.INSIST:
-                insisted, progress.results = True, [call.without_result(NOT_RUN) for call in reply.calls]
+                state.insisted = True
+                progress.results = [call.without_result(prompts.NOT_RUN) for call in reply.calls]
                 continue
             else:
                 raise self.failure(_loop_problem(step, reply, agent.max_turns))
@@ -128,7 +110,7 @@ class ToolLoop:
     def _unheard(self) -> tuple[str, int]:
         """Returns what people said that is not in the conversation yet, as a note, and the number of its last word."""
         words = [word for word in self.instructions.words if word.number > self._progress.heard]
-        return steering(word.text for word in words), words[-1].number if words else self._progress.heard
+        return prompts.steering(word.text for word in words), words[-1].number if words else self._progress.heard
 
     def _handed_over(self) -> WorkerAgentResult | None:
         """Returns the progress of a worker agent that went first; continues as new if the server suggests it."""
@@ -152,16 +134,16 @@ class ToolLoop:
         if reply.impossible:
             raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=cut(finding.summary, limits.ERROR_BYTES)))
         lacks_items = agent.brief.names_items and not finding.items_ref
-        misfit = [*reply.misfit, *([NO_ITEMS] if lacks_items else [])]
+        misfit = [*reply.misfit, *([prompts.NO_ITEMS] if lacks_items else [])]
         if not (finding.unsupported or reply.unclear or misfit) or progress.objected or not self._has_a_turn_left():
             if lacks_items:
-                problem = Problem(type=ErrorKind.CANNOT_DO, message=f"its finding names no items: {NO_ITEMS}")
-                raise self.failure(problem, keeps_finding=True)
+                why = f"its finding names no items: {prompts.NO_ITEMS}"
+                raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=why), keeps_finding=True)
             return None
         progress.objected = True
         progress.results = _taken(reply)
         self._trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported, *misfit])
-        return objection(finding.unsupported, reply.unclear, misfit)
+        return prompts.objection(finding.unsupported, reply.unclear, misfit)
 
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset continues from there."""
@@ -196,8 +178,8 @@ class ToolLoop:
         """Returns what the model is told in a turn: by the system, by people, and in two turns how many are left."""
         agent, progress = self._agent, self._progress
         ahead = progress.turn + 1 + limits.TURNS_NOTICE == agent.max_turns and progress.head is not None
-        turns_left = LAST_TURN if last else TURNS_LEFT if ahead else None
-        items = LAST_ITEMS if last and agent.brief.names_items else None
+        turns_left = prompts.LAST_TURN if last else prompts.TURNS_LEFT if ahead else None
+        items = prompts.LAST_ITEMS if last and agent.brief.names_items else None
         return "\n\n".join(filter(None, (progress.note, words, turns_left, items))) or None
 
     async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
@@ -244,39 +226,32 @@ class ToolLoop:
     def _book(self, usage: Usage) -> None:
         self._progress.usage += usage
 
-    async def _run_tools(self, reply: TurnReply) -> None:
-        """Runs the tool calls of a turn. Raises the error of a loop of which some wait for a person."""
-        first, rest = reply.calls[: limits.TOOL_CALLS_PER_TURN], reply.calls[limits.TOOL_CALLS_PER_TURN :]
-        surplus = f"Not run: one turn runs at most {limits.TOOL_CALLS_PER_TURN} tool calls. Call it in the next one."
-        calls, waiting = [[call for call in first if bool(call.waits_for) is waits] for waits in (False, True)]
-        await self._run_calls(reply.head, calls, waiting, [call.without_result(surplus) for call in rest])
-
     async def _run_approved(self) -> None:
         """Runs the calls that a person has approved, or replied to; then the last turn's calls are all answered."""
-        progress = self._progress
-        if not progress.approved or progress.head is None or self.instructions.paused:
-            return
-        calls, progress.approved = progress.approved, []
-        await self._run_calls(progress.head, calls)
+        if self._progress.approved and not self.instructions.paused:
+            await self._run_calls()
 
-    async def _run_calls(
-        self,
-        head: str,
-        calls: list[ToolCallRef],
-        waiting: Sequence[ToolCallRef] = (),
-        not_run: Sequence[ToolResultRef] = (),
-    ) -> None:
-        """Runs calls in parallel. Raises the error of a loop of which calls wait for a person: `waiting`, or some."""
-        # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
+    def _take_calls(self, calls: list[ToolCallRef]) -> None:
+        """Sorts the calls of a turn into those that are run, that wait for a person, and that are too many."""
+        progress, most = self._progress, limits.TOOL_CALLS_PER_TURN
+        surplus = f"Not run: one turn runs at most {most} tool calls. Call it in the next one."
+        progress.approved = [call for call in calls[:most] if not call.waits_for]
+        progress.pending = [call for call in calls[:most] if call.waits_for]
+        progress.results = [call.without_result(surplus) for call in calls[most:]]
+
+    async def _run_calls(self) -> None:
+        """Runs the approved calls in parallel. Raises the error of a loop of which others wait for a person."""
+        # Results are changed only after all have ended: a cancellation in between finds them as at the reply.
         progress = self._progress
+        calls, progress.approved = progress.approved, []
         try:
-            replies = await asyncio.gather(*[self._run_tool(head, call) for call in calls])
+            replies = await asyncio.gather(*map(self._run_tool, calls))
         except asyncio.CancelledError:
             # The turn was made: the next attempt has to answer its calls.
-            stopped = [call.without_result(f"This call was stopped. {UNKNOWN_OUTCOME}") for call in [*calls, *waiting]]
-            progress.results = [*progress.results, *stopped, *not_run]
+            words, stopped = f"This call was stopped. {prompts.UNKNOWN_OUTCOME}", [*calls, *progress.pending]
+            progress.results = [*progress.results, *(call.without_result(words) for call in stopped)]
+            progress.pending = []
             raise
-        progress.pending = [*waiting]
         for call, tool_reply in zip(calls, replies, strict=True):
             progress.usage += Usage(tool_calls=1)
             if tool_reply.asks:
@@ -286,17 +261,16 @@ class ToolLoop:
             if call.name != FINISH_TOOL:  # a conclusion that came too early is no failure of a tool
                 error = one_line(tool_reply.preview, 200) if tool_reply.result.is_error else ""
                 progress.tools[call.name] = progress.tools.get(call.name, error) and error
-        progress.results += not_run
         if progress.pending:
             raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
 
-    async def _run_tool(self, head: str, call: ToolCallRef) -> ToolReply:
+    async def _run_tool(self, call: ToolCallRef) -> ToolReply:
         agent, tool = self._agent, self._agent.role.tool(call.name)
         payload = ToolInput(
             run=agent.run,
             team_ref=agent.team_ref,
             role=agent.role.name,
-            head=head,
+            head=self._progress.head or "",
             call=call,
             attachments=agent.brief.attachments,
             findings=agent.brief.dependencies if call.name == READ_OUTPUT_TOOL else [],
@@ -308,7 +282,7 @@ class ToolLoop:
             if failed.problem.type in STORE | {ErrorKind.NOT_GRANTED}:
                 raise  # what the run needs is gone, which is no result of the tool
             why = failed.problem.message  # it may have had effects
-            words = DEADLY_CALL if DEADLY in why else UNKNOWN_OUTCOME
+            words = prompts.DEADLY_CALL if DEADLY in why else prompts.UNKNOWN_OUTCOME
             reply = ToolReply(result=call.without_result(words), preview=why[:200])
         self._trace.note(
             "tool",
@@ -337,7 +311,7 @@ class ToolLoop:
 
 def _taken(reply: TurnReply) -> list[ToolResultRef]:
     """Returns the answer to the call that gave a finding, if one did: the conversation continues after it."""
-    return [ToolResultRef(call_id=reply.finish_call_id, text=FINISH_TAKEN)] if reply.finish_call_id else []
+    return [ToolResultRef(call_id=reply.finish_call_id, text=prompts.FINISH_TAKEN)] if reply.finish_call_id else []
 
 
 def _asking(call: ToolCallRef, reply: ToolReply) -> ToolCallRef:

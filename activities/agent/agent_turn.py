@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
@@ -38,7 +38,7 @@ from supervision.agent import agent_tools, policy
 from supervision.base import limits
 from supervision.base.prompt_marks import ASK_TOOL, FINISH_TOOL, READ_OUTPUT_TOOL, STEER
 from supervision.base.text import clean, cut, one_line, size
-from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord, Labels
+from supervision.contract.finding import ArtifactRef, Evidence, Finding, FindingRecord, Labels
 from supervision.contract.team import Role
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, found_nowhere
 from supervision.run.attempt_rules import subtask_path
@@ -109,8 +109,6 @@ class AgentTurnActivities:
         loaded, conversations = await self._teams.load(turn.team_ref), self._calls.conversations
         role, place = loaded.team.role(turn.role), subtask_path(activity.info().workflow_id or "", turn.run.run_id)
         labels, withheld = await self._labels(turn, loaded, role, place)
-        if turn.last and role.output_schema is not None:
-            turn = turn.model_copy(update={"note": "\n".join(filter(None, [turn.note, LAST_OUTPUT]))})
         options = CallOptions(
             max_tokens=turn.max_tokens,
             labels=labels,
@@ -122,7 +120,8 @@ class AgentTurnActivities:
         name = CallName.of(turn, turn.step)
         known = [] if turn.head is None else (await conversations.entry(turn.head)).view.withheld
         missing = ", ".join(tool for tool in withheld if tool not in known)
-        note = "\n\n".join(filter(None, [turn.note, f"{WITHHELD} {missing}." if missing else ""]))
+        ending = LAST_OUTPUT if turn.last and role.output_schema is not None else ""
+        note = "\n\n".join(filter(None, [turn.note, ending, f"{WITHHELD} {missing}." if missing else ""]))
         if turn.head is None:
             assert turn.brief is not None
             opening, text = await self._opening(turn, turn.brief, loaded, role)
@@ -273,13 +272,11 @@ class AgentTurnActivities:
         if labels.untrusted and policy.is_quarantined(role) and isinstance(output, dict) and not misfit:
             conclusion = agent_tools.Conclusion("", conclusion.confidence, [], conclusion.outcome)
             labels = labels.model_copy(update={"untrusted": ""})
-        cells = {path or "output": _cell(path, text) for path, text in agent_tools.cells_of(output)}
-        listed = "\n".join(f"- {path}: {cell}" for path, cell in cells.items())
-        text = "\n\n".join(filter(None, [conclusion.text, listed]))
+        cells = [f"- {path or 'output'}: {_cell(path, cell)}" for path, cell in agent_tools.cells_of(output)]
+        text = "\n\n".join(filter(None, [conclusion.text, "\n".join(cells)]))
         grounds = await read_grounds(self._calls.conversations, answered.head, loaded.toolbox, keep)
         checks = role.grounding == "tools" and conclusion.text
         claims = await asyncio.to_thread(check, text, grounds.texts) if checks else []
-        claims = [claim if claim.source else _named(claim, conclusion.text, cells) for claim in claims]
         telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
         shown = sorted(telling, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]  # first those found nowhere
         limitations = [*misfit, *conclusion.limitations][: limits.LIMITATIONS]
@@ -342,9 +339,3 @@ def _cell(path: str, text: str) -> str:
     """Returns a plain value of an output as the finding's text has it: a quotation is looked up as one."""
     line = " ".join(text.split())
     return f"“{line.strip(_QUOTES).translate(_PLAIN_QUOTES)}”" if path.endswith(_QUOTED_FIELDS) else line
-
-
-def _named(claim: CheckedClaim, text: str, cells: Mapping[str, str]) -> CheckedClaim:
-    """Returns a claim with the name of the field that makes it; unchanged if the text makes it, too."""
-    path = next((path for path, cell in cells.items() if claim.text in cell), None)
-    return claim.model_copy(update={"text": f"{path}: {claim.text}"}) if path and claim.text not in text else claim

@@ -7,7 +7,7 @@ from supervision.base import limits
 from supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
 
 DECLINED = {ErrorKind.REFUSED, ErrorKind.CANNOT_DO}
-"""The subtask itself is the problem: the same description would fail again."""
+"""The subtask itself is the problem: the same description would fail again, and it says nothing about the role."""
 
 _OTHERS_DOING = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
 
@@ -35,39 +35,19 @@ def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: 
     return AfterAgent.END if had_last_grant and problem is ErrorKind.BUDGET_EXHAUSTED else AfterAgent.RESUME
 
 
-class NextTry(Enum):
-    """What a subtask whose attempt failed is tried with."""
-
-    GIVE_UP = auto()
-    SAME_ROLE = auto()
-    FALLBACK_ROLE = auto()
-
-
-def next_try(
-    problem: ErrorKind, failures: int, declined: int, *, has_fallback: bool, is_person: bool = False
-) -> NextTry:
-    """Returns what follows after `failures` failed attempts, the last of them with `problem`.
+def is_tried_again(problem: ErrorKind, failures: int, declined: int) -> bool:
+    """True if the same role tries again after so many failed attempts, the last of them with `problem`.
 
     `declined` of them were refusals or `CannotDo` that no other model of the role can make up for: such a subtask is
-    described better once only. `has_fallback`: the role has a fallback role that was not tried yet. A person who has
-    not answered is not asked again.
+    described better once only.
     """
-    if not is_retried(problem):
-        return NextTry.GIVE_UP
     may_do_better = problem not in DECLINED or declined <= limits.DECLINED_REFINES
-    if failures < limits.SUBTASK_ATTEMPTS and may_do_better and not is_person:
-        return NextTry.SAME_ROLE
-    return NextTry.FALLBACK_ROLE if has_fallback else NextTry.GIVE_UP
+    return failures < limits.SUBTASK_ATTEMPTS and may_do_better
 
 
 def is_retried(problem: ErrorKind) -> bool:
     """True if another attempt may do better: the failure is not the doing of provider, store, budget or person."""
     return problem not in FATAL | STORE | _OTHERS_DOING
-
-
-def counts_against_role(problem: ErrorKind) -> bool:
-    """True if an attempt's failure counts against its role: a subtask that is declined says nothing about it."""
-    return is_retried(problem) and problem not in DECLINED
 
 
 def back_off(failures: int) -> timedelta:

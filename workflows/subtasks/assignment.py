@@ -20,14 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem, SubtaskReport
     from supervision.contract.status import Wait
     from supervision.contract.team import Person, RoleCard
-    from supervision.run.attempt_rules import (
-        DECLINED,
-        NextTry,
-        back_off,
-        counts_against_role,
-        is_retried,
-        next_try,
-    )
+    from supervision.run.attempt_rules import DECLINED, back_off, is_retried, is_tried_again
     from supervision.run.decisions import Decision
     from supervision.run.run_state import RunState
     from supervision.run.slots import Slot
@@ -161,8 +154,7 @@ class Assignment:
         elif not is_retried(problem.type):
             self.fail(problem)
         else:
-            counts = counts_against_role(problem.type) and self.role.person is None
-            self.count_outcome(False if counts else None)
+            self.count_outcome(None if problem.type in DECLINED or self.role.person is not None else False)
             self.failures += 1
             self.declined += problem.type in DECLINED
             return problem
@@ -177,13 +169,13 @@ class Assignment:
         if problem.type is ErrorKind.REFUSED:
             self.refused_by.add(self.last.model)
         other_model = problem.type is ErrorKind.REFUSED and not self.refused_by.issuperset(self.role.models)
-        declined, is_person = 0 if other_model else self.declined, self.role.person is not None
-        step = next_try(problem.type, self.failures, declined, has_fallback=fallback is not None, is_person=is_person)
-        if step is NextTry.GIVE_UP:
+        again = is_tried_again(problem.type, self.failures, 0 if other_model else self.declined)
+        same_role = again and self.role.person is None  # who has not answered is not asked again
+        if not same_role and fallback is None:
             return False
         failed_at, rewritten = workflow.now(), ""
         refined_only = problem.type in DECLINED and self.description_ref is None and not other_model
-        if step is NextTry.SAME_ROLE or refined_only:
+        if same_role or refined_only:
             # While this waits the breaker may open or close: its permission is asked for after it.
             call = RefineInput(
                 **{**context.call_fields, "plan_ref": context.described_in[subtask_id]},
@@ -200,7 +192,7 @@ class Assignment:
                 self.description_ref, rewritten = better.description_ref, better.preview
             elif refined_only:
                 return False
-        if step is NextTry.FALLBACK_ROLE and fallback is not None:
+        if fallback is not None and not same_role:
             self.fall_back(fallback)
         context.state.trace.note(
             "subtask_retried",

@@ -8,7 +8,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
     from supervision.base import limits
-    from supervision.base.errors import ACCOUNT, ErrorKind, SupervisionError
+    from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.base.queues import pool_queue
     from supervision.base.text import one_line
     from supervision.budget.amount import Amount
@@ -142,7 +142,12 @@ class _Agent:
             self._book(result)
             if self._goes_to_other_model(result):
                 continue
-            step = self._next_step(result)
+            step = after_agent(
+                result.problem.type if result.problem else None,
+                can_resume=result.progress is not None and not result.stopped,
+                had_last_grant=self._last,
+                has_finding=self._state.has_finding,
+            )
             if step is AfterAgent.END:
                 if not result.stopped:
                     self._state.models.answered(self._provider, self._slot)
@@ -172,17 +177,6 @@ class _Agent:
             except CallFailed as failed:  # a person's words could not be stored
                 return result.model_copy(update={"problem": failed.problem, "progress": None})
         return None
-
-    def _next_step(self, result: WorkerAgentResult) -> AfterAgent:
-        problem = result.problem
-        # A nested supervisor waits itself; one that was refused before there was any finding starts again.
-        again = bool(self.role.team) and problem is not None and problem.type in ACCOUNT
-        return after_agent(
-            problem.type if problem else None,
-            can_resume=(again or result.progress is not None) and not result.stopped,
-            had_last_grant=self._last,
-            has_finding=self._state.has_finding,
-        )
 
     async def _until_served(self) -> None:
         """Returns when the model may be called; work that waits for it holds no slot."""

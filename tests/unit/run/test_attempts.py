@@ -9,14 +9,12 @@ from supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
 from supervision.run.attempt_rules import (
     DECLINED,
     AfterAgent,
-    NextTry,
     after_agent,
     back_off,
     child_id,
-    counts_against_role,
     is_child_id,
     is_retried,
-    next_try,
+    is_tried_again,
     subtask_path,
 )
 from supervision.run.role_breaker import RoleBreaker
@@ -52,34 +50,18 @@ def test_an_attempt_waits_is_paid_again_or_ends(
             assert after_agent(kind, can_resume=False, **known) is AfterAgent.END
 
 
-@given(kinds, st.integers(1, 10), st.booleans())
-def test_a_subtask_is_tried_thrice_then_once_by_its_fallback(kind: ErrorKind, failures: int, spare: bool) -> None:
-    step = next_try(kind, failures, 0, has_fallback=spare)
-    of_person = next_try(kind, failures, 0, has_fallback=spare, is_person=True)
-    if not is_retried(kind):
-        assert step is of_person is NextTry.GIVE_UP
-        return
-    assert of_person is (NextTry.FALLBACK_ROLE if spare else NextTry.GIVE_UP)
-    if failures < limits.SUBTASK_ATTEMPTS:
-        assert step is NextTry.SAME_ROLE
-    else:
-        assert step is (NextTry.FALLBACK_ROLE if spare else NextTry.GIVE_UP)
+@given(kinds, st.integers(1, 10), st.integers(0, 3))
+def test_a_subtask_is_tried_thrice_by_its_role_and_a_declined_one_is_described_better_once(
+    kind: ErrorKind, failures: int, declined: int
+) -> None:
+    again = failures < limits.SUBTASK_ATTEMPTS and (kind not in DECLINED or declined < 2)
+    assert is_tried_again(kind, failures, declined) == again
 
 
-def test_only_the_works_own_failures_count_against_a_role_and_each_doubles_the_pause() -> None:
+def test_only_the_works_own_failures_are_tried_again_and_each_doubles_the_pause() -> None:
     assert [back_off(failures) / limits.ATTEMPT_PAUSE for failures in (1, 2, 3)] == [1, 2, 4]
-    elsewhere = {kind for kind in ErrorKind if not counts_against_role(kind)}
     others = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
-    assert elsewhere == FATAL | STORE | others | DECLINED
-
-
-@pytest.mark.parametrize("kind", sorted(DECLINED))
-def test_a_declined_subtask_is_described_better_once_and_counts_against_nobody(kind: ErrorKind) -> None:
-    assert next_try(kind, 1, 1, has_fallback=True) is NextTry.SAME_ROLE
-    assert next_try(kind, 2, 2, has_fallback=True) is NextTry.FALLBACK_ROLE
-    assert next_try(kind, 2, 2, has_fallback=False) is NextTry.GIVE_UP
-    assert next_try(kind, 2, 1, has_fallback=True) is NextTry.SAME_ROLE
-    assert not counts_against_role(kind)
+    assert {kind for kind in ErrorKind if not is_retried(kind)} == FATAL | STORE | others
 
 
 def test_the_path_of_a_subtask_is_read_from_the_id_of_its_workflow() -> None:
