@@ -326,14 +326,8 @@ def _finding_of(step: Next, reply: TurnReply, subtask_id: str) -> Finding | None
         finding = reply.finding
     else:
         finding = reply.earlier if step in (Next.TURN_LIMIT, Next.BROKEN) else None
-    if finding is None:
-        return None
-    missing: list[str] = []
-    if reply.stop_reason in ("tool_use", "pause_turn") or finding is reply.earlier:
-        missing.append("the finding is not whole: the turns were over before the worker agent concluded")
-    elif step is Next.FINISH_CUT:
-        missing.append(f"the finding is not whole: the model stopped with {reply.stop_reason}")
-    return _lacking(finding, missing, subtask_id)
+    cut_off = f"the finding is not whole: the worker agent had not concluded when it ended with {reply.stop_reason}"
+    return finding and _lacking(finding, [] if step is Next.FINISH else [cut_off], subtask_id)
 
 
 def _lacking(finding: Finding, missing: list[str], subtask_id: str) -> Finding:

@@ -158,9 +158,7 @@ FINISH_MISUSE = (
 )
 ASK_MISUSE = f"{ASK_TOOL} was not called: it takes one question, and it may not be open to this role."
 NOT_APPROVED = "This call was not run: a person has to approve it first. Call it again to have it approved."
-_DENIED = (
-    "Do not make the same call again. Make another one only if that meets the reason; otherwise continue without it."
-)
+_DENIED = "Do not make the same call again. Make another one only if that meets the reason; else continue without it."
 REFUSED = "This call was not run: this tool may not be called after texts of others were read. Continue without it."
 _UNSUPPORTED = """Your finding was not accepted yet. These figures, quotations or URLs stand neither in a tool output \
 nor in your brief, or were computed from figures that do not:

@@ -144,12 +144,12 @@ class AgentStories:
         self._conversations = ConversationStore(store)
         self._seen: set[str] = set()
 
-    async def whole(self, events: list[TraceEvent], most: int | None = None) -> list[TraceEvent]:
+    async def whole(self, events: list[TraceEvent]) -> list[TraceEvent]:
         """Returns the events in order of time, with what happened in conversations and nested runs before their ends.
 
-        One that can't be read, or comes after the first `most`, stays named in its event.
+        One that can't be read stays named in its event.
         """
-        named = [event for event in events if event.data.keys() & {"head", "trace_ref"}][:most]
+        named = [event for event in events if event.data.keys() & {"head", "trace_ref"}]
         told: dict[int, list[TraceEvent]] = {}
         for first in range(0, len(named), _STORIES_AT_ONCE):
             some = named[first : first + _STORIES_AT_ONCE]

@@ -174,10 +174,7 @@ class _Child:
     async def _live(self) -> WorkerAgentResult:
         try:
             async with self.context.starts:
-                if self.context.state.steering.paused:
-                    await workflow.wait_condition(self._may_start)
-                # Other children may have started while this one waited, and the run may have been stopped.
-                if self.is_cancelled:
+                if self.is_cancelled:  # while others started
                     return WorkerAgentResult(stopped=True)
                 description = self.context.state.board.subtask(self.subtask_id).description
                 handle: workflow.ChildWorkflowHandle[Any, Any] = await workflow.start_child_workflow(
@@ -197,6 +194,3 @@ class _Child:
             problem = _CANCELLED if cancelled(error) else problem_of(error)
             return result.model_copy(update={"problem": problem})
         return result.model_copy(update={"problem": _CANCELLED if result.stopped else None})
-
-    def _may_start(self) -> bool:
-        return self.is_cancelled or not self.context.state.steering.paused
