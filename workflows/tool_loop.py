@@ -18,8 +18,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
     from supervision.base import limits
     from supervision.base.errors import RESUMABLE, STORE, ErrorKind
-    from supervision.base.prompt_marks import DEADLY, FINISH_TOOL, READ_OUTPUT_TOOL
-    from supervision.base.text import cut, one_line
+    from supervision.base.prompt_marks import DEADLY, READ_OUTPUT_TOOL
+    from supervision.base.text import cut
     from supervision.budget.amount import NextCall, next_call
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
@@ -258,9 +258,6 @@ class ToolLoop:
                 progress.pending.append(_asking(call, tool_reply))
                 continue
             progress.results.append(tool_reply.result)
-            if call.name != FINISH_TOOL:  # a conclusion that came too early is no failure of a tool
-                error = one_line(tool_reply.preview, 200) if tool_reply.result.is_error else ""
-                progress.tools[call.name] = progress.tools.get(call.name, error) and error
         if progress.pending:
             raise self.failure(Problem(type=ErrorKind.NEEDS_PERSON, message="it waits for a person"))
 
@@ -301,7 +298,6 @@ class ToolLoop:
             finding=finding,
             turns=progress.turn - progress.turns_booked,
             usage=progress.usage,
-            tools=progress.tools,
             head=progress.head,
             heard=progress.heard,
             labels=progress.labels,

@@ -1,7 +1,7 @@
 """The state of a run as its workflow keeps it: what the queries show and the result is made of."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from graphlib import TopologicalSorter
 from typing import Literal
@@ -84,7 +84,6 @@ class RunState:
         self._open_points: dict[str, Gap] = {}
         self._lacks: list[Gap] = []
         self._contradictions: dict[frozenset[str], Contradiction] = {}
-        self._tools: dict[str, str] = {}  # the last error of each, empty once a call of it succeeded
         self._numbers: Counter[str] = Counter()
 
     @property
@@ -173,17 +172,6 @@ class RunState:
         """Adds a warning to the result, once."""
         if warning not in self.warnings:
             self.warnings.append(warning)
-
-    def note_tools(self, errors: Mapping[str, str]) -> None:
-        """Takes over what became of a worker agent's tool calls: for each tool the last error, if none succeeded."""
-        for name, error in errors.items():
-            self._tools[name] = self._tools.get(name, error) and error
-
-    @property
-    def all_warnings(self) -> list[str]:
-        """The warnings, and the tools of which no call succeeded so far."""
-        failed = {name: error for name, error in self._tools.items() if error}
-        return self.warnings + [f"no call of the tool {name} succeeded: {error}" for name, error in failed.items()]
 
     def open_point(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete."""
@@ -284,7 +272,7 @@ class RunState:
             breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
             deadline_at=deadline_at,
-            warnings=self.all_warnings,
+            warnings=self.warnings,
             model_notice=self.model_notice,
             error=self.error,
         )
@@ -315,7 +303,7 @@ class RunState:
             spend=self.spending.rows(),
             timing=timing(reports, wall, self.own_seconds, now, held),
             plan_revisions=self.revision,
-            warnings=self.all_warnings,
+            warnings=self.warnings,
             truncated=answer.json_ref is not None,
         )
 

@@ -39,7 +39,7 @@ class LoopProgress(Model):
     `feedback_due` until a review's feedback was given in the conversation at `head`. Of the last turn's calls `pending`
     ones wait for a person, and `approved` ones are to be run; the `results` are those of the others. `note` is the
     system's word for the next turn; people's words up to the number `heard` are in the conversation. `labels` are those
-    of the conversation. `tools` has the last error of each tool that was called, empty once a call of it succeeded.
+    of the conversation.
     """
 
     head: str | None = None
@@ -51,7 +51,6 @@ class LoopProgress(Model):
     last_tokens: int = 0
     last_finding: Finding | None = None
     trace_seq: int = 0
-    tools: dict[str, str] = {}
     worked_seconds: Annotated[float, Field(ge=0)] = 0.0
     objected: bool = False
     feedback_due: bool = False
@@ -63,7 +62,7 @@ class LoopProgress(Model):
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
-        return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn, "tools": {}})
+        return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn})
 
 
 class WorkerAgentInput(ParentsInput):
@@ -111,7 +110,6 @@ class WorkerAgentResult(Model):
     stopped: bool = False
     turns: int = 0
     usage: Usage = Usage()
-    tools: dict[str, str] = {}
     progress: LoopProgress | None = None
     head: str | None = None
     finish_call_id: str | None = None

@@ -257,7 +257,6 @@ class _Agent:
             state.note_spending(self.role.name, result.model, result.usage)
         state.labels |= result.finding.labels if result.finding and result.succeeded else result.labels
         state.board.record(self._subtask_id, result.turns, result.usage, result.gaps)
-        state.note_tools(result.tools)
         self._assignment.results.append(result)
 
     async def _run_child(self, grant: Amount) -> WorkerAgentResult:
@@ -278,7 +277,6 @@ class _Agent:
         if subtask.attachments or subtask.template:
             labels |= context.setup.data_labels
         return SubtaskBrief(
-            goal_ref=context.setup.goal_ref,
             plan_ref=context.described_in[self._subtask_id],
             subtask_id=self._subtask_id,
             dependencies=as_refs(completed, board),
