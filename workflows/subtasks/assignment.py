@@ -338,13 +338,13 @@ def _resume_point(result: WorkerAgentResult, finding: Finding | None) -> LoopPro
     return LoopProgress(head=result.head, results=taken, feedback_due=True, heard=result.heard)
 
 
-async def ask_about_calls(context: RunContext, subtask_id: str, attempt: str, progress: LoopProgress) -> LoopProgress:
-    """Returns the progress of a worker agent once people have decided about all calls of its last turn.
+async def ask_about_calls(context: RunContext, place: str, progress: LoopProgress) -> LoopProgress:
+    """Returns the progress of the worker agent at a place such as t3/1 once people have decided about all its calls.
 
     What they replied and denied are results; what they approved is to be run. Raises SupervisionError
     `DeadlineExceeded` if the run's time is over first.
     """
-    asking = [_ask_about(context, f"{subtask_id}/{attempt}:{progress.turn}", call) for call in progress.pending]
+    asking = [_ask_about(context, f"{place}:{progress.turn}", call) for call in progress.pending]
     results, approved = [*progress.results], [*progress.approved]
     for outcome in await asyncio.gather(*asking, return_exceptions=True):
         if isinstance(outcome, BaseException):

@@ -67,9 +67,7 @@ async def _run_candidates(assignment: Assignment, agents: "list[_Agent]") -> Wor
         await stop_all(running)
         return assignment.best or WorkerAgentResult(stopped=True)
     state.board.begin(subtask_id, agents[index].role.name)
-    report = assignment.report
-    report.workflow_id = child_id(workflow.info().workflow_id, subtask_id, report.attempts, index + 1)
-    report.model = results[index].model or None
+    assignment.report.workflow_id, assignment.report.model = agents[index].workflow_id, results[index].model or None
     return results[index]
 
 
@@ -104,9 +102,9 @@ class _Agent:
         self._state = assignment.context.state
         self._subtask_id = assignment.subtask_id
         self._number = assignment.report.attempts
-        self._candidate = candidate
         self._slot = slot
-        self._account = f"{self._subtask_id}.{self._number}.{candidate}"
+        # Also the name of its account in the ledger.
+        self.workflow_id = child_id(workflow.info().workflow_id, self._subtask_id, self._number, candidate)
         self._models = assignment.models_of(slot.role)
         self._model = "" if self.role.team else self._state.models.choose(self._models)
         self._progress = (None if candidate else assignment.resume_from) or LoopProgress()
@@ -117,7 +115,7 @@ class _Agent:
     @property
     def _provider(self) -> str:
         """What it waits for in an outage: a nested supervisor waits for its models itself, each for its own."""
-        return self._model or self._account
+        return self._model or self.workflow_id
 
     async def run(self) -> WorkerAgentResult:
         """Returns its result; cancelled, what it had."""
@@ -169,9 +167,9 @@ class _Agent:
         elif step is AfterAgent.WAIT_PERSON:
             models.answered(self._provider, self._slot)
             self._context.free(self._slot)
-            attempt = f"{self._number}.{self._candidate}" if self._candidate else str(self._number)
+            place = self.workflow_id.removeprefix(f"{workflow.info().workflow_id}/")
             try:
-                self._progress = await ask_about_calls(self._context, self._subtask_id, attempt, self._progress)
+                self._progress = await ask_about_calls(self._context, place, self._progress)
             except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
                 return result.when_stopped()
             except CallFailed as failed:  # a person's words could not be stored
@@ -219,11 +217,11 @@ class _Agent:
             if self._state.steering.paused:
                 continue
             shares = budget.shares(board.agents(self._state.request.max_parallel))
-            if (grant := budget.ledger.grant(self._account, shares)) is not None:
+            if (grant := budget.ledger.grant(self.workflow_id, shares)) is not None:
                 return grant
             if refused and not budget.ledger.open_grants:
                 self._last = self._progress.turn > 0
-                return budget.ledger.last_grant(self._account) if self._last else None
+                return budget.ledger.last_grant(self.workflow_id) if self._last else None
             refused = not await self._wait_for_budget()
 
     async def _wait_for_budget(self) -> bool:
@@ -250,7 +248,7 @@ class _Agent:
         self._booked = WorkerAgentResult(
             usage=self._booked.usage + result.usage, turns=self._booked.turns + result.turns
         )
-        state.time_and_budget.ledger.settle(self._account, result.usage)
+        state.time_and_budget.ledger.settle(self.workflow_id, result.usage)
         if self.role.team:
             state.spending.add_team(self.role.name, result.spend, result.usage)
         else:
@@ -262,10 +260,9 @@ class _Agent:
     async def _run_child(self, grant: Amount) -> WorkerAgentResult:
         """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
         if self.role.team:
-            brief, account = self._brief(), self._account
-            return await run_nested(self._context, self.role, brief, self._number, self._booked, account, grant)
+            return await run_nested(self._context, self.role, self._brief(), self.workflow_id, self._booked, grant)
         self._assignment.report.model = self._model
-        return await run_worker_agent(self._context, self._agent_input(grant), self._booked)
+        return await run_worker_agent(self._context, self._agent_input(grant), self.workflow_id, self._booked)
 
     def _brief(self) -> SubtaskBrief:
         context, board, assignment = self._context, self._state.board, self._assignment
@@ -298,8 +295,6 @@ class _Agent:
             role=role.model_copy(update={"model": self._model, "fallback_models": []}),
             effort=role.effort.of_attempt(self._number) if role.effort else state.request.effort,
             subtask_id=self._subtask_id,
-            attempt=self._number,
-            candidate=self._candidate,
             brief=self._brief(),
             max_turns=min(state.request.max_turns, role.max_turns or limits.MAX_TURNS),
             tools_queue=pool or context.setup.tools_queue,

@@ -22,7 +22,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.amount import Amount
     from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
-    from supervision.run.attempt_rules import child_id
     from workflows.calls import activity_calls
     from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
     from workflows.children.child_contracts import NestedInput, NestedResult, WorkerAgentInput, WorkerAgentResult
@@ -35,10 +34,9 @@ _LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the
 
 
 async def run_worker_agent(
-    context: RunContext, agent: WorkerAgentInput, booked: WorkerAgentResult
+    context: RunContext, agent: WorkerAgentInput, name: str, booked: WorkerAgentResult
 ) -> WorkerAgentResult:
-    """Runs a worker agent and returns its result."""
-    name = child_id(workflow.info().workflow_id, agent.subtask_id, agent.attempt, agent.candidate)
+    """Runs a worker agent under that workflow id and returns its result."""
     agent.instructions = context.children.listen(name, agent.subtask_id)
     start = {"workflow": WorkerAgentWorkflow.run, "args": [agent]}
     child = _Child(context, agent.subtask_id, name, booked, WorkerAgentResult.model_validate, agent.role.name, start)
@@ -46,21 +44,15 @@ async def run_worker_agent(
 
 
 async def run_nested(
-    context: RunContext,
-    role: RoleCard,
-    brief: SubtaskBrief,
-    attempt: int,
-    booked: WorkerAgentResult,
-    account: str,
-    grant: Amount,
+    context: RunContext, role: RoleCard, brief: SubtaskBrief, name: str, booked: WorkerAgentResult, grant: Amount
 ) -> WorkerAgentResult:
     """Runs the supervisor of a role that is a team, and returns its result, its answer as the finding.
 
-    It gets the subtask as its goal and a slice of the deadline. `grant` is that of `account` in the ledger: it grows
-    if the nested supervisor asks for more.
+    It gets the subtask as its goal and a slice of the deadline. `grant` is that of the account `name` in the
+    ledger, as is its workflow id: it grows if the nested supervisor asks for more.
     """
     subtask_id, links = brief.subtask_id, context.children
-    terms = links.open(subtask_id, account, grant)
+    terms = links.open(subtask_id, name, grant)
     request = context.state.request.model_copy(
         update={
             "goal": cut(context.state.board.subtask(subtask_id).description, limits.GOAL_BYTES),
@@ -75,7 +67,6 @@ async def run_nested(
             "attachments": [],
         }
     )
-    name = child_id(workflow.info().workflow_id, subtask_id, attempt)
     nested = NestedInput(
         run=context.run,
         subtask_id=subtask_id,
@@ -85,13 +76,13 @@ async def run_nested(
         instructions=links.listen(name, subtask_id),
     )
     start = {"workflow": "SupervisorWorkflow", "args": [request, nested], "result_type": NestedResult}
-    started = partial(links.started, subtask_id, account)
+    started = partial(links.started, subtask_id, name)
     child = _Child(context, subtask_id, name, booked, as_agent_result, f"team {request.team_name}", start, started)
     result = WorkerAgentResult()
     try:
         result = await child.run()
     finally:
-        links.close(subtask_id, account, result.nested)
+        links.close(subtask_id, name, result.nested)
     return result
 
 
