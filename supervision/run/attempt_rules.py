@@ -38,8 +38,7 @@ def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: 
 def is_tried_again(problem: ErrorKind, failures: int, declined: int) -> bool:
     """True if the same role tries again after so many failed attempts, the last of them with `problem`.
 
-    `declined` of them were refusals or `CannotDo` that no other model of the role can make up for: such a subtask is
-    described better once only.
+    `declined` of them were refusals or `CannotDo`: such a subtask is described better once only.
     """
     may_do_better = problem not in DECLINED or declined <= limits.DECLINED_REFINES
     return failures < limits.SUBTASK_ATTEMPTS and may_do_better

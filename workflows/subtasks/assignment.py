@@ -36,7 +36,7 @@ class Assignment:
     """A subtask in the hands of a role, over all its attempts.
 
     `ticket` is the permission of the role's breaker for the attempt that runs or comes next, `slot` its right to work.
-    `declined` counts refusals and `CannotDo` among the failures, `refused_by` are models that refused the subtask.
+    `declined` counts refusals and `CannotDo` among the failures.
     In a round of review `previous` is the finding to improve by `feedback`, and `resume_from` where its conversation
     stands, for the role and the attempt that continue it. `results` are of all worker agents so far, candidates
     included; `last` is that of the attempt that ended last. `skipped` says why a person ended it. One that is
@@ -57,7 +57,6 @@ class Assignment:
     resume_from: LoopProgress | None = None
     last: WorkerAgentResult = field(default_factory=WorkerAgentResult)
     results: list[WorkerAgentResult] = field(default_factory=list)
-    refused_by: set[str] = field(default_factory=set)
     skipped: Problem | None = None
     given_up: bool = False
 
@@ -70,10 +69,6 @@ class Assignment:
     def has_ended(self) -> bool:
         """True if the subtask is at its end, by itself or because the run did not wait for it."""
         return self.given_up or self.report.state not in ("waiting", "running")
-
-    def models_of(self, role: RoleCard) -> list[str]:
-        """Returns the models of a role, without those that refused the subtask; all if every one did."""
-        return [model for model in role.models if model not in self.refused_by] or role.models
 
     @property
     def best(self) -> WorkerAgentResult | None:
@@ -161,20 +156,14 @@ class Assignment:
         return None
 
     async def prepare_retry(self, problem: Problem) -> bool:
-        """Readies the next attempt: same role better described, or the fallback role. Returns False to give up.
-
-        A subtask that a model refused goes to another one, if the role has one.
-        """
+        """Readies the next attempt: same role better described, or the fallback role. Returns False to give up."""
         context, subtask_id, fallback = self.context, self.subtask_id, self.unused_fallback
-        if problem.type is ErrorKind.REFUSED:
-            self.refused_by.add(self.last.model)
-        other_model = problem.type is ErrorKind.REFUSED and not self.refused_by.issuperset(self.role.models)
-        again = is_tried_again(problem.type, self.failures, 0 if other_model else self.declined)
+        again = is_tried_again(problem.type, self.failures, self.declined)
         same_role = again and self.role.person is None  # who has not answered is not asked again
         if not same_role and fallback is None:
             return False
         failed_at, rewritten = workflow.now(), ""
-        refined_only = problem.type in DECLINED and self.description_ref is None and not other_model
+        refined_only = problem.type in DECLINED and self.description_ref is None
         if same_role or refined_only:
             # While this waits the breaker may open or close: its permission is asked for after it.
             call = RefineInput(

@@ -105,9 +105,8 @@ class _Agent:
         self._slot = slot
         # Also the name of its account in the ledger.
         self.workflow_id = child_id(workflow.info().workflow_id, self._subtask_id, self._number, candidate)
-        self._models = assignment.models_of(slot.role)
-        self._model = "" if self.role.team else self._state.models.choose(self._models)
-        self._progress = (None if candidate else assignment.resume_from) or LoopProgress()
+        self._model = "" if self.role.team else self._state.models.choose(self.role.models)
+        self._progress = assignment.resume_from or LoopProgress()
         self._stood: dict[str, LoopProgress] = {}  # where the conversations with other models stand
         self._booked = WorkerAgentResult()
         self._last = False
@@ -188,7 +187,7 @@ class _Agent:
         problem, models = result.problem, self._state.models
         if self.role.team or problem is None or result.stopped:
             return False
-        other = models.failed(self._model, self._models, problem.type, result.retry_after)
+        other = models.failed(self._model, self.role.models, problem.type, result.retry_after)
         if other == self._model:
             return False
         replaced = {"model": self._model, "by": other, "why": problem.type}

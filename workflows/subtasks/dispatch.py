@@ -223,7 +223,7 @@ class Dispatch:
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
             assignment = self._assignment(subtask_id, in_flight)
-            if self._running and self._state.models.is_away(assignment.models_of(assignment.role)):
+            if self._running and self._state.models.is_away(assignment.role.models):
                 continue  # those that run wait for it already, and one of them tries it first
             if assignment.take_role():
                 self._assignments[subtask_id] = assignment

@@ -170,7 +170,7 @@ CHAIN = ["large", "middle", "small"]
 
 def test_the_first_model_that_serves_is_chosen() -> None:
     models = ServingModels(Clock())
-    assert models.failed("large", CHAIN, ErrorKind.REFUSED, 0) == models.choose(CHAIN) == "large"
+    assert models.failed("large", CHAIN, ErrorKind.TIMEOUT, 0) == models.choose(CHAIN) == "large"
     assert models.failed("large", CHAIN, ErrorKind.MODEL_NOT_SERVED, 0) == "middle"
     assert models.choose(CHAIN) == "middle"
     assert models.following(CHAIN, "middle") == "small"
@@ -201,10 +201,11 @@ def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> N
     assert models.choose(gone) == "first"
 
 
-def test_a_prompt_too_long_for_one_window_goes_to_the_next_model_and_leaves_none_out() -> None:
+@pytest.mark.parametrize("why", [ErrorKind.CONTEXT_OVERFLOW, ErrorKind.REFUSED])
+def test_a_prompt_that_one_model_cannot_or_will_not_take_goes_to_the_next_and_leaves_none_out(why: ErrorKind) -> None:
     models = ServingModels(Clock())
-    assert models.failed("large", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "middle"
-    assert models.failed("small", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "small", "the last one's failure stands"
+    assert models.failed("large", CHAIN, why, 0) == "middle"
+    assert models.failed("small", CHAIN, why, 0) == "small", "the last one's failure stands"
     assert models.choose(CHAIN) == "large"
 
 
